@@ -31,7 +31,7 @@ from ansorpy.report.tables import Table, show
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions, TaskSearch
-from ansorpy.search.trials import Trials
+from ansorpy.search.trials import MeasuredTrials
 from ansorpy.target import Target
 
 __all__ = ["WAYS", "disturbance", "main"]
@@ -53,10 +53,12 @@ def product(size: int) -> list[Tensor]:
 
 def fastest(task: Task, runner: LocalRunner, programs: int, trials: int) -> list[State]:
     """Return the best programs of a short search."""
-    search = TaskSearch(task, StructureSampler(task), ap.PARTS["cost_model"].one("boosted"),
-                        Trials(runner), SearchOptions())  # fmt: skip
-    while search.history.trials < trials and not search.exhausted:
-        search.step(8)
+    model = ap.PARTS["cost_model"].one("boosted")
+    with TemporaryDirectory() as folder, Database(Path(folder) / "tune.db") as database:
+        measured = MeasuredTrials(runner, database)
+        search = TaskSearch(task, StructureSampler(task), model, measured, SearchOptions())
+        while search.history.trials < trials and not search.exhausted:
+            search.step(8)
     return [best.state for best in search.history.finalists[:programs]]
 
 

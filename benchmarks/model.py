@@ -13,6 +13,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from ansorpy.api.train_model import load_trials
 from ansorpy.cost.boosted import BoostedOptions
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import LEAST_HELD_OUT, LEVELS, judge
@@ -20,7 +21,6 @@ from ansorpy.measure.database import Database
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.report.ranking import figures, overall_table, tasks_table
 from ansorpy.report.tables import show
-from ansorpy.search.learnt import learnt_trials
 from ansorpy.target import Target
 
 __all__ = ["known_tasks", "main"]
@@ -28,7 +28,7 @@ __all__ = ["known_tasks", "main"]
 
 def known_tasks(database: Database) -> dict[str, TaskSamples]:
     """The trials of every task in the order they were made, by a readable name."""
-    found = learnt_trials(database, calibrated(Target.host())).data.tasks
+    found = load_trials(database, calibrated(Target.host())).data.tasks
     rows = {row.key: row for row in database.tasks()}
     return {f"{rows[key].name} {key[:6]}": samples for key, samples in found.items()}
 

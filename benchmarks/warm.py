@@ -20,6 +20,7 @@ import onnx
 
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
+from ansorpy.api.train_model import load_trials
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
@@ -30,9 +31,8 @@ from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from ansorpy.report.tables import Table, show
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.driver import SearchOptions
-from ansorpy.search.learnt import learnt_trials
 from ansorpy.search.population import Candidate
-from ansorpy.search.transfer import Past
+from ansorpy.search.transfer import TransferContext
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
@@ -60,8 +60,8 @@ class Way:
     file: bool = False
     own: bool = True
 
-    def first(self, past: Past) -> Sequence[Candidate]:
-        return ScheduleReuse().first(past) if self.schedules else ()
+    def first(self, context: TransferContext) -> Sequence[Candidate]:
+        return ScheduleReuse().first(context) if self.schedules else ()
 
 
 WAYS = {
@@ -111,7 +111,7 @@ def trained(records: Path) -> SavedModel:
     """Train a model on the trials in a file."""
     target = calibrated(Target.host())
     with Database(records) as database:
-        model = learnt_trials(database, target)
+        model = load_trials(database, target)
     model.refit()
     return SavedModel.of(model, target.family)
 

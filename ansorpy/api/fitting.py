@@ -18,10 +18,9 @@ from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import NoValidProgram, UsageError
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
-from ansorpy.measure.records import Record
 from ansorpy.runtime.footprint import bytes_text
 from ansorpy.schedule.lower import lower
-from ansorpy.schedule.state import State
+from ansorpy.search.history import Best
 from ansorpy.tasks.predict import predicted_seconds
 
 __all__ = ["GROWTH", "SLACK", "Room", "Way", "choose_within", "fastest_within", "room_of"]
@@ -179,18 +178,21 @@ def _other_ways(session: Session, chosen: Chosen) -> Iterator[Way]:
     """
     task = chosen.task
     database = session.database
-    fastest: dict[str, tuple[Record, State]] = {}
+    fastest: dict[str, Best] = {}
     for record in database.fastest(task.key, -1):
         if record.definition not in fastest and (state := database.state(record)) is not None:
-            fastest[record.definition] = record, state
+            fastest[record.definition] = Best(state, record.result)
     known = chosen.state.base
     own = database.definitions.identify(task.dag)
-    for definition, (record, state) in fastest.items():
-        if definition != database.definitions.identify(known) and record.median_s is not None:
-            made = partial(session.recorded, task, record)
-            program = lower(state).run
-            workspace = _workspace_bytes(program, task)
-            yield Way(record.median_s, _constant_bytes(program), made, workspace)
+    for definition, best in fastest.items():
+        if definition != database.definitions.identify(known):
+            program = lower(best.state).run
+            yield Way(
+                best.seconds,
+                _constant_bytes(program),
+                partial(session.assembled, task, best),
+                _workspace_bytes(program, task),
+            )
     if own not in fastest and own != database.definitions.identify(known):
         try:
             direct = session.predicted_directly(task)

@@ -17,10 +17,9 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
 from ansorpy.measure.devices import Machines
-from ansorpy.measure.journal import Recorded
+from ansorpy.measure.journal import RecordingJournal
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.recording import measure_recorded
-from ansorpy.measure.records import Record
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Expecting, MeasureOptions, Observer
 from ansorpy.measure.versions import versions
@@ -30,6 +29,7 @@ from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
+from ansorpy.search.history import Best
 from ansorpy.search.trials import Sharing
 from ansorpy.target import Target
 from ansorpy.tasks.objective import Goal, Objective
@@ -60,6 +60,8 @@ class Session:
     database: Database
     runner: Machines
     began_at: float = field(default_factory=time.monotonic)
+    _tuned: dict[str, Best] = field(default_factory=dict, init=False, repr=False)
+    """What :meth:`tune` found, by task."""
     _predicted: dict[str, list[State]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -112,29 +114,32 @@ class Session:
             goals=tuple(goals),
         )
         runner = _StoppableRunner(self.runner, self.request)
-        return tune_tasks(
+        tuning = tune_tasks(
             entries,
             budget,
             runner,
-            database=self.database,
+            self.database,
             options=options,
             listener=self.request.listener,
-            journal=Recorded(self.database, self.began_at),
+            journal=RecordingJournal(self.database, self.began_at),
         )
+        self._tuned |= {o.task.key: o.best for o in tuning.outcomes if o.best is not None}
+        return tuning
 
     def choose(self, tasks: Sequence[Task]) -> list[Chosen]:
-        """The best recorded program of each task, or the one predicted best if there is none."""
+        """The best known program of each task, or the one predicted best if there is none."""
         with phase(Part.ASSEMBLE):
             return self._choose(tasks)
 
     def _choose(self, tasks: Sequence[Task]) -> list[Chosen]:
         chosen = []
-        predicted = self._expected([t for t in tasks if self.database.best(t.key) is None])
+        known = {task.key: self.best(task) for task in tasks}
+        predicted = self._expected([task for task in tasks if known[task.key] is None])
         for number, task in enumerate(tasks):
             self.request.stop()
-            record = self.database.best(task.key)
-            if record is not None:
-                chosen.append(self.recorded(task, record))
+            best = known[task.key]
+            if best is not None:
+                chosen.append(self.assembled(task, best))
                 continue
             chosen.append(self._first_correct(task, predicted[task.key]))
             self.request.listener(
@@ -142,10 +147,17 @@ class Session:
             )
         return chosen
 
+    def best(self, task: Task) -> Best | None:
+        """The fastest program that :meth:`tune` found, or else one recorded before; None: none."""
+        found = self._tuned.get(task.key)
+        record = self.database.best(task.key) if found is None else None
+        state = None if record is None else self.database.state(record)
+        return found if record is None or state is None else Best(state, record.result)
+
     def recorded_s(self, task: Task) -> float | None:
-        """Seconds of the best recorded program of *task*; None if there is none."""
-        record = self.database.best(task.key)
-        return None if record is None else record.median_s
+        """Seconds of the best known program of *task*; None if there is none."""
+        best = self.best(task)
+        return None if best is None else best.seconds
 
     def predicted_s(self, tasks: Sequence[Task]) -> dict[str, float]:
         """Predicted seconds of the program predicted best for each of *tasks*, by key."""
@@ -182,20 +194,19 @@ class Session:
             known[fresh[number].key] = states
             yield fresh[number], states
 
-    def recorded(self, task: Task, record: Record) -> Chosen:
-        """The program of a record with the code that was timed, rebuilt only if that is gone."""
-        state = record.state(self.database.definition(record.definition))
-        built = self.runner.built(record.object_digest)
-        built = built or self.database.objects.get(record.object_digest)
-        return Chosen(task, state, built or self._build(task, state), record.median_s)
+    def assembled(self, task: Task, best: Best) -> Chosen:
+        """A measured program with the code that was timed, rebuilt only if that is gone."""
+        built = self.runner.built(best.result.object_digest)
+        built = built or self.database.objects.get(best.result.object_digest)
+        return Chosen(task, best.state, built or self._build(task, best.state), best.seconds)
 
     def kept(self, tasks: Sequence[Task]) -> list[Chosen] | None:
-        """The best recorded program of each task; None when one of them has none."""
-        records = [self.database.best(task.key) for task in tasks]
-        found = [(t, r) for t, r in zip(tasks, records, strict=True) if r is not None]
+        """The best known program of each task; None when one of them has none."""
+        best = [self.best(task) for task in tasks]
+        found = [(t, b) for t, b in zip(tasks, best, strict=True) if b is not None]
         if len(found) < len(tasks):
             return None
-        return [self.recorded(task, record) for task, record in found]
+        return [self.assembled(task, best) for task, best in found]
 
     def predicted_directly(self, task: Task) -> Chosen:
         """A program that computes *task* by its own definition, even if others are faster."""

@@ -127,7 +127,7 @@ def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool)
 
 
 def _model(database: Database, output: Path | None, target: str, as_json: bool) -> None:
-    from ansorpy.api.learned import learned
+    from ansorpy.api.train_model import train_model
     from ansorpy.cli.files import check_writable
     from ansorpy.errors import UsageError
     from ansorpy.report.ranking import figures, overall_table
@@ -139,7 +139,7 @@ def _model(database: Database, output: Path | None, target: str, as_json: bool) 
             "a model needs a file", hint=f"write: ansorpy db model {database.path} -o model.txt"
         )
     check_writable(output)
-    found = learned(database, Target.parse(target))
+    found = train_model(database, Target.parse(target))
     found.save(output)
     model = found.model
     if as_json:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from cachetools import LRUCache
 from pydantic import ValidationError
 
 from ansorpy.deadline import OutOfTime, left_s
@@ -18,7 +19,6 @@ from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.messages import BuildFailed, BuildRequest
 from ansorpy.measure.pool import ask_all
 from ansorpy.measure.protocol import Message, encode
-from ansorpy.measure.recent import Recent
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.supervisor import Failure, Outcome, Worker
 from ansorpy.schedule.records import steps_to_json
@@ -64,7 +64,7 @@ class Builder:
     ) -> None:
         self.timeout_s = timeout_s
         self.lock_folder = lock_folder
-        self._built = Recent[bytes, Built](kept)
+        self._built = LRUCache[bytes, Built](kept)
         self.workers = [Worker(module, memory_bytes=memory_bytes) for _ in range(workers)]
 
     def start(self) -> None:
@@ -92,13 +92,13 @@ class Builder:
         for key in keys:
             # Failures are not cached: they may have been the machine's fault.
             if isinstance(built := found[key], Built):
-                self._built.put(key, built)
+                self._built[key] = built
         return [found[key] for key in keys]
 
     def remember(self, task: Task, state: State, built: Built) -> None:
         """Cache *built*, made elsewhere, as the result of building *state*."""
         [message] = build_requests(task, [state])
-        self._built.put(_key(message), built)
+        self._built[_key(message)] = built
 
     def close(self) -> None:
         """End the workers."""

@@ -1,8 +1,9 @@
 """The tuning database: every trial of every task, committed before it runs and after.
 
-One SQLite file in WAL mode.  Only drivers write; several may share a file.  A trial that was
-started twice and never finished killed its driver twice: it counts as a crash and is not run
-again.  Nothing in the file is ever executed or unpickled.
+One SQLite file in WAL mode.  Only drivers write; several may share a file.  Results are appended
+and never changed; the last one of a trial counts.  A trial that was started twice and never
+finished killed its driver twice: it counts as a crash and is not run again.  Nothing in the file is
+ever executed or unpickled.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
+from typing import TypeAlias
+
+from cachetools import LRUCache
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
@@ -25,11 +29,21 @@ from ansorpy.measure.definitions import DefinitionStore
 from ansorpy.measure.models import ModelStore
 from ansorpy.measure.objects import ObjectStore
 from ansorpy.measure.processes import is_running, process_identity
-from ansorpy.measure.recent import Recent
-from ansorpy.measure.records import Event, Record, Scheduled, Session, TaskRow, read_row
+from ansorpy.measure.records import (
+    NOW,
+    Event,
+    Position,
+    Record,
+    Scheduled,
+    Session,
+    TaskRow,
+    Trial,
+    program_name,
+    read_row,
+)
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.samples import SampleStore
-from ansorpy.measure.schema import connect, plain_errors, tables_about_trials, transaction
+from ansorpy.measure.schema import IN_MEMORY, connect, plain_errors, transaction
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.state import State
@@ -38,9 +52,22 @@ __all__ = ["Database", "trial_digest"]
 
 _LOG = logging.getLogger(__name__)
 
+_Identity: TypeAlias = tuple[str, str, str]
+"""What tells a trial from others: task, definition and digest of the steps."""
+
 _KEPT_STATES = 512
 
 _CRASHED_TWICE = "the driver died twice while this candidate ran"
+
+_RECORDS = """
+SELECT trials.id, task_key, definition, digest, steps, attempts, started_at,
+    results.id AS number, results.session, kind, reason, seconds, scale, median_s, spread, build_s,
+    run_s, max_error, object_digest, load, finished_at
+FROM trials JOIN results ON trial = trials.id
+"""
+
+_LAST = " results.id = (SELECT max(id) FROM results WHERE trial = trials.id AND id <= ?) "
+"""Selects the result that counted when a given one was the last of all."""
 
 
 def trial_digest(program: Scheduled) -> str:
@@ -49,7 +76,7 @@ def trial_digest(program: Scheduled) -> str:
 
 
 class Database:
-    """The tuning database at *path*, made when there is none.
+    """The tuning database at *path*, made when there is none; None: in memory, until it is closed.
 
     Args:
         seed, versions: Recorded with the session that opening for writing begins.
@@ -59,14 +86,18 @@ class Database:
     """
 
     def __init__(
-        self, path: Path | str, *, seed: int = 0, versions: Mapping[str, str] | None = None
+        self,
+        path: Path | str | None = None,
+        *,
+        seed: int = 0,
+        versions: Mapping[str, str] | None = None,
     ) -> None:
-        self.path = Path(path)
+        self.path = IN_MEMORY if path is None else Path(path)
         self._connection = connect(self.path)
         self._seed = seed
         self._versions = dict(versions or {})
         self._session: int | None = None
-        self._states = Recent[int, State](_KEPT_STATES)
+        self._states = LRUCache[int, State](_KEPT_STATES)
         self._unreadable: set[int] = set()
         self.definitions = DefinitionStore(self._connection, self.path)
         self.objects = ObjectStore(self._connection, self.path)
@@ -105,20 +136,16 @@ class Database:
         if self._session is not None:
             self._do("UPDATE sessions SET reason = ? WHERE id = ?", (reason, self._session))
 
-    @contextmanager
-    def snapshot(self) -> Iterator[Database]:
-        """The database as it is now, to be read: what anyone writes meanwhile is not in it."""
-        with Database(self.path) as past:
-            past._do("BEGIN")
-            past._do("SELECT 1 FROM sessions LIMIT 1")  # the first read settles what is seen
-            yield past
-
     # Sessions and events
 
     @property
-    def last_event(self) -> int:
-        """Number of the latest event of all runs; 0 before there is one."""
-        return int(self._do("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
+    def position(self) -> Position:
+        """How far the database has grown, all sessions together."""
+        row = self._do(
+            "SELECT (SELECT coalesce(max(id), 0) FROM results) AS results,"
+            " (SELECT coalesce(max(id), 0) FROM samples) AS samples"
+        ).fetchone()
+        return read_row(Position, row, self.path)
 
     @property
     def session(self) -> int:
@@ -203,97 +230,76 @@ class Database:
 
     # Trials
 
-    def start(self, task: Task, program: Scheduled) -> Record:
-        """Commit that *program* is about to run; returns its record.
+    def start(self, task: Task, program: Scheduled) -> Trial:
+        """Commit that *program* is about to run; returns its trial.
 
-        The record is already done, and must not be run, when it was measured before or was
-        started twice by drivers that died.  A trial that another living driver is running may
-        be run here too; the first to finish is kept.
+        It is a :class:`Record`, and must not be run, when it was measured before or was started
+        twice by drivers that died.  A trial that another living driver is running may be run here
+        too; the last to finish counts.
         """
         self.add_task(task)
         with self._transaction():
-            definition = self.definitions.put(program.base)
-            digest = trial_digest(program)
-            record = self._find(task.key, definition, digest)
-            if record is None:
-                steps = steps_to_json(program.history)
-                return self.record(self._insert(task.key, definition, digest, steps))
-            if record.is_done or self._runs_elsewhere(record):
-                return record
-            if record.attempts >= 2:
-                self._complete(record.id, MeasureResult(TrialKind.CRASH, reason=_CRASHED_TWICE))
-            else:
+            identity = task.key, self.definitions.put(program.base), trial_digest(program)
+            done = self._record(identity)
+            if done is not None:
+                return done
+            trial = self._trial(identity)
+            if trial is None:
+                self._insert(identity, steps_to_json(program.history))
+            elif not self._runs_elsewhere(trial):
+                if trial.attempts >= 2:
+                    crash = MeasureResult(TrialKind.CRASH, reason=_CRASHED_TWICE)
+                    return self._append(trial.id, trial.session, crash)
                 self._do(
                     "UPDATE trials SET attempts = attempts + 1, session = ? WHERE id = ?",
-                    (self.session, record.id),
+                    (self.session, trial.id),
                 )
-        return self.record(record.id)
+            found = self._trial(identity)
+        assert found is not None
+        return found
 
-    def complete(self, record: Record, result: MeasureResult) -> None:
-        """Commit the outcome of a started trial; one that is done keeps its first outcome.
+    def complete(self, trial: Trial, result: MeasureResult, scale: float | None = None) -> Record:
+        """Append a result of a started trial; *scale* as in :class:`Record`.
 
         Where another driver ran it too and took back its start, the trial is recorded anew.
         """
-        identity = record.task_key, record.definition, record.digest
+        identity = trial.task_key, trial.definition, trial.digest
         with self._transaction():
-            found = self._find(*identity)
-            number = self._insert(*identity, record.steps) if found is None else found.id
-            self._complete(number, result)
+            found = self._trial(identity)
+            number = self._insert(identity, trial.steps) if found is None else found.id
+            return self._append(number, self.session, result, scale)
 
-    def retimed(self, record: Record, result: MeasureResult) -> None:
-        """Replace the times of a correct trial by those of a fairer comparison with others.
-
-        An event keeps the former ones, so that a run can be replayed from what it knew.
-        """
-        with self._transaction():
-            before = self.record(record.id)
-            if not before.ok:
-                return
-            self.log("retimed", {"record": record.id, "seconds": before.seconds})
-            self._set_times(record.id, result)
-
-    def retimed_trials(self) -> frozenset[object]:
-        """Numbers of the trials whose times :meth:`retimed` replaced."""
-        rows = self._do("SELECT * FROM events WHERE kind = 'retimed'")
-        return frozenset(read_row(Event, row, self.path).body.get("record") for row in rows)
-
-    def abandon(self, record: Record) -> None:
+    def abandon(self, trial: Trial) -> None:
         """Take back :meth:`start`: the trial did not run, because the user stopped the work.
 
         A start of another driver stands.
         """
-        if record.session != self._session:
+        if trial.session != self._session:
             return
         with self._transaction():
             self._do(
-                "UPDATE trials SET attempts = attempts - 1 WHERE id = ? AND status = 'started'",
-                (record.id,),
+                "UPDATE trials SET attempts = attempts - 1"
+                " WHERE id = ? AND NOT EXISTS (SELECT 1 FROM results WHERE trial = trials.id)",
+                (trial.id,),
             )
-            self._do("DELETE FROM trials WHERE id = ? AND attempts = 0", (record.id,))
+            self._do("DELETE FROM trials WHERE id = ? AND attempts = 0", (trial.id,))
 
-    def lookup(self, task: Task, program: Scheduled) -> Record | None:
-        """The record of *program* for *task*, done or not."""
+    def lookup(self, task: Task, program: Scheduled, at: Position = NOW) -> Record | None:
+        """The record of *program* for *task*; None if it has no result."""
         definition = self.definitions.identify(program.base)
-        return self._find(task.key, definition, trial_digest(program))
+        return self._record((task.key, definition, trial_digest(program)), at)
 
     def record(self, number: int) -> Record:
-        """The trial with this number, which must be there."""
-        row = self._do("SELECT * FROM trials WHERE id = ?", (number,)).fetchone()
+        """The result with this number, which must be there, and its trial."""
+        row = self._do(f"{_RECORDS} WHERE results.id = ?", (number,)).fetchone()
+        if row is None:
+            raise ForeignFile(f"{self.path} lacks the result {number}, to which an event refers")
         return read_row(Record, row, self.path)
 
-    def correct(self) -> list[tuple[str, float, int]]:
-        """Task, seconds and number of all correct trials, in the order they were started."""
-        rows = self._do(
-            "SELECT task_key, median_s, id FROM trials WHERE status = 'done' AND kind = ?"
-            " AND median_s IS NOT NULL ORDER BY id",
-            (TrialKind.OK.value,),
-        )
-        return [(str(row[0]), float(row[1]), int(row[2])) for row in rows]
-
-    def records(self, task_key: str) -> list[Record]:
+    def records(self, task_key: str, at: Position = NOW) -> list[Record]:
         """All finished trials of a task, failures included, in the order they were started."""
         rows = self._do(
-            "SELECT * FROM trials WHERE task_key = ? AND status = 'done' ORDER BY id", (task_key,)
+            f"{_RECORDS} WHERE task_key = ? AND {_LAST} ORDER BY trials.id", (task_key, at.results)
         )
         return [read_row(Record, row, self.path) for row in rows]
 
@@ -304,12 +310,12 @@ class Database:
             return found
         return next((r for r in self.fastest(task_key, -1) if self.state(r) is not None), None)
 
-    def fastest(self, task_key: str, n: int) -> list[Record]:
-        """The *n* fastest correct trials of a task, best first."""
+    def fastest(self, task_key: str, n: int, at: Position = NOW) -> list[Record]:
+        """The *n* fastest correct trials of a task, best first; -1: all."""
         rows = self._do(
-            "SELECT * FROM trials WHERE task_key = ? AND status = 'done' AND kind = ?"
-            " ORDER BY median_s, id LIMIT ?",
-            (task_key, TrialKind.OK.value, n),
+            f"{_RECORDS} WHERE task_key = ? AND {_LAST} AND kind = ?"
+            " ORDER BY median_s, number LIMIT ?",
+            (task_key, at.results, TrialKind.OK.value, n),
         )
         return [read_row(Record, row, self.path) for row in rows]
 
@@ -334,7 +340,7 @@ class Database:
             self._unreadable.add(record.id)
             return None
         if dag is None:
-            self._states.put(record.id, state)
+            self._states[record.id] = state
         return state
 
     def tuned(self) -> dict[str, float]:
@@ -343,84 +349,85 @@ class Database:
         Programs that were predicted, and measured as they were checked, are left out.
         """
         rows = self._do(
-            "SELECT task_key, min(median_s) FROM trials WHERE status = 'done' AND kind = ?"
-            " AND session IN (SELECT session FROM events WHERE kind = 'request')"
+            "SELECT task_key, min(median_s) FROM trials JOIN results ON trial = trials.id"
+            f" WHERE {_LAST} AND kind = ?"
+            " AND results.session IN (SELECT session FROM events WHERE kind = 'request')"
             " GROUP BY task_key",
-            (TrialKind.OK.value,),
+            (NOW.results, TrialKind.OK.value),
         )
         return {str(row[0]): float(row[1]) for row in rows}
 
-    def trials(self, task_key: str) -> int:
-        """How many trials of a task are spent."""
+    def trials(self, task_key: str, at: Position = NOW, kind: TrialKind | None = None) -> int:
+        """How many trials of a task are finished, or ended in this way."""
         row = self._do(
-            "SELECT count(*) FROM trials WHERE task_key = ? AND status = 'done'", (task_key,)
+            "SELECT count(*) FROM trials JOIN results ON trial = trials.id"
+            f" WHERE task_key = ? AND {_LAST} AND (? IS NULL OR kind = ?)",
+            (task_key, at.results, *[None if kind is None else kind.value] * 2),
         ).fetchone()
         return int(row[0])
 
     def failures(self, task_key: str) -> dict[TrialKind, tuple[int, str]]:
         """Count and first full reason of each kind of failure."""
         rows = self._do(
-            "SELECT kind, count(*) AS n, reason, min(id) FROM trials WHERE task_key = ?"
-            " AND status = 'done' AND kind != ? GROUP BY kind ORDER BY kind",
-            (task_key, TrialKind.OK.value),
+            "SELECT kind, count(*) AS n, reason, min(results.id)"
+            f" FROM trials JOIN results ON trial = trials.id WHERE task_key = ? AND {_LAST}"
+            " AND kind != ? GROUP BY kind ORDER BY kind",
+            (task_key, NOW.results, TrialKind.OK.value),
         )
         return {TrialKind(row["kind"]): (int(row["n"]), str(row["reason"])) for row in rows}
 
-    def known(self) -> dict[str, list[int]]:
-        """By table, the numbers of the trials it has rows of, ascending; finished ones only."""
-        about = tables_about_trials(self._connection)
-        found = {"trials": "SELECT id FROM trials WHERE status = 'done' ORDER BY id"}
-        found |= {table: f"SELECT {at} FROM {table} ORDER BY {at}" for table, at in about}
-        return {table: [int(row[0]) for row in self._do(sql)] for table, sql in found.items()}
-
     def program(self, state: State) -> str:
-        """A short name of *state*: the beginnings of its definition's id and of its digest."""
-        definition = self.definitions.identify(state.base)
-        return f"{definition[:8]}-{trial_digest(state)[:16]}"
+        """A short name of *state*, recorded or not: the same as :attr:`Trial.program`."""
+        return program_name(self.definitions.identify(state.base), trial_digest(state))
 
     # Inside
 
-    def _set_times(self, record_id: int, result: MeasureResult) -> None:
-        self._do(
-            "UPDATE trials SET seconds = ?, median_s = ?, spread = ? WHERE id = ?",
-            (json.dumps(result.seconds), result.median_s, result.spread, record_id),
-        )
-
-    def _insert(self, task_key: str, definition: str, digest: str, steps: str) -> int:
+    def _insert(self, identity: _Identity, steps: str) -> int:
         cursor = self._do(
-            "INSERT INTO trials (task_key, definition, digest, steps, session, status, attempts,"
-            " started_at) VALUES (?, ?, ?, ?, ?, 'started', 1, ?)",
-            (task_key, definition, digest, steps, self.session, time.time()),
+            "INSERT INTO trials (task_key, definition, digest, steps, session, attempts,"
+            " started_at) VALUES (?, ?, ?, ?, ?, 1, ?)",
+            (*identity, steps, self.session, time.time()),
         )
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
-    def _complete(self, record_id: int, result: MeasureResult) -> None:
+    def _append(
+        self, trial: int, session: int, result: MeasureResult, scale: float | None = None
+    ) -> Record:
+        counted = result if scale is None else result.scaled(scale)
         finite = result.max_error != float("inf")
-        self._do(
-            "UPDATE trials SET status = 'done', kind = ?, reason = ?, seconds = ?, median_s = ?,"
-            " spread = ?, build_s = ?, run_s = ?, max_error = ?, object_digest = ?, load = ?,"
-            " finished_at = ? WHERE id = ? AND status = 'started'",
+        cursor = self._do(
+            "INSERT INTO results (trial, session, kind, reason, seconds, scale, median_s, spread,"
+            " build_s, run_s, max_error, object_digest, load, finished_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                result.kind.value, result.reason, json.dumps(result.seconds),
-                result.median_s if result.seconds else None, result.spread, result.build_s,
+                trial, session, result.kind.value, result.reason, json.dumps(result.seconds),
+                scale, counted.median_s if result.seconds else None, result.spread, result.build_s,
                 result.run_s, result.max_error if finite else -1.0, result.object_digest,
-                os.getloadavg()[0], time.time(), record_id,
+                os.getloadavg()[0], time.time(),
             ),
         )  # fmt: skip
+        assert cursor.lastrowid is not None
+        return self.record(cursor.lastrowid)
 
-    def _runs_elsewhere(self, record: Record) -> bool:
-        """True when the session that started *record* is this one or still alive."""
-        if record.session == self._session:
+    def _runs_elsewhere(self, trial: Trial) -> bool:
+        """True when the session that started *trial* is this one or still alive."""
+        if trial.session == self._session:
             return True
-        row = self._do("SELECT * FROM sessions WHERE id = ?", (record.session,)).fetchone()
+        row = self._do("SELECT * FROM sessions WHERE id = ?", (trial.session,)).fetchone()
         owner = read_row(Session, row, self.path)
         return owner.ended_at is None and is_running(owner.process)
 
-    def _find(self, task_key: str, definition: str, digest: str) -> Record | None:
+    def _trial(self, identity: _Identity) -> Trial | None:
         row = self._do(
-            "SELECT * FROM trials WHERE task_key = ? AND definition = ? AND digest = ?",
-            (task_key, definition, digest),
+            "SELECT * FROM trials WHERE task_key = ? AND definition = ? AND digest = ?", identity
+        ).fetchone()
+        return None if row is None else read_row(Trial, row, self.path)
+
+    def _record(self, identity: _Identity, at: Position = NOW) -> Record | None:
+        row = self._do(
+            f"{_RECORDS} WHERE task_key = ? AND definition = ? AND digest = ? AND {_LAST}",
+            (*identity, at.results),
         ).fetchone()
         return None if row is None else read_row(Record, row, self.path)
 

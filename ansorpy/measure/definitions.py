@@ -8,10 +8,11 @@ import sqlite3
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
+from cachetools import LRUCache
+
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.serialize import dag_from_dict, dag_to_dict
-from ansorpy.measure.recent import Recent
 from ansorpy.measure.schema import plain_errors
 from ansorpy.phases import Part, phase
 
@@ -33,7 +34,7 @@ class DefinitionStore:
         self._connection = connection
         self._path = path
         self._known: WeakKeyDictionary[ComputeDAG, tuple[str, str]] = WeakKeyDictionary()
-        self._read = Recent[str, ComputeDAG](KEPT)
+        self._read = LRUCache[str, ComputeDAG](KEPT)
 
     def put(self, dag: ComputeDAG) -> str:
         """Record *dag*; returns its identifier."""
@@ -55,7 +56,7 @@ class DefinitionStore:
         if dag is None:
             row = self._do("SELECT dag FROM definitions WHERE id = ?", identifier).fetchone()
             dag = self._parsed(identifier, row)
-            self._read.put(identifier, dag)
+            self._read[identifier] = dag
         return dag
 
     def _parsed(self, identifier: str, row: sqlite3.Row) -> ComputeDAG:

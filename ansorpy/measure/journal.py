@@ -1,8 +1,8 @@
 """Everything a tuning run does and reads from outside, in order: recorded, or replayed.
 
 A run is determined by its request, the records it starts from, the results it receives and the
-clock.  The last two go through a journal: :class:`Recorded` saves them in the database;
-:class:`Replayed` answers with the saved ones and checks that the run acts as it did then.
+clock.  The last two go through a journal: :class:`RecordingJournal` saves them in the database;
+:class:`ReplayJournal` answers with the saved ones and checks that the run acts as it did then.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ansorpy.errors import ForeignFile
 from ansorpy.measure.database import Database
 from ansorpy.measure.records import Event
 
-__all__ = ["Diverged", "Journal", "Recorded", "ReplayEnded", "Replayed", "Unrecorded"]
+__all__ = ["Diverged", "Journal", "RecordingJournal", "ReplayEnded", "ReplayJournal"]
 
 Body = Mapping[str, object]
 
@@ -26,8 +26,9 @@ Body = Mapping[str, object]
 class Journal(Protocol):
     """Receives every event of a run, and is its clock.
 
-    Kinds: ``request``, ``clock``, ``ask`` (programs about to be measured), ``tell`` (their
-    results), ``refit``, ``retime`` (finalists timed again), ``stopped`` (by the user), ``found``.
+    Kinds: ``request``, ``clock``, ``ask`` (programs about to be measured), ``tell`` (the numbers of
+    their results), ``refit``, ``retime`` (the same of finalists timed again), ``stopped`` (by the
+    user), ``found``.
     """
 
     def note(self, kind: str, body: Body) -> None:
@@ -44,26 +45,7 @@ class Journal(Protocol):
 
 
 @dataclass
-class Unrecorded:
-    """A journal that records nothing."""
-
-    began_at: float = field(default_factory=time.monotonic)
-
-    def note(self, kind: str, body: Body) -> None:
-        """Discard the event."""
-
-    def seconds(self) -> float:
-        return self.shown_s()
-
-    def shown_s(self) -> float:
-        return time.monotonic() - self.began_at
-
-    def moment(self, seconds: float) -> float:
-        return self.began_at + seconds
-
-
-@dataclass
-class Recorded:
+class RecordingJournal:
     """Saves the run's events in *database*."""
 
     database: Database
@@ -102,7 +84,7 @@ class Diverged(Exception):
 
 
 @dataclass
-class Replayed:
+class ReplayJournal:
     """Follows the *events* of a recorded run and reads the clock from them.
 
     Raises (from both methods):
@@ -123,9 +105,9 @@ class Replayed:
         return self.events[self.at]
 
     @property
-    def last(self) -> Event:
-        """The event followed last."""
-        return self.events[self.at - 1]
+    def is_stopped_next(self) -> bool:
+        """True if the user stopped the recorded run after the next event."""
+        return [event.kind for event in self.events[self.at + 1 : self.at + 2]] == ["stopped"]
 
     def expect(self, kind: str, body: Body | None = None) -> Event:
         """Return the next event, which must be of this *kind* (and have this *body*)."""

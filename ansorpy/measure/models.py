@@ -10,14 +10,6 @@ from ansorpy.measure.schema import plain_errors
 
 __all__ = ["ModelStore"]
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS models (
-    digest TEXT PRIMARY KEY,
-    text BLOB NOT NULL
-) WITHOUT ROWID
-"""
-"""Created on first use, as files of the same format may lack it."""
-
 _MOST_BYTES = 1 << 28
 """Maximum unpacked size of a text; a model has well under a million bytes."""
 
@@ -32,7 +24,6 @@ class ModelStore:
     def put(self, digest: str, text: str) -> None:
         """Store *text*, unless the digest is already stored."""
         with plain_errors(self._path):
-            self._connection.execute(_TABLE)
             self._connection.execute(
                 "INSERT OR IGNORE INTO models VALUES (?, ?)", (digest, zlib.compress(text.encode()))
             )
@@ -40,8 +31,6 @@ class ModelStore:
     def get(self, digest: str) -> str | None:
         """Return the text with this digest; None if it is missing or damaged."""
         with plain_errors(self._path):
-            if not self._connection.execute("PRAGMA table_info(models)").fetchall():
-                return None
             row = self._connection.execute(
                 "SELECT CAST(text AS BLOB) AS text FROM models WHERE digest = ?", (digest,)
             ).fetchone()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ansorpy.ir.task import Task
-from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
-from ansorpy.measure.records import Record
+from ansorpy.measure.records import Record, Trial
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Runner
+from ansorpy.measure.trial_end import OnEnd, TrialEnd, ignore
 from ansorpy.schedule.state import State
 
-__all__ = ["Listener", "measure_recorded"]
-
-
-Listener = Callable[[int, MeasureResult, bool], None]
-"""Called with a candidate's index, its result, and whether the database already had it."""
+__all__ = ["measure_recorded"]
 
 
 def measure_recorded(
@@ -24,86 +21,67 @@ def measure_recorded(
     database: Database,
     task: Task,
     candidates: Sequence[State],
-    listener: Listener | None = None,
+    on_end: OnEnd = ignore,
     *,
     in_full: bool = False,
 ) -> list[MeasureResult]:
     """Results of *candidates*, in order; only those that *database* does not have are run.
 
-    Each trial is committed as started right before it runs and as done right after, so a kill loses
-    one trial per machine; the code of a new best is stored.  The incumbent is the best trial
+    Each trial is committed as started right before it runs and its result right after, so a kill
+    loses one trial per machine; the code of a new best is stored.  The incumbent is the best trial
     recorded so far; with *in_full* there is none, so slow candidates are fully timed too.
-    *listener* is called with each result as soon as it is available.  A trial that was CUT does not
-    count: its start is taken back.
+    A trial that was CUT does not count: its start is taken back.
     """
-    tell = listener or (lambda index, result, known: None)
     database.add_task(task)
-    known = {}
-    for index, state in enumerate(candidates):
+    results = {}
+    for state in candidates:
         record = database.lookup(task, state)
-        if record is not None and record.is_done:
-            known[index] = record.result
-            tell(index, record.result, True)
-    new = [index for index in range(len(candidates)) if index not in known]
+        if record is not None:
+            results[state] = record.result
+            on_end(TrialEnd(state, record.result, record=record, is_own=False))
+    new = [state for state in candidates if state not in results]
     best = database.best(task.key)
-    recorder = _Recorder(
-        database,
-        task,
-        [candidates[index] for index in new],
-        best,
-        lambda index, result, was_known: tell(new[index], result, was_known),
-    )
+    recorder = _Recorder(database, task, best, on_end)
+    incumbent_s = None if best is None or in_full else best.median_s
     try:
-        results = runner.measure(
-            task,
-            recorder.candidates,
-            incumbent_s=None if best is None or in_full else best.median_s,
-            observer=recorder,
-        )
+        found = runner.measure(task, new, incumbent_s=incumbent_s, observer=recorder)
     except BaseException:
         recorder.abandon()
         raise
-    known.update(zip(new, results, strict=True))
-    return [known[index] for index in range(len(candidates))]
+    results.update(zip(new, found, strict=True))
+    return [results[state] for state in candidates]
 
 
 class _Recorder:
     """Commits what an observer is told; several trials may be in progress at once."""
 
-    def __init__(
-        self,
-        database: Database,
-        task: Task,
-        candidates: Sequence[State],
-        best: Record | None,
-        listener: Listener,
-    ) -> None:
-        self.candidates = candidates
+    def __init__(self, database: Database, task: Task, best: Record | None, on_end: OnEnd) -> None:
         self._database = database
         self._task = task
         self._best_s = None if best is None else best.median_s
-        self._listener = listener
-        self._running: dict[int, Record] = {}
+        self._on_end = on_end
+        self._running: dict[State, Trial] = {}
 
-    def started(self, index: int) -> MeasureResult | None:
-        record = self._database.start(self._task, self.candidates[index])
-        if record.is_done:
-            self._listener(index, record.result, True)
-            return record.result
-        self._running[index] = record
+    def started(self, state: State) -> MeasureResult | None:
+        trial = self._database.start(self._task, state)
+        if isinstance(trial, Record):
+            self._on_end(TrialEnd(state, trial.result, record=trial, is_own=False))
+            return trial.result
+        self._running[state] = trial
         return None
 
-    def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
+    def ended(self, end: TrialEnd) -> None:
+        result = end.result
         if result.ok and (self._best_s is None or result.median_s < self._best_s):
             self._best_s = result.median_s
-            if built is not None:
-                self._database.objects.put(built)
-        record = self._running.pop(index)
+            if end.built is not None:
+                self._database.objects.put(end.built)
+        trial, record = self._running.pop(end.state), None
         if result.kind is TrialKind.CUT:
-            self._database.abandon(record)
+            self._database.abandon(trial)
         else:
-            self._database.complete(record, result)
-        self._listener(index, result, False)
+            record = self._database.complete(trial, result)
+        self._on_end(replace(end, record=record))
 
     def abandon(self) -> None:
         """Take back the trials in progress, as the user stopped the run."""

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError
 
@@ -18,7 +18,10 @@ from ansorpy.schedule.records import steps_from_json
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
 
-__all__ = ["Event", "Unmade", "Scheduled", "Record", "Session", "TaskRow", "read_row"]
+__all__ = [
+    "NOW", "Event", "Position", "Record", "Scheduled", "Session", "TaskRow", "Trial", "Unmade",
+    "program_name", "read_row",
+]  # fmt: skip
 
 
 class Scheduled(Protocol):
@@ -85,11 +88,16 @@ class Event(_Row):
     body: Json[dict[str, object]]
 
 
-class Record(_Row):
-    """One trial: a schedule of one definition, and what measuring it gave.
+def program_name(definition: str, digest: str) -> str:
+    """The beginnings of the identifier of a program's definition and of its digest."""
+    return f"{definition[:8]}-{digest[:16]}"
 
-    ``status`` is ``started`` from before it runs until it is done; ``attempts`` counts starts.
+
+class Trial(_Row):
+    """A program of a task that was started: a schedule of one definition.
+
     ``definition`` is the DAG the steps apply to: the task's own, or an equivalent one.
+    ``session`` started it last; ``attempts`` counts its starts.
     """
 
     id: int
@@ -98,43 +106,13 @@ class Record(_Row):
     digest: str
     steps: str
     session: int
-    status: Literal["started", "done"]
     attempts: int = Field(ge=1)
-    kind: Literal[""] | TrialKind
-    reason: str
-    seconds: Json[tuple[float, ...]]
-    median_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    spread: float = Field(ge=0)
-    build_s: float = Field(ge=0)
-    run_s: float = Field(ge=0)
-    max_error: float
-    object_digest: str
-    load: float
     started_at: float
-    finished_at: float | None
 
     @property
-    def is_done(self) -> bool:
-        return self.status == "done"
-
-    @property
-    def ok(self) -> bool:
-        return self.is_done and self.kind is TrialKind.OK
-
-    @property
-    def result(self) -> MeasureResult:
-        """The recorded outcome; raises ValueError for a trial that is not done."""
-        if not isinstance(self.kind, TrialKind):
-            raise ValueError(f"trial {self.id} is not done")
-        return MeasureResult(
-            kind=self.kind,
-            seconds=self.seconds,
-            reason=self.reason,
-            build_s=self.build_s,
-            run_s=self.run_s,
-            max_error=math.inf if self.max_error < 0 else self.max_error,
-            object_digest=self.object_digest,
-        )
+    def program(self) -> str:
+        """A short name of the program."""
+        return program_name(self.definition, self.digest)
 
     def state(self, dag: ComputeDAG) -> State:
         """The schedule, replayed on *dag*: the definition it was recorded with (same names).
@@ -150,6 +128,62 @@ class Record(_Row):
                 f"the schedule of trial {self.id} does not apply to this definition: {error}",
                 hint="replay it on Database.definition(record.definition)",
             ) from None
+
+
+class Record(Trial):
+    """A trial with a result: the last one it got, unless an earlier one was asked for.
+
+    ``number`` counts all results in the order they became known; ``session`` measured this one.
+    ``scale``: the program was timed again beside other finalists, and its times are multiplied by
+    this to be comparable with those of other trials; None: it was measured on its own.
+    """
+
+    number: int
+    kind: TrialKind
+    reason: str
+    seconds: Json[tuple[float, ...]]
+    scale: float | None = Field(gt=0, allow_inf_nan=False)
+    median_s: float | None = Field(gt=0, allow_inf_nan=False)
+    spread: float = Field(ge=0)
+    build_s: float = Field(ge=0)
+    run_s: float = Field(ge=0)
+    max_error: float
+    object_digest: str
+    load: float
+    finished_at: float
+
+    @property
+    def ok(self) -> bool:
+        return self.kind is TrialKind.OK
+
+    @property
+    def measured(self) -> MeasureResult:
+        """The result as it was measured."""
+        return MeasureResult(
+            kind=self.kind,
+            seconds=self.seconds,
+            reason=self.reason,
+            build_s=self.build_s,
+            run_s=self.run_s,
+            max_error=math.inf if self.max_error < 0 else self.max_error,
+            object_digest=self.object_digest,
+        )
+
+    @property
+    def result(self) -> MeasureResult:
+        """The result, with times that are comparable with those of other trials."""
+        return self.measured if self.scale is None else self.measured.scaled(self.scale)
+
+
+class Position(_Row):
+    """How far a database had grown: the last numbers in the tables that are only appended to."""
+
+    results: int = Field(ge=0)
+    samples: int = Field(ge=0)
+
+
+NOW = Position(results=1 << 62, samples=1 << 62)
+"""Beyond all rows: a database as it is."""
 
 
 R = TypeVar("R", bound=BaseModel)

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
+from cachetools import LRUCache
+
 from ansorpy.config import available_cores
 from ansorpy.deadline import OutOfTime
 from ansorpy.errors import AnsorpyError, UsageError, VerificationFailed
@@ -20,12 +22,12 @@ from ansorpy.measure.builder import BUILD_MEMORY_BYTES, Builder
 from ansorpy.measure.built import Built
 from ansorpy.measure.check import extra_error
 from ansorpy.measure.locks import lock_cores
-from ansorpy.measure.recent import Recent
 from ansorpy.measure.reference import reference_state
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run_client import Reference, RunClient
 from ansorpy.measure.supervisor import Worker
 from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -39,11 +41,11 @@ __all__ = [
 class Observer(Protocol):
     """Notified of each candidate right before it runs and right after."""
 
-    def started(self, index: int) -> MeasureResult | None:
-        """Candidate *index* is about to run; if a result is returned, it is used instead."""
+    def started(self, state: State) -> MeasureResult | None:
+        """*state* is about to run; if a result is returned, it is used instead."""
 
-    def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
-        """Candidate *index* has this result; *built* is the code that ran."""
+    def ended(self, end: TrialEnd) -> None:
+        """A candidate has its result, unless :meth:`started` returned it."""
 
 
 class BuildService(Protocol):
@@ -119,7 +121,7 @@ class RunnerBase(ABC):
 
     def __init__(self, options: MeasureOptions | None) -> None:
         self.options = options or MeasureOptions()
-        self._kept = Recent[str, Built](self.options.kept_builds)
+        self._kept = LRUCache[str, Built](self.options.kept_builds)
 
     def __enter__(self) -> Self:
         return self
@@ -325,15 +327,16 @@ class LocalRunner(BuildingRunner):
         observer: Observer | None,
     ) -> list[MeasureResult]:
         results, client = [], self._client(task)
-        for index, build in enumerate(builds):
-            known = None if observer is None else observer.started(index)
-            lost = extra_error(task.dag, candidates[index].base)
+        for state, build in zip(candidates, builds, strict=True):
+            known = None if observer is None else observer.started(state)
+            lost = extra_error(task.dag, state.base)
             with phase(Part.RUN):
                 result = known or self._one(client, task, build, incumbent_s, lost)
             if result.ok:
                 incumbent_s = min(result.median_s, incumbent_s or result.median_s)
             if observer is not None and known is None:
-                observer.finished(index, result, build if isinstance(build, Built) else None)
+                built = build if isinstance(build, Built) else None
+                observer.ended(TrialEnd(state, result, built))
             results.append(result)
         return results
 
@@ -348,7 +351,7 @@ class LocalRunner(BuildingRunner):
         if isinstance(build, MeasureResult):
             return build
         result = client.measure(task, build, incumbent_s, lost)
-        self._kept.put(build.digest, build)
+        self._kept[build.digest] = build
         return replace(result, build_s=build.build_s, object_digest=build.digest)
 
     def reference(self, task: Task) -> Reference:

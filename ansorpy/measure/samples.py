@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.task import Task
+from ansorpy.measure.records import NOW, Position
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.schema import plain_errors, transaction
 
@@ -25,10 +26,21 @@ _EVENLY = """
 SELECT kind, median_s, prior_s, CAST(features AS BLOB) AS features FROM (
     SELECT trials.id AS id, kind, median_s, prior_s, features,
         row_number() OVER (ORDER BY trials.id) AS nth, COUNT(*) OVER () AS total
-    FROM samples JOIN trials ON trials.id = trial WHERE task_key = ? AND version = ?
+    FROM samples JOIN trials ON trials.id = samples.trial
+        JOIN results ON results.id =
+            (SELECT max(id) FROM results WHERE trial = trials.id AND id <= ?)
+    WHERE task_key = ? AND version = ? AND samples.id <= ?
 ) WHERE nth * ? / total > (nth - 1) * ? / total ORDER BY id
 """
 """Selects a number of samples of a task and version, at even steps over all of them."""
+
+_PUT = """
+INSERT INTO samples (trial, version, prior_s, features) VALUES (?, ?, ?, ?)
+ON CONFLICT (trial) DO UPDATE SET
+    version = excluded.version, prior_s = excluded.prior_s, features = excluded.features
+    WHERE version != excluded.version
+"""
+"""A sample keeps its number, by which runs know whether they had it."""
 
 _TIMED = (TrialKind.OK.value, TrialKind.SLOW.value)
 
@@ -69,7 +81,7 @@ class Sampled:
 
 
 class SampleStore:
-    """The samples in a tuning database, one per trial; times are read from the trials."""
+    """The samples in a tuning database, one per trial; times are read from the results."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
@@ -84,15 +96,15 @@ class SampleStore:
             )
         ]
         with transaction(self._connection, self._path), plain_errors(self._path):
-            self._connection.executemany("INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)", rows)
+            self._connection.executemany(_PUT, rows)
 
-    def known(self, task_key: str, version: str) -> set[int]:
+    def known(self, task_key: str, version: str, at: Position = NOW) -> set[int]:
         """Numbers of a task's trials that have a sample of this *version*."""
         with plain_errors(self._path):
             rows = self._connection.execute(
                 "SELECT trial FROM samples JOIN trials ON trials.id = trial"
-                " WHERE task_key = ? AND version = ?",
-                (task_key, version),
+                " WHERE task_key = ? AND version = ? AND samples.id <= ?",
+                (task_key, version, at.samples),
             )
             return {int(row["trial"]) for row in rows}
 
@@ -102,6 +114,7 @@ class SampleStore:
         version: str,
         width: int,
         most: Mapping[str, int] | None = None,
+        at: Position = NOW,
     ) -> dict[str, Samples]:
         """Return the samples of these tasks, by key and in the order of their trials.
 
@@ -112,21 +125,22 @@ class SampleStore:
         for key in task_keys:
             limit = _NO_LIMIT if most is None else most.get(key, _NO_LIMIT)
             with plain_errors(self._path):
-                rows = self._connection.execute(_EVENLY, (key, version, limit, limit)).fetchall()
+                asked = (at.results, key, version, at.samples, limit, limit)
+                rows = self._connection.execute(_EVENLY, asked).fetchall()
             samples = _decoded(rows, version, width)
             if len(samples):
                 found[key] = samples
         return found
 
-    def tasks_like(self, task: Task, version: str) -> list[Sampled]:
+    def tasks_like(self, task: Task, version: str, at: Position = NOW) -> list[Sampled]:
         """The tasks with samples of *version*, recorded for *task*'s machine and thread count."""
         with plain_errors(self._path):
             rows = self._connection.execute(
                 "SELECT tasks.key, class_key, COUNT(*) AS samples FROM tasks"
                 " JOIN trials ON task_key = tasks.key JOIN samples ON trial = trials.id"
-                " WHERE version = ? AND threads = ? AND target ="
+                " WHERE version = ? AND samples.id <= ? AND threads = ? AND target ="
                 " (SELECT target FROM tasks WHERE key = ?) GROUP BY tasks.key ORDER BY tasks.key",
-                (version, task.threads, task.key),
+                (version, at.samples, task.threads, task.key),
             )
             return [Sampled(r["key"], r["class_key"], r["samples"]) for r in rows]
 

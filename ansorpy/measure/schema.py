@@ -1,4 +1,9 @@
-"""The tables of a tuning database, and the checks that a file is one."""
+"""The tables of a tuning database, and the checks that a file is one.
+
+A trial is a program of a task; ``results`` says what measuring it gave.  Rows of ``results`` and
+``samples`` are only ever appended, and the last result of a trial counts.  So what a database held
+when a run began is what it holds up to two row numbers.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,13 @@ from pathlib import Path
 from ansorpy.errors import ForeignFile
 from ansorpy.phases import Part, phase
 
-__all__ = ["FORMAT", "connect", "plain_errors", "tables_about_trials", "transaction"]
+__all__ = ["FORMAT", "IN_MEMORY", "connect", "plain_errors", "transaction"]
 
-FORMAT = 5
+FORMAT = 6
 """Version of the tables; a file of another version is rejected."""
+
+IN_MEMORY = Path(":memory:")
+"""The path of a database that lives as long as its connection."""
 
 _APPLICATION_ID = 0x616E7370
 _MAGIC = b"SQLite format 3\0"
@@ -60,25 +68,31 @@ CREATE TABLE trials (
     digest TEXT NOT NULL,
     steps TEXT NOT NULL,
     session INTEGER NOT NULL REFERENCES sessions(id),
-    status TEXT NOT NULL,
     attempts INTEGER NOT NULL,
-    kind TEXT NOT NULL DEFAULT '',
-    reason TEXT NOT NULL DEFAULT '',
-    seconds TEXT NOT NULL DEFAULT '[]',
-    median_s REAL,
-    spread REAL NOT NULL DEFAULT 0,
-    build_s REAL NOT NULL DEFAULT 0,
-    run_s REAL NOT NULL DEFAULT 0,
-    max_error REAL NOT NULL DEFAULT 0,
-    object_digest TEXT NOT NULL DEFAULT '',
-    load REAL NOT NULL DEFAULT 0,
     started_at REAL NOT NULL,
-    finished_at REAL,
     UNIQUE (task_key, definition, digest)
 );
-CREATE INDEX trials_of_task ON trials (task_key, median_s);
+CREATE TABLE results (
+    id INTEGER PRIMARY KEY,
+    trial INTEGER NOT NULL REFERENCES trials(id),
+    session INTEGER NOT NULL REFERENCES sessions(id),
+    kind TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    seconds TEXT NOT NULL,
+    scale REAL,
+    median_s REAL,
+    spread REAL NOT NULL,
+    build_s REAL NOT NULL,
+    run_s REAL NOT NULL,
+    max_error REAL NOT NULL,
+    object_digest TEXT NOT NULL,
+    load REAL NOT NULL,
+    finished_at REAL NOT NULL
+);
+CREATE INDEX results_of_trial ON results (trial);
 CREATE TABLE samples (
-    trial INTEGER PRIMARY KEY REFERENCES trials(id),
+    id INTEGER PRIMARY KEY,
+    trial INTEGER NOT NULL UNIQUE REFERENCES trials(id),
     version TEXT NOT NULL,
     prior_s REAL NOT NULL,
     features BLOB NOT NULL
@@ -89,6 +103,10 @@ CREATE TABLE events (
     kind TEXT NOT NULL,
     body TEXT NOT NULL
 );
+CREATE TABLE models (
+    digest TEXT PRIMARY KEY,
+    text BLOB NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE objects (
     digest TEXT PRIMARY KEY,
     header TEXT NOT NULL,
@@ -99,18 +117,20 @@ CREATE TABLE objects (
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the database at *path*, creating it if there is none.
+    """Open the database at *path*, creating it if there is none; each ``IN_MEMORY`` is a new one.
 
     Raises:
         ForeignFile: The file is not a tuning database, is damaged, has another format, or cannot be
             opened or created.
     """
-    _refuse_other_files(path)
+    if path != IN_MEMORY:
+        _refuse_other_files(path)
     with plain_errors(path):
         connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
         try:
             _check(connection, path)
-            _write_ahead(connection)
+            if path != IN_MEMORY:
+                _write_ahead(connection)
             # A commit survives the death of any process; a power failure may lose the last ones.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -121,17 +141,6 @@ def connect(path: Path) -> sqlite3.Connection:
     # Invalid UTF-8 must reach the validation of its row, not raise in sqlite3.
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     return connection
-
-
-def tables_about_trials(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """The tables whose rows each belong to a trial, with the column that holds its number."""
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    return [
-        (str(table), str(column))
-        for (table,) in tables
-        for _, _, target, column, *_ in connection.execute(f"PRAGMA foreign_key_list({table})")
-        if target == "trials"
-    ]
 
 
 def _refuse_other_files(path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,24 +15,26 @@ from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.protocol import CostModel, Remembering
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
-from ansorpy.search.earlier import Earlier, earlier_trials
 from ansorpy.search.events import Listener, Phase, Progress, silent
-from ansorpy.search.history import Best, History
+from ansorpy.search.history import History
 from ansorpy.search.population import Candidate, StructureSource
+from ansorpy.search.resume import ResumedTrials, resumed_trials
 from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context, Strategy
-from ansorpy.search.transfer import Past, TransferSource
+from ansorpy.search.transfer import TransferContext, TransferSource
 from ansorpy.search.transfers.both import Both
 from ansorpy.search.trials import Trials
 
-__all__ = ["SearchOptions", "TaskSearch", "learnt_seconds"]
+__all__ = ["SearchOptions", "TaskSearch", "training_seconds"]
+
+_Found: TypeAlias = tuple[Candidate, TrialEnd]
 
 
 @dataclass(frozen=True)
@@ -80,10 +83,7 @@ class TaskSearch:
         self.default_pending = True
         self._seeds: list[Candidate] | None = None
         """Unmeasured offers of the transfer source; None before it was asked."""
-        self._numbers: dict[tuple[str, bytes], int | None] = {}
-        """Numbers of this run's trials in the database."""
-        if trials.database is not None:
-            trials.database.add_variants(task, {d.name: d.dag for d in source.definitions})
+        trials.define(task, {d.name: d.dag for d in source.definitions})
 
     def step(self, n: int) -> int:
         """Run one round of at most *n* trials; return how many were spent.
@@ -134,23 +134,22 @@ class TaskSearch:
 
     def _transferred(self) -> list[Candidate]:
         """Candidates that the transfer source recommends from other tasks' records."""
-        seen = self.trials.seen
-        if seen is None:
-            return []
-        past = Past(self.task, self.context.source, self.context.model, seen, self.context.rng)
-        return different(self.options.transfer.first(past))
+        own = self.context
+        context = TransferContext(self.task, own.source, own.model, self.trials.known, own.rng)
+        return different(self.options.transfer.first(context))
 
-    def resume(self, database: Database) -> None:
-        """Take earlier trials of this task as done, those in *database*, which is only read.
+    def resume(self) -> None:
+        """Take the trials of this task that the run knows as done.
 
         They count, and none is measured again; the transfer source decides whether the strategy
         and the model learn of them.  Trials that lack the samples that :class:`Remembering` models
         learn from get them.
         """
-        records = database.records(self.task.key)
+        known = self.trials.known
+        records = known.records(self.task.key)
         if not records:
             return
-        earlier = earlier_trials(self.task, self.context.source, database, records)
+        earlier = resumed_trials(self.task, self.context.source, known.database, records)
         self.context.note(earlier.candidates.values())
         self.history.resume([record.result for record in records], earlier.state)
         best = self.history.best
@@ -159,19 +158,20 @@ class TaskSearch:
         if self.options.transfer.own:
             found = [(c, records[n].result) for n, c in sorted(earlier.candidates.items())]
             self.strategy.tell(found)
-            self._recall(database, earlier)
+            self._recall(earlier)
         # Not the stream that made these trials, or they would be sampled again.
         self.context.rng = np.random.default_rng([self.options.seed, len(records)])
-        self._report(Phase.RESUMED, None)
+        self._report(Phase.RESUMED)
 
-    def _recall(self, database: Database, earlier: Earlier) -> None:
+    def _recall(self, earlier: ResumedTrials) -> None:
         """Teach the model this task's trials; missing samples are made from their structures."""
-        model, known = self.context.model, set[int]()
+        model, sampled = self.context.model, set[int]()
         if isinstance(model, Remembering):
             version, width = model.remembers
-            known = database.samples.known(self.task.key, version)
-            model.recall(database.samples.of([self.task.key], version, width))
-        missing = [n for n, record in enumerate(earlier.records) if record.id not in known]
+            began, store = self.trials.known.began, self.trials.database.samples
+            sampled = store.known(self.task.key, version, began)
+            model.recall(store.of([self.task.key], version, width, at=began))
+        missing = [n for n, record in enumerate(earlier.records) if record.id not in sampled]
         if earlier.default is not None and earlier.default in missing:
             default = earlier.records[earlier.default]
             self._learn_default(default.result, default.id)
@@ -180,34 +180,21 @@ class TaskSearch:
             self._learn(found, [earlier.records[n].id for n in numbers])
 
     def retime(self) -> None:
-        """Time the finalists again, alternating between them, and keep the resulting order.
-
-        Only their ratios count: the machine's clock drifts over minutes, so the new times are
-        scaled to keep the best time comparable with the other trials.
-        """
+        """Time the finalists again, alternating between them, and keep the resulting order."""
         finalists = self.history.finalists
         if len(finalists) < 2 or self.history.retimed:
             return
-        results = self.trials.retime(self.task, [best.state for best in finalists])
-        timed = [
-            (old, new)
-            for old, new in zip(finalists, results or [], strict=results is not None)
-            if new.ok
-        ]
-        if timed:
-            scale = min(old.seconds for old, _ in timed) / min(new.median_s for _, new in timed)
-            again = [Best(old.state, _rescaled(old.result, new, scale)) for old, new in timed]
+        again = self.trials.retime(self.task, finalists)
+        if again:
             self.history.replace_finalists(again)
-            for best in again:
-                self.trials.note(self.task, best.state, best.result)
-        self._report(Phase.RETIMED, None)
+        self._report(Phase.RETIMED)
 
-    def _measure(self, picked: Sequence[Candidate]) -> list[tuple[Candidate, MeasureResult]]:
+    def _measure(self, picked: Sequence[Candidate]) -> list[_Found]:
         """Measure the candidates; one that cannot even be bound counts as a failed trial.
 
         Those that the end of the run's time cut off are left out.
         """
-        found: list[tuple[Candidate, MeasureResult]] = []
+        found: list[_Found] = []
         states: dict[State, Candidate] = {}
         for candidate in picked:
             self.context.note([candidate])
@@ -216,25 +203,17 @@ class TaskSearch:
                     states[candidate.state()] = candidate
             except AnsorpyError as error:
                 result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))
-                found.append((candidate, result))
-                self.trials.refuse(self.task, candidate.unmade(), result)
-                self._numbers[candidate.key] = self.trials.number(self.task, candidate.unmade())
-                self._count(candidate.structure.state, result, True)
-        results = self.trials.run(self.task, list(states), self.history.best_s, self._count)
-        for (state, candidate), result in zip(states.items(), results, strict=True):
-            if result.kind is TrialKind.CUT:
-                continue
-            found.append((candidate, result))
-            self._numbers[candidate.key] = self.trials.number(self.task, state)
-        return found
+                record = self.trials.refuse(self.task, candidate.unmade(), result)
+                end = TrialEnd(candidate.structure.state, result, record=record)
+                found.append((candidate, end))
+                self._count(end)
+        ends = self.trials.run(self.task, list(states), self._count)
+        found += zip(states.values(), ends, strict=True)
+        return [(c, end) for c, end in found if end.result.kind is not TrialKind.CUT]
 
-    def _count(self, state: State, result: MeasureResult, is_own: bool) -> None:
-        """Count a trial; one that is not *is_own* cost this run nothing, but may be the best."""
-        if is_own:
-            self.history.add(state, result)
-        else:
-            self.history.take_over(state, result)
-        self._report(Phase.SEARCHING, None)
+    def _count(self, end: TrialEnd) -> None:
+        self.history.add(end)
+        self._report(Phase.SEARCHING, trial=end)
 
     def _measured_default(self) -> bool:
         """Measure the default schedule unless it is certain to lose; True when measured."""
@@ -246,29 +225,28 @@ class TaskSearch:
         best_s = self.history.best_s
         if best_s is not None and 1 / speed >= self.options.default_margin * best_s:
             return False
-        [result] = self.trials.run(self.task, [default], best_s, self._count)
-        if result.kind is TrialKind.CUT:
+        [end] = self.trials.run(self.task, [default], self._count)
+        if end.result.kind is TrialKind.CUT:
             self.default_pending = True
             return True
-        self._learn_default(result, self.trials.number(self.task, default))
+        self._learn_default(end.result, _trial_of(end))
         return True
 
     def _learn_default(self, result: MeasureResult, trial: int | None) -> None:
         """Teach the model the default schedule; the sample is stored with its *trial*."""
         nest = build_nest(State.initial(self.task.dag), {})
-        samples = self.context.model.learn(self.task, nest, np.array([learnt_seconds(result)]))
+        samples = self.context.model.learn(self.task, nest, np.array([training_seconds(result)]))
         if samples is not None:
-            self.trials.keep([trial], samples)
+            self.trials.keep_samples([trial], samples)
 
-    def _tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+    def _tell(self, found: Sequence[_Found]) -> None:
         """Let the strategy and the model learn; the model takes one structure's rows at a time."""
-        self.strategy.tell(found)
-        groups: dict[str, list[tuple[Candidate, MeasureResult]]] = {}
-        for candidate, result in found:
-            groups.setdefault(candidate.structure.key, []).append((candidate, result))
+        self.strategy.tell([(candidate, end.result) for candidate, end in found])
+        groups: dict[str, list[_Found]] = {}
+        for candidate, end in found:
+            groups.setdefault(candidate.structure.key, []).append((candidate, end))
         for group in groups.values():
-            self._learn(group, [self._numbers.get(c.key) for c, _ in group])
-        self._numbers.clear()
+            self._learn([(c, end.result) for c, end in group], [_trial_of(e) for _, e in group])
         self.context.model.refit()
         self.trials.journal.note("refit", {"task": self.task.key, "trials": self.history.trials})
 
@@ -279,12 +257,14 @@ class TaskSearch:
         space = group[0][0].structure.space
         table = np.array([c.row for c, _ in group])
         nest = space.nest(table)
-        seconds = np.array([learnt_seconds(result) for _, result in group])
+        seconds = np.array([training_seconds(result) for _, result in group])
         samples = self.context.model.learn(self.task, nest, seconds)
         if samples is not None:
-            self.trials.keep(trials, samples)
+            self.trials.keep_samples(trials, samples)
 
-    def _report(self, phase: Phase, correlation: float | None) -> None:
+    def _report(
+        self, phase: Phase, correlation: float | None = None, trial: TrialEnd | None = None
+    ) -> None:
         history = self.history
         self._listener(
             Progress(
@@ -294,6 +274,7 @@ class TaskSearch:
                 best_s=history.best_s,
                 failures=dict(history.failures),
                 correlation=correlation,
+                trial=trial,
             )
         )
 
@@ -308,20 +289,20 @@ def _in_turns(one: Sequence[Candidate], other: Sequence[Candidate], begun: int) 
     return found
 
 
-def _rescaled(old: MeasureResult, new: MeasureResult, scale: float) -> MeasureResult:
-    """The trial *old* with the times of *new*, multiplied by *scale*."""
-    return replace(old, seconds=tuple(s * scale for s in new.seconds))
+def _trial_of(end: TrialEnd) -> int | None:
+    """The number of a trial in the database."""
+    return None if end.record is None else end.record.id
 
 
-def learnt_seconds(result: MeasureResult) -> float:
+def training_seconds(result: MeasureResult) -> float:
     """The time the model learns, even of programs stopped early; infinite for failures."""
     timed = result.kind in (TrialKind.OK, TrialKind.SLOW)
     return result.median_s if timed else float("inf")
 
 
-def _correlation(found: Sequence[tuple[Candidate, MeasureResult]]) -> float | None:
+def _correlation(found: Sequence[_Found]) -> float | None:
     """Spearman's rank correlation of scores with speed, over the programs that ran."""
-    timed = [(c.score, -r.median_s) for c, r in found if r.ok]
+    timed = [(c.score, -end.result.median_s) for c, end in found if end.result.ok]
     if len(timed) < 3:
         return None
     scores, speeds = np.array(timed).T

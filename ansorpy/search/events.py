@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ansorpy.measure.result import TrialKind
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.phases import Part
 
 __all__ = ["Listener", "Phase", "Progress", "silent"]
@@ -33,6 +34,7 @@ class Progress:
         best_s: Seconds of the task's fastest correct program; None before there is one.
         total_s: Weighted sum of best seconds over all tasks; None until every task has one.
         failures: Failed trials of the task by kind.
+        trial: The trial that just ended, if one did.
         correlation: Rank correlation of scores with measured speed in this round.
         left_s: Seconds until the time limit; None without one.
         seconds: Time of each part of the run so far.
@@ -46,6 +48,7 @@ class Progress:
     best_s: float | None = None
     total_s: float | None = None
     failures: Mapping[TrialKind, int] | None = None
+    trial: TrialEnd | None = None
     correlation: float | None = None
     left_s: float | None = None
     seconds: Mapping[Part, float] | None = None

@@ -8,6 +8,7 @@ from itertools import islice
 
 from ansorpy.errors import NoValidProgram
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.schedule.state import State
 
 __all__ = ["Best", "History"]
@@ -58,16 +59,14 @@ class History:
     def best_s(self) -> float | None:
         return None if self.best is None else self.best.seconds
 
-    def add(self, state: State, result: MeasureResult) -> None:
-        """Count one trial."""
-        self._count(result)
-        if result.ok:
-            self._rank(state, result)
-
-    def take_over(self, state: State, result: MeasureResult) -> None:
-        """Take a correct program that another tuner measured; it counts as no trial."""
-        self._note_gain(result)
-        self._rank(state, result)
+    def add(self, end: TrialEnd) -> None:
+        """Count one trial; one that is not the run's own is not counted, but may be the best."""
+        if end.is_own:
+            self._count(end.result)
+        elif end.result.ok:
+            self._note_gain(end.result)
+        if end.result.ok:
+            self._rank(end.state, end.result)
 
     def _rank(self, state: State, result: MeasureResult) -> None:
         found = Best(state, result)

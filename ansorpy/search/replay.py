@@ -14,6 +14,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.grid import Grid
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Observer
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.rules.algorithms.base import Definition
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import Pair, Structure
@@ -146,13 +147,13 @@ class GridRunner:
     ) -> list[MeasureResult]:
         """The recorded results; one far slower than *incumbent_s* is SLOW, as on the machine."""
         results = []
-        for index, state in enumerate(candidates):
-            known = None if observer is None else observer.started(index)
+        for state in candidates:
+            known = None if observer is None else observer.started(state)
             result = known or self._recorded(state, incumbent_s)
             if result.ok:
                 incumbent_s = min(result.median_s, incumbent_s or result.median_s)
             if observer is not None and known is None:
-                observer.finished(index, result, None)
+                observer.ended(TrialEnd(state, result))
             results.append(result)
         return results
 

@@ -10,23 +10,23 @@ import numpy as np
 
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
-from ansorpy.measure.seen import Seen
+from ansorpy.measure.known import KnownTrials
 from ansorpy.search.population import Candidate, StructureSource
 
-__all__ = ["Past", "TransferSource"]
+__all__ = ["TransferContext", "TransferSource"]
 
 
 @dataclass(frozen=True)
-class Past:
+class TransferContext:
     """What a transfer source may use when the first round of a task begins.
 
-    ``trials`` are those that existed when the run began, and those the run measured since.
+    ``trials`` are those that existed when the run began, and those it was told of since.
     """
 
     task: Task
     source: StructureSource
     model: CostModel
-    trials: Seen
+    trials: KnownTrials
     rng: np.random.Generator
 
 
@@ -44,5 +44,5 @@ class TransferSource(Protocol):
     def others(self) -> bool:
         """True: the model learns from all earlier trials on this machine."""
 
-    def first(self, past: Past) -> Sequence[Candidate]:
+    def first(self, context: TransferContext) -> Sequence[Candidate]:
         """Candidates to measure before any other, the most promising first."""

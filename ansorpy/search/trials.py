@@ -1,29 +1,29 @@
-"""Running trials; with a database, each is committed before and after it runs."""
+"""Running trials: each is committed before and after it runs, and the journal refers to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
-from ansorpy.measure.journal import Journal, Unrecorded
+from ansorpy.measure.journal import Journal, RecordingJournal
+from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.recording import measure_recorded
-from ansorpy.measure.records import Scheduled
+from ansorpy.measure.records import Record, Scheduled
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Runner
 from ansorpy.measure.samples import Samples
-from ansorpy.measure.seen import Seen
+from ansorpy.measure.trial_end import OnEnd, TrialEnd
 from ansorpy.schedule.state import State
+from ansorpy.search.history import Best
 
-__all__ = ["Heard", "Retimer", "Sharing", "Trials"]
-
-Heard = Callable[[State, MeasureResult, bool], None]
-"""Called for each trial as it ends (True), except those CUT, and for each correct program that
-another tuner measured meanwhile (False), which spends no trial."""
+__all__ = ["MeasuredTrials", "Retimer", "Sharing", "Trials"]
 
 
 @runtime_checkable
@@ -44,123 +44,159 @@ class Sharing(Protocol):
         """Hold while this process computes; entering waits until others' timing is done."""
 
 
-@dataclass
-class Trials:
-    """Measures programs of a task; without a database nothing is kept.
+class Trials(ABC):
+    """All that the searches of a run learn from outside and keep; *journal* has it in order.
 
-    *journal* records requests (``ask``) and answers (``tell``).  ``seen`` are the trials that a
-    search may use; without a database there are none.
+    ``known`` are the trials that the searches may use.
     """
 
-    runner: Runner
-    database: Database | None = None
-    journal: Journal = field(default_factory=Unrecorded)
-    seen: Seen | None = None
+    def __init__(self, database: Database, journal: Journal, known: KnownTrials) -> None:
+        self.database = database
+        self.journal = journal
+        self.known = known
 
-    def __post_init__(self) -> None:
-        if self.database is not None and self.seen is None:
-            self.seen = Seen(self.database)
+    def run(self, task: Task, states: Sequence[State], on_end: OnEnd) -> list[TrialEnd]:
+        """Measure *states*; return how each ended, in order.
 
-    def computing(self) -> AbstractContextManager[None]:
-        """Hold while searching and training, but not while anything is measured."""
-        return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
-
-    def run(
-        self, task: Task, states: Sequence[State], best_s: float | None, heard: Heard
-    ) -> list[MeasureResult]:
-        """Measure *states*; return results in order and call *heard* as each is there.
-
-        Results reported before the user stops the work remain reported and committed.
+        *on_end* hears at once of each trial of this run that ended, except those CUT, and of each
+        correct program that another tuner measured meanwhile.  Results from before the user stops
+        the work remain reported and committed.
         """
-        if not states:
-            return []
-        told: list[object] = []
+        ends = {}
+        for state in states:
+            record = self.known.lookup(task, state)
+            if record is not None:
+                ends[state] = TrialEnd(state, record.result, record=record, is_own=False)
+        new = [state for state in states if state not in ends]
+        numbers: list[int] = []
 
-        def hear(index: int, result: MeasureResult, known: bool) -> None:
-            told.append([index, result.kind.value, list(result.seconds), known])
-            is_news = self._see(task, states[index], result)
-            if result.kind is not TrialKind.CUT and (is_news or not known):
-                heard(states[index], result, not known)
+        def ended(end: TrialEnd) -> None:
+            ends[end.state] = end
+            if end.record is not None:
+                numbers.append(end.record.number)
+                self.known.add(end.record)
+            if end.result.ok or (end.is_own and end.result.kind is not TrialKind.CUT):
+                on_end(end)
 
-        self._note("ask", task, {"programs": self._programs(states)})
-        try:
-            return self._measured(task, states, best_s, hear)
-        finally:
-            self._note("tell", task, {"told": told})
+        if new:
+            self._note("ask", task, {"programs": self._programs(new)})
+            try:
+                self._measure(task, new, ended)
+            except ForeignFile:
+                raise  # the database is damaged, and can be neither written to nor followed
+            except BaseException:
+                self._note("tell", task, {"results": numbers})
+                raise
+            self._note("tell", task, {"results": numbers})
+        return [ends[state] for state in states]
 
-    def _measured(
-        self,
-        task: Task,
-        states: Sequence[State],
-        best_s: float | None,
-        hear: Callable[[int, MeasureResult, bool], None],
-    ) -> list[MeasureResult]:
-        if self.database is not None:
-            return measure_recorded(self.runner, self.database, task, states, hear)
-        return self.runner.measure(task, states, incumbent_s=best_s, observer=_Unkept(hear))
+    def retime(self, task: Task, finalists: Sequence[Best]) -> list[Best]:
+        """Time *finalists* again, alternating; return those that ran, with comparable times.
 
-    def _see(self, task: Task, state: State, result: MeasureResult) -> bool:
-        """Add a correct trial to what a search may use; True if it was not there yet."""
-        number = self.number(task, state) if result.ok else None
-        if self.seen is None or number is None:
-            return False
-        return self.seen.add(task.key, result.median_s, number)
-
-    def retime(self, task: Task, states: Sequence[State]) -> list[MeasureResult] | None:
-        """Time *states* again, alternating; None when the runner cannot compare their times."""
-        if not isinstance(self.runner, Retimer):
-            return None
-        results = self.runner.retime(task, states)
-        told = [[r.kind.value, list(r.seconds)] for r in results or ()]
-        self._note("retime", task, {"programs": self._programs(states), "told": told})
-        return results
-
-    def refuse(self, task: Task, program: Scheduled, result: MeasureResult) -> None:
-        """Store that *program* failed with *result* before there was anything to run."""
-        if self.database is not None:
-            record = self.database.start(task, program)
-            if not record.is_done:
-                self.database.complete(record, result)
-
-    def number(self, task: Task, state: Scheduled) -> int | None:
-        """The number of a finished trial in the database; None if there is none."""
-        record = None if self.database is None else self.database.lookup(task, state)
-        return None if record is None else record.id
-
-    def keep(self, numbers: Sequence[int | None], samples: Samples) -> None:
-        """Store *samples* with the trials of these numbers, skipping those without one."""
-        kept = [at for at, number in enumerate(numbers) if number is not None]
-        if self.database is not None and kept:
-            chosen = [number for number in numbers if number is not None]
-            self.database.samples.put(chosen, samples.rows(kept))
-
-    def note(self, task: Task, state: State, result: MeasureResult) -> None:
-        """Store the fairer times *result* of a finished trial."""
-        record = None if self.database is None else self.database.lookup(task, state)
-        if self.database is not None and record is not None:
-            self.database.retimed(record, result)
+        Empty when their times cannot be compared.
+        """
+        states = [best.state for best in finalists]
+        records = self._retime(task, finalists)
+        numbers = [None if record is None else record.number for record in records]
+        self._note("retime", task, {"programs": self._programs(states), "results": numbers})
+        again = zip(states, records, strict=False)
+        return [Best(state, record.result) for state, record in again if record is not None]
 
     def is_retimed(self, task: Task, state: State) -> bool:
-        """Whether *state* was timed again, beside the other finalists, before this run."""
-        number = self.number(task, state)
-        return self.seen is not None and number is not None and number in self.seen.retimed
+        """Whether *state* was timed again, beside other finalists, before this run."""
+        record = self.known.lookup(task, state)
+        return record is not None and record.scale is not None
+
+    @abstractmethod
+    def computing(self) -> AbstractContextManager[None]:
+        """Hold while searching and training, but not while anything is measured."""
+
+    @abstractmethod
+    def define(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
+        """Store *task* and the names of the ways to compute it."""
+
+    @abstractmethod
+    def refuse(self, task: Task, program: Scheduled, result: MeasureResult) -> Record | None:
+        """Store that *program* failed with *result* before there was anything to run."""
+
+    @abstractmethod
+    def keep_samples(self, trials: Sequence[int | None], samples: Samples) -> None:
+        """Store *samples* with the trials of these numbers, skipping those without one."""
+
+    @abstractmethod
+    def keep_model(self, digest: str, text: str) -> None:
+        """Store the trained model that the run starts with."""
+
+    @abstractmethod
+    def note_ending(self, reason: str) -> None:
+        """Store why the run measures no more; empty: it still does."""
+
+    @abstractmethod
+    def _measure(self, task: Task, states: Sequence[State], on_end: OnEnd) -> None:
+        """Measure *states*, none of which the run knows; call *on_end* for each."""
+
+    @abstractmethod
+    def _retime(self, task: Task, finalists: Sequence[Best]) -> list[Record | None]:
+        """The new record of each finalist; None for one that failed, empty if none was compared."""
 
     def _note(self, kind: str, task: Task, body: dict[str, object]) -> None:
         self.journal.note(kind, {"task": task.key, **body})
 
     def _programs(self, states: Sequence[State]) -> list[str]:
-        """Names of *states* in the database; empty without a database."""
-        return [] if self.database is None else [self.database.program(s) for s in states]
+        return [self.database.program(state) for state in states]
 
 
-@dataclass
-class _Unkept:
-    """An observer that only forwards results."""
+class MeasuredTrials(Trials):
+    """Runs trials by *runner* and keeps them in *database*."""
 
-    hear: Callable[[int, MeasureResult, bool], None]
+    def __init__(self, runner: Runner, database: Database, journal: Journal | None = None) -> None:
+        super().__init__(database, journal or RecordingJournal(database), KnownTrials(database))
+        self.runner = runner
 
-    def started(self, index: int) -> MeasureResult | None:
-        return None
+    def computing(self) -> AbstractContextManager[None]:
+        return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
 
-    def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
-        self.hear(index, result, False)
+    def define(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
+        self.database.add_variants(task, definitions)
+
+    def refuse(self, task: Task, program: Scheduled, result: MeasureResult) -> Record | None:
+        trial = self.database.start(task, program)
+        return trial if isinstance(trial, Record) else self.database.complete(trial, result)
+
+    def keep_samples(self, trials: Sequence[int | None], samples: Samples) -> None:
+        kept = [(at, number) for at, number in enumerate(trials) if number is not None]
+        if kept:
+            self.database.samples.put([n for _, n in kept], samples.rows([at for at, _ in kept]))
+
+    def keep_model(self, digest: str, text: str) -> None:
+        self.database.models.put(digest, text)
+
+    def note_ending(self, reason: str) -> None:
+        self.database.note_ending(reason)
+
+    def _measure(self, task: Task, states: Sequence[State], on_end: OnEnd) -> None:
+        measure_recorded(self.runner, self.database, task, states, on_end)
+
+    def _retime(self, task: Task, finalists: Sequence[Best]) -> list[Record | None]:
+        """Only the ratios of the new times count, as the machine's clock drifts over minutes.
+
+        They are scaled so that the best time stays comparable with those of other trials.
+        """
+        states = [best.state for best in finalists]
+        results = self.runner.retime(task, states) if isinstance(self.runner, Retimer) else None
+        if results is None:
+            return []
+        timed = [(old, new) for old, new in zip(finalists, results, strict=True) if new.ok]
+        if not timed:
+            return []
+        scale = min(old.seconds for old, _ in timed) / min(new.median_s for _, new in timed)
+        again = {old.state: replace(old.result, seconds=new.seconds) for old, new in timed}
+        return [self._retimed(task, state, again.get(state), scale) for state in states]
+
+    def _retimed(
+        self, task: Task, state: State, result: MeasureResult | None, scale: float
+    ) -> Record | None:
+        record = self.database.lookup(task, state)
+        if record is None or result is None:
+            return None
+        return self.database.complete(record, result, scale)

@@ -6,7 +6,7 @@ build them to the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -18,21 +18,29 @@ from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile, NoValidProgram, UsageError, VerificationFailed
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
-from ansorpy.measure.journal import Diverged, Replayed, ReplayEnded
-from ansorpy.measure.past import past_database
+from ansorpy.measure.journal import Diverged, ReplayEnded, ReplayJournal
 from ansorpy.measure.records import Event
 from ansorpy.measure.runner import BuildService
-from ansorpy.measure.told import ToldRunner
 from ansorpy.registry import Registry
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.rules.structure import StructureSampler
+from ansorpy.search.replayed import ReplayedTrials
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.transfers import TRANSFERS
 from ansorpy.tasks.objectives import OBJECTIVES
-from ansorpy.tasks.recorded import RunRequest, TaskRequest, described, restored, unranged
+from ansorpy.tasks.run_request import (
+    RecordedPart,
+    RunRequest,
+    Setting,
+    TaskRequest,
+    adjusted,
+    described,
+    differences,
+    place_of,
+)
 from ansorpy.tasks.schedulers import SCHEDULERS
-from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_tasks
+from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, search_tasks
 
 __all__ = ["Rerun", "TaskRerun", "rerun"]
 
@@ -100,7 +108,7 @@ class Rerun:
 def rerun(
     database: Database, run: int, builder: BuildService, *, options: TuneOptions | None = None
 ) -> Iterator[Rerun]:
-    """Replay run number *run* of *database*; yield one answer for each of its searches.
+    """Replay run number *run* of *database*, which is only read; yield one answer for each search.
 
     *options* are needed for a run that used parts of the caller's own.
 
@@ -109,7 +117,7 @@ def rerun(
             no registered name.
         ForeignFile: Its events are damaged.
     """
-    events = [event for event in database.events(run) if event.kind != "retimed"]
+    events = database.events(run)
     starts = [n for n, event in enumerate(events) if event.kind == "request"]
     if not starts:
         known = ", ".join(str(s.id) for s in database.sessions()) or "none"
@@ -130,29 +138,26 @@ class _Replay:
     def result(self, builder: BuildService) -> Rerun:
         request = self._request()
         options = self._options(request)
-        journal = Replayed(self.events)
+        journal = ReplayJournal(self.events)
+        trials = ReplayedTrials(self.database, journal, request.began, self.run)
+        entries = [
+            WeightedTask(task, StructureSampler(task, self._rules(asked)), asked.weight)
+            for asked in request.tasks
+            for task in [asked.task(self.database)]
+        ]
         divergence = ""
         outcomes: tuple[Outcome, ...] = ()
-        with past_database(self.database, request.event, self._known(request)) as past:
-            entries = [
-                WeightedTask(task, StructureSampler(task, self._rules(asked)), asked.weight)
-                for asked in request.tasks
-                for task in [asked.task(past)]
-            ]
-            runner = ToldRunner(journal, self.database, past)
-            try:
-                outcomes = tune_tasks(
-                    entries, request.budget, runner, database=past, options=options, journal=journal
-                ).outcomes
-            except Diverged as found:
-                divergence = _with_names(str(found), entries)
-            except (ReplayEnded, NoValidProgram):
-                pass
+        try:
+            outcomes = search_tasks(entries, request.budget, trials, options=options).outcomes
+        except Diverged as found:
+            divergence = _with_names(str(found), entries)
+        except (ReplayEnded, NoValidProgram):
+            pass
         return Rerun(
             run=self.run,
             events=len(self.events),
             followed=journal.at,
-            trials=runner.told,
+            trials=trials.spent,
             divergence=divergence,
             ended=self._ended(),
             tasks=tuple(self._rebuilt(outcomes, builder)),
@@ -163,36 +168,26 @@ class _Replay:
             return RunRequest.model_validate(self.events[0].body)
         except ValidationError as error:
             raise ForeignFile(
-                f"{self.database.path}: the request of run {self.run} is none of this ansorpy: "
+                f"{self.database.path}: run {self.run} was recorded by an incompatible version: "
                 f"{error.errors()[0]['msg']}"
             ) from None
 
     def _options(self, request: RunRequest) -> TuneOptions:
-        """The run's options, restored from recorded names and numbers unless given."""
-        named = restored(_named_parts(request.parts, self.database), request.parts)
-        options = self.given or replace(named, goals=request.goals)
-        found = described(options)
-        wrong = [name for name, text in request.parts.items() if found.get(name) != text]
-        if wrong or found.keys() != request.parts.keys():
-            names = ", ".join(wrong or sorted(found.keys() ^ request.parts.keys()))
+        """The run's options, restored from recorded places and numbers unless given."""
+        recorded = request.options
+        options = self.given or adjusted(_recorded_parts(recorded, self.database), recorded)
+        other = differences(recorded, described(replace(options, goals=())))
+        if other:
             raise UsageError(
-                f"run {self.run} used other parts than these: {names}",
+                f"run {self.run} used other parts than these: {', '.join(other)}",
                 hint="replay it from Python with the same options",
             )
-        return options
-
-    def _known(self, request: RunRequest) -> dict[str, list[tuple[int, int]]]:
-        try:
-            return {table: unranged(text) for table, text in request.known.items()}
-        except ValueError:
-            raise ForeignFile(
-                f"{self.database.path}: run {self.run} does not say what it started from"
-            ) from None
+        return replace(options, goals=request.goals)
 
     def _rules(self, asked: TaskRequest) -> Preset:
-        if not asked.space:
+        if not asked.preset:
             raise UsageError(f"run {self.run} used rules of its caller's own")
-        return preset_for(asked.target, asked.space)
+        return preset_for(asked.target, asked.preset)
 
     def _ended(self) -> str:
         kinds = {event.kind for event in self.events}
@@ -221,29 +216,31 @@ def _with_names(text: str, entries: Sequence[WeightedTask]) -> str:
     return text
 
 
-def _named_parts(parts: Mapping[str, str], database: Database) -> TuneOptions:
-    """Options with the parts that *parts* describes, where registered or kept in *database*."""
-    options = TuneOptions()
-    models: list[Callable[[], CostModel]] = [*_factories(MODELS), *_kept_model(parts, database)]
-    search = replace(
-        options.search,
-        strategy=_like(parts, "search.strategy", _factories(STRATEGIES)),
-        selector=_like(parts, "search.selector", _made(SELECTORS)),
-        transfer=_like(parts, "search.transfer", _made(TRANSFERS)),
-    )
+def _recorded_parts(recorded: RecordedPart, database: Database) -> TuneOptions:
+    """Default options but with the registered or stored parts that *recorded* names."""
+    options, settings = TuneOptions(), recorded.settings
+    search = settings.get("search")
+    of_search = search.settings if isinstance(search, RecordedPart) else {}
+    model = settings.get("model")
+    models: list[Callable[[], CostModel]] = [*_factories(MODELS), *_kept_model(model, database)]
     return replace(
         options,
-        search=search,
-        scheduler=_like(parts, "scheduler", _made(SCHEDULERS)),
-        objective=_like(parts, "objective", _made(OBJECTIVES)),
-        model=_like(parts, "model", models),
+        search=replace(
+            options.search,
+            strategy=_like(of_search.get("strategy"), _factories(STRATEGIES)),
+            selector=_like(of_search.get("selector"), _made(SELECTORS)),
+            transfer=_like(of_search.get("transfer"), _made(TRANSFERS)),
+        ),
+        scheduler=_like(settings.get("scheduler"), _made(SCHEDULERS)),
+        objective=_like(settings.get("objective"), _made(OBJECTIVES)),
+        model=_like(model, models),
     )
 
 
-def _kept_model(parts: Mapping[str, str], database: Database) -> Iterator[SavedModel]:
+def _kept_model(recorded: Setting, database: Database) -> Iterator[SavedModel]:
     """The trained model that the run was given, if any."""
-    digest = parts.get("model.digest", "").strip("'")
-    text = database.models.get(digest)
+    digest = recorded.settings.get("digest") if isinstance(recorded, RecordedPart) else None
+    text = database.models.get(digest) if isinstance(digest, str) else None
     if text is not None:
         yield SavedModel.parse(text, f"{database.path}: the run's cost model")
 
@@ -256,6 +253,7 @@ def _made(registry: Registry[T]) -> list[T]:
     return [registry.one(name) for name in registry]
 
 
-def _like(parts: Mapping[str, str], name: str, choices: Sequence[T]) -> T:
-    """The choice that *parts* describes, ignoring its numbers; the first if none matches."""
-    return next((c for c in choices if described(c, name).get(name) == parts.get(name)), choices[0])
+def _like(recorded: Setting, choices: Sequence[T]) -> T:
+    """The choice of the recorded class, whatever its numbers; the first if there is none."""
+    place = recorded.place if isinstance(recorded, RecordedPart) else ""
+    return next((choice for choice in choices if place_of(choice) == place), choices[0])

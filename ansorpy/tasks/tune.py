@@ -16,15 +16,14 @@ from ansorpy.cost.protocol import CostModel, Remembering
 from ansorpy.deadline import until
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
-from ansorpy.measure.journal import Journal, Recorded, Unrecorded
+from ansorpy.measure.journal import Journal
 from ansorpy.measure.runner import Runner
-from ansorpy.measure.seen import Seen
 from ansorpy.phases import Part, Phases, phase
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import Best, History
 from ansorpy.search.population import StructureSource
-from ansorpy.search.trials import Trials
+from ansorpy.search.trials import MeasuredTrials, Trials
 from ansorpy.tasks.allotment import Allotment, allotments
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Goal, Objective, is_known, latency_s, misses
@@ -32,14 +31,15 @@ from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.overtime import revived
 from ansorpy.tasks.pace import Pace, least_retime_s, retime_s
 from ansorpy.tasks.plan import expected_shares
-from ansorpy.tasks.recall import recall_others
-from ansorpy.tasks.recorded import request_of, space_name
+from ansorpy.tasks.pretrain import pretrain
+from ansorpy.tasks.run_request import preset_name, request_of
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers.gradient import Gradient
 from ansorpy.tasks.standing import Standing
 
 __all__ = [
-    "PATIENCE", "Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks",
+    "PATIENCE", "Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "search_tasks",
+    "tune_tasks",
 ]  # fmt: skip
 
 PATIENCE = 4
@@ -118,40 +118,50 @@ def tune_tasks(
     tasks: Sequence[WeightedTask],
     budget: Budget,
     runner: Runner,
+    database: Database,
     *,
-    database: Database | None = None,
     options: TuneOptions | None = None,
     listener: Listener = silent,
     journal: Journal | None = None,
 ) -> Tuning:
     """Measure programs of *tasks* until *budget* is spent; return the fastest of each.
 
-    Earlier trials in *database* count as spent, and the model learns from them first.  Ctrl-C ends
-    the run with what was found so far.  *database* keeps the run's events unless *journal* does.
+    Every trial is committed to *database*.  Its earlier trials count as spent, and the model learns
+    from them first.  Ctrl-C ends the run with what was found so far.  *database* also keeps the
+    run's events unless *journal* does.
 
     Raises:
         NoValidProgram: No trial of a task gave a correct program, not even its default schedule;
             not raised if the budget was spent before the default schedule was tried.
     """
-    if journal is None:
-        journal = Unrecorded() if database is None else Recorded(database)
-    chosen = options or TuneOptions()
-    if database is not None:
-        database.note_ending("")
+    trials = MeasuredTrials(runner, database, journal)
+    return search_tasks(tasks, budget, trials, options=options, listener=listener)
+
+
+def search_tasks(
+    tasks: Sequence[WeightedTask],
+    budget: Budget,
+    trials: Trials,
+    *,
+    options: TuneOptions | None = None,
+    listener: Listener = silent,
+) -> Tuning:
+    """The same with *trials* that are measured, or replayed from a recorded run."""
+    trials.note_ending("")
     interrupted, ended = False, Ending.INTERRUPTED
     with Phases() as phases:
-        run = _Run(tasks, budget, runner, database, chosen, listener, journal, phases)
+        run = _Run(tasks, budget, trials, options or TuneOptions(), listener, phases)
         try:
             run.resume()
             ended = run.spend()
             run.finish()
         except KeyboardInterrupt:
             interrupted = True
-            journal.note("stopped", {})
-    if database is not None:
-        database.note_ending(ended.value)
+            trials.journal.note("stopped", {})
+    trials.note_ending(ended.value)
     outcomes = run.outcomes()
-    journal.note("found", {"best": [_found(database, outcome) for outcome in outcomes]})
+    found = [_found(trials.database, outcome) for outcome in outcomes]
+    trials.journal.note("found", {"best": found})
     for at, search in enumerate(run.searches) if not interrupted else ():
         # Until the default schedule is tried, nothing is known to be wrong with the task.
         if not search.default_pending and run.lacks(at):
@@ -165,19 +175,17 @@ class _Run:
 
     tasks: Sequence[WeightedTask]
     budget: Budget
-    runner: Runner
-    database: Database | None
+    trials: Trials
     options: TuneOptions
     listener: Listener
-    journal: Journal
     phases: Phases
 
     def __post_init__(self) -> None:
         given = self.options.model
-        if self.database is not None and isinstance(given, saved.SavedModel):
-            self.database.models.put(given.digest, given.text())
-        model = given()
-        trials = self.trials = Trials(self.runner, self.database, self.journal)
+        if isinstance(given, saved.SavedModel):
+            self.trials.keep_model(given.digest, given.text())
+        self.model = model = given()
+        self.journal, trials = self.trials.journal, self.trials
         self.pace = Pace(self.budget, len(self.tasks))
         self.goals = self.options.goals or (Goal(tuple(e.weight for e in self.tasks)),)
         self.least_s = [roofline_seconds(e.task, e.source.definitions) for e in self.tasks]
@@ -188,7 +196,6 @@ class _Run:
         self.totalled: list[float | None] = []
         self.total_s: float | None = None
         self.rng = np.random.default_rng(self.options.search.seed)
-        self.model = model
         self.searches = [
             TaskSearch(entry.task, entry.source, model, trials, self._options(number), self._report)
             for number, entry in enumerate(self.tasks)
@@ -200,29 +207,23 @@ class _Run:
         return replace(self.options.search, seed=seed)
 
     def resume(self) -> None:
-        """Record the request, and take over earlier trials, from one snapshot of the database.
+        """Record the request, and take over earlier trials.
 
         Other processes may continue to write; the run never sees what they add.
         """
-        if self.database is None:
-            return
-        with (
-            until(self._moment(0.0)), self.trials.computing(), phase(Part.RESUME),
-            self.database.snapshot() as past,
-        ):  # fmt: skip
-            self.journal.note("request", self._request(self.database, past))
-            self.trials.seen = Seen(self.database, past)
+        with until(self._moment(0.0)), self.trials.computing(), phase(Part.RESUME):
+            self.journal.note("request", self._request())
             for search in self.searches:
-                search.resume(past)
+                search.resume()
             if self.options.search.transfer.others and isinstance(self.model, Remembering):
-                recall_others(self.model, past, [entry.task for entry in self.tasks])
+                pretrain(self.model, self.trials.known, [entry.task for entry in self.tasks])
             self.model.refit()
 
-    def _request(self, database: Database, past: Database) -> dict[str, object]:
+    def _request(self) -> dict[str, object]:
         """Everything the run depends on, except versions, results and the clock."""
-        asked = [(e.task, space_name(e.source), e.weight) for e in self.tasks]
-        options = self.options
-        request = request_of(asked, self.budget, options, database, past, options.goals)
+        asked = [(e.task, preset_name(e.source), e.weight) for e in self.tasks]
+        options = replace(self.options, goals=())
+        request = request_of(asked, self.budget, options, self.options.goals, self.trials.known)
         return request.model_dump(mode="json")
 
     def spend(self) -> Ending:
@@ -402,8 +403,8 @@ class _Run:
         )
 
 
-def _found(database: Database | None, outcome: Outcome) -> dict[str, object]:
+def _found(database: Database, outcome: Outcome) -> dict[str, object]:
     best, task = outcome.best, outcome.task.key
-    if database is None or best is None:
+    if best is None:
         return {"task": task, "program": None}
     return {"task": task, "program": database.program(best.state), "seconds": best.seconds}

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from math import lgamma
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from ansorpy.cost.models import MODELS
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
+from ansorpy.measure.database import Database
 from ansorpy.measure.grid import Grid, read_grid
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.runner import Observer
@@ -21,7 +23,7 @@ from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.replay import GridRunner, GridSource
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
-from ansorpy.search.trials import Trials
+from ansorpy.search.trials import MeasuredTrials
 
 __all__ = ["FRACTIONS", "UNIFORM", "Contestant", "Race", "expected", "run", "trials_to"]
 
@@ -83,12 +85,14 @@ def run(race: Race) -> list[float]:
     model = MODELS.one(race.contestant.model)
     runner = _Counting(GridRunner(source))
     options = SearchOptions(strategy=strategy, selector=selector, seed=race.seed)
-    search = TaskSearch(grid.task, source, model, Trials(runner), options)
     goal_s = grid.best_s / max(FRACTIONS)
-    while len(runner.seconds) < race.most and not search.exhausted:
-        search.step(min(race.round_size, race.most - len(runner.seconds)))
-        if min(runner.seconds, default=np.inf) <= goal_s:
-            break
+    with TemporaryDirectory() as folder, Database(Path(folder) / "race.db") as database:
+        trials = MeasuredTrials(runner, database)
+        search = TaskSearch(grid.task, source, model, trials, options)
+        while len(runner.seconds) < race.most and not search.exhausted:
+            search.step(min(race.round_size, race.most - len(runner.seconds)))
+            if min(runner.seconds, default=np.inf) <= goal_s:
+                break
     trace = np.minimum.accumulate(runner.seconds) / grid.best_s
     return [float(value) for value in trace]
 

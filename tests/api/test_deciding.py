@@ -26,10 +26,11 @@ from ansorpy.search.driver import SearchOptions
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask, tune_tasks
+from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask
 from ansorpy.tasks.ways import SETTLED
 from tests.graph.attentions import transformer
 from tests.search.runners import FormulaRunner
+from tests.tasks.anew import tune_anew
 
 REQUEST = Request(effort="none", threads=1)
 
@@ -155,7 +156,7 @@ def tuned(several: Several, budget: Budget, slow: set[str]) -> Tuning:
     ]
     search = SearchOptions(partial(RandomSearch, 2, 32))
     options = TuneOptions(search, model=AnalyticModel, goals=several.goals, retime=False)
-    return tune_tasks(entries, budget, Slow(slow), options=options)
+    return tune_anew(entries, budget, Slow(slow), options=options)
 
 
 @pytest.mark.parametrize("slow", ["one kernel", "three kernels"])

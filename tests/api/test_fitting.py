@@ -162,7 +162,7 @@ def test_where_nothing_else_is_recorded_the_definition_itself_is_predicted(
     net = project(request)
     with open_session(request) as session:
         record(session, net)
-        execute(session.database.path, "DELETE FROM trials WHERE median_s > 1e-4")
+        execute(session.database.path, "DELETE FROM results WHERE median_s > 1e-4")
         monkeypatch.setattr(fitting, "SLACK", 0)
         found = choose_within(session, net)
         assert constants(found, net) <= room_of(net).constants
@@ -180,7 +180,7 @@ def test_what_was_predicted_beside_the_fastest_is_recorded(
     monkeypatch.setattr(fitting, "SLACK", 0)
     with open_session(request) as session:
         record(session, net)
-        execute(session.database.path, "DELETE FROM trials WHERE median_s > 1e-4")
+        execute(session.database.path, "DELETE FROM results WHERE median_s > 1e-4")
         found = choose_within(session, net)
         spent = [session.database.trials(task.key) for task in net.tasks]
     assert sum(spent) > len(net.tasks), "the direct programs are trials, too"
@@ -205,7 +205,7 @@ def test_a_definition_without_a_correct_program_is_no_way(
     with open_session(request) as session:
         record(session, net)
         fast = session.choose(net.tasks)
-        execute(session.database.path, "DELETE FROM trials WHERE median_s > 1e-4")
+        execute(session.database.path, "DELETE FROM results WHERE median_s > 1e-4")
         found = choose_within(session, net)
     convolutions = [(a, b) for a, b in zip(found, fast, strict=True) if "conv" in a.task.name]
     assert convolutions and all(a.median_s == b.median_s == 1e-6 for a, b in convolutions)

@@ -22,9 +22,10 @@ from ansorpy.search.strategies.grid import Grid
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.tune import WeightedTask, tune_tasks
+from ansorpy.tasks.tune import WeightedTask
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import matmul
+from tests.tasks.anew import tune_anew
 
 PLUGIN = '''
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ def test_a_plugins_parts_are_searched_with(plugin: Path) -> None:
     task, runner = matmul(16, 16, 16), FormulaRunner()
     source = StructureSampler(task)
     entries = [WeightedTask(task, source)]
-    tuning = tune_tasks(entries, Budget(trials=24), runner, options=parts.tuning(0))
+    tuning = tune_anew(entries, Budget(trials=24), runner, options=parts.tuning(0))
     assert tuning.outcomes[0].history.trials == 24
     seen = __import__("ansorpy_plugin_mine").SEEN
     assert set(seen) == {next(source.every()).key}

@@ -22,10 +22,11 @@ from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objectives.latency_bounds import LatencyBounds
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
-from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask, tune_tasks
+from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask
 from tests.graph.nets import Net
 from tests.search.runners import FormulaRunner
 from tests.search.small import EVOLUTION
+from tests.tasks.anew import tune_anew
 
 REQUEST = Request(target=Target.parse("x86-64-v4"), threads=2)
 
@@ -61,7 +62,7 @@ def tuned(several: Several, budget: Budget) -> Tuning:
         goals=several.goals,
         retime=False,
     )
-    return tune_tasks(entries, budget, FormulaRunner(), options=options)
+    return tune_anew(entries, budget, FormulaRunner(), options=options)
 
 
 def test_shared_tasks_are_one_and_weigh_for_all() -> None:

@@ -17,7 +17,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ansorpy.api import learned
+from ansorpy.api import train_model
 from ansorpy.cli import comparison, models
 from ansorpy.cli.engine import Ours
 from ansorpy.cli.lookup import Lookup
@@ -204,7 +204,7 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(
 
     monkeypatch.setattr(turns, "compare", work)
     monkeypatch.setattr(models, "open_model", work)
-    monkeypatch.setattr(learned, "learned", work)
+    monkeypatch.setattr(train_model, "train_model", work)
     absent, net = str(folder / "no" / "file"), str(folder / "net.so")
     for command in (
         ["bench", net, "--json", absent],

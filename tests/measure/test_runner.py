@@ -32,6 +32,7 @@ from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.measure.definitions import matmul, task_of, tiled
@@ -127,17 +128,14 @@ def test_a_reference_the_interpreter_contradicts_stops_everything(tmp_path):
 def test_recorded_trials_are_not_run_again_and_winners_keep_their_code(runner, tmp_path):
     kinds = ["good too", "wrong", "null", "good", "slow"]
     states = [planted_state(DAG, kind) for kind in kinds]
-    heard: list[tuple[int, bool]] = []
+    ends: list[TrialEnd] = []
     with Database(tmp_path / "tune.db") as db:
-        first = measure_recorded(
-            runner, db, TASK, states[:3], lambda index, result, known: heard.append((index, known))
-        )
-        both = measure_recorded(
-            runner, db, TASK, states, lambda index, result, known: heard.append((index, known))
-        )
+        first = measure_recorded(runner, db, TASK, states[:3], ends.append)
+        both = measure_recorded(runner, db, TASK, states, ends.append)
         assert both[:3] == first
-        assert heard == [*((n, False) for n in range(3)), *((n, True) for n in range(3)),
-                         (3, False), (4, False)]  # fmt: skip
+        assert [end.state for end in ends] == [*states[:3], *states]
+        assert [end.is_own for end in ends] == [True] * 3 + [False] * 3 + [True] * 2
+        assert [end.record and end.record.result for end in ends] == [*first, *both]
         assert db.trials(TASK.key) == 5
         best = db.best(TASK.key)
         assert best is not None
@@ -195,16 +193,14 @@ from ansorpy.measure.database import Database
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from tests.measure.planted import PlantedBuilder, doubling, planted_state
-from ansorpy.schedule.state import State
-from ansorpy.target import Target
 from tests.measure.definitions import task_of
 dag = doubling()
 folder = Path(sys.argv[1])
 runner = LocalRunner(MeasureOptions(run_timeout_s=60.0, lock_folder=folder), PlantedBuilder())
+states = [planted_state(dag, kind) for kind in ("good", "wrong", "hang", "good too")]
 measure_recorded(
-    runner, Database(folder / "tune.db"), task_of(dag),
-    [planted_state(dag, kind) for kind in ("good", "wrong", "hang", "good too")],
-    lambda index, result, known: print(index, result.kind.value, known, flush=True),
+    runner, Database(folder / "tune.db"), task_of(dag), states,
+    lambda e: print(states.index(e.state), e.result.kind.value, not e.is_own, flush=True),
 )
 """
 
@@ -228,7 +224,8 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def attempts(path: Path) -> int:
     """How often the trial under way was started."""
     with closing(sqlite3.connect(path)) as raw:
-        row = raw.execute("SELECT attempts FROM trials WHERE status = 'started'").fetchone()
+        under_way = "id NOT IN (SELECT trial FROM results)"
+        row = raw.execute(f"SELECT attempts FROM trials WHERE {under_way}").fetchone()
     return int(row[0]) if row else 0
 
 
@@ -277,7 +274,7 @@ def test_an_interrupt_takes_back_the_trial_under_way_and_nothing_else(tmp_path):
     states = [planted_state(DAG, kind) for kind in ("wrong", "hang", "good")]
     path = tmp_path / "tune.db"
 
-    def interrupt_the_next(index: int, result: object, known: bool) -> None:
+    def interrupt_the_next(end: TrialEnd) -> None:
         threading.Thread(target=interrupt_when_started).start()
 
     def interrupt_when_started() -> None:
@@ -337,22 +334,17 @@ def test_a_deadline_cuts_the_wait_for_others_on_the_cores(tmp_path: Path, shared
 def test_a_deadline_cuts_a_hanging_candidate_which_is_not_recorded(tmp_path):
     # A wrong one first: without a known time the second may hang for the whole timeout.
     states = [planted_state(DAG, kind) for kind in ("wrong", "hang", "good")]
-    heard: list[tuple[TrialKind, bool]] = []
+    ends: list[TrialEnd] = []
     options = MeasureOptions(run_timeout_s=300.0, lock_folder=tmp_path)
     with LocalRunner(options, PlantedBuilder()) as runner, Database(tmp_path / "tune.db") as db:
         measure_recorded(runner, db, TASK, states[:1])
         with until(time.monotonic() + 0.7):
-            results = measure_recorded(
-                runner,
-                db,
-                TASK,
-                states,
-                lambda _, result, known: heard.append((result.kind, known)),
-            )
+            results = measure_recorded(runner, db, TASK, states, ends.append)
         assert [r.kind for r in results] == [
             TrialKind.WRONG_RESULT, TrialKind.CUT, TrialKind.CUT,
         ]  # fmt: skip
-        assert heard == [(r.kind, r.kind is not TrialKind.CUT) for r in results]
+        assert [end.result for end in ends] == results
+        assert [end.record is None for end in ends] == [end.is_own for end in ends] == [0, 1, 1]
         assert [db.lookup(TASK, state) is None for state in states] == [False, True, True]
         [good] = measure_recorded(runner, db, TASK, states[2:])
         assert good.ok and db.trials(TASK.key) == 2

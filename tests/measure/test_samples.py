@@ -48,7 +48,7 @@ def test_samples_come_back_with_the_times_of_their_trials(
         assert found[key].seconds.tolist() == samples.seconds.tolist()
         assert database.samples.known(key, "v1") == set(numbers)
         faster = MeasureResult(TrialKind.OK, (5e-4,))
-        database.retimed(database.records(key)[0], faster)
+        database.complete(database.records(key)[0], faster)
         assert database.samples.of([key], "v1", WIDTH)[key].seconds[0] == 5e-4
 
 

@@ -1,4 +1,4 @@
-"""Recorded schedules are found again as rows of the structures they were drawn from."""
+"""RecordingJournal schedules are found again as rows of the structures they were drawn from."""
 
 from __future__ import annotations
 

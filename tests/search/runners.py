@@ -13,6 +13,7 @@ from ansorpy.cost.view import view_nest
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Observer
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
 
@@ -50,11 +51,11 @@ class FormulaRunner:
     ) -> list[MeasureResult]:
         self.batches.append(len(candidates))
         results = []
-        for index, state in enumerate(candidates):
-            known = observer.started(index) if observer else None
+        for state in candidates:
+            known = observer.started(state) if observer else None
             result = known or self.answer(task, state)
             if observer and not known:
-                observer.finished(index, result, None)
+                observer.ended(TrialEnd(state, result))
             results.append(result)
         return results
 

@@ -9,6 +9,7 @@ import pytest
 
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.errors import ForeignFile
+from ansorpy.measure.database import Database
 from ansorpy.measure.grid import Grid
 from ansorpy.measure.result import TrialKind
 from ansorpy.schedule.state import State
@@ -16,7 +17,7 @@ from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.replay import GridRunner, GridSource, RowNumbers
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.strategies.evolution import crossover
-from ansorpy.search.trials import Trials
+from ansorpy.search.trials import MeasuredTrials
 from tests.search.grids import grid_of
 from tests.search.tasks import dense_relu, matmul
 
@@ -98,7 +99,8 @@ def test_every_strategy_searches_a_grid_to_its_end(strategy: str) -> None:
     grid = grid_of(dense_relu(24, 36, 48), points=40)
     source = GridSource(grid)
     options = SearchOptions(strategy=STRATEGIES.factory(strategy), seed=1)
-    trials = Trials(GridRunner(source))
+    database = Database()
+    trials = MeasuredTrials(GridRunner(source), database)
     search = TaskSearch(grid.task, source, BoostedTrees(), trials, options)
     while not search.exhausted and search.history.trials < 2 * len(grid.rows):
         search.step(8)

@@ -29,7 +29,7 @@ from ansorpy.search.strategies.evolution import Evolution, crossover, genes
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategy import Context, Strategy
-from ansorpy.search.trials import Trials
+from ansorpy.search.trials import MeasuredTrials
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul, scale
@@ -44,11 +44,12 @@ def search(
     strategy: Callable[[], Strategy] = EVOLUTION,
     seed: int = 0,
 ) -> TaskSearch:
+    records = database or Database()
     return TaskSearch(
         task,
         StructureSampler(task),
         model or TREES(),
-        Trials(runner or FormulaRunner(), database),
+        MeasuredTrials(runner or FormulaRunner(), records),
         SearchOptions(strategy=strategy, seed=seed),
         listener,
     )
@@ -230,7 +231,7 @@ def test_resume_goes_on_from_the_records(tmp_path: Path) -> None:
         before = rounds(search(task, runner, database=database), 16)
     with Database(tmp_path / "a.db") as database:
         found = search(task, runner, database=database)
-        found.resume(database)
+        found.resume()
         assert found.history.trials == 16
         assert found.history.best_s == before.history.best_s
         rounds(found, 32)

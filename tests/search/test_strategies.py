@@ -11,6 +11,7 @@ import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.ir.task import Task
+from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.space import Table
@@ -22,7 +23,7 @@ from ansorpy.search.strategies.droplet import Droplet
 from ansorpy.search.strategies.grid import Grid
 from ansorpy.search.strategies.sequence import Then
 from ansorpy.search.strategy import Context, Strategy
-from ansorpy.search.trials import Trials
+from ansorpy.search.trials import MeasuredTrials
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import matmul, scale
 
@@ -125,10 +126,9 @@ def test_a_task_is_not_exhausted_where_the_grid_may_find_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     task = scale(60)
-    search = TaskSearch(
-        task, StructureSampler(task), AnalyticModel(), Trials(FormulaRunner()),
-        SearchOptions(lambda: Grid(chunk=8, reach=2)),
-    )  # fmt: skip
+    database, options = Database(), SearchOptions(lambda: Grid(chunk=8, reach=2))
+    trials = MeasuredTrials(FormulaRunner(), database)
+    search = TaskSearch(task, StructureSampler(task), AnalyticModel(), trials, options)
     monkeypatch.setattr(Structure, "valid", lambda _, table: np.zeros(len(table), dtype=np.bool_))
     assert search.step(4) == 1 and not search.exhausted, "the default schedule"
     rounds = 1

@@ -13,21 +13,21 @@ from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
+from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.seen import Seen
 from ansorpy.rules.recover import Steps
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions, TaskSearch
-from ansorpy.search.population import Candidate
+from ansorpy.search.population import Candidate, StructureSource
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategy import Strategy
-from ansorpy.search.transfer import Past
+from ansorpy.search.transfer import TransferContext
 from ansorpy.search.transfers import TRANSFERS
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse, distance
-from ansorpy.search.trials import Trials
+from ansorpy.search.trials import MeasuredTrials
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.measure.raw import execute
@@ -55,7 +55,7 @@ def search(
     seed: int = 0,
 ) -> TaskSearch:
     options = SearchOptions(strategy=strategy, transfer=TRANSFERS.one(transfer), seed=seed)
-    trials = Trials(runner, database)
+    trials = MeasuredTrials(runner, database)
     return TaskSearch(task, StructureSampler(task), BoostedTrees(), trials, options)
 
 
@@ -65,6 +65,11 @@ def rounds(found: TaskSearch, trials: int) -> TaskSearch:
     return found
 
 
+def context(task: Task, source: StructureSource, database: Database) -> TransferContext:
+    rng = np.random.default_rng(0)
+    return TransferContext(task, source, BoostedTrees(), KnownTrials(database), rng)
+
+
 @pytest.mark.parametrize("transfer", TRANSFERS.names)
 def test_earlier_trials_count_and_none_is_measured_again(tmp_path: Path, transfer: str) -> None:
     task, runner = dense_relu(48, 48, 48), FormulaRunner()
@@ -72,7 +77,7 @@ def test_earlier_trials_count_and_none_is_measured_again(tmp_path: Path, transfe
         before = rounds(search(task, database, runner, strategy=Sampling), 24)
     with Database(tmp_path / "a.db") as database:
         found = search(task, database, runner, transfer=transfer, strategy=Hearing)
-        found.resume(database)
+        found.resume()
         assert isinstance(found.strategy, Hearing)
         heard = {c.key for c, _ in found.strategy.told}
         marked = set(found.context.measured)
@@ -111,7 +116,7 @@ def test_programs_that_cannot_be_made_are_recorded_like_other_failures(
         assert len(database.samples.known(task.key, version)) == 32
     with Database(tmp_path / "a.db") as database:
         found = search(task, database, runner, strategy=Sampling)
-        found.resume(database)
+        found.resume()
         assert found.history.failures == before.history.failures
         assert refused <= found.context.measured
 
@@ -121,7 +126,7 @@ def test_a_resumed_evolution_breeds_from_earlier_trials(tmp_path: Path) -> None:
     with Database(tmp_path / "a.db") as database:
         rounds(search(task, database, runner, strategy=Sampling), 16)
         found = search(task, database, runner)
-        found.resume(database)
+        found.resume()
         pool = found.strategy.ask(found.context, 8)
         [best, *_] = found.history.finalists
         state = best.state
@@ -139,7 +144,7 @@ def test_what_the_model_learned_is_kept_and_learned_again(tmp_path: Path) -> Non
         first = rounds(search(task, database, runner, strategy=Sampling), 16)
         kept = database.samples.of([task.key], version, width)[task.key]
         again = search(task, database, runner)
-        again.resume(database)
+        again.resume()
     old, new = first.context.model, again.context.model
     assert isinstance(old, BoostedTrees) and isinstance(new, BoostedTrees)
     expected, got = old.data.tasks[task.key], new.data.tasks[task.key]
@@ -157,7 +162,7 @@ def test_trials_without_samples_are_learned_from_their_structures(tmp_path: Path
         rounds(search(task, database, runner, strategy=Sampling), 16)
         before = database.samples.of([task.key], version, width)[task.key]
         execute(database.path, "DELETE FROM samples")
-        search(task, database, runner).resume(database)
+        search(task, database, runner).resume()
         after = database.samples.of([task.key], version, width)[task.key]
     assert before.seconds.tolist() == after.seconds.tolist()
     for one, other in zip(before.features, after.features, strict=True):
@@ -190,13 +195,11 @@ def test_every_second_of_the_first_candidates_is_a_similar_tasks(tmp_path: Path)
     with Database(tmp_path / "a.db") as database:
         for task in (far, near):
             found = search(task, database, runner, strategy=Sampling)
-            found.resume(database)
+            found.resume()
             rounds(found, 16)
         found = search(new, database, runner)
-        past = Past(
-            new, found.context.source, BoostedTrees(), Seen(database), np.random.default_rng(0)
-        )
-        offered = ScheduleReuse().first(past)[:3]
+        given = context(new, found.context.source, database)
+        offered = ScheduleReuse().first(given)[:3]
         assert len(offered) == 3
         assert all(c.structure.space.contains(c.row) for c in offered)
         seen = len(runner.seen)
@@ -210,32 +213,27 @@ def test_schedules_of_a_task_that_was_hardly_searched_are_not_taken_over(tmp_pat
     near, new, runner = dense_relu(96, 128, 64), dense_relu(128, 128, 96), FormulaRunner()
     with Database(tmp_path / "a.db") as database:
         before = search(near, database, runner, strategy=Sampling)
-        before.resume(database)
+        before.resume()
         for trials, offered in ((8, False), (11, False), (12, True)):
             rounds(before, trials)
             found = search(new, database, runner)
-            past = Past(
-                new, found.context.source, BoostedTrees(), Seen(database), np.random.default_rng(0)
-            )
-            assert bool(ScheduleReuse().first(past)) == offered
-            assert ScheduleReuse(programs=8).first(past)
+            given = context(new, found.context.source, database)
+            assert bool(ScheduleReuse().first(given)) == offered
+            assert ScheduleReuse(programs=8).first(given)
 
 
 def test_small_rounds_measure_everything_that_was_taken_over(tmp_path: Path) -> None:
     near, new, runner = dense_relu(96, 128, 64), dense_relu(128, 128, 96), FormulaRunner()
     with Database(tmp_path / "a.db") as database:
         before = search(near, database, runner, strategy=Sampling)
-        before.resume(database)
+        before.resume()
         rounds(before, 16)
         found = search(new, database, runner)
-        past = Past(
-            new, found.context.source, BoostedTrees(), Seen(database), np.random.default_rng(0)
-        )
-        nearest = [str(c.state().history) for c in ScheduleReuse(neighbours=1).first(past)]
+        given = context(new, found.context.source, database)
+        nearest = [str(c.state().history) for c in ScheduleReuse(neighbours=1).first(given)]
         reuse = SearchOptions(transfer=ScheduleReuse(neighbours=1))
-        found = TaskSearch(
-            new, StructureSampler(new), BoostedTrees(), Trials(runner, database), reuse
-        )
+        trials = MeasuredTrials(runner, database)
+        found = TaskSearch(new, StructureSampler(new), BoostedTrees(), trials, reuse)
         for _ in range(1 + len(nearest)):
             found.step(2)
         assert len(nearest) > 2 and set(nearest) <= set(runner.seen)
@@ -257,9 +255,9 @@ def test_only_the_schedules_that_are_measured_are_refitted(tmp_path: Path) -> No
 
     with Database(tmp_path / "a.db") as database:
         before = search(near, database, runner, strategy=Sampling)
-        before.resume(database)
+        before.resume()
         rounds(before, 16)
         source = Counting(new)
-        past = Past(new, source, BoostedTrees(), Seen(database), np.random.default_rng(0))
-        assert len(ScheduleReuse(candidates=2).first(past)) == 2
+        given = context(new, source, database)
+        assert len(ScheduleReuse(candidates=2).first(given)) == 2
     assert len(asked) == 2 < len(source.sketches)

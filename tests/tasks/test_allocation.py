@@ -14,7 +14,8 @@ import pytest
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import roofline_seconds
 from ansorpy.ir.task import Task
-from ansorpy.measure.journal import Unrecorded
+from ansorpy.measure.database import Database
+from ansorpy.measure.journal import RecordingJournal
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
@@ -71,18 +72,20 @@ class CurveRunner(FormulaRunner):
 
 
 @dataclass
-class RoundClock(Unrecorded):
+class RoundClock(RecordingJournal):
     """Every round and every trial takes as long as the plan expects, times ``slower``."""
 
+    database: Database = field(default_factory=Database)
     runner: FormulaRunner = field(default_factory=FormulaRunner)
     slower: float = 1.0
     rounds: dict[object, int] = field(default_factory=dict)
 
     def note(self, kind: str, body: Mapping[str, object]) -> None:
+        super().note(kind, body)
         if kind == "refit":
             self.rounds[body["task"]] = self.rounds.get(body["task"], 0) + 1
 
-    def seconds(self) -> float:
+    def shown_s(self) -> float:
         rounds = 0.5 * sum(self.rounds.values()) + 0.5 * len(self.rounds)
         return self.slower * (rounds + 0.05 * len(self.runner.seen))
 
@@ -107,13 +110,15 @@ def tuned(curves: Sequence[Curve], budget: Budget, slower: float = 1.0) -> list[
     runner = CurveRunner(
         curves={t.key: (s, c) for t, s, c in zip(tasks, least, curves, strict=True)}
     )
+    clock = RoundClock(runner=runner, slower=slower)
     weights = [c.share / s for s, c in zip(least, curves, strict=True)]
     outcomes = tune_tasks(
         [*map(WeightedTask, tasks, sources, weights)],
         budget,
         runner,
+        clock.database,
         options=OPTIONS,
-        journal=RoundClock(runner=runner, slower=slower),
+        journal=clock,
     ).outcomes
     times = [c.times(o.history.trials) for c, o in zip(curves, outcomes, strict=True)]
     seconds = np.array([curve.share for curve in curves]) * times

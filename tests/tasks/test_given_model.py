@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ansorpy.api.train_model import load_trials
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
@@ -16,7 +17,6 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
-from ansorpy.search.learnt import learnt_trials
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.rerun import Rerun, rerun
@@ -57,7 +57,7 @@ def test_a_model_that_was_given_is_kept_with_the_run(tmp_path: Path) -> None:
     path = tmp_path / "tune.db"
     tune(path, 24, TuneOptions(SEARCH))
     with Database(path) as database:
-        taught = learnt_trials(database, TASK.target)
+        taught = load_trials(database, TASK.target)
     taught.refit()
     given = SavedModel.of(taught, TASK.target.family)
     tune(path, 40, TuneOptions(SEARCH, model=given))

@@ -166,7 +166,9 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
         ) -> list[MeasureResult]:
             with Database(path) as other:
                 for record in other.records(similar.key):
-                    other.retimed(record, MeasureResult(TrialKind.OK, (float(self._rng.random()),)))
+                    other.complete(
+                        record, MeasureResult(TrialKind.OK, (float(self._rng.random()),))
+                    )
                 for state in self.given[:1]:
                     result = MeasureResult(TrialKind.OK, (1e-6 * len(self.given),))
                     other.complete(other.start(similar, state), result)
@@ -223,9 +225,9 @@ def test_all_samples_are_told_though_the_best_programs_were_timed_again(path: Pa
     tune(path, Budget(trials=48), Sampling(noise=0.1), droplet)
     with Database(path) as database:
         tells = [event for event in database.events(1) if event.kind == "tell"]
-    told = TypeAdapter(list[list[tuple[int, str, list[float], bool]]])
-    batches = told.validate_python([event.body["told"] for event in tells])
-    assert {len(seconds) for batch in batches for _, _, seconds, _ in batch} == {4}
+        told = TypeAdapter(list[list[int]]).validate_python([e.body["results"] for e in tells])
+        records = [database.record(number) for batch in told for number in batch]
+    assert {len(record.seconds) for record in records} == {4}
     again = replayed(path, options=None)
     assert (again.divergence, again.trials) == ("", 48)
 
@@ -256,8 +258,7 @@ def test_a_killed_run_replays_up_to_its_last_event(path: Path, lost: int) -> Non
     tune(path, Budget(trials=40), FormulaRunner(noise=0.2))
     with sqlite3.connect(path) as raw:
         raw.execute(
-            "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE kind != 'retimed'"
-            " ORDER BY id DESC LIMIT ?)",
+            "DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id DESC LIMIT ?)",
             (lost,),
         )
     raw.close()
@@ -285,25 +286,31 @@ def test_the_first_difference_is_named(path: Path) -> None:
         again.demand()
 
 
-@pytest.mark.parametrize("body", ["{}", "[", '{"record": 1, "seconds": []}'])
-def test_damaged_notes_of_former_times_are_one_plain_error(path: Path, body: str) -> None:
+@pytest.mark.parametrize(
+    "body", ["{}", "[", '{"results": ["x"]}', '{"results": [99999]}', '{"results": [1, 1]}']
+)
+def test_damaged_events_are_one_plain_error(path: Path, body: str) -> None:
     tune(path, Budget(trials=12), FormulaRunner(noise=0.2))
     with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE events SET body = ? WHERE kind = 'retimed'", (body,))
+        raw.execute("UPDATE events SET body = ? WHERE kind = 'tell'", (body,))
     raw.close()
     with pytest.raises(ForeignFile):
+        replayed(path)
+
+
+def test_an_incompatible_request_is_one_plain_error(path: Path) -> None:
+    tune(path, Budget(trials=12), FormulaRunner())
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE events SET body = json_remove(body, '$.budget') WHERE kind = 'request'")
+    raw.close()
+    with pytest.raises(ForeignFile, match="run 1 was recorded by an incompatible version"):
         replayed(path)
 
 
 def test_other_results_lead_to_another_history(path: Path) -> None:
     tune(path, Budget(trials=60), FormulaRunner(noise=0.2))
     with sqlite3.connect(path) as raw:
-        number, text = raw.execute(
-            "SELECT id, body FROM events WHERE kind = 'tell' ORDER BY id LIMIT 1"
-        ).fetchone()
-        body = json.loads(text)
-        body["told"][0][2] = [1e-3 * s for s in body["told"][0][2]]
-        raw.execute("UPDATE events SET body = ? WHERE id = ?", (json.dumps(body), number))
+        raw.execute("UPDATE results SET seconds = '[1e-9]', median_s = 1e-9 WHERE id = 2")
     raw.close()
     assert replayed(path).divergence
 

@@ -20,9 +20,10 @@ from ansorpy.errors import NoValidProgram
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database, trial_digest
-from ansorpy.measure.journal import Unrecorded
+from ansorpy.measure.journal import RecordingJournal
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.runner import Observer
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.phases import Part, Phases
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.nest import build_nest
@@ -41,12 +42,13 @@ from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.standing import Standing
-from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, WeightedTask, tune_tasks
+from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, Tuning, WeightedTask, tune_tasks
 from ansorpy.tasks.ways import Either
 from tests.rules.algorithms.convolutions import convolution
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul, scale
+from tests.tasks.anew import tune_anew
 from tests.tasks.test_rerun import NoBuilds
 
 pytestmark = pytest.mark.usefixtures("small_population")
@@ -62,7 +64,7 @@ TASKS = [weighted(matmul(48, 48, 48), 3.0), weighted(dense_relu(16, 32, 64)), we
 
 def test_spends_the_budget_and_finds_a_program_for_every_task() -> None:
     runner = FormulaRunner()
-    tuned = tune_tasks(TASKS, Budget(trials=30), runner, options=replace(QUICK, retime=False))
+    tuned = tune_anew(TASKS, Budget(trials=30), runner, options=replace(QUICK, retime=False))
     assert len(runner.seen) == 30
     assert sum(o.history.trials for o in tuned.outcomes) == 30
     for entry, outcome in zip(TASKS, tuned.outcomes, strict=True):
@@ -72,7 +74,7 @@ def test_spends_the_budget_and_finds_a_program_for_every_task() -> None:
 
 
 def test_trials_per_task_hold_for_each() -> None:
-    tuned = tune_tasks(TASKS[:2], Budget(trials_per_task=10), FormulaRunner(), options=QUICK)
+    tuned = tune_anew(TASKS[:2], Budget(trials_per_task=10), FormulaRunner(), options=QUICK)
     assert [o.history.trials for o in tuned.outcomes] == [10, 10]
 
 
@@ -80,7 +82,7 @@ def test_round_robin_and_gradient_divide_differently() -> None:
     def trials(scheduler: TaskScheduler) -> list[int]:
         options = replace(QUICK, scheduler=scheduler, round_size=8)
         heavy = [weighted(matmul(64, 64, 64), 100.0), weighted(matmul(8, 8, 8))]
-        tuned = tune_tasks(heavy, Budget(trials=48), FormulaRunner(), options=options)
+        tuned = tune_anew(heavy, Budget(trials=48), FormulaRunner(), options=options)
         return [o.history.trials for o in tuned.outcomes]
 
     assert trials(RoundRobin()) == [24, 24]
@@ -89,7 +91,7 @@ def test_round_robin_and_gradient_divide_differently() -> None:
 
 
 def test_a_plateau_ends_a_task() -> None:
-    tuned = tune_tasks([TASKS[0]], Budget(trials=400, plateau=12), FormulaRunner(), options=QUICK)
+    tuned = tune_anew([TASKS[0]], Budget(trials=400, plateau=12), FormulaRunner(), options=QUICK)
     [outcome] = tuned.outcomes
     assert outcome.history.trials < 400 and outcome.history.since_gain >= 12
     assert tuned.ended is Ending.NOTHING_LEFT
@@ -114,16 +116,25 @@ def test_a_run_resumes_past_schedules_it_cannot_read(tmp_path: Path) -> None:
 
 
 @dataclass
-class TrialClock(Unrecorded):
+class TrialClock(RecordingJournal):
     """A second a trial."""
 
+    database: Database = field(default_factory=Database)
     runner: FormulaRunner = field(default_factory=FormulaRunner)
 
-    def seconds(self) -> float:
+    def shown_s(self) -> float:
         return float(len(self.runner.seen))
 
     def moment(self, seconds: float) -> float:
         return inf
+
+
+def tune_timed(
+    tasks: Sequence[WeightedTask], budget: Budget, runner: FormulaRunner, options: TuneOptions
+) -> Tuning:
+    """Tune from no records, with a :class:`TrialClock`."""
+    clock = TrialClock(runner=runner)
+    return tune_tasks(tasks, budget, runner, clock.database, options=options, journal=clock)
 
 
 def test_time_left_goes_to_tasks_that_rest_far_from_their_roofline() -> None:
@@ -131,7 +142,7 @@ def test_time_left_goes_to_tasks_that_rest_far_from_their_roofline() -> None:
     tasks = [TASKS[0], weighted(matmul(24, 24, 24))]
     budget = Budget(time_limit_s=250, plateau=12)
     options = replace(QUICK, retime=False)
-    tuned = tune_tasks(tasks, budget, runner, options=options, journal=TrialClock(runner=runner))
+    tuned = tune_timed(tasks, budget, runner, options)
     assert tuned.ended is Ending.TIME and len(runner.seen) >= 250
 
 
@@ -152,8 +163,7 @@ def test_tasks_near_their_roofline_leave_the_time() -> None:
         runner = AtRoofline(over=over)
         budget = Budget(time_limit_s=200, plateau=12)
         options = replace(QUICK, retime=False)
-        clock = TrialClock(runner=runner)
-        tuned = tune_tasks([TASKS[0]], budget, runner, options=options, journal=clock)
+        tuned = tune_timed([TASKS[0]], budget, runner, options)
         return tuned.ended, len(runner.seen)
 
     ending, trials = spent(1.05)
@@ -175,7 +185,7 @@ def test_rooflines_are_of_the_fastest_definition() -> None:
             return 0
 
     options = replace(QUICK, retime=False, scheduler=Watching())
-    tune_tasks([weighted(task)], Budget(trials=2), FormulaRunner(), options=options)
+    tune_anew([weighted(task)], Budget(trials=2), FormulaRunner(), options=options)
     assert 0 < seen[0].least_s < 0.6 * least_seconds(task, task.dag)
 
 
@@ -229,25 +239,25 @@ def test_a_resumed_run_sees_a_plateau_in_its_own_trials(tmp_path: Path) -> None:
 
 
 def test_exhausted_tasks_end_the_run_early() -> None:
-    tuned = tune_tasks([weighted(scale(5))], Budget(trials=10_000), FormulaRunner(), options=QUICK)
+    tuned = tune_anew([weighted(scale(5))], Budget(trials=10_000), FormulaRunner(), options=QUICK)
     assert 0 < tuned.outcomes[0].history.trials < 100
 
 
 def test_a_time_limit_that_has_passed_measures_nothing() -> None:
     runner = FormulaRunner()
-    tuned = tune_tasks(TASKS, Budget(time_limit_s=1e-9), runner)
+    tuned = tune_anew(TASKS, Budget(time_limit_s=1e-9), runner)
     assert runner.seen == [] and all(o.best is None for o in tuned.outcomes)
 
 
 def test_a_task_without_a_correct_program_is_an_error_with_counts() -> None:
     runner = FormulaRunner(fails=lambda s, n: MeasureResult(TrialKind.CRASH, reason="signal 11"))
     with pytest.raises(NoValidProgram, match="8 crash(.|\n)*signal 11"):
-        tune_tasks([TASKS[0]], Budget(trials=8), runner, options=QUICK)
+        tune_anew([TASKS[0]], Budget(trials=8), runner, options=QUICK)
 
 
 def test_a_single_failure_says_nothing_of_the_task() -> None:
     runner = FormulaRunner(fails=lambda s, n: MeasureResult(TrialKind.CRASH, reason="signal 11"))
-    [outcome] = tune_tasks([TASKS[0]], Budget(trials=1), runner, options=QUICK).outcomes
+    [outcome] = tune_anew([TASKS[0]], Budget(trials=1), runner, options=QUICK).outcomes
     assert outcome.best is None and outcome.history.failures == {TrialKind.CRASH: 1}
 
 
@@ -257,7 +267,7 @@ def test_rounds_of_one_trial_come_to_the_default_schedule() -> None:
 
     options = replace(QUICK, round_size=1)
     runner = FormulaRunner(fails=crashes)
-    [outcome] = tune_tasks([TASKS[0]], Budget(trials=3), runner, options=options).outcomes
+    [outcome] = tune_anew([TASKS[0]], Budget(trials=3), runner, options=options).outcomes
     assert outcome.best is not None and not outcome.best.state.history
     assert outcome.history.trials == 3 and outcome.history.failures == {TrialKind.CRASH: 2}
 
@@ -274,7 +284,7 @@ def test_a_task_that_never_works_is_given_up_and_ends_the_run(scheduler: str) ->
     options = replace(QUICK, scheduler=SCHEDULERS.one(scheduler), round_size=6)
     budget = Budget(time_limit_s=1000, plateau=12)
     with pytest.raises(NoValidProgram) as error:
-        tune_tasks([works, fails], budget, runner, options=options)
+        tune_anew([works, fails], budget, runner, options=options)
     assert f"none of {6 * PATIENCE} trials" in str(error.value)
     assert f"ended: {Ending.NOTHING_LEFT.value}" in str(error.value)
     assert "never gave a correct program" in str(error.value)
@@ -286,7 +296,7 @@ def test_ctrl_c_returns_what_was_found() -> None:
             raise KeyboardInterrupt
         return None
 
-    tuned = tune_tasks([TASKS[0]], Budget(trials=64), FormulaRunner(fails=stop), options=QUICK)
+    tuned = tune_anew([TASKS[0]], Budget(trials=64), FormulaRunner(fails=stop), options=QUICK)
     assert tuned.interrupted
     assert tuned.outcomes[0].best is not None
     assert tuned.outcomes[0].history.trials == 19
@@ -340,14 +350,14 @@ def test_what_is_measured_must_end_with_the_time_limit(tmp_path: Path) -> None:
 
 def test_trials_without_a_limit_have_all_the_time() -> None:
     runner = TimedRunner(spared=8)
-    tune_tasks([TASKS[0]], Budget(trials=8), runner)
+    tune_anew([TASKS[0]], Budget(trials=8), runner)
     assert set(runner.given_s) == {inf}
 
 
 def test_no_time_for_the_default_schedule_is_no_error() -> None:
     crash = MeasureResult(TrialKind.CRASH, reason="signal 11")
     runner = TimedRunner(fails=lambda state, number: crash, spared=1)
-    tuned = tune_tasks([TASKS[0]], Budget(time_limit_s=2.0), runner, options=SAMPLING)
+    tuned = tune_anew([TASKS[0]], Budget(time_limit_s=2.0), runner, options=SAMPLING)
     [outcome] = tuned.outcomes
     assert outcome.best is None and outcome.history.trials == 1
 
@@ -425,21 +435,24 @@ def test_long_kernels_leave_time_for_comparing_them(
     """At least three rounds are planned for, in a tenth of the time at most."""
     runner = Long(length_s=length_s)
     budget, options = Budget(time_limit_s=30), replace(SAMPLING, round_size=1)
-    clock = TrialClock(runner=runner)
-    tune_tasks([TASKS[0]], budget, runner, options=options, journal=clock)
+    tune_timed([TASKS[0]], budget, runner, options)
     assert (len(runner.seen), len(runner.again)) == (trials, again)
+
+
+def ended(state: State, seconds: float, *, is_own: bool = True) -> TrialEnd:
+    return TrialEnd(state, MeasureResult(TrialKind.OK, (seconds,)), is_own=is_own)
 
 
 def test_only_a_faster_program_than_the_last_finalist_is_compared() -> None:
     state = State.initial(TASKS[0].task.dag)
     history = History(keep=2)
     for seconds in (3.0, 2.0):
-        history.add(state, MeasureResult(TrialKind.OK, (seconds,)))
+        history.add(ended(state, seconds))
     assert not history.retimed
     history.replace_finalists(history.finalists)
-    history.add(state, MeasureResult(TrialKind.OK, (4.0,)))
+    history.add(ended(state, 4.0))
     assert history.retimed
-    history.take_over(state, MeasureResult(TrialKind.OK, (2.5,)))
+    history.add(ended(state, 2.5, is_own=False))
     assert not history.retimed
 
 
@@ -490,17 +503,17 @@ def test_a_tuner_that_follows_another_takes_over_its_programs(tmp_path: Path) ->
 def test_a_gain_of_another_tuner_is_no_plateau() -> None:
     state = State.initial(TASKS[0].task.dag)
     history = History()
-    history.add(state, MeasureResult(TrialKind.OK, (4.0,)))
-    history.add(state, MeasureResult(TrialKind.OK, (4.0,)))
+    history.add(ended(state, 4.0))
+    history.add(ended(state, 4.0))
     assert history.has_plateau(1)
-    history.take_over(state, MeasureResult(TrialKind.OK, (2.0,)))
+    history.add(ended(state, 2.0, is_own=False))
     assert not history.has_plateau(1) and history.best_s == 2.0 and history.trials == 2
 
 
 def test_reports_carry_the_whole_run() -> None:
     reports: list[Progress] = []
     budget = Budget(trials=16, time_limit_s=100)
-    tune_tasks(TASKS[:2], budget, FormulaRunner(), options=QUICK, listener=reports.append)
+    tune_anew(TASKS[:2], budget, FormulaRunner(), options=QUICK, listener=reports.append)
     last = reports[-1]
     assert last.total_trials == last.trial_limit == 16
     assert last.left_s and last.total_s
@@ -524,7 +537,7 @@ def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
     either = Counted(((1.0, 0.0), (0.0, 1.0)))
     options = replace(SAMPLING, goals=(Goal((0.0, 0.0), eithers=(either,)),))
     reports: list[tuple[Progress, int]] = []
-    tune_tasks(
+    tune_anew(
         TASKS[:2], Budget(trials=96), FormulaRunner(), options=options,
         listener=lambda progress: reports.append((progress, len(either.sums))),
     )  # fmt: skip

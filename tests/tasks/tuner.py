@@ -27,8 +27,8 @@ def done(path: str) -> dict[int, tuple[object, ...]]:
     """The finished trials in the database *path*, read without ansorpy."""
     with sqlite3.connect(path, timeout=60) as raw:
         rows = raw.execute(
-            "SELECT id, task_key, definition, digest, kind, seconds, attempts FROM trials"
-            " WHERE status = 'done'"
+            "SELECT results.id, task_key, definition, digest, kind, seconds, scale, attempts"
+            " FROM results JOIN trials ON trial = trials.id WHERE scale IS NULL"
         ).fetchall()
     raw.close()
     return {row[0]: row[1:] for row in rows}

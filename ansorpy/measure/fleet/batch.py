@@ -26,6 +26,7 @@ from ansorpy.measure.fleet.wire import Found, Work, read_answer, read_hello, sin
 from ansorpy.measure.protocol import Message, ProtocolError, encode
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.runner import Observer
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
 from ansorpy.version import __version__
@@ -297,7 +298,7 @@ class Batch:
         if index in self._started:
             return True
         self._started.add(index)
-        known = None if self._observer is None else self._observer.started(index)
+        known = None if self._observer is None else self._observer.started(self._candidates[index])
         if known is not None:
             self._results[index] = known
             self._note(known)
@@ -369,7 +370,7 @@ class Batch:
         if built is not None:
             self._keep(built)
         if self._observer is not None:
-            self._observer.finished(index, result, built)
+            self._observer.ended(TrialEnd(self._candidates[index], result, built))
 
     def _note(self, result: MeasureResult) -> None:
         if result.ok:

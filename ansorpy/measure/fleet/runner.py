@@ -79,7 +79,7 @@ class FleetRunner(RunnerBase):
             incumbent_s,
             observer,
             home=self._home.get(task.key),
-            keep=lambda built: self._kept.put(built.digest, built),
+            keep=lambda built: self._kept.update({built.digest: built}),
         )
         results = batch.run()
         self._home[task.key] = batch.home

@@ -26,6 +26,7 @@ from ansorpy.measure.runner import (
 )
 from ansorpy.measure.supervisor import Worker
 from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -126,7 +127,7 @@ class GpuRunner(BuildingRunner):
         self, client: RunClient, task: Task, built: Built, incumbent_s: float | None, lost: float
     ) -> Future[MeasureResult]:
         """Measure *built* on *client*'s GPU in another thread, under this thread's deadline."""
-        self._kept.put(built.digest, built)
+        self._kept[built.digest] = built
         moment = time.monotonic() + left_s()
 
         def measured() -> MeasureResult:
@@ -188,7 +189,8 @@ class _Batch:
 
     def _start(self, index: int, client: RunClient) -> Future[MeasureResult] | None:
         """Start candidate *index*; None when its result is known without running it."""
-        known = None if self.observer is None else self.observer.started(index)
+        state = self.candidates[index]
+        known = None if self.observer is None else self.observer.started(state)
         if known is not None:
             self.results[index] = known
             return None
@@ -196,7 +198,7 @@ class _Batch:
         if isinstance(build, MeasureResult):
             self._finish(index, build)
             return None
-        lost = extra_error(self.task.dag, self.candidates[index].base)
+        lost = extra_error(self.task.dag, state.base)
         return self.runner.submit(client, self.task, build, self.incumbent_s, lost)
 
     def _finish(self, index: int, result: MeasureResult) -> None:
@@ -205,7 +207,8 @@ class _Batch:
             self.incumbent_s = min(result.median_s, self.incumbent_s or result.median_s)
         if self.observer is not None:
             build = self.builds[index]
-            self.observer.finished(index, result, build if isinstance(build, Built) else None)
+            built = build if isinstance(build, Built) else None
+            self.observer.ended(TrialEnd(self.candidates[index], result, built))
 
 
 def _for_gpus(policy: TimingPolicy) -> TimingPolicy:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ansorpy.search.population import Candidate
-from ansorpy.search.transfer import Past
+from ansorpy.search.transfer import TransferContext
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 
 __all__ = ["Both"]
@@ -21,5 +21,5 @@ class Both:
     own: ClassVar[bool] = True
     others: ClassVar[bool] = True
 
-    def first(self, past: Past) -> Sequence[Candidate]:
-        return self.similar.first(past)
+    def first(self, context: TransferContext) -> Sequence[Candidate]:
+        return self.similar.first(context)

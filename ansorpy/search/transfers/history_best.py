@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ansorpy.search.population import Candidate
-from ansorpy.search.transfer import Past
+from ansorpy.search.transfer import TransferContext
 
 __all__ = ["HistoryBest"]
 
@@ -19,5 +19,5 @@ class HistoryBest:
     own: ClassVar[bool] = True
     others: ClassVar[bool] = False
 
-    def first(self, past: Past) -> Sequence[Candidate]:
+    def first(self, context: TransferContext) -> Sequence[Candidate]:
         return ()

@@ -14,7 +14,7 @@ from ansorpy.ir.tensor import ComputeOp
 from ansorpy.measure.records import Record
 from ansorpy.schedule.records import steps_from_json
 from ansorpy.search.population import Candidate, Rebuilding, score
-from ansorpy.search.transfer import Past
+from ansorpy.search.transfer import TransferContext
 
 __all__ = ["ScheduleReuse", "distance"]
 
@@ -45,29 +45,29 @@ class ScheduleReuse:
     own: ClassVar[bool] = False
     others: ClassVar[bool] = True
 
-    def first(self, past: Past) -> Sequence[Candidate]:
+    def first(self, context: TransferContext) -> Sequence[Candidate]:
         found: dict[tuple[str, bytes], Candidate] = {}
-        for candidate in _in_turns(self._refitted(past, key) for key in self._nearest(past)):
+        for candidate in _in_turns(self._refitted(context, key) for key in self._nearest(context)):
             found.setdefault(candidate.key, candidate)
             if len(found) == self.candidates:
                 break
         return list(found.values())
 
-    def _nearest(self, past: Past) -> list[str]:
+    def _nearest(self, context: TransferContext) -> list[str]:
         """Keys of similar tasks, nearest shapes first."""
         ranked = sorted(
-            (distance(past.task.dag, past.trials.definition(row.definition)), row.key)
-            for row in past.trials.similar(past.task)
-            if past.trials.count(row.key) >= self.programs
+            (distance(context.task.dag, context.trials.definition(row.definition)), row.key)
+            for row in context.trials.similar(context.task)
+            if context.trials.correct(row.key) >= self.programs
         )
         return [key for _, key in ranked[: self.tasks]]
 
-    def _refitted(self, past: Past, key: str) -> Iterator[Candidate]:
+    def _refitted(self, context: TransferContext, key: str) -> Iterator[Candidate]:
         """Programs of the task adapted from the fastest ones of the task with key *key*."""
-        names = past.trials.variants(key)
-        for record in past.trials.fastest(key, self.records):
-            for name in _definitions(past, names.get(record.definition, "")):
-                candidate = _fitted(past, name, record, self.neighbours)
+        names = context.trials.variants(key)
+        for record in context.trials.fastest(key, self.records):
+            for name in _definitions(context, names.get(record.definition, "")):
+                candidate = _fitted(context, name, record, self.neighbours)
                 if candidate is not None:
                     yield candidate
 
@@ -83,26 +83,26 @@ def _in_turns(offers: Iterable[Iterator[Candidate]]) -> Iterator[Candidate]:
             break
 
 
-def _definitions(past: Past, name: str) -> list[str]:
+def _definitions(context: TransferContext, name: str) -> list[str]:
     """The task's definition called *name*, or those that differ only in parameters."""
-    known = [definition.name for definition in past.source.definitions]
+    known = [definition.name for definition in context.source.definitions]
     family = name.partition("(")[0]
     return [name] if name in known else [k for k in known if k.partition("(")[0] == family]
 
 
-def _fitted(past: Past, definition: str, record: Record, n: int) -> Candidate | None:
+def _fitted(context: TransferContext, definition: str, record: Record, n: int) -> Candidate | None:
     """The one of the *n* valid rows nearest to *record*'s schedule that the model scores best.
 
     None when no structure is similar to its own, or when it cannot be read.
     """
-    if not isinstance(past.source, Rebuilding):
+    if not isinstance(context.source, Rebuilding):
         return None
     try:
         steps = steps_from_json(record.steps)
     except ForeignFile:  # another version's
         return None
-    for structure, table in past.source.refit(definition, steps, n, past.rng):
-        near = score(past.task, past.model, structure, table)
+    for structure, table in context.source.refit(definition, steps, n, context.rng):
+        near = score(context.task, context.model, structure, table)
         return near.rows(near.scores.argsort()[-1:]).candidates()[0]
     return None
 

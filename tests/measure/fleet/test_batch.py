@@ -13,7 +13,6 @@ import pytest
 from ansorpy.deadline import until
 from ansorpy.errors import MissingDependency, UsageError, VerificationFailed
 from ansorpy.ir.task import Task
-from ansorpy.measure.built import Built
 from ansorpy.measure.fleet.base import Ticket
 from ansorpy.measure.fleet.patience import Patience
 from ansorpy.measure.fleet.runner import FleetRunner
@@ -21,6 +20,7 @@ from ansorpy.measure.fleet.wire import single, write_answer
 from ansorpy.measure.protocol import encode
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.schedule.state import State
 from tests.measure.definitions import matmul, task_of, tiled
 from tests.measure.fleet.simulated import SimulatedFleet, factor_of, failing, speeds
@@ -45,19 +45,22 @@ def unrun(node: str, frame: bytes) -> bytes:
 
 @dataclass
 class Listener:
-    """Counts what an observer is told."""
+    """Counts what an observer is told, by the candidates' places in ``states``."""
 
+    states: Sequence[State]
     known: dict[int, MeasureResult] = field(default_factory=dict)
     started_at: list[int] = field(default_factory=list)
-    finished_at: dict[int, MeasureResult] = field(default_factory=dict)
+    ended_at: dict[int, MeasureResult] = field(default_factory=dict)
 
-    def started(self, index: int) -> MeasureResult | None:
+    def started(self, state: State) -> MeasureResult | None:
+        index = self.states.index(state)
         self.started_at.append(index)
         return self.known.get(index)
 
-    def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
-        assert index in self.started_at and index not in self.finished_at
-        self.finished_at[index] = result
+    def ended(self, end: TrialEnd) -> None:
+        index = self.states.index(end.state)
+        assert index in self.started_at and index not in self.ended_at
+        self.ended_at[index] = end.result
 
 
 def measure(fleet, states=STATES, incumbent_s=None, known=(), options=None, patience=HASTY):
@@ -69,11 +72,11 @@ def measure(fleet, states=STATES, incumbent_s=None, known=(), options=None, pati
 
 
 def measured(runner, states=STATES, incumbent_s=None, known=()):
-    heard = Listener(dict(known))
+    heard = Listener(states, dict(known))
     results = runner.measure(TASK, states, incumbent_s=incumbent_s, observer=heard)
     assert len(results) == len(states)
     assert sorted(heard.started_at) == list(range(len(states)))
-    assert {**heard.finished_at, **heard.known} == dict(enumerate(results))
+    assert {**heard.ended_at, **heard.known} == dict(enumerate(results))
     return results
 
 

@@ -9,12 +9,13 @@ import pytest
 
 from ansorpy.errors import MissingDependency
 from ansorpy.measure import locks
-from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.trial_end import TrialEnd
+from ansorpy.schedule.state import State
 from tests.measure.gpu.simulated import SimulatedBuilder, doubling, gpu_task
 
 DAG = doubling()
@@ -55,22 +56,22 @@ def test_a_bad_candidate_is_a_result_and_the_next_are_measured(runner, fault, wa
 
 def test_gpus_share_the_candidates_and_the_observer_hears_of_each(runner):
     heard: list[tuple[str, int]] = []
+    states = [BUILDER.state(DAG, "") for _ in range(4)]
 
     class Listening:
-        def started(self, index: int) -> MeasureResult | None:
-            heard.append(("started", index))
-            return MeasureResult(TrialKind.OK, (1.0,)) if index == 2 else None
+        def started(self, state: State) -> MeasureResult | None:
+            heard.append(("started", states.index(state)))
+            return MeasureResult(TrialKind.OK, (1.0,)) if state is states[2] else None
 
-        def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
-            assert result.ok and built is not None
-            heard.append(("finished", index))
+        def ended(self, end: TrialEnd) -> None:
+            assert end.result.ok and end.built is not None
+            heard.append(("ended", states.index(end.state)))
 
-    states = [BUILDER.state(DAG, "")] * 4
     results = runner.measure(TASK, states, incumbent_s=None, observer=Listening())
     assert [result.median_s == 1.0 for result in results] == [False, False, True, False]
     assert heard[:2] == [("started", 0), ("started", 1)]  # one for each GPU, at once
     assert sorted(heard) == sorted(
-        [*(("started", n) for n in range(4)), *(("finished", n) for n in (0, 1, 3))]
+        [*(("started", n) for n in range(4)), *(("ended", n) for n in (0, 1, 3))]
     )
     assert len({worker.pid for worker in runner.workers[: len(PLACES)]}) == 2
 

@@ -15,11 +15,11 @@ from ansorpy.schedule.records import steps_from_json
 from ansorpy.schedule.state import State
 from ansorpy.search.population import Candidate, Rebuilding, StructureSource
 
-__all__ = ["Earlier", "earlier_trials"]
+__all__ = ["ResumedTrials", "resumed_trials"]
 
 
 @dataclass(frozen=True)
-class Earlier:
+class ResumedTrials:
     """The finished trials of a task.
 
     ``candidates`` holds, by number of the record, those whose structure and row were found: not the
@@ -54,15 +54,15 @@ class Earlier:
         return self.database.state(record, self.task.dag if is_own else None)
 
 
-def earlier_trials(
+def resumed_trials(
     task: Task, source: StructureSource, database: Database, records: Sequence[Record]
-) -> Earlier:
+) -> ResumedTrials:
     """Recover the candidates of *records* of *task*.
 
     Cost: each structure is made once for all its records; 1,000 records take about a second.
     """
     if not isinstance(source, Rebuilding):
-        return Earlier(task, database, records, {})
+        return ResumedTrials(task, database, records, {})
     names = {database.definitions.identify(d.dag): d.name for d in source.definitions}
     grouped: dict[str, list[int]] = {}
     steps = _readable(records)
@@ -74,7 +74,7 @@ def earlier_trials(
         for group in source.recover(name, [steps[n] for n in numbers]):
             for row, member in zip(group.table, group.members, strict=True):
                 found[numbers[int(member)]] = Candidate(group.structure, row, 0.0)
-    return Earlier(task, database, records, found)
+    return ResumedTrials(task, database, records, found)
 
 
 def _readable(records: Sequence[Record]) -> dict[int, Steps]:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ansorpy.api.train_model import load_trials
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.driver import SearchOptions
-from ansorpy.search.learnt import learnt_trials
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
@@ -35,9 +35,9 @@ def test_every_trial_is_learnt_whether_its_features_were_kept_or_not(tmp_path: P
     path, tasks = tmp_path / "t.db", (matmul(24, 24, 24), dense_relu(32, 32, 32))
     record(path, *tasks)
     with Database(path) as database:
-        whole = learnt_trials(database, tasks[0].target)
+        whole = load_trials(database, tasks[0].target)
         execute(database.path, "DELETE FROM samples WHERE trial % 3 = 0")
-        again = learnt_trials(database, tasks[0].target)
+        again = load_trials(database, tasks[0].target)
     assert {key: len(t.seconds) for key, t in whole.data.tasks.items()} == {
         task.key: 12 for task in tasks
     }
@@ -54,8 +54,8 @@ def test_trials_for_other_machines_are_left_out(tmp_path: Path) -> None:
     threads = Task(here.dag, here.target, here.threads + 1, name="threads")
     record(tmp_path / "t.db", here, arm, threads)
     with Database(tmp_path / "t.db") as database:
-        assert set(learnt_trials(database, here.target).data.tasks) == {here.key, threads.key}
+        assert set(load_trials(database, here.target).data.tasks) == {here.key, threads.key}
         other = replace(arm.target, name="x", cpu="cortex-a78")
-        assert set(learnt_trials(database, other).data.tasks) == {arm.key}
-        nothing = learnt_trials(database, Target.parse("sm_90"))
+        assert set(load_trials(database, other).data.tasks) == {arm.key}
+        nothing = load_trials(database, Target.parse("sm_90"))
     assert isinstance(nothing, BoostedTrees) and not nothing.data.tasks

@@ -1,4 +1,4 @@
-"""Training a run's model on trials of other tasks."""
+"""Training a run's cost model on recorded trials of other tasks."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 
 from ansorpy.cost.protocol import Remembering
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
+from ansorpy.measure.known import KnownTrials
 
-__all__ = ["MOST_RECALLED", "recall_others", "shares"]
+__all__ = ["MOST_PROGRAMS", "pretrain", "shares"]
 
-MOST_RECALLED = 1000
+MOST_PROGRAMS = 1000
 """Most programs of other tasks that a run's model learns: it is retrained many times, and a
 database may hold years of trials."""
 
 
-def recall_others(
-    model: Remembering, database: Database, tasks: Sequence[Task], most: int = MOST_RECALLED
+def pretrain(
+    model: Remembering, known: KnownTrials, tasks: Sequence[Task], most: int = MOST_PROGRAMS
 ) -> None:
     """Teach *model* at most *most* programs of tasks other than *tasks*, on the same machine.
 
@@ -24,14 +24,15 @@ def recall_others(
     """
     own, classes = {task.key for task in tasks}, {task.class_key for task in tasks}
     version, width = model.remembers
+    store, began = known.database.samples, known.began
     for task in {(t.target.key, t.threads): t for t in tasks}.values():
-        others = [t for t in database.samples.tasks_like(task, version) if t.key not in own]
+        others = [t for t in store.tasks_like(task, version, began) if t.key not in own]
         kin = {t.key: t.samples for t in others if t.class_key in classes}
         rest = {t.key: t.samples for t in others if t.key not in kin}
         chosen = shares(kin, most)
         chosen |= shares(rest, most - sum(chosen.values()))
         wanted = [key for key, number in chosen.items() if number]
-        model.recall(database.samples.of(wanted, version, width, chosen))
+        model.recall(store.of(wanted, version, width, chosen, began))
 
 
 def shares(counts: Mapping[str, int], most: int) -> dict[str, int]:

@@ -14,10 +14,11 @@ from ansorpy.cost.boosted import SAMPLE_VERSION
 from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
+from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.samples import Samples
 from ansorpy.schedule.state import State
-from ansorpy.tasks.recall import recall_others, shares
+from ansorpy.tasks.pretrain import pretrain, shares
 from tests.search.tasks import matmul, scale
 
 
@@ -57,7 +58,7 @@ def test_tasks_of_the_same_class_come_first(
         for task, trials in zip((*kin, other, new), (9, 7, 6, 5), strict=True):
             record(database, task, trials)
         pupil = Pupil()
-        recall_others(pupil, database, [new], most)
+        pretrain(pupil, KnownTrials(database), [new], most)
     assert [pupil.taught.get(t.key, 0) for t in (*kin, other)] == list(expected)
     assert new.key not in pupil.taught
 

@@ -1,0 +1,121 @@
+"""Training a cost model on all trials of a database, as a start for other searches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+
+from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.dataset import TaskSamples
+from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
+from ansorpy.cost.saved import SavedModel
+from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.ir.task import Precision, Task
+from ansorpy.measure.database import Database
+from ansorpy.measure.probe.calibrate import calibrated
+from ansorpy.measure.records import TaskRow
+from ansorpy.schedule.nest import build_nest
+from ansorpy.search.driver import training_seconds
+from ansorpy.target import Target, family_of
+
+__all__ = ["TrainedModel", "load_trials", "train_model"]
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A trained model, and how well such models rank programs they have not seen.
+
+    ``failed`` counts the training programs that did not run; ``held_out`` is empty when no task
+    has enough trials to hold some out.
+    """
+
+    model: SavedModel
+    failed: int
+    held_out: tuple[Judged, ...]
+
+    def save(self, path: Path) -> None:
+        """Write the model to *path*; raises :class:`UsageError` when that fails."""
+        try:
+            path.write_text(self.model.text())
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def train_model(database: Database, target: Target | None = None) -> TrainedModel:
+    """Train on every trial in *database* from machines like *target* (default: this one).
+
+    Raises:
+        UsageError: There are too few trials to learn from.
+    """
+    target = calibrated(target or Target.host())
+    model = load_trials(database, target)
+    tasks = model.data.tasks
+    model.refit()
+    saved = SavedModel.of(model, target.family)
+    if not saved.programs or not saved.is_trained:
+        others = sorted({_family(row) for row in database.tasks()} - {target.family, ""})
+        raise UsageError(
+            f"{database.path} has {saved.programs} trials for {target.family}, too few to learn "
+            f"from (at least {model.options.min_programs})",
+            hint=f"it has trials for {', '.join(others)}: name such a target with --target"
+            if others
+            else "tune something first",
+        )
+    failed = sum(int(np.isinf(samples.seconds).sum()) for samples in tasks.values())
+    named = _named(database, tasks)
+    shown = (Knowing.NOTHING, Knowing.OTHERS, Knowing.LOADED)
+    return TrainedModel(saved, failed, tuple(judge(named, (common_level(named),), models=shown)))
+
+
+def _named(database: Database, tasks: dict[str, TaskSamples]) -> dict[str, TaskSamples]:
+    """*tasks* in order, by names that distinguish them."""
+    rows = {row.key: row for row in database.tasks()}
+    return {f"{rows[key].name} {key[:6]}": samples for key, samples in tasks.items()}
+
+
+def load_trials(database: Database, target: Target) -> BoostedTrees:
+    """Load every trial in *database* for machines like *target* into an untrained model.
+
+    Features missing from a trial are extracted from its schedule (some milliseconds each) and
+    stored; trials whose schedules can no longer be replayed are left out.
+    """
+    model = BoostedTrees()
+    version, width = model.remembers
+    for row in database.tasks():
+        if _family(row) == target.family:
+            _complete(database, row, target, model)
+            model.recall(database.samples.of([row.key], version, width))
+    return model
+
+
+def _family(row: TaskRow) -> str:
+    """The :attr:`~ansorpy.target.Target.family` of a recorded task; empty if its key lacks it."""
+    parts = row.key.split("/")
+    return family_of(parts[1]) if len(parts) > 1 and parts[1].count("|") > 2 else ""
+
+
+def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTrees) -> None:
+    """Store the samples *model* learns from with those trials of a task that lack them."""
+    version, _ = model.remembers
+    known = database.samples.known(row.key, version)
+    missing = [record for record in database.records(row.key) if record.id not in known]
+    if not missing:
+        return
+    task = _task(database, row, target)
+    for record in missing:
+        try:
+            state = record.state(database.definition(record.definition))
+        except ForeignFile:
+            continue
+        seconds = np.array([training_seconds(record.result)])
+        database.samples.put([record.id], model.samples(task, build_nest(state, {}), seconds))
+
+
+def _task(database: Database, row: TaskRow, target: Target) -> Task:
+    dag = database.definition(row.definition)
+    known: dict[str, Precision] = {name: name for name in get_args(Precision)}
+    precision = known.get(row.precision, "default")
+    return Task(dag, target, row.threads, precision, row.between_bytes, row.name)

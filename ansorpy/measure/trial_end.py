@@ -1,0 +1,38 @@
+"""The event that a trial has ended, from the machine that ran it to the search's listener."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ansorpy.measure.built import Built
+from ansorpy.measure.records import Record
+from ansorpy.measure.result import MeasureResult
+from ansorpy.schedule.state import State
+
+__all__ = ["OnEnd", "TrialEnd", "ignore"]
+
+
+@dataclass(frozen=True)
+class TrialEnd:
+    """A candidate has its result.
+
+    Args:
+        built: The code that ran; None if there is none.
+        record: What the database has of it; None until it is recorded, and if it was CUT.
+        is_own: False: another tuner measured it, so it spends no trial of this run.
+    """
+
+    state: State
+    result: MeasureResult
+    built: Built | None = None
+    record: Record | None = None
+    is_own: bool = True
+
+
+OnEnd = Callable[[TrialEnd], None]
+"""Called as soon as a trial ends, in the caller's thread."""
+
+
+def ignore(end: TrialEnd) -> None:
+    """Do nothing about the end of a trial."""

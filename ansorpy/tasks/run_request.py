@@ -1,0 +1,198 @@
+"""A tuning run's request as the database keeps it: all its course depends on except results.
+
+It is validated when read back, like everything in the file; parts are stored by where they are
+defined, and nothing is loaded because the file says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ansorpy.ir.task import Precision, Task
+from ansorpy.measure.database import Database
+from ansorpy.measure.known import KnownTrials
+from ansorpy.measure.records import Position
+from ansorpy.rules.presets import preset_for
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.objective import Goal
+
+__all__ = [
+    "RecordedPart", "RunRequest", "Setting", "TaskRequest", "adjusted", "described", "differences",
+    "place_of", "preset_name", "request_of",
+]  # fmt: skip
+
+_PRESETS = ("default", "ansor")
+
+T = TypeVar("T")
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RecordedPart(_Body):
+    """A replaceable part: where its class or function is defined, and its arguments by name."""
+
+    place: str
+    settings: dict[str, Setting] = {}
+
+
+Setting: TypeAlias = RecordedPart | bool | int | float | str | None
+"""An argument of a part: a plain value or another part."""
+
+RecordedPart.model_rebuild()
+
+
+class TaskRequest(_Body):
+    """One task of a run: its definition (a database id), its conditions and its weight.
+
+    ``preset`` names its rules; empty: rules of the caller's own.
+    """
+
+    definition: str
+    target: Target
+    threads: int = Field(ge=1)
+    precision: Precision
+    between_bytes: int = Field(ge=0)
+    name: str
+    preset: str
+    weight: float
+
+    def task(self, database: Database) -> Task:
+        """The task; its definition is read from *database*."""
+        dag = database.definition(self.definition)
+        return Task(dag, self.target, self.threads, self.precision, self.between_bytes, self.name)
+
+
+class RunRequest(_Body):
+    """The request of a run.
+
+    ``options`` describes the options of tuning but for ``goals``, the networks that the objective
+    refers to; ``began`` is how far the database had grown.
+    """
+
+    tasks: tuple[TaskRequest, ...]
+    budget: Budget
+    options: RecordedPart
+    goals: tuple[Goal, ...]
+    began: Position
+
+
+def request_of(
+    tasks: Iterable[tuple[Task, str, float]],
+    budget: Budget,
+    options: object,
+    goals: tuple[Goal, ...],
+    known: KnownTrials,
+) -> RunRequest:
+    """The request of a run over *tasks*, each with the name of its preset and its weight.
+
+    *known* are the trials that the run starts from.
+    """
+    described_options = described(options)
+    assert isinstance(described_options, RecordedPart)
+    return RunRequest(
+        tasks=tuple(
+            TaskRequest(
+                definition=known.database.definitions.identify(task.dag),
+                target=task.target,
+                threads=task.threads,
+                precision=task.precision,
+                between_bytes=task.between_bytes,
+                name=task.name,
+                preset=preset,
+                weight=weight,
+            )
+            for task, preset, weight in tasks
+        ),
+        budget=budget,
+        options=described_options,
+        goals=goals,
+        began=known.began,
+    )
+
+
+def described(value: object) -> Setting:
+    """*value* as data: plain values as they are, parts by field or argument, or else by class."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        given = {str(n): part for n, part in enumerate(value)}
+        return RecordedPart(place=place_of(value), settings=_described_all(given))
+    if isinstance(value, partial):
+        given = {**{str(n): v for n, v in enumerate(value.args)}, **value.keywords}
+        return RecordedPart(place=place_of(value.func), settings=_described_all(given))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        given = {field.name: getattr(value, field.name) for field in _fields(value)}
+        return RecordedPart(place=place_of(value), settings=_described_all(given))
+    return RecordedPart(place=place_of(value))
+
+
+def adjusted(part: T, settings: Setting) -> T:
+    """*part* with the plain values that *settings* has, in the dataclasses inside it too.
+
+    Other values stay as they are: a part is never constructed from a file's contents.
+    """
+    if not isinstance(settings, RecordedPart) or not dataclasses.is_dataclass(part):
+        return part
+    if isinstance(part, type):
+        return part
+    changes: dict[str, Any] = {}
+    for field in _fields(part):
+        if field.init and field.name in settings.settings:
+            value, setting = getattr(part, field.name), settings.settings[field.name]
+            fits = _is_plain(value) and _is_plain(setting)
+            changes[field.name] = setting if fits else adjusted(value, setting)
+    return dataclasses.replace(part, **changes)
+
+
+def differences(one: Setting, other: Setting, name: str = "") -> list[str]:
+    """The dotted names of the settings that differ."""
+    if not (
+        isinstance(one, RecordedPart)
+        and isinstance(other, RecordedPart)
+        and one.place == other.place
+    ):
+        return [] if one == other else [name]
+    found = []
+    for key in {**one.settings, **other.settings}:
+        inner = f"{name}.{key}" if name else key
+        if key not in one.settings or key not in other.settings:
+            found.append(inner)
+        else:
+            found += differences(one.settings[key], other.settings[key], inner)
+    return found
+
+
+def place_of(part: object) -> str:
+    """Where *part*, a class or function, is defined; for other objects, where their class is."""
+    named = part if hasattr(part, "__qualname__") else type(part)
+    return f"{named.__module__}:{getattr(named, '__qualname__', '')}"
+
+
+def preset_name(source: object) -> str:
+    """The name of the rules that *source* uses; empty for rules of the caller's own."""
+    if not isinstance(source, StructureSampler):
+        return ""
+    preset = source.preset
+    known = preset.name in _PRESETS and preset == preset_for(source.target, preset.name)
+    return preset.name if known else ""
+
+
+def _described_all(values: dict[str, object]) -> dict[str, Setting]:
+    return {name: described(value) for name, value in values.items()}
+
+
+def _fields(part: Any) -> Sequence[dataclasses.Field[Any]]:
+    return [field for field in dataclasses.fields(part) if not field.name.startswith("_")]
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
