@@ -31,7 +31,8 @@ from ansorpy.schedule.axes import is_ragged
 from ansorpy.schedule.instances import Instances, Kept, Loop, instances
 from ansorpy.schedule.kinds import BLOCK_THREADS, LANES, Kinds, shared_by
 from ansorpy.schedule.lower import lower
-from ansorpy.schedule.stage import SplitRelation
+from ansorpy.schedule.sharedmemory import is_in_shared
+from ansorpy.schedule.stage import SplitRelation, Stage
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -177,7 +178,7 @@ def _is_inside(reader: Instances, offset: Expr, extent: int, guards: Sequence[Ex
 
 def _require_one_box(state: State, found: Instances, *, is_kernel: bool) -> None:
     """Check that iterations that share the memory of a stage compute one box in it together."""
-    name, memory = found.stage.name, _memory(state, found)
+    name, memory = found.stage.name, _memory(state, found.stage)
     if memory is Scope.SHARED and not is_kernel:
         raise ScheduleError(
             f'"{name}" is kept in shared memory outside of a GPU kernel', stage=name,
@@ -207,15 +208,11 @@ def _moves(found: Instances, loop: Loop) -> bool:
     return any(loop.var in set(walk(part.start)) for part in found.kept or ())
 
 
-def _memory(state: State, found: Instances) -> Scope:
-    """The memory of a stage computed in a loop, as lowering chooses it."""
-    stage, attach = found.stage, found.stage.attach
-    assert attach is not None
-    if stage.scope in (Scope.SHARED, Scope.WARP):
+def _memory(state: State, stage: Stage) -> Scope:
+    """The memory of a stage computed in a loop, where it matters who shares it."""
+    if stage.scope is Scope.WARP:
         return stage.scope
-    host = state.stage(attach.stage)
-    inner = (*host.iters[host.index(attach.iter) + 1 :], *stage.iters)
-    if any(it.annotation in BLOCK_THREADS for it in inner):
+    if is_in_shared(state, stage):
         return Scope.SHARED
     return Scope.WORKSPACE if stage.scope is Scope.WORKSPACE else Scope.LOCAL
 
