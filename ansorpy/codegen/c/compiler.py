@@ -24,14 +24,6 @@ class Compiler:
 
     command: tuple[str, ...]
 
-    def object_code(self, text: str, flags: Sequence[str] = ()) -> bytes:
-        """Compile the C file *text* to a relocatable object.
-
-        Raises:
-            CodegenError: The compiler failed; the message is the compiler's own.
-        """
-        return self._compiled(text, "program.o", ("-c", *flags))
-
     def shared_library(self, text: str, flags: Sequence[str] = ()) -> bytes:
         """Compile and link *text*.
 

@@ -51,7 +51,7 @@ class CGenerator:
 
 
 def style_of(target: Target) -> Style:
-    """The kind of C for *target*: vectors where it has some, threads where it has several cores."""
+    """The kind of C for *target*: vectors if it has some, threads if it has several cores."""
     word: Literal[32, 64] = 32 if target.word_bits == 32 else 64
     threads: Literal["none", "openmp"] = "openmp" if target.cores > 1 else "none"
     return Style(word, threads, vectors=target.vector_bits > SCALAR_BITS)

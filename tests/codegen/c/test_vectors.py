@@ -6,7 +6,7 @@ import pytest
 
 from ansorpy.codegen.c.emit import emit_c
 from ansorpy.codegen.c.style import Style
-from ansorpy.ir.builders import select
+from ansorpy.ir.builders import minimum, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Var
 from ansorpy.ir.loops import Program, Stmt
@@ -121,3 +121,14 @@ def test_portable_c_names_no_extension() -> None:
     for source in (matmul(4, 16, 8, 2, 16), moved("v64", 64)):
         text = emit_c(source, TARGET, "k", SCALARS).text
         assert "__" not in text.replace("__FAST_MATH__", "")
+
+
+def test_a_value_that_all_lanes_share_is_a_vector_where_lanes_choose() -> None:
+    x, y, at_ = buffer("x", 8), buffer("y", 8), buffer("at", 1, dtype=DType.INT64)
+    shared = at(x, at(at_, 0))
+    body = nest(
+        "v8", lambda i: put(y, (i,), select(at(x, i) < shared, minimum(at(x, i), shared), 0.0))
+    )
+    text = " ".join(lines(program(body, [x, at_], [y])))
+    assert text.startswith("const float t = x[(int64_t)at[0]];")
+    assert "min_f32x4(load_f32x4(&x[0]), splat_f32x4(t))" in text

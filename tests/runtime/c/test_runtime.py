@@ -52,7 +52,7 @@ def assert_runs(runs: Model, layers: list[tuple[programs.Floats, programs.Floats
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["c", "c:word=32,l2=0", "c:cores=2"])
+@pytest.mark.parametrize("name", ["c", "c:word=32,l2=0", "c:cores=2", "c:vector=128,cores=2"])
 def test_a_model_runs_in_memory_and_as_a_library(name: str, rng: Rng, tmp_path: Path) -> None:
     made, layers = model(rng, name)
     assert_runs(made, layers)

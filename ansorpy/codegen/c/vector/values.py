@@ -64,12 +64,13 @@ _UNSIGNED = {BinaryOp.FLOORDIV: "quotient", BinaryOp.FLOORMOD: "rest"}
 
 def vector(e: Emitter, expr: Expr) -> Code:
     """All lanes of *expr*; what a statement uses several times gets a name."""
-    if _is_alike(e, expr):
+    assert e.lanes is not None
+    varies, known = e.lanes.varies(expr), e.known.get(expr)
+    if not varies and (known is not None or _is_alike(e, expr)):
         return splat(e, e.value(expr), expr.dtype)
-    known = e.known.get(expr)
     if known is not None:
         return known
-    if expr not in e.repeated:
+    if not varies or expr not in e.repeated:
         return _VECTORS[type(expr)](e, expr)
     found, name = _VECTORS[type(expr)](e, expr), e.names.fresh("t")
     e.line(f"const {vector_of(e, expr.dtype)} {name} = {found.text};")
