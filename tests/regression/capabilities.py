@@ -143,7 +143,7 @@ def _targets() -> list[str]:
     try:
         Target.parse("?")
     except UsageError as error:
-        return re.split(r", (?:or )?", str(error.hint).removeprefix("use one of "))
+        return re.split(r", (?:or )?(?![^(]*\))", str(error.hint).removeprefix("use one of "))
     raise AssertionError("a target is called ?")
 
 
