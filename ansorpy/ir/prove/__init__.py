@@ -1,0 +1,8 @@
+"""Proves that a loop program accesses memory as it should, or finds where it does not."""
+
+from __future__ import annotations
+
+from ansorpy.ir.prove.findings import Claim, Finding, Proof, Verdict
+from ansorpy.ir.prove.prover import prove
+
+__all__ = ["Claim", "Finding", "Proof", "Verdict", "prove"]

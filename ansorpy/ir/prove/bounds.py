@@ -1,0 +1,144 @@
+"""Proves that accesses stay inside their buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ansorpy.ir.affine import linear
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Call, Compare, CompareOp, Expr, Function, Var, as_expr
+from ansorpy.ir.interval import Bounder
+from ansorpy.ir.prove.findings import Claim, Finding
+from ansorpy.ir.prove.relations import Points, example
+from ansorpy.ir.prove.sites import Access, Site
+
+if TYPE_CHECKING:
+    import islpy as isl
+
+__all__ = ["Bounds"]
+
+
+class Bounds:
+    """Decides for each access whether its indices are inside the buffer's shape."""
+
+    def __init__(self) -> None:
+        self._bounders: dict[Site, Bounder] = {}
+        self._points: dict[Site, Points] = {}
+
+    def check(self, site: Site, access: Access) -> Finding:
+        """Intervals and single conditions first; isl decides the rest."""
+        bounder = self._bounder(site, access)
+        for d, extent in enumerate(access.buffer.shape):
+            index = access.indices[d]
+            low, high = bounder.bounds(index)
+            is_low = low < 0 and not _implied(index, site, access, bounder)
+            room = as_expr(extent - 1) - index
+            if is_low or (high >= extent and not _implied(room, site, access, bounder)):
+                problem = _dimension(self._at(site, access), site, access, d)
+                if problem is not None:
+                    return problem
+        return Finding.proved(Claim.BOUNDS)
+
+    def _bounder(self, site: Site, access: Access) -> Bounder:
+        if access.extents:
+            return _bounder(site, {**site.extents, **access.extents})
+        if site not in self._bounders:
+            self._bounders[site] = _bounder(site, site.extents)
+        return self._bounders[site]
+
+    def _at(self, site: Site, access: Access) -> Points:
+        """The executions of *access*; those of accesses without loops of their own are shared."""
+        if access.extents:
+            return Points(site, access, (*access.indices, *site.conditions, *access.conditions))
+        if site not in self._points:
+            plain = [a for a in site.accesses if not a.extents]
+            roots = [e for a in plain for e in (*a.indices, *a.conditions)]
+            self._points[site] = Points(site, None, (*roots, *site.conditions))
+        return self._points[site]
+
+
+def _bounder(site: Site, extents: Mapping[Var, int]) -> Bounder:
+    ranges = {var: (0, extent - 1) for var, extent in extents.items()}
+    for var, value in site.values.items():
+        if value.dtype is DType.INT64:
+            ranges[var] = Bounder(ranges).bounds(value)
+    return Bounder(ranges)
+
+
+def _implied(e: Expr, site: Site, access: Access, bounder: Bounder) -> bool:
+    """True if one condition shows that *e* is not negative: it is more than what that compares."""
+    for condition in (*site.conditions, *access.conditions):
+        known = _not_negative(condition)
+        if known is not None and bounder.linear_bounds(linear(e - known))[0] >= 0:
+            return True
+    return False
+
+
+def _not_negative(condition: Expr) -> Expr | None:
+    """An index expression that *condition* says is at least 0."""
+    match condition:
+        case Compare(op, a, b) if a.dtype is DType.INT64 and op in _DIFFERENCES:
+            sign, offset = _DIFFERENCES[op]
+            return (a - b if sign > 0 else b - a) - offset
+        case Call(Function.NOT, (Compare(op, a, b),)) if op in _OPPOSITE:
+            return _not_negative(Compare(_OPPOSITE[op], a, b))
+    return None
+
+
+_DIFFERENCES = {
+    CompareOp.GE: (1, 0), CompareOp.GT: (1, 1), CompareOp.LE: (-1, 0), CompareOp.LT: (-1, 1),
+}  # fmt: skip
+_OPPOSITE = {
+    CompareOp.GE: CompareOp.LT, CompareOp.LT: CompareOp.GE,
+    CompareOp.GT: CompareOp.LE, CompareOp.LE: CompareOp.GT,
+}  # fmt: skip
+
+
+def _dimension(points: Points, site: Site, access: Access, d: int) -> Finding | None:
+    """What is wrong with the index in dimension *d*; None if isl proves it in bounds.
+
+    First with the conditions that may matter, then with all.
+    """
+    index, conditions = access.indices[d], (*site.conditions, *access.conditions)
+    for given in (_connected(site, index, conditions), conditions):
+        held, outside = points.where(given), _outside(points, index, access.buffer.shape[d])
+        if outside is None:
+            return Finding.undecided(
+                Claim.BOUNDS, f'what "{site.line}" accesses of {access.buffer.name} depends on data'
+            )
+        wrong = held.may & outside
+        if wrong.is_empty():
+            return None
+    message = _message(site, access, d, points, wrong)
+    if held.exact:
+        return Finding.refuted(Claim.BOUNDS, message)
+    return Finding.undecided(Claim.BOUNDS, f"{message}, unless data prevents it")
+
+
+def _outside(points: Points, index: Expr, extent: int) -> isl.Set | None:
+    """Where *index* is not in ``[0, extent)``; None if it depends on data."""
+    if not points.is_affine(index):
+        return None
+    return points.where((index < 0,)).may | points.where((index >= as_expr(extent),)).may
+
+
+def _connected(site: Site, index: Expr, conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Those of *conditions* on variables of *index*, or on others that these are related to."""
+    used = set(site.free(index))
+    left, near = list(conditions), list[Expr]()
+    while found := [c for c in left if not used.isdisjoint(site.free(c))]:
+        near += found
+        used.update(*(site.free(c) for c in found))
+        left = [c for c in left if c not in found]
+    return tuple(c for c in conditions if c in near)
+
+
+def _message(site: Site, access: Access, d: int, points: Points, wrong: isl.Set) -> str:
+    """Names the access and a point at which it is out of bounds."""
+    at = example(wrong)
+    reached, verb = points.value(access.indices[d], at), "written" if access.is_write else "read"
+    return (
+        f"{access.buffer.name} is {verb} at {reached} in dimension {d}, which has "
+        f'{access.buffer.shape[d]} elements, in "{site.line}"{points.text(at)}'
+    )

@@ -1,0 +1,250 @@
+"""Proves that elements are written before they are read, and outputs in full.
+
+What is read is compared with what was written at coordinates that both have: the loops around both,
+where the writer comes first or ran in an earlier iteration.  In a kernel, the number of barriers
+passed is such a coordinate, since after a barrier a thread sees what others wrote before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ansorpy.ir.expr import Expr, Var
+from ansorpy.ir.loops import Buffer, Scope
+from ansorpy.ir.prove.clocks import Irregular
+from ansorpy.ir.prove.facts import Facts, Use
+from ansorpy.ir.prove.findings import Claim, Finding
+from ansorpy.ir.prove.instances import Where, own_instance, variables_of
+from ansorpy.ir.prove.relations import Points, box, example, filled, padded, related
+from ansorpy.ir.prove.sites import BLOCKS, Site
+
+if TYPE_CHECKING:
+    import islpy as isl
+
+__all__ = ["Defined"]
+
+
+class _Source(NamedTuple):
+    """The elements ``written`` as a reader sees them at coordinates ``inputs`` of its own.
+
+    If it is not ``exact``, more may be written.
+    """
+
+    inputs: Sequence[Expr]
+    written: isl.Map
+    exact: bool
+
+
+class Defined:
+    """Decides whether what is read was written."""
+
+    def __init__(self, facts: Facts):
+        self._facts = facts
+        self._filled: dict[tuple[object, ...], bool] = {}
+
+    def output(self, buffer: Buffer) -> Finding:
+        """Whether all elements of an output are written."""
+        left, exact = box(buffer.shape), True
+        for use in self._facts.uses.get(buffer, ()):
+            if not use.access.is_write:
+                continue
+            written = self._facts.relations.elements(use.site, use.access, ())
+            exact = exact and written.exact
+            if written.exact:
+                left = left - written.map.range()
+        if left.is_empty():
+            return Finding.proved(Claim.COMPLETE)
+        at = f"{buffer.name}[{', '.join(map(str, example(left)))}]"
+        if not exact:
+            return Finding.undecided(Claim.COMPLETE, f"{at} is not written unless data makes it")
+        return Finding.refuted(Claim.COMPLETE, f"{at} is an output and never written")
+
+    def read(self, use: Use) -> Finding:
+        """Whether the elements that *use* reads were written before."""
+        if self._is_filled(use):
+            return Finding.proved(Claim.DEFINED)
+        sources: list[_Source] = []
+        try:
+            for source in self._sources(use):
+                read = self._facts.relations.elements(use.site, use.access, source.inputs)
+                if read.map.is_subset(source.written):
+                    return Finding.proved(Claim.DEFINED)
+                sources.append(source)
+        except Irregular as problem:
+            return Finding.undecided(
+                Claim.DEFINED, f'"{use.site.line}" reads {use.access.buffer.name}, and {problem}'
+            )
+        return self._together(use, sources)
+
+    def _together(self, use: Use, sources: Sequence[_Source]) -> Finding:
+        """The verdict where no source alone has all elements."""
+        site, access = use
+        conditions = (*site.conditions, *access.conditions)
+        inputs = [e for source in sources for e in source.inputs]
+        points = Points(site, access, (*inputs, *access.indices, *conditions))
+        shape = access.buffer.shape
+        read = points.relation(points.coordinates, access.indices, conditions, shape)
+        left = read.map
+        for source in sources:
+            at = points.relation(points.coordinates, source.inputs, ())
+            left = left - at.map.apply_range(source.written)
+        if left.is_empty():
+            return Finding.proved(Claim.DEFINED)
+        point, count = example(left.wrap().flatten()), len(points.coordinates)
+        name = f"{access.buffer.name}[{', '.join(map(str, point[count:]))}]"
+        message = f'{name} is read before it is written, in "{site.line}"'
+        if not read.exact or not all(source.exact for source in sources):
+            return Finding.undecided(Claim.DEFINED, f"{message}, unless data prevents it")
+        return Finding.refuted(Claim.DEFINED, message + points.text(point[:count]))
+
+    def _is_filled(self, use: Use) -> bool:
+        """True if statements before *use* write the whole buffer, wherever in it *use* reads.
+
+        They are asked about once for all that is read after them.
+        """
+        plain = [w for w in self._writers(use) if not w.is_copy and w.site.is_before(use.site)]
+        for inside in (False, True):
+            before = [w for w in plain if _in_one_launch(w, use) is inside]
+            if not before:
+                continue
+            own = own_instance([use, *before], before) if inside else _nowhere
+            source = next(self._union(use, before, own, self._common(use, before, before)))
+            key = (*before, None, *source.inputs)
+            if key not in self._filled:
+                points = Points(use.site, None, source.inputs)
+                reached = points.relation(source.inputs, (), ()).map.domain()
+                self._filled[key] = filled(reached, use.access.buffer.shape).is_subset(
+                    source.written
+                )
+            if self._filled[key]:
+                return True
+        return False
+
+    # What was written
+
+    def _writers(self, use: Use) -> list[Use]:
+        """What writes the instance of the buffer that *use* reads, and is done when it goes on."""
+        return [
+            w for w in self._facts.uses[use.access.buffer]
+            if w.access.is_write and w.home == use.home and not w.is_product
+        ]  # fmt: skip
+
+    def _common(
+        self, use: Use, writers: Sequence[Use], depending: Sequence[Use]
+    ) -> list[tuple[int, Var]]:
+        """The loops around *use* and one of *writers* on which any of *depending* depends."""
+        needed = variables_of(depending)
+        most = max((w.site.shared_levels(use.site) for w in writers), default=0)
+        return [(at, var) for at, var in use.site.loops if at < most and var in needed]
+
+    def _sources(self, use: Use) -> Iterator[_Source]:
+        """What *use* may read, cheapest first."""
+        writers = self._writers(use)
+        plain = [w for w in writers if not w.is_copy]
+        yield from self._in_order(use, [w for w in plain if not _in_one_launch(w, use)], _nowhere)
+        if use.site.region is None or not use.site.region.is_launch:
+            return
+        near = [w for w in writers if _in_one_launch(w, use)]
+        mine = [w for w in near if not w.is_copy]
+        yield from self._in_order(use, mine, own_instance([use, *mine], [use, *mine]))
+        if use.access.buffer.scope not in (Scope.LOCAL, Scope.WARP):
+            yield from self._synchronised(use, near)
+
+    def _in_order(self, use: Use, writers: Sequence[Use], own: Where) -> Iterator[_Source]:
+        """What was written earlier where *own* is equal: in this iteration, then in others.
+
+        What another iteration of a loop around the reader's region wrote is known to all threads.
+        """
+        before = [w for w in writers if w.site.is_before(use.site)]
+        yield from self._union(use, before, own, self._common(use, before, [use, *before]))
+        loops = self._common(use, writers, [use, *writers])
+        for level, var in use.site.carrying:
+            again = [w for w in writers if w.site.shared_levels(use.site) > level]
+            around = [*(loop for loop in loops if loop[0] < level), (level, var)]
+            mine = own if _is_inside(level, use.site) else _nowhere
+            if level > use.home.level:
+                yield from self._union(use, again, mine, around, last=">")
+
+    def _union(
+        self,
+        use: Use,
+        writers: Sequence[Use],
+        own: Where,
+        loops: Sequence[tuple[int, Var]],
+        last: str = "=",
+    ) -> Iterator[_Source]:
+        """What *writers* wrote in equal iterations of *loops*, the *last* one compared so."""
+
+        def where(writer: Use) -> Sequence[Expr]:
+            shared = writer.site.shared_levels(use.site)
+            return (*own(writer.site), *(var for at, var in loops if at < shared))
+
+        inputs = (*own(use.site), *(var for _, var in loops))
+        yield from self._written(inputs, writers, where, last)
+
+    def _synchronised(self, use: Use, writers: Sequence[Use]) -> Iterator[_Source]:
+        """What was written before the last barrier, and by copies that arrived until then.
+
+        The thread itself sees its copies as soon as it has waited for them.
+        """
+        clock, home = self._facts.clock, use.home.level
+        own = own_instance([use, *writers], [use, *writers])
+
+        def around(site: Site) -> Sequence[Expr]:
+            return (*site.hardware(BLOCKS), *(var for at, var in site.loops if at <= home))
+
+        plain = [w for w in writers if not w.is_copy]
+        copies = [w for w in writers if w.is_copy]
+        now = clock(use.site)
+        yield from self._written(
+            (*around(use.site), now.phase), plain,
+            lambda w: (*around(w.site), clock(w.site).phase), ">",
+        )  # fmt: skip
+        yield from self._written(
+            (*around(use.site), now.published), copies,
+            lambda w: (*around(w.site), clock(w.site).copies), ">",
+        )  # fmt: skip
+        yield from self._written(
+            (*own(use.site), *around(use.site), now.arrived), copies,
+            lambda w: (*own(w.site), *around(w.site), clock(w.site).copies), ">",
+        )  # fmt: skip
+
+    def _written(
+        self,
+        inputs: Sequence[Expr],
+        writers: Sequence[Use],
+        where: Callable[[Use], Sequence[Expr]],
+        last: str,
+    ) -> Iterator[_Source]:
+        """What *writers* wrote, with *inputs* related to *where* they are: equal but for the last.
+
+        A writer with fewer coordinates wrote at all values of the others.
+        """
+        total, exact = None, True
+        for writer in writers:
+            at = where(writer)
+            found = self._facts.relations.elements(writer.site, writer.access, tuple(at))
+            exact = exact and found.exact
+            known = found.map if found.exact else found.map - found.map
+            known = padded(known, len(inputs) - len(at))
+            total = known if total is None else total | known
+        if total is not None:
+            signs = ("=",) * (len(inputs) - 1) + (last,) if inputs else ()
+            if last != "=":
+                total = related(signs).apply_range(total)
+            yield _Source(tuple(inputs), total, exact)
+
+
+def _nowhere(site: Site) -> Sequence[Expr]:
+    return ()
+
+
+def _in_one_launch(one: Use, other: Use) -> bool:
+    region = one.site.region
+    return region is not None and region.is_launch and region is other.site.region
+
+
+def _is_inside(level: int, site: Site) -> bool:
+    """True for a loop of the threads themselves."""
+    return site.region is not None and level > len(site.region.position)

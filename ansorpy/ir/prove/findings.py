@@ -1,0 +1,94 @@
+"""What a proof of a program found: one verdict per access, region, exchange and output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Claim", "Finding", "Proof", "Verdict"]
+
+
+class Verdict(Enum):
+    PROVED = "proved"
+    REFUTED = "refuted"
+    UNDECIDED = "undecided"
+
+
+class Claim(Enum):
+    """What must hold of a program.
+
+    BOUNDS: an access stays in its buffer.  APART: iterations that run at once write different
+    elements and read none of another's.  DEFINED: an element is written before it is read.
+    COMPLETE: every element of an output is written.  TOGETHER: all threads reach a barrier, and all
+    lanes an instruction or exchange that needs them.  HELD: a lane accesses only what its own
+    registers hold of a buffer in those of a warp.
+    """
+
+    BOUNDS = "bounds"
+    APART = "apart"
+    DEFINED = "defined"
+    COMPLETE = "complete"
+    TOGETHER = "together"
+    HELD = "held"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim about one access (or pair of accesses) and its verdict.
+
+    ``message`` says why it does not hold, with an example, or why it was not decided; it is empty
+    when proved.
+    """
+
+    claim: Claim
+    verdict: Verdict
+    message: str = ""
+
+    @staticmethod
+    def proved(claim: Claim) -> Finding:
+        return Finding(claim, Verdict.PROVED)
+
+    @staticmethod
+    def refuted(claim: Claim, message: str) -> Finding:
+        return Finding(claim, Verdict.REFUTED, message)
+
+    @staticmethod
+    def undecided(claim: Claim, message: str) -> Finding:
+        return Finding(claim, Verdict.UNDECIDED, message)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """All findings about one program."""
+
+    findings: tuple[Finding, ...]
+
+    @staticmethod
+    def of(findings: Iterable[Finding]) -> Proof:
+        return Proof(tuple(findings))
+
+    @property
+    def verdict(self) -> Verdict:
+        """REFUTED if anything is, else UNDECIDED if anything is, else PROVED."""
+        if self.refuted:
+            return Verdict.REFUTED
+        return Verdict.UNDECIDED if self.undecided else Verdict.PROVED
+
+    @property
+    def refuted(self) -> tuple[Finding, ...]:
+        """What does not hold."""
+        return self._with(Verdict.REFUTED)
+
+    @property
+    def undecided(self) -> tuple[Finding, ...]:
+        """What could not be decided."""
+        return self._with(Verdict.UNDECIDED)
+
+    @property
+    def proved(self) -> tuple[Finding, ...]:
+        """What holds."""
+        return self._with(Verdict.PROVED)
+
+    def _with(self, verdict: Verdict) -> tuple[Finding, ...]:
+        return tuple(f for f in self.findings if f.verdict is verdict)

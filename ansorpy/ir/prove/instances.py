@@ -1,0 +1,76 @@
+"""Which thread or team of a kernel has which instance of a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ansorpy.ir.expr import Expr, Var, as_expr
+from ansorpy.ir.fragments import fragment_lanes
+from ansorpy.ir.prove.facts import Use
+from ansorpy.ir.prove.sites import BLOCKS, HARDWARE, THREADS, Site
+
+__all__ = ["Where", "own_instance", "team_number", "thread_number", "variables_of"]
+
+Where = Callable[[Site], Sequence[Expr]]
+"""Coordinates of a statement, in as many numbers for each."""
+
+
+def own_instance(uses: Sequence[Use], depending: Sequence[Use]) -> Where:
+    """Which block, and which thread or team has its own instance of the buffer that *uses* access.
+
+    Indices on which none of *depending* depends are left out.
+    """
+    needed = variables_of(depending)
+    buffer, region = uses[0].access.buffer, uses[0].site.region
+    assert region is not None
+    kinds = [
+        kind
+        for kind in region.bound(HARDWARE)
+        if any(use.site.index.get(kind) in needed for use in uses)
+        or len({kind in use.site.index for use in uses}) > 1
+    ]
+    if buffer.fragment is None:
+        return lambda site: site.hardware(kinds)
+    lanes = fragment_lanes(buffer.fragment)
+    blocks = [kind for kind in kinds if kind in BLOCKS]
+    return lambda site: (*site.hardware(blocks), team_number(site, lanes))
+
+
+def variables_of(uses: Sequence[Use]) -> set[Var]:
+    """The loop variables that determine what *uses* access."""
+    return {
+        v
+        for site, access in uses
+        for e in (*access.indices, *access.conditions, *site.conditions)
+        for v in site.free(e)
+    }
+
+
+def thread_number(site: Site) -> Expr:
+    """The number in its block of the thread that runs *site*."""
+    total: Expr = as_expr(0)
+    for index, step in _steps(site):
+        total = total + index * step
+    return total
+
+
+def team_number(site: Site, lanes: int) -> Expr:
+    """The number in its block of the team of *lanes* threads that runs *site*."""
+    total, rest, most = as_expr(0), as_expr(0), 0
+    assert site.region is not None
+    for (index, step), kind in zip(_steps(site), THREADS, strict=True):
+        if step % lanes == 0:
+            total = total + index * (step // lanes)
+        else:
+            rest = rest + index * step
+            most += (site.region.extents.get(kind, 1) - 1) * step
+    return total if most < lanes else total + rest // lanes
+
+
+def _steps(site: Site) -> Iterator[tuple[Expr, int]]:
+    """Each thread index, and how far its neighbours are apart in the numbering of threads."""
+    assert site.region is not None
+    step = 1
+    for kind in THREADS:
+        yield site.hardware([kind])[0], step
+        step *= site.region.extents.get(kind, 1)

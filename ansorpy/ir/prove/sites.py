@@ -1,0 +1,185 @@
+"""The places where a loop program accesses memory, with all that is around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+from ansorpy.ir.expr import Expr, Var, as_expr, walk
+from ansorpy.ir.loops import Buffer, For, ForKind, If, Stmt, substatements
+from ansorpy.ir.printer import text
+
+__all__ = ["BLOCKS", "HARDWARE", "THREADS", "Access", "Home", "Position", "Region", "Site"]
+
+BLOCKS = (ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z)
+THREADS = (ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
+HARDWARE = (*BLOCKS, *THREADS)
+
+LONGEST_LINE = 200
+"""Characters of a statement that messages quote."""
+
+Position = tuple[int, ...]
+"""The number of the child taken at each node on the way from a program's body to a statement."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where the instances of a buffer are made: at the node at ``position``.
+
+    Each iteration of a loop around that node has an instance of its own.  Parameters are made
+    outside of the program, at no node.
+    """
+
+    position: Position | None
+
+    @property
+    def level(self) -> int:
+        """The level of that node; loops at deeper levels share an instance."""
+        return -1 if self.position is None else len(self.position)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A nest whose iterations run at once: parallel loops, or the launch of a kernel.
+
+    ``extents`` are those of a launch's block and thread indices; parallel loops have none.
+    ``collapsed`` is False if some parallel loops are not nested directly in each other.
+    """
+
+    loop: For
+    position: Position
+    extents: Mapping[ForKind, int]
+    collapsed: bool = True
+
+    @property
+    def is_launch(self) -> bool:
+        return bool(self.extents)
+
+    def count(self, kinds: Sequence[ForKind]) -> int:
+        """The number of blocks or threads that *kinds* count."""
+        return prod(self.extents.get(kind, 1) for kind in kinds)
+
+    def bound(self, kinds: Sequence[ForKind]) -> tuple[ForKind, ...]:
+        """Those of *kinds* that take several values."""
+        return tuple(kind for kind in kinds if self.extents.get(kind, 1) > 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """Reads or writes ``buffer[indices]`` where all ``conditions`` hold.
+
+    ``extents`` are loops of the access alone: over the elements of an instruction's operand.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    is_write: bool
+    conditions: tuple[Expr, ...] = ()
+    extents: Mapping[Var, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A statement that accesses memory or synchronises threads, and what is around it.
+
+    Args:
+        nodes: The statements around it, outermost first; it is in child ``position[n]`` of node n.
+        extents: Its loop variables; of several loops over one hardware index, the outermost's.
+        values: What other variables stand for.
+        conditions: All hold whenever it runs.
+        index: The variable of each hardware index that is bound here.
+        homes: Where the buffers in scope are made.
+    """
+
+    stmt: Stmt
+    nodes: tuple[Stmt, ...]
+    position: Position
+    extents: Mapping[Var, int]
+    values: Mapping[Var, Expr]
+    conditions: tuple[Expr, ...]
+    index: Mapping[ForKind, Var]
+    homes: Mapping[Buffer, Home]
+    region: Region | None
+    accesses: tuple[Access, ...] = ()
+
+    @cached_property
+    def line(self) -> str:
+        """The statement as messages quote it, without the statements inside it."""
+        lines = text(self.stmt).split("\n")
+        line = lines[0] if substatements(self.stmt) else lines[-1]
+        return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..."
+
+    @cached_property
+    def serial(self) -> tuple[tuple[int, Var], ...]:
+        """Level and variable of each loop around it that runs its iterations one by one."""
+        return tuple(
+            (level, node.var)
+            for level, node in enumerate(self.nodes)
+            if isinstance(node, For) and node.kind is not ForKind.PARALLEL
+            and node.kind not in HARDWARE
+        )  # fmt: skip
+
+    @cached_property
+    def parallel(self) -> tuple[tuple[int, Var], ...]:
+        """Level and variable of each parallel loop around it."""
+        return tuple(
+            (level, node.var)
+            for level, node in enumerate(self.nodes)
+            if isinstance(node, For) and node.kind is ForKind.PARALLEL
+        )
+
+    @cached_property
+    def loops(self) -> tuple[tuple[int, Var], ...]:
+        """Level and variable of each loop around it but those over hardware indices."""
+        return tuple(sorted((*self.parallel, *self.serial), key=lambda loop: loop[0]))
+
+    @cached_property
+    def carrying(self) -> tuple[tuple[int, Var], ...]:
+        """Level and variable of each loop around it of which one iteration precedes the next."""
+        return tuple(
+            (level, var)
+            for level, var in self.serial
+            if getattr(self.nodes[level], "kind", None) is not ForKind.VTHREAD
+        )
+
+    def home(self, buffer: Buffer) -> Home:
+        """Where the instance of *buffer* that is accessed here is made."""
+        return self.homes[buffer]
+
+    def hardware(self, kinds: Sequence[ForKind]) -> tuple[Expr, ...]:
+        """The hardware indices here; what is outside of a loop over one is done by its first."""
+        return tuple(self.index.get(kind, as_expr(0)) for kind in kinds)
+
+    def free(self, e: Expr) -> frozenset[Var]:
+        """The loop variables that *e* depends on."""
+        found = self._free.get(e)
+        if found is None:
+            found = self._free[e] = frozenset(
+                v
+                for part in walk(e)
+                if isinstance(part, Var)
+                for v in (self.free(self.values[part]) if part in self.values else (part,))
+            )
+        return found
+
+    @cached_property
+    def _free(self) -> dict[Expr, frozenset[Var]]:
+        return {}
+
+    def shared_levels(self, other: Site) -> int:
+        """The number of nodes around this statement that are around *other*, too."""
+        n = 0
+        for mine, others in zip(self.position, other.position, strict=False):
+            n += 1
+            if mine != others:
+                break
+        return n
+
+    def is_before(self, other: Site) -> bool:
+        """True if this runs before *other* in each common iteration in which both run."""
+        for node, mine, others in zip(self.nodes, self.position, other.position, strict=False):
+            if mine != others:
+                return mine < others and not (isinstance(node, If) and mine >= 0)
+        return False

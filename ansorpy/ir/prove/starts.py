@@ -1,0 +1,57 @@
+"""A program in which parallel tiles start anywhere.
+
+Where a tile starts is the smaller of two numbers, and each such choice doubles the cases isl has to
+distinguish.  What holds of tiles that start anywhere holds of those that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ansorpy.ir.expr import Var, walk
+from ansorpy.ir.interval import bounds
+from ansorpy.ir.loops import For, ForKind, Let, Program, Stmt, expressions, walk_stmts
+from ansorpy.ir.rewrite import map_statements
+
+__all__ = ["starting_anywhere"]
+
+Ranges = Mapping[Var, tuple[int, int]]
+
+
+def starting_anywhere(program: Program) -> Program:
+    """*program* with what lets bind directly inside parallel loops as more parallel loops::
+
+        for b in 0..6  # parallel             for b in 0..6  # parallel
+          start = min(b * 3, 13)      -->       for start in 0..14  # parallel
+          out[start] = ...                        out[start] = ...
+
+    A let stays if something else depends on the same loops.
+    """
+    return replace(program, body=_outside(program.body))
+
+
+def _outside(s: Stmt) -> Stmt:
+    if isinstance(s, For) and s.kind is ForKind.PARALLEL:
+        return _inside(s, {})
+    return map_statements(s, _outside)
+
+
+def _inside(s: Stmt, ranges: Ranges) -> Stmt:
+    """*s*, which is around the body of the innermost parallel loop, or that body."""
+    match s:
+        case For(var, extent, ForKind.PARALLEL, body):
+            inner = _inside(body, {**ranges, var: (0, extent - 1)})
+            return For(var, extent, ForKind.PARALLEL, inner)
+        case Let(var, value, body):
+            low, high = bounds(value, ranges)
+            inner = _inside(body, {**ranges, var: (low, high)})
+            used = {e for e in walk(value) if isinstance(e, Var)}
+            if low < 0 or _depends(body, used):
+                return Let(var, value, inner)
+            return For(var, high + 1, ForKind.PARALLEL, inner)
+    return s
+
+
+def _depends(s: Stmt, on: set[Var]) -> bool:
+    return any(e in on for part in walk_stmts(s) for root in expressions(part) for e in walk(root))

@@ -1,0 +1,256 @@
+"""Lists the accesses of a loop program, in program order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ansorpy.ir.conditions import conjuncts
+from ansorpy.ir.expr import (
+    Call,
+    Const,
+    Expr,
+    Function,
+    Load,
+    Reduce,
+    Select,
+    Var,
+    as_expr,
+    children,
+)
+from ansorpy.ir.intrinsics import expand, intrinsic, operand_dims, operand_tensors
+from ansorpy.ir.loops import (
+    Alloc,
+    AsyncCopy,
+    Barrier,
+    Buffer,
+    CommitCopies,
+    CommitProducts,
+    Fence,
+    For,
+    ForKind,
+    If,
+    Instruction,
+    Let,
+    Program,
+    Scope,
+    Seq,
+    Shuffle,
+    Stmt,
+    Store,
+    WaitCopies,
+    WaitProducts,
+    walk_stmts,
+)
+from ansorpy.ir.prove.sites import HARDWARE, Access, Home, Position, Region, Site
+
+__all__ = ["SYNCHRONISING", "sites_of"]
+
+SYNCHRONISING = (Barrier, CommitCopies, WaitCopies, Fence, CommitProducts, WaitProducts)
+"""Statements that order accesses; they have none of their own."""
+
+
+def sites_of(program: Program) -> tuple[Site, ...]:
+    """The sites of *program* in program order."""
+    homes = {param.buffer: Home(None) for param in program.params}
+    walker = _Walker()
+    walker.stmt(program.body, _Around(homes=homes))
+    return tuple(walker.sites)
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What is around a statement (see :class:`Site`)."""
+
+    nodes: tuple[Stmt, ...] = ()
+    position: Position = ()
+    extents: Mapping[Var, int] = field(default_factory=dict)
+    values: Mapping[Var, Expr] = field(default_factory=dict)
+    conditions: tuple[Expr, ...] = ()
+    index: Mapping[ForKind, Var] = field(default_factory=dict)
+    homes: Mapping[Buffer, Home] = field(default_factory=dict)
+    region: Region | None = None
+
+    def inside(self, node: Stmt, child: int = 0) -> _Around:
+        """What is around child number *child* of *node*."""
+        return replace(self, nodes=(*self.nodes, node), position=(*self.position, child))
+
+    def site(self, stmt: Stmt, accesses: Sequence[Access]) -> Site:
+        """*stmt* as a site."""
+        return Site(
+            stmt, self.nodes, self.position, self.extents, self.values, self.conditions,
+            self.index, self.homes, self.region, tuple(accesses),
+        )  # fmt: skip
+
+
+class _Walker:
+    def __init__(self) -> None:
+        self.sites: list[Site] = []
+        self.negations: dict[Expr, Expr] = {}
+
+    def stmt(self, s: Stmt, around: _Around) -> None:
+        """Add the sites of *s*."""
+        match s:
+            case Seq(body):
+                for n, part in enumerate(body):
+                    self.stmt(part, around.inside(s, n))
+            case For():
+                self._for(s, around)
+            case If(cond, then, other):
+                self._reads((cond,), s, around)
+                inner = around.inside(s)
+                self.stmt(then, replace(inner, conditions=(*around.conditions, *conjuncts(cond))))
+                if other is not None:
+                    inner = around.inside(s, 1)
+                    conditions = (*around.conditions, self._not(cond))
+                    self.stmt(other, replace(inner, conditions=conditions))
+            case Let(var, value, body):
+                self._reads((value,), s, around)
+                values = {**around.values, var: value}
+                self.stmt(body, replace(around.inside(s), values=values))
+            case Alloc(buffer, body):
+                homes = {**around.homes, buffer: Home(around.position)}
+                self.stmt(body, replace(around.inside(s), homes=homes))
+            case Instruction() if not intrinsic(s.name).fragments:
+                self.stmt(expand(s), around.inside(s))
+            case _:
+                self._leaf(s, around)
+
+    def _for(self, s: For, around: _Around) -> None:
+        inner = around.inside(s)
+        if s.kind in HARDWARE:
+            self.stmt(s.body, _bound(s, around, inner))
+            return
+        inner = replace(inner, extents={**around.extents, s.var: s.extent})
+        if s.kind is ForKind.PARALLEL:
+            inner = _in_parallel(s, around, inner)
+        self.stmt(s.body, inner)
+
+    def _leaf(self, s: Stmt, around: _Around) -> None:
+        match s:
+            case Store(buffer, indices, value, reduce):
+                accesses = [*self._loads((*indices, value))]
+                if reduce is not None:
+                    accesses.append(Access(buffer, indices, False))
+                accesses.append(Access(buffer, indices, True))
+            case Shuffle(buffer, indices, value) | AsyncCopy(buffer, indices, value):
+                accesses = [*self._loads((*indices, value)), Access(buffer, indices, True)]
+            case Instruction(_, operands):
+                roots = [index for _, at in operands for index in at]
+                accesses = [*self._loads(roots), *_operands(s)]
+            case _ if isinstance(s, SYNCHRONISING):
+                accesses = []
+            case _:
+                return
+        self.sites.append(around.site(s, accesses))
+
+    def _reads(self, roots: Sequence[Expr], s: Stmt, around: _Around) -> None:
+        """Add what *s* evaluates before the statements inside it."""
+        accesses = list(self._loads(roots))
+        if accesses:
+            self.sites.append(around.inside(s, -1).site(s, accesses))
+
+    def _loads(self, roots: Sequence[Expr]) -> Iterator[Access]:
+        """Each load in *roots*, with the conditions under which it is evaluated."""
+        pending: dict[tuple[Expr, ...], list[Expr]] = {(): list(reversed(roots))}
+        seen: dict[tuple[Expr, ...], set[Expr]] = {}
+        while pending:
+            conditions, stack = pending.popitem()
+            known = seen.setdefault(conditions, set())
+            while stack:
+                e = stack.pop()
+                if type(e) is Const or type(e) is Var or e in known:
+                    continue
+                known.add(e)
+                if isinstance(e, Select):
+                    stack.append(e.cond)
+                    self._defer_sides(e, conditions, pending)
+                    continue
+                if isinstance(e, Load) and isinstance(e.source, Buffer):
+                    yield Access(e.source, e.indices, False, conditions)
+                stack.extend(reversed(children(e)))
+
+    def _defer_sides(
+        self,
+        e: Select,
+        conditions: tuple[Expr, ...],
+        pending: dict[tuple[Expr, ...], list[Expr]],
+    ) -> None:
+        """Leave the sides of a selection for when its condition, or its negation, is known."""
+        for side, cond in ((e.then, e.cond), (e.other, self._not(e.cond))):
+            if type(side) is not Const:
+                pending.setdefault((*conditions, *conjuncts(cond)), []).append(side)
+
+    def _not(self, cond: Expr) -> Expr:
+        """The negation of *cond*: the same object each time."""
+        return self.negations.setdefault(cond, Call(Function.NOT, (cond,)))
+
+
+def _bound(s: For, around: _Around, inner: _Around) -> _Around:
+    """What is around the body of a loop over a block or thread index."""
+    if around.region is None:
+        extents: dict[ForKind, int] = {}
+        for loop in walk_stmts(s):
+            if isinstance(loop, For) and loop.kind in HARDWARE:
+                extents[loop.kind] = max(extents.get(loop.kind, 1), loop.extent)
+        region = Region(s, around.position, extents)
+        inner = replace(inner, region=region, homes=_fresh(around))
+    first = around.index.get(s.kind)
+    if first is None:
+        return replace(
+            inner, extents={**around.extents, s.var: s.extent},
+            index={**around.index, s.kind: s.var},
+        )  # fmt: skip
+    conditions = around.conditions
+    if s.extent < around.extents[first]:
+        conditions = (*conditions, first < as_expr(s.extent))
+    return replace(inner, values={**around.values, s.var: first}, conditions=conditions)
+
+
+def _in_parallel(s: For, around: _Around, inner: _Around) -> _Around:
+    """What is around the body of a parallel loop, each iteration of which has its own locals."""
+    region = around.region
+    if region is None:
+        region = Region(s, around.position, {}, _is_collapsed(s))
+    return replace(inner, region=region, homes=_fresh(around))
+
+
+def _is_collapsed(s: For) -> bool:
+    """True when all parallel loops in *s* are nested directly in each other."""
+    body: Stmt = s
+    while isinstance(body, For) and body.kind is ForKind.PARALLEL:
+        body = body.body
+    return not any(isinstance(x, For) and x.kind is ForKind.PARALLEL for x in walk_stmts(body))
+
+
+def _fresh(around: _Around) -> dict[Buffer, Home]:
+    """The homes of buffers where threads start, which have their own instances of the local."""
+    return {
+        buffer: Home(around.position) if buffer.scope is Scope.LOCAL else home
+        for buffer, home in around.homes.items()
+    }
+
+
+def _operands(s: Instruction) -> Iterator[Access]:
+    """What an instruction of a team reads, then what it writes.
+
+    A buffer in a warp's registers may already be the part that one lane holds, whose last
+    dimension counts the lane's registers: the instruction accesses all of them.
+    """
+    pattern = intrinsic(s.name).pattern
+    tensors = operand_tensors(pattern)
+    found: list[Access] = []
+    for (buffer, at), tensor in zip(s.operands, tensors, strict=True):
+        if buffer.scope is Scope.LOCAL:
+            own = {len(at) - 1: buffer.shape[-1]}
+        else:
+            own = dict(zip(operand_dims(buffer, tensor), tensor.shape, strict=True))
+        variables = {d: Var(f"{tensor.name}{d}") for d in own}
+        indices = tuple(index + variables[d] if d in own else index for d, index in enumerate(at))
+        extents = {variables[d]: extent for d, extent in own.items()}
+        found.append(Access(buffer, indices, False, (), extents))
+    total = found[0]
+    yield from found[1:]
+    if isinstance(pattern.body, Reduce):
+        yield total
+    yield replace(total, is_write=True)

@@ -1,0 +1,1 @@
+"""The proofs of memory safety, measured on whole suites and tested on mutants."""

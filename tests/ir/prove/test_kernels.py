@@ -1,0 +1,181 @@
+"""Kernels: what is proved, and the message for each kind of planted fault."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.errors import LoweringError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr, Var, const
+from ansorpy.ir.fragments import Digit
+from ansorpy.ir.interpret import run_program
+from ansorpy.ir.loops import (
+    Alloc,
+    AsyncCopy,
+    Barrier,
+    Buffer,
+    CommitCopies,
+    CommitProducts,
+    Fence,
+    If,
+    Program,
+    Scope,
+    Seq,
+    Shuffle,
+    Stmt,
+    Store,
+    WaitCopies,
+    WaitProducts,
+    walk_stmts,
+)
+from ansorpy.ir.prove import Claim, Verdict, prove
+from ansorpy.schedule.lower import lower
+from tests.faults import Less
+from tests.ir.interpret.nests import buffer, load, loops, program
+from tests.tensor_cores import LARGE, arguments, group_structures, values
+
+bx, tx, ty, k = (Var(n) for n in ("bx", "tx", "ty", "k"))
+ZERO = const(0.0, DType.FLOAT32)
+SYNC = Barrier(Scope.SHARED)
+IN, OUT = buffer("x", 4, 64), buffer("out", 4, 64)
+
+
+def kernel(body: Stmt) -> Program:
+    grid = loops(body, (bx, 4, "blockIdx.x"), (tx, 64, "threadIdx.x"))
+    return program(grid, [IN], [OUT])
+
+
+def refusal(body: Stmt, claim: Claim) -> str:
+    found = [f.message for f in prove(kernel(body)).refuted if f.claim is claim]
+    assert found
+    return found[0]
+
+
+def reversed_rows(*between: Stmt) -> Stmt:
+    tile = buffer("tile", 64, scope="shared")
+    fill = Store(tile, (tx,), load(IN, bx, tx), None)
+    drain = Store(OUT, (bx, tx), load(tile, 63 - tx), None)
+    return Alloc(tile, Seq((fill, *between, drain)))
+
+
+def test_shared_memory_needs_a_barrier_between_threads() -> None:
+    assert prove(kernel(reversed_rows(SYNC))).verdict is Verdict.PROVED
+    said = refusal(reversed_rows(), Claim.APART)
+    assert "access an element of tile at once" in said
+    assert '"tile[tx] = x[bx, tx]" and "out[bx, tx] = tile[63 - tx]"' in said
+
+
+def test_without_a_barrier_only_its_own_writes_are_there_for_a_thread() -> None:
+    assert "tile[63] is read before it is written" in refusal(reversed_rows(), Claim.DEFINED)
+
+
+def test_blocks_must_write_different_elements() -> None:
+    said = refusal(Store(OUT, (bx // 2, tx), ZERO, None), Claim.APART)
+    assert "blocks" in said and "write an element of out at once" in said
+
+
+def test_all_threads_reach_a_barrier() -> None:
+    said = refusal(reversed_rows(If(tx < 32, SYNC, None)), Claim.TOGETHER)
+    assert said == 'only some threads of a block reach "barrier(shared)"'
+
+
+def test_a_condition_that_all_threads_share_leaves_the_rest_undecided() -> None:
+    found = prove(kernel(reversed_rows(If(bx < 2, SYNC, None))))
+    assert not [f for f in found.refuted if f.claim is Claim.TOGETHER]
+    assert any("is under a condition" in f.message for f in found.undecided)
+
+
+def exchanged(cond: Expr | None) -> Stmt:
+    mine = buffer("mine", 1, scope="local")
+    swap: Stmt = Shuffle(mine, (const(0),), load(IN, bx, tx), 16)
+    if cond is not None:
+        swap = If(cond, swap, None)
+    first = Store(mine, (const(0),), ZERO, None)
+    return Alloc(mine, Seq((first, swap, Store(OUT, (bx, tx), load(mine, 0), None))))
+
+
+def test_a_whole_warp_exchanges_values() -> None:
+    assert prove(kernel(exchanged(None))).verdict is Verdict.PROVED
+    assert prove(kernel(exchanged(tx < 32))).verdict is Verdict.PROVED
+    assert "threads of a warp reach" in refusal(exchanged(tx < 48), Claim.TOGETHER)
+
+
+def pipelined(*, pending: int, barrier: bool = True, ahead: int = 1) -> Stmt:
+    """Rows are copied into two slots *ahead* of the iteration that reads them."""
+    tile = buffer("tile", 2, 64, scope="shared")
+
+    def fetch(row: Expr) -> Stmt:
+        return AsyncCopy(tile, (row % 2, tx), load(IN, row, tx))
+
+    later = If(k + ahead < const(4), fetch(k + ahead), None)
+    use = Store(OUT, (k, tx), load(tile, k % 2, 63 - tx), None)
+    sync = (WaitCopies(pending), *((SYNC,) if barrier else ()))
+    step = Seq((*sync, later, CommitCopies(), use))
+    begin = Seq(tuple(part for n in range(ahead) for part in (fetch(const(n)), CommitCopies())))
+    return Alloc(tile, Seq((begin, loops(step, (k, 4, "serial")))))
+
+
+def one_block(body: Stmt) -> Program:
+    return program(loops(body, (tx, 64, "threadIdx.x")), [IN], [OUT])
+
+
+def test_copies_are_waited_for_and_published() -> None:
+    assert prove(one_block(pipelined(pending=0))).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("broken", [{"pending": 1}, {"pending": 0, "barrier": False}])
+def test_a_copy_in_flight_is_named(broken: dict[str, int]) -> None:
+    found = prove(one_block(pipelined(**broken)))  # type: ignore[arg-type]
+    said = [f.message for f in found.refuted if f.claim is Claim.APART]
+    assert any("before the copy to it has arrived" in message for message in said)
+    assert any("= copy(x[" in message for message in said)
+
+
+def products() -> Program:
+    """A product whose asynchronous instructions run while the next tiles arrive."""
+    rng = np.random.default_rng(0)
+    for structure in group_structures(LARGE["even"], rng):
+        table = structure.sample(64, rng)
+        for row in table[structure.valid(table)]:
+            made = lower(structure.bind(row)).run
+            if any(isinstance(s, WaitProducts) and s.pending for s in walk_stmts(made.body)):
+                return made
+    raise AssertionError("no program leaves instructions running")
+
+
+@pytest.mark.parametrize("kind", [Fence, Barrier, CommitProducts, WaitProducts, WaitCopies])
+def test_asynchronous_instructions_need_fences_barriers_and_waits(kind: type[Stmt]) -> None:
+    made = products()
+    assert prove(made).verdict is Verdict.PROVED
+    known = values(LARGE["even"], np.random.default_rng(0))
+    faults = 0
+    for number in range(1, 1 + sum(isinstance(s, kind) for s in walk_stmts(made.body))):
+        broken = Program(made.name, made.params, Less(kind, number).stmt(made.body))
+        try:
+            run_program(broken, arguments(broken, known))
+        except LoweringError:
+            faults += 1
+            assert prove(broken).verdict is Verdict.REFUTED
+    assert faults
+
+
+def in_registers(row: Expr, column: Expr) -> Stmt:
+    """A warp writes 8 x 8 elements, two a lane, and copies them out."""
+    share = ((Digit(8, lane=4),), (Digit(4, lane=1), Digit(2, register=1)))
+    held = Buffer("held", (8, 8), DType.FLOAT32, Scope.WARP, fragment=share)
+    body = Seq((
+        loops(Store(held, (row, column), ZERO, None), (k, 2, "unrolled")),
+        loops(Store(OUT, (bx, row * 8 + column), load(held, row, column), None),
+              (k, 2, "unrolled")),
+    ))  # fmt: skip
+    lanes = loops(Alloc(held, body), (ty, 8, "threadIdx.y"), (tx, 4, "threadIdx.x"))
+    return loops(lanes, (bx, 4, "blockIdx.x"))
+
+
+def test_a_lane_accesses_only_what_it_holds() -> None:
+    right = prove(program(in_registers(ty, tx * 2 + k), [IN], [OUT]))
+    assert right.verdict is Verdict.PROVED
+    wrong = prove(program(in_registers(ty, tx + k * 4), [IN], [OUT]))
+    said = [f.message for f in wrong.refuted if f.claim is Claim.HELD]
+    assert said and "a lane accesses an element of held that another holds" in said[0]
