@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from ansorpy.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from ansorpy.api import build, compile, tune
+    from ansorpy.api.networks import NetworkSpec, compile, compile_many
+    from ansorpy.api.operators import build, tune
     from ansorpy.api.parts import PARTS
     from ansorpy.api.replay import replay
-    from ansorpy.api.several import WantedNetwork, compile_many
     from ansorpy.errors import AnsorpyError
     from ansorpy.ir.attrs import Attrs
     from ansorpy.ir.builders import (
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from ansorpy.target import Target
 
 __all__ = [
-    "AnsorpyError", "Attrs", "ComputeDAG", "DType", "OneOf", "PARTS", "State", "Target", "Task",
-    "Tensor", "WantedNetwork", "compile_many",
+    "AnsorpyError", "Attrs", "ComputeDAG", "DType", "NetworkSpec", "OneOf", "PARTS", "State",
+    "Target", "Task", "Tensor", "compile_many",
     "abs", "all_of", "argmax", "argmin", "build", "ceil", "compile", "compute", "cos", "erf",
     "exp", "floor", "load", "log", "max", "maximum", "min", "minimum", "placeholder", "prod",
     "reduce_axis", "replay", "round", "rsqrt", "select", "sigmoid", "sin", "sqrt", "sum", "tanh",
@@ -78,16 +78,16 @@ _HOME = {
     "Target": "ansorpy.target",
     "Task": "ansorpy.ir.task",
     "Tensor": "ansorpy.ir.tensor",
-    "WantedNetwork": "ansorpy.api.several",
-    "build": "ansorpy.api",
-    "compile_many": "ansorpy.api.several",
-    "compile": "ansorpy.api",
+    "NetworkSpec": "ansorpy.api.networks",
+    "build": "ansorpy.api.operators",
+    "compile_many": "ansorpy.api.networks",
+    "compile": "ansorpy.api.networks",
     "compute": "ansorpy.ir.tensor",
     "load": "ansorpy.runtime.model",
     "placeholder": "ansorpy.ir.tensor",
     "reduce_axis": "ansorpy.ir.tensor",
     "replay": "ansorpy.api.replay",
-    "tune": "ansorpy.api",
+    "tune": "ansorpy.api.operators",
 }
 
 

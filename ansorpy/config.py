@@ -17,9 +17,9 @@ from typing import Generic, TypeVar
 from ansorpy.errors import MissingDependency, UsageError
 
 __all__ = [
-    "CACHE", "CALIBRATE", "DEBUG", "DEVICE", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY",
-    "Knob", "available_cores", "cache_folder", "cgroup_quota", "compiler_command",
-    "default_threads", "ray_cluster", "ray_uses_tls",
+    "CACHE", "CALIBRATE", "DB", "DEBUG", "DEVICE", "DUMP", "KNOBS", "NUM_THREADS", "SEED",
+    "VERIFY", "Knob", "available_cores", "cache_folder", "cgroup_quota", "compiler_command",
+    "default_database", "default_threads", "ray_cluster", "ray_uses_tls",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -103,6 +103,13 @@ CACHE: Knob[Path | None] = Knob(
     Path,
     "a path",
 )
+DB: Knob[Path | None] = Knob(
+    "ANSORPY_DB",
+    "the tuning database used where none is named; default: tune.db in the folder of ANSORPY_CACHE",
+    None,
+    Path,
+    "a path",
+)
 CALIBRATE: Knob[bool] = Knob(
     "ANSORPY_CALIBRATE",
     "0 takes built-in figures of processors instead of measuring this machine once",
@@ -110,7 +117,7 @@ CALIBRATE: Knob[bool] = Knob(
     _flag,
     "0 or 1",
 )
-KNOBS = (NUM_THREADS, DEVICE, DEBUG, DUMP, VERIFY, SEED, CACHE, CALIBRATE)
+KNOBS = (NUM_THREADS, DEVICE, DEBUG, DUMP, VERIFY, SEED, CACHE, DB, CALIBRATE)
 
 
 def cache_folder() -> Path:
@@ -120,6 +127,11 @@ def cache_folder() -> Path:
         return asked
     base = os.environ.get("XDG_CACHE_HOME", "").strip()
     return (Path(base) if base else Path.home() / ".cache") / "ansorpy"
+
+
+def default_database() -> Path:
+    """The tuning database where none is named: ``ANSORPY_DB``, else one in the cache folder."""
+    return DB.get() or cache_folder() / "tune.db"
 
 
 def default_threads() -> int:

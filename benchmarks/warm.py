@@ -88,7 +88,8 @@ def network(name: str, threads: int, seed: int) -> Weights:
         for dim in model.graph.input[0].type.tensor_type.shape.dim[2:]:
             dim.dim_value = int(size)
         model = onnx.shape_inference.infer_shapes(model)
-    project = open_project(model, Request(threads=threads, target=calibrated(Target.host())))
+    request = Request.of(effort="none", threads=threads, target=calibrated(Target.host()))
+    project = open_project(model, request)
     return {task: project.weights[task.key] for task in project.tasks}
 
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial, partialmethod
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Test processes share the cores: threads that wait shall sleep rather than spin.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+_NUMBERS = count()
 GOLDEN = Path(__file__).parent / "golden"
 
 # The same examples in every run; ``--hypothesis-profile=explore`` draws others and prints its seed.
@@ -89,6 +91,21 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator seeded by the session's seed and the test's name."""
     name = list(request.node.nodeid.encode())
     return np.random.default_rng([session_seed(request.config), *name])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What is kept between runs goes to a folder of this session, never to the user's cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANSORPY_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def own_database(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has a default database of its own."""
+    monkeypatch.setenv("ANSORPY_DB", str(cache / f"{next(_NUMBERS)}.db"))
 
 
 @pytest.fixture(autouse=True)

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Unpack, cast
 
+from ansorpy.api.arguments import PartArguments
 from ansorpy.cost.models import MODELS
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.policies import POLICIES
 from ansorpy.measure.timing import TimingPolicy
-from ansorpy.registry import Choice, Registry
+from ansorpy.options import completed
+from ansorpy.registry import Registry
 from ansorpy.search.driver import SearchOptions
-from ansorpy.search.selector import Selector
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
-from ansorpy.search.strategy import Strategy
-from ansorpy.search.transfer import TransferSource
 from ansorpy.search.transfers import TRANSFERS
 from ansorpy.tasks.objectives import OBJECTIVES
-from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.tune import TuneOptions
 
-__all__ = ["PARTS", "PartOptions", "Parts", "load_plugin"]
+__all__ = ["PARTS", "Parts", "load_plugins"]
 
 PARTS: Mapping[str, Registry[Any]] = {
     "strategy": STRATEGIES,
@@ -44,71 +41,28 @@ PARTS: Mapping[str, Registry[Any]] = {
 """The registries by the parameter that chooses from each; scripts register their parts here."""
 
 
-class PartOptions(TypedDict, total=False):
-    """The keyword arguments of :func:`ansorpy.tune` and :func:`ansorpy.compile` that choose parts.
-
-    :class:`Parts` has their meaning and defaults.
-    """
-
-    strategy: Choice[Strategy]
-    selector: Choice[Selector]
-    cost_model: Choice[CostModel] | Path
-    scheduler: Choice[TaskScheduler]
-    transfer: Choice[TransferSource]
-    measure: Choice[TimingPolicy]
-
-
-@dataclass(frozen=True)
 class Parts:
-    """One choice of each kind: a name, a part, or a factory (such as a class).
+    """The exchangeable parts of a search: for each kind a name, a part, or a factory (a class).
 
-    Args:
-        strategy: Proposes candidates.  A part given as an object is copied for each task.
-        selector: Picks the candidates to measure.
-        cost_model: Ranks candidates without running them; all tasks share it.  A path names the
-            file of a trained model (``ansorpy db model``), which continues to learn.
-        scheduler: Decides which task gets the next round.
-        transfer: Decides what to reuse from earlier trials, of the same task and of others.
-        measure: Decides how long each candidate is timed.
+    A strategy given as an object is copied for each task; all tasks share the cost model.  A model
+    in a file (``ansorpy db model``) continues to learn.
 
     Raises:
-        UsageError: An unknown name.
+        UsageError: There is no such kind of part, or a name is unknown.
         ForeignFile: A file that is not a cost model of this version.
     """
 
-    strategy: Choice[Strategy] = "evolution"
-    selector: Choice[Selector] = "epsilon_greedy"
-    cost_model: Choice[CostModel] | Path = "boosted"
-    scheduler: Choice[TaskScheduler] = "gradient"
-    transfer: Choice[TransferSource] = "both"
-    measure: Choice[TimingPolicy] = "fixed"
-
-    @classmethod
-    def of(cls, choices: PartOptions) -> Parts:
-        """The parts that a call's keyword arguments choose.
-
-        Raises:
-            UsageError: There is no such kind of part, or the name is unknown.
-        """
-        known = [field.name for field in fields(cls)]
-        unknown = [name for name in choices if name not in known]
-        if unknown:
-            raise UsageError(
-                f'there is no option "{unknown[0]}"',
-                hint=f"what can be exchanged: {', '.join(known)}",
-            )
-        return cls(**choices)
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            if field.name != "cost_model":
-                PARTS[field.name].factory(getattr(self, field.name))
+    def __init__(self, **choices: Unpack[PartArguments]) -> None:
+        self.choices: PartArguments = cast(PartArguments, completed(PartArguments, choices))
+        for kind, choice in self.choices.items():
+            if kind != "cost_model":
+                PARTS[kind].factory(choice)
         _ = self.model  # a wrong file is refused before anything starts
 
     @cached_property
     def model(self) -> Callable[[], CostModel]:
         """The factory of the cost model."""
-        choice = self.cost_model
+        choice = self.choices["cost_model"]
         if isinstance(choice, SavedModel):
             return choice
         if isinstance(choice, str) and choice not in MODELS:
@@ -118,20 +72,21 @@ class Parts:
     def tuning(self, seed: int) -> TuneOptions:
         """The options of a tuning run that uses these parts."""
         search = SearchOptions(
-            strategy=STRATEGIES.factory(self.strategy),
-            selector=SELECTORS.one(self.selector),
-            transfer=TRANSFERS.one(self.transfer),
+            strategy=STRATEGIES.factory(self.choices["strategy"]),
+            selector=SELECTORS.one(self.choices["selector"]),
+            transfer=TRANSFERS.one(self.choices["transfer"]),
             seed=seed,
         )
         return TuneOptions(
             search=search,
-            scheduler=SCHEDULERS.one(self.scheduler),
+            scheduler=SCHEDULERS.one(self.choices["scheduler"]),
+            objective=OBJECTIVES.one(self.choices["objective"]),
             model=self.model,
         )
 
     def policy(self) -> TimingPolicy:
         """The policy by which candidates are timed."""
-        return POLICIES.one(self.measure)
+        return POLICIES.one(self.choices["measure"])
 
 
 def _named_file(name: str) -> SavedModel:
@@ -145,13 +100,17 @@ def _named_file(name: str) -> SavedModel:
     return SavedModel.read(Path(name))
 
 
-def load_plugin(path: str | Path) -> None:
-    """Run a script that registers its own parts in :data:`PARTS`.
+def load_plugins(paths: Iterable[str | Path]) -> None:
+    """Run scripts that register their own parts in :data:`PARTS`.
 
     Raises:
-        UsageError: There is no such file, or the script fails.
+        UsageError: There is no such file, or a script fails.
     """
-    path = Path(path)
+    for path in paths:
+        _load_plugin(Path(path))
+
+
+def _load_plugin(path: Path) -> None:
     spec = spec_from_file_location(f"ansorpy_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise UsageError(f"there is no plugin {path}", hint="name a Python file: --plugin mine.py")

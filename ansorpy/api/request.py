@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
+from typing import Unpack, get_args
 
+from ansorpy.api.arguments import LimitArguments, PartArguments, SearchArguments
 from ansorpy.api.parts import Parts
-from ansorpy.config import SEED, default_threads
+from ansorpy.config import SEED, default_database
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Precision
 from ansorpy.measure.workers import LOCAL
+from ansorpy.options import completed, those
 from ansorpy.rules.presets import Preset
 from ansorpy.runtime.footprint import bytes_text
-from ansorpy.search.events import Listener, silent
+from ansorpy.search.events import Event, silent
 from ansorpy.target import Target
-from ansorpy.tasks.budget import Budget, Effort
+from ansorpy.tasks.budget import Budget
 
-__all__ = ["Request", "as_seed", "as_target", "require_memory"]
+__all__ = ["Request", "as_target", "require_memory"]
 
 
 def _never() -> None:
@@ -29,69 +32,85 @@ def _never() -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """How to search for programs.
+    """How to search for programs: arguments of the caller, each resolved to what it stands for.
 
     Args:
-        effort: ``none`` measures nothing beyond checking the programs it returns.
-        trials, trials_per_task, time_limit_s: Explicit limits; any of them replaces the effort's.
-        threads: Threads the programs are tuned for.
-        db: Database file; ``None`` keeps records for this call only.
-        workers: Where programs are timed: ``local``, or a Ray cluster's address
-            (:mod:`ansorpy.measure.workers`).
-        parts: The search's replaceable parts.
+        budget: The limits of measuring; ``None`` when nothing may be measured.
+        db: The database, which need not exist.
+        parts: The search's exchangeable parts.
         preset: The sketch rules; ``None`` takes the target's default.
-        listener: Receives progress reports.
+        listener: Receives what happens, in this thread; must return quickly.
         stop: Called before each batch is measured; raises ``KeyboardInterrupt`` to end the search,
             keeping all earlier results.
     """
 
-    effort: Effort = "quick"
-    trials: int | None = None
-    trials_per_task: int | None = None
-    time_limit_s: float | None = None
-    target: Target = field(default_factory=Target.host)
-    threads: int = field(default_factory=default_threads)
-    precision: Precision = "default"
-    db: Path | None = None
-    seed: int = field(default_factory=lambda: as_seed(None))
-    workers: str = LOCAL
-    parts: Parts = Parts()
+    budget: Budget | None
+    target: Target
+    threads: int
+    precision: Precision
+    parts: Parts
+    db: Path
+    workers: str
+    seed: int
     preset: Preset | None = None
-    listener: Listener = silent
+    listener: Callable[[Event], None] = silent
     stop: Callable[[], None] = _never
+
+    @staticmethod
+    def of(
+        *,
+        network: bool = True,
+        preset: Preset | None = None,
+        listener: Callable[[Event], None] = silent,
+        stop: Callable[[], None] = _never,
+        **arguments: Unpack[SearchArguments],
+    ) -> Request:
+        """The request that *arguments* make, for a *network* or for a single operator.
+
+        Raises:
+            UsageError: An unknown argument, one with a wrong value, or measuring for a target whose
+                programs cannot be timed here.
+            MissingDependency: The same for a CUDA target, where this machine has no GPU.
+        """
+        given = completed(SearchArguments, arguments)
+        target, db = as_target(given["target"]), given["db"]
+        return Request(
+            budget=Budget.of(network=network, **those(LimitArguments, given)),
+            target=target,
+            threads=target.threads(given["threads"]),
+            precision=_precision(given["precision"]),
+            parts=Parts(**those(PartArguments, given)),
+            db=default_database() if db is None else Path(db),
+            workers=given["workers"],
+            seed=(SEED.get() or 0) if given["seed"] is None else given["seed"],
+            preset=preset,
+            listener=listener,
+            stop=stop,
+        )
 
     def __post_init__(self) -> None:
         _require_whole("threads", self.threads, least=1)
         _require_whole("seed", self.seed, least=0)
         if isinstance(self.parts.model, SavedModel):
             self.parts.model.demand(self.target)
-
-    def budget(self, *, network: bool) -> Budget | None:
-        """The limits of measuring; ``None`` when nothing may be measured.
-
-        Raises:
-            UsageError: Measuring was requested, but the target's programs cannot be timed here.
-            MissingDependency: The same for a CUDA target, where this machine has no GPU.
-        """
-        budget = Budget.of(
-            self.effort,
-            network=network,
-            trials=self.trials,
-            trials_per_task=self.trials_per_task,
-            time_limit_s=self.time_limit_s,
-        )
-        if budget is not None and not self.can_time:
+        if self.budget is not None and not self.can_time:
             self.target.require_device()
             raise UsageError(
                 f"programs for {self.target.name} cannot be timed on this machine",
                 hint="use effort none, which needs no timing, or workers that can time them",
             )
-        return budget
 
     @property
     def can_time(self) -> bool:
         """False when the target's programs run neither here nor, as far as known, elsewhere."""
         return self.workers != LOCAL or self.target.runs_on_host()
+
+
+def _precision(given: str) -> Precision:
+    known: dict[str, Precision] = {name: name for name in get_args(Precision)}
+    if given not in known:
+        raise UsageError(f'unknown precision "{given}"', hint=f"it is one of {', '.join(known)}")
+    return known[given]
 
 
 def _require_whole(name: str, value: object, least: int) -> None:
@@ -108,11 +127,6 @@ def as_target(target: Target | str | None) -> Target:
     if not isinstance(target, str):
         raise UsageError(f"{target!r} is not a target", hint="name one, or pass a Target")
     return Target.parse(target)
-
-
-def as_seed(seed: int | None) -> int:
-    """*seed*, or the one the environment gives, or 0."""
-    return (SEED.get() or 0) if seed is None else seed
 
 
 def require_memory(what: str, needed: int) -> None:

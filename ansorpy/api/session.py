@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from functools import cache, cached_property
 
 from ansorpy.api.request import Request
+from ansorpy.config import DB, default_database
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import LoweringError, NoValidProgram
 from ansorpy.ir.task import Task
@@ -32,14 +32,17 @@ from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import Best
 from ansorpy.search.trials import Sharing
 from ansorpy.target import Target
-from ansorpy.tasks.objective import Goal, Objective
-from ansorpy.tasks.objectives import OBJECTIVES
+from ansorpy.tasks.objective import Goal
 from ansorpy.tasks.plan import Plan, before, plan
 from ansorpy.tasks.predict import PredictOptions, predicted_seconds
 from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.tune import Tuning, WeightedTask, tune_tasks
 
 __all__ = ["Chosen", "Session", "open_session"]
+
+
+def _unreported(tuning: Tuning) -> None:
+    """The default of ``report`` in :meth:`Session.search`: nobody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -76,50 +79,52 @@ class Session:
         with phase(Part.CALIBRATE):
             return calibrated(target)
 
-    def plan(self, weights: Mapping[Task, float], *, network: bool) -> Plan | None:
+    def plan(self, weights: Mapping[Task, float]) -> Plan | None:
         """What :meth:`tune` is going to do; ``None`` when the request allows no measuring."""
-        budget = self.request.budget(network=network)
-        if budget is None:
+        if self.request.budget is None:
             return None
         tasks = {self._on_machine(task): weight for task, weight in weights.items()}
-        return plan(tasks, budget, before(self.database, tasks), self.request.preset)
+        return plan(tasks, self.request.budget, before(self.database, tasks), self.request.preset)
 
-    def tune(
+    def search(
         self,
         weights: Mapping[Task, float],
-        *,
-        network: bool,
         goals: Sequence[Goal] = (),
-        objective: str | Objective = "weighted_sum",
-    ) -> Tuning | None:
+        report: Callable[[Tuning], None] = _unreported,
+    ) -> None:
+        """:meth:`tune`, if the request allows measuring; *report* is called with the result.
+
+        Raises:
+            KeyboardInterrupt: The user stopped the run; what it found is in the database.
+        """
+        tuning = self.tune(weights, goals)
+        if tuning is not None:
+            report(tuning)
+        if tuning is not None and tuning.interrupted:
+            raise KeyboardInterrupt
+
+    def tune(self, weights: Mapping[Task, float], goals: Sequence[Goal] = ()) -> Tuning | None:
         """Measure programs of the tasks (with their weights) until the budget is spent.
 
-        *goals* are the networks that *objective* refers to; empty: one, with these weights.
+        *goals* are the networks that the objective refers to; empty: one, with these weights.
         Returns ``None`` when the request allows no measuring.  The database receives every trial.
 
         Raises:
             NoValidProgram: No trial of some task gave a correct program.
-            UsageError: An unknown objective.
         """
-        budget = self.request.budget(network=network)
-        if budget is None:
+        if self.request.budget is None:
             return None
         entries = [
             WeightedTask(self._on_machine(task), self._source(task), weight)
             for task, weight in weights.items()
         ]
-        options = replace(
-            self.request.parts.tuning(self.request.seed),
-            objective=OBJECTIVES.one(objective),
-            goals=tuple(goals),
-        )
         runner = _StoppableRunner(self.runner, self.request)
         tuning = tune_tasks(
             entries,
-            budget,
+            self.request.budget,
             runner,
             self.database,
-            options=options,
+            options=replace(self.request.parts.tuning(self.request.seed), goals=tuple(goals)),
             listener=self.request.listener,
             journal=RecordingJournal(self.database, self.began_at),
         )
@@ -242,7 +247,7 @@ class Session:
     def _model(self) -> CostModel | None:
         """The cost model for predictions; None where that is the untrained closed-form model."""
         parts = self.request.parts
-        return None if parts.cost_model in ("boosted", "analytic") else parts.model()
+        return None if parts.choices["cost_model"] in ("boosted", "analytic") else parts.model()
 
     def _on_machine(self, task: Task) -> Task:
         """The same task, with a target that has this machine's measured rates."""
@@ -260,15 +265,21 @@ class Session:
 
 @contextmanager
 def open_session(request: Request) -> Iterator[Session]:
-    """Open the request's database (a temporary one if it names none) and a runner; close both."""
+    """Open the request's database and a runner; close both."""
     with ExitStack() as stack:
-        path = request.db
-        if path is None:
-            path = Path(stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))) / "tune.db"
-        database = stack.enter_context(Database(path, seed=request.seed, versions=versions()))
+        if request.db == default_database():
+            request.db.parent.mkdir(parents=True, exist_ok=True)
+            if DB.get() is None:
+                _tell_once(f"records: {request.db}")
+        database = stack.enter_context(Database(request.db, seed=request.seed, versions=versions()))
         options = MeasureOptions(seed=request.seed, policy=request.parts.policy())
         runner = stack.enter_context(open_machines(request.workers, options, request.target))
         yield Session(request, database, runner)
+
+
+@cache
+def _tell_once(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 @dataclass(frozen=True)

@@ -5,21 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from ansorpy.cli.options import (
-    Against,
-    Dim,
-    ExistingRecords,
-    ModelOption,
-    Precision,
-    PrecisionOption,
-    RunThreads,
-    Seed,
-    Shape,
-)
+from ansorpy.api.arguments import HostLookupArguments
+from ansorpy.cli.arguments import with_options
+from ansorpy.cli.options import Against, ModelOption, Seed
 
 if TYPE_CHECKING:
     from ansorpy.cli.lookup import Lookup
@@ -28,25 +20,22 @@ if TYPE_CHECKING:
 __all__ = ["bench"]
 
 
+@with_options
 def bench(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
     original: ModelOption = None,
     against: Against = None,
-    threads: RunThreads = None,
     seed: Seed = 0,
-    db: ExistingRecords = None,
-    dim: Dim = None,
-    shape: Shape = None,
-    precision: PrecisionOption = Precision.default,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result here; - prints.")
     ] = None,
     profile: Annotated[
         bool, typer.Option("--profile", help="Also time each call of ours inside whole runs.")
     ] = False,
+    **arguments: Unpack[HostLookupArguments],
 ) -> None:
     """Time a network beside other engines, one at a time, in alternating bursts."""
-    from ansorpy.cli.files import check_writable, existing_records
+    from ansorpy.cli.files import check_writable
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.profiling import profile_of
     from ansorpy.config import default_threads
@@ -59,10 +48,10 @@ def bench(
     prints_json = json_file == Path("-")
     if json_file is not None and not prints_json:
         check_writable(json_file)
-    used, records = threads or default_threads(), existing_records(db)
-    lookup = Lookup(model, records, threads=used, precision=precision, dim=dim, shape=shape)
+    used = arguments["threads"] = arguments.get("threads") or default_threads()
+    lookup = Lookup(model, **arguments)
     calls = profile_of(lookup, seed) if profile else []
-    contenders = _contenders(lookup, original, against or [], used, seed)
+    contenders = _contenders(lookup, original, against or [], seed)
     timings = compare(
         contenders, progress=lambda line: print(line, file=sys.stderr),
         is_disturbed=Cores(used).look,
@@ -83,24 +72,20 @@ def bench(
 
 
 def _contenders(
-    lookup: Lookup, original: Path | None, against: list[str], threads: int, seed: int
+    lookup: Lookup, original: Path | None, against: list[str], seed: int
 ) -> list[Contender]:
     """Ours first, then the peers in the given order; all with the same inputs and threads."""
     from ansorpy.cli.models import onnx_beside
-    from ansorpy.cli.values import parse_dims, parse_shapes
     from ansorpy.report.bench.turns import Contender
 
-    shapes, dims = parse_shapes(lookup.shape or ()), parse_dims(lookup.dim or ())
-    arguments = {
-        "path": str(lookup.model), "db": None if lookup.db is None else str(lookup.db),
-        "threads": threads, "precision": lookup.precision, "seed": seed,
-        "shape": lookup.shape, "dim": lookup.dim,
-    }  # fmt: skip
-    contenders = [Contender("ansorpy", "ansorpy.cli.engine:Ours", arguments)]
+    given = lookup.arguments
+    ours = {"path": str(lookup.model), "seed": seed, "arguments": given}
+    contenders = [Contender("ansorpy", "ansorpy.cli.engine:Ours", ours)]
     for name in dict.fromkeys(against):
         peer = {
-            "name": name, "path": str(onnx_beside(lookup.model, original)), "threads": threads,
-            "seed": seed, "shapes": shapes, "dims": dims,
+            "name": name, "path": str(onnx_beside(lookup.model, original)), "seed": seed,
+            "threads": given.get("threads"), "shapes": given.get("shapes", {}),
+            "dims": given.get("dims", {}),
         }  # fmt: skip
         contenders.append(Contender(name, "ansorpy.report.engines.protocol:open_peer", peer))
     return contenders

@@ -8,7 +8,6 @@ import onnx
 
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import open_model
-from ansorpy.cli.values import parse_dims, parse_shapes
 from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.report.engines.protocol import open_engine
@@ -45,14 +44,16 @@ def verify_model(
     extended, softmaxes = softmax_inputs_as_outputs(model)
     reference = folder / original.name
     _save(extended, reference)
-    specs = input_specs(extended, parse_shapes(lookup.shape or ()), parse_dims(lookup.dim or ()))
+    given = lookup.arguments
+    specs = input_specs(extended, given.get("shapes") or {}, given.get("dims") or {})
     feeds = random_feeds(specs, input_seed)
-    engine = open_engine(against, str(reference), feeds, lookup.threads or default_threads())
+    threads = given.get("threads")
+    engine = open_engine(against, str(reference), feeds, threads or default_threads())
     engine.run()
     theirs = {name: value.copy() for name, value in engine.outputs().items()}
     ours = open_model(lookup, instead=reference)
     names = [output.name for output in ours.get_outputs()]
-    results = dict(zip(names, ours.run(names, feeds, threads=lookup.threads), strict=True))
+    results = dict(zip(names, ours.run(names, feeds, threads=threads), strict=True))
     return compare_outputs(lookup.model.name, against, results, theirs, softmaxes, tolerance)
 
 

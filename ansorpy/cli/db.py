@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ansorpy.cli.options import DEFAULT_DB, AsJson, Plugins
+from ansorpy.cli.options import AsJson, Plugins
 
 if TYPE_CHECKING:
     from ansorpy.measure.database import Database
@@ -33,7 +33,7 @@ def db(
         list[str] | None,
         typer.Argument(
             metavar="[tasks|runs|replay|model] [DB]",
-            help=f"What to do (default: tasks), and the tuning database (default: {DEFAULT_DB}).",
+            help="What to do (default: tasks), and the tuning database (default: that of --db).",
         ),
     ] = None,
     run: Annotated[
@@ -71,6 +71,7 @@ def db(
 
 def _parsed(words: list[str]) -> tuple[Action, Path]:
     """The action and the file; a first word that is not an action is a file."""
+    from ansorpy.config import default_database
     from ansorpy.errors import UsageError
 
     named = bool(words) and words[0] in Action.__members__
@@ -80,7 +81,8 @@ def _parsed(words: list[str]) -> tuple[Action, Path]:
             f"one database is read at a time, not {', '.join(files)}",
             hint=f"write: ansorpy db [{'|'.join(Action)}] [DB]",
         )
-    return Action(words[0]) if named else Action.tasks, Path(files[0]) if files else DEFAULT_DB
+    file = Path(files[0]) if files else default_database()
+    return Action(words[0]) if named else Action.tasks, file
 
 
 def _tasks(database: Database, as_json: bool) -> None:
@@ -106,14 +108,13 @@ def _runs(database: Database, as_json: bool) -> None:
 
 
 def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool) -> None:
-    from ansorpy.api.parts import load_plugin
+    from ansorpy.api.parts import load_plugins
     from ansorpy.api.replay import replay
     from ansorpy.measure.versions import versions
     from ansorpy.report.reruns import changed_versions, rerun_table
     from ansorpy.report.tables import show
 
-    for script in plugin or ():
-        load_plugin(script)
+    load_plugins(plugin or ())
     found = replay(database, run)
     recorded = {session.id: session.versions for session in database.sessions()}
     for line in changed_versions(recorded[found[0].run], versions()):

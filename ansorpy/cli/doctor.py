@@ -29,9 +29,11 @@ def doctor(
     from ansorpy.report.tables import show
 
     if parts:
-        from ansorpy.cli.parts import chosen_parts, parts_table  # needs all that is examined below
+        # These need all that is examined below.
+        from ansorpy.api.parts import load_plugins
+        from ansorpy.cli.parts import parts_table
 
-        chosen_parts(plugin)
+        load_plugins(plugin or ())
         table = parts_table()
         rows = [dict(zip(table.heading, row, strict=True)) for row in table.rows]
         print(json.dumps(rows, indent=2)) if as_json else show(table)

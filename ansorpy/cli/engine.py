@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ansorpy.api.arguments import HostLookupArguments
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import open_model
-from ansorpy.cli.options import Precision
 from ansorpy.report.engines.protocol import Array
 from ansorpy.report.inputs import random_value
 from ansorpy.version import __version__
@@ -19,21 +19,8 @@ class Ours:
 
     version = __version__
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        threads: int,
-        seed: int = 0,
-        db: str | None = None,
-        precision: str = "default",
-        shape: list[str] | None = None,
-        dim: list[str] | None = None,
-    ) -> None:
-        lookup = Lookup(
-            Path(path), None if db is None else Path(db), threads=threads,
-            precision=Precision(precision), dim=dim, shape=shape,
-        )  # fmt: skip
+    def __init__(self, path: str, *, seed: int = 0, arguments: HostLookupArguments) -> None:
+        lookup, threads = Lookup(Path(path), **arguments), arguments.get("threads")
         model = open_model(lookup)
         self._model = model
         self._threads = threads

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from ansorpy.cli.options import (
-    Dim,
-    ModelFile,
-    Precision,
-    PrecisionOption,
-    Shape,
-    TargetName,
-    TaskName,
-    Threads,
-)
+from ansorpy.api.arguments import ExplainArguments, SizeArguments, TaskArguments
+from ansorpy.cli.arguments import with_options
+from ansorpy.cli.options import ModelFile, TaskName
+from ansorpy.options import those
 
 if TYPE_CHECKING:
     from ansorpy.ir.task import Task
@@ -26,33 +20,31 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 
+@with_options
 def explain(
     model: ModelFile,
     task: TaskName = None,
-    target: TargetName = "host",
-    threads: Threads = None,
-    dim: Dim = None,
-    shape: Shape = None,
-    precision: PrecisionOption = Precision.default,
     relations: Annotated[
         bool, typer.Option("--relations", help="Print what each stage reads instead.")
     ] = False,
+    **arguments: Unpack[ExplainArguments],
 ) -> None:
     """Print rule by stage by verdict by reason, then the sketches, of a network's tasks.
 
     Each definition is shown with the least time it can take: once a program is clearly faster than
     that, the search ignores the definition's sketches.
     """
-    from ansorpy.cli.searching import make_request, project_of
+    from ansorpy.api.project import open_project
+    from ansorpy.api.request import Request
     from ansorpy.cli.tasks import selected
     from ansorpy.measure.probe.calibrate import calibrated
     from ansorpy.rules.derive import explain as explained
     from ansorpy.rules.derive import explain_relations
     from ansorpy.rules.presets import preset_for
 
-    request = make_request(target=target, threads=threads, precision=precision)
+    request = Request.of(effort="none", **those(TaskArguments, arguments))
     request = replace(request, target=calibrated(request.target))
-    project = project_of(model, request, shape, dim)
+    project = open_project(model, request, **those(SizeArguments, arguments))
     for chosen in selected(project.all_tasks, task):
         print(f"task {chosen.name}")
         preset = preset_for(chosen.target)

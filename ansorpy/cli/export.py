@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
-from ansorpy.cli.options import (
-    Dim,
-    ExistingRecords,
-    Memory,
-    ModelFile,
-    Precision,
-    PrecisionOption,
-    Shape,
-    TargetName,
-    Threads,
-)
+from ansorpy.api.arguments import ExportArguments, LookupArguments, NetworkArguments
+from ansorpy.cli.arguments import with_options
+from ansorpy.cli.options import ModelFile
+from ansorpy.options import those
 
 __all__ = ["Emitted", "export"]
 
@@ -33,6 +26,7 @@ class Emitted(StrEnum):
 _SUFFIXES = {Emitted.library: ".so", Emitted.c: ".c"}
 
 
+@with_options
 def export(
     model: ModelFile,
     output: Annotated[
@@ -41,28 +35,23 @@ def export(
     emit: Annotated[
         Emitted, typer.Option("--emit", help="What to write; a name that ends in .c is C.")
     ] = Emitted.library,
-    db: ExistingRecords = None,
-    target: TargetName = "host",
-    threads: Threads = None,
-    dim: Dim = None,
-    shape: Shape = None,
-    memory: Memory = None,
-    precision: PrecisionOption = Precision.default,
+    **arguments: Unpack[ExportArguments],
 ) -> None:
     """Write the library, or C, of the best recorded programs; tasks without any are predicted."""
     from ansorpy.api.in_c import emitted_target
-    from ansorpy.cli import searching
-    from ansorpy.cli.files import existing_records, library_path
+    from ansorpy.api.networks import NetworkSpec, open_networks
+    from ansorpy.cli.files import library_path
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.values import parse_bytes
+    from ansorpy.cli.searching import write_library
     from ansorpy.errors import UsageError
     from ansorpy.runtime.export import check_exportable
 
-    lookup = Lookup(model, existing_records(db), target, threads, precision, dim, shape)
+    lookup = Lookup(model, **those(LookupArguments, arguments))
     request, library = lookup.request, library_path(model, output, _SUFFIXES[emit])
     if emit is Emitted.c and library.suffix != _SUFFIXES[emit]:
         raise UsageError(f"{library} is no name for C", hint="let it end in .c")
     check_exportable(library, emitted_target(library, request.target, request.threads))
-    project = lookup.project.fit(parse_bytes(memory))
+    spec = NetworkSpec(model, **those(NetworkArguments, arguments))
+    networks = open_networks([spec], request)
     lookup.warn_of_predictions()
-    searching.export(searching.search(project, request), request, library)
+    write_library(networks, request, library)

@@ -10,34 +10,26 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.cli.options import DEFAULT_DB
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.database import Database
 from ansorpy.report.inputs import random_value
 from ansorpy.runtime.ports import Port, described
 
 __all__ = [
-    "check_writable", "existing_records", "feeds", "library_path", "open_database", "save_arrays",
+    "check_writable", "demand_database", "feeds", "library_path", "open_database", "save_arrays",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
 
 
 def open_database(path: Path) -> Database:
-    """Open the database *path*, which must exist: reading never creates one."""
-    _demand_database(path)
+    """Open the database *path*, which must exist."""
+    demand_database(path)
     return Database(path)
 
 
-def existing_records(named: Path | None) -> Path | None:
-    """The database *named*, which must exist; without a name the default one, if it exists."""
-    if named is not None:
-        _demand_database(named)
-        return named
-    return DEFAULT_DB if DEFAULT_DB.exists() else None
-
-
-def _demand_database(path: Path) -> None:
+def demand_database(path: Path) -> None:
+    """Refuse a database that does not exist: reading never creates one."""
     if not path.exists():
         raise ForeignFile(
             f"there is no database {path}", hint="name another file, or tune something first"

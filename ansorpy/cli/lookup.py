@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack
 
-from ansorpy.cli.options import Precision
+from ansorpy.api.arguments import LookupArguments, SearchArguments, SizeArguments
+from ansorpy.options import declared, those
 
 if TYPE_CHECKING:
     from ansorpy.api.project import Project
@@ -20,47 +20,41 @@ if TYPE_CHECKING:
 __all__ = ["Lookup"]
 
 
-@dataclass(frozen=True)
 class Lookup:
-    """A network file and the options that decide which records are of its tasks.
+    """A network file and the arguments that decide which records are of its tasks."""
 
-    ``db`` is an existing database, or None when there is none.
-    """
-
-    model: Path
-    db: Path | None = None
-    target: str = "host"
-    threads: int | None = None
-    precision: Precision = Precision.default
-    dim: Sequence[str] | None = None
-    shape: Sequence[str] | None = None
+    def __init__(self, model: Path, **arguments: Unpack[LookupArguments]) -> None:
+        self.model = model
+        self.arguments = arguments
 
     @cached_property
     def request(self) -> Request:
-        """The request for programs from the records, without tuning."""
-        from ansorpy.cli.searching import make_request
+        """The request for programs from the records, without tuning.
 
-        return make_request(
-            db=self.db, target=self.target, threads=self.threads, precision=self.precision
-        )
+        Raises:
+            ForeignFile: There is no database of the given name.
+        """
+        from ansorpy.api.request import Request
+        from ansorpy.cli.files import demand_database
+
+        named = self.arguments.get("db")
+        if named is not None:
+            demand_database(Path(named))
+        return Request.of(effort="none", **those(SearchArguments, self.arguments))
 
     @cached_property
     def project(self) -> Project:
         """The network, whose tasks have the keys of the records."""
-        from ansorpy.cli.searching import project_of
+        from ansorpy.api.project import open_project
 
-        return project_of(self.model, self.request, self.shape, self.dim)
+        return open_project(self.model, self.request, **those(SizeArguments, self.arguments))
 
     def command(self, verb: str, *options: str) -> str:
         """The command line of *verb* for the same tasks and records."""
-        words = ["ansorpy", verb, str(self.model), *options]
-        words += [] if self.db is None else ["--db", str(self.db)]
-        words += [] if self.target == "host" else ["--target", self.target]
-        words += [] if self.threads is None else ["--threads", str(self.threads)]
-        words += [] if self.precision is Precision.default else ["--precision", self.precision]
-        for option, values in (("--dim", self.dim), ("--shape", self.shape)):
-            words += [word for value in values or () for word in (option, value)]
-        return shlex.join(words)
+        words = [word for argument in declared(LookupArguments)
+                 for word in _words(argument.flag, self.arguments.get(argument.name),
+                                    argument.option.default)]  # fmt: skip
+        return shlex.join(["ansorpy", verb, str(self.model), *options, *words])
 
     def warn_of_predictions(self, tasks: Sequence[Task] | None = None) -> None:
         """Say on stderr how many of *tasks* (default: the network's) no search found a program for.
@@ -71,8 +65,8 @@ class Lookup:
         from ansorpy.measure.database import Database
 
         tuned: dict[str, float] = {}
-        if self.db is not None:
-            with Database(self.db) as database:
+        if self.request.db.exists():
+            with Database(self.request.db) as database:
                 tuned = database.tuned()
         if tasks is None:
             tasks = fastest(self.project, lambda task: tuned.get(task.key)).tasks
@@ -83,3 +77,15 @@ class Lookup:
                 f"tuned; to tune them: {self.command('tune')}",
                 file=sys.stderr,
             )
+
+
+def _words(flag: str, value: Any, default: object) -> Iterator[str]:
+    """The words of an option with *value*; none where that is the *default*."""
+    if value == default or value is None:
+        return
+    if not isinstance(value, dict):
+        yield from (flag, str(value))
+        return
+    for name, size in value.items():
+        text = f"{name}={size}" if isinstance(size, int) else f"{name}:{'x'.join(map(str, size))}"
+        yield from (flag, text)

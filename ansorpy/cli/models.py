@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ from ansorpy.cli.lookup import Lookup
 from ansorpy.errors import UsageError
 
 if TYPE_CHECKING:
-    from ansorpy.api.several import Finished
+    from ansorpy.api.networks import Finished
     from ansorpy.runtime.compiled import CompiledModel
     from ansorpy.runtime.model import Model
 
@@ -53,13 +52,16 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
     if is_library(lookup.model):
         return load(lookup.model)
     lookup.warn_of_predictions()
-    return from_records(lookup if instead is None else replace(lookup, model=instead))[1]
+    return from_records(Lookup(instead or lookup.model, **lookup.arguments))[1]
 
 
 def from_records(lookup: Lookup) -> tuple[Finished, CompiledModel]:
     """Programs and model of the ONNX file from the records, without tuning."""
     from ansorpy.api.assemble import model_of
-    from ansorpy.cli.searching import search
+    from ansorpy.api.networks import Networks, NetworkSpec, tune_networks
+    from ansorpy.cli.searching import followed
 
-    finished = search(lookup.project, lookup.request, quiet=True)
-    return finished, model_of(finished.project, finished.chosen, lookup.request.threads)
+    networks = Networks([lookup.project], [NetworkSpec(lookup.model)])
+    with followed(lookup.request, quiet=True) as request:
+        [finished] = tune_networks(networks, request)
+    return finished, model_of(finished.project, finished.chosen, request.threads)

@@ -1,25 +1,11 @@
-"""``--strategy`` and similar options: parts of a search from names and plugins."""
+"""The parts that ``--strategy`` and similar options choose from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
-from ansorpy.api.parts import PARTS, Parts, load_plugin
+from ansorpy.api.parts import PARTS
 from ansorpy.report.tables import Table
 
-__all__ = ["chosen_parts", "parts_table"]
-
-
-def chosen_parts(plugins: Iterable[Path] | None, **names: str) -> Parts:
-    """The parts of these names; *plugins* run first and may register some.
-
-    Raises:
-        UsageError: An unknown name, or a plugin that fails.
-    """
-    for plugin in plugins or ():
-        load_plugin(plugin)
-    return Parts(**names)
+__all__ = ["parts_table"]
 
 
 def parts_table() -> Table:

@@ -1,4 +1,4 @@
-"""Progress of a tuning run: a live line on a terminal, occasional plain lines elsewhere."""
+"""What a search does: a live line on a terminal, occasional plain lines elsewhere, tables."""
 
 from __future__ import annotations
 
@@ -8,23 +8,32 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
+from ansorpy.api.events import Planned, Tuned
+from ansorpy.api.project import Project
+from ansorpy.api.request import Request
 from ansorpy.measure.result import TrialKind
-from ansorpy.search.events import Phase, Progress
+from ansorpy.report.plan import plan_table
+from ansorpy.report.tables import show
+from ansorpy.report.tuning import failures_table, summaries, tasks_table
+from ansorpy.report.ways import ways_table
+from ansorpy.search.events import Event, Phase, Progress
 
 if TYPE_CHECKING:
     from rich.live import Live
 
-__all__ = ["ProgressDisplay", "progress_text"]
+__all__ = ["ProgressDisplay", "milliseconds", "plan_text", "progress_text"]
 
 # Seconds between plain lines while nothing improves.
 QUIET_S = 10.0
 
 
 class ProgressDisplay:
-    """A listener that shows best latency, trials, failures by kind and time left."""
+    """A listener that shows the plan, best latency, trials, failures by kind, time left, and what
+    was found; *quiet*: no plan and no tables."""
 
-    def __init__(self, file: TextIO | None = None) -> None:
+    def __init__(self, file: TextIO | None = None, *, quiet: bool = False) -> None:
         self._file = file or sys.stderr
+        self._quiet = quiet
         self._failures: dict[str, Mapping[TrialKind, int]] = {}
         self._best: dict[str, float | None] = {}
         self._printed_at = 0.0
@@ -49,8 +58,34 @@ class ProgressDisplay:
         if self._live is not None:
             self._live.stop()
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, event: Event) -> None:
         """Show one report."""
+        if isinstance(event, Progress):
+            self._show_progress(event)
+        elif isinstance(event, Planned) and not self._quiet:
+            self._show_plan(event)
+        elif isinstance(event, Tuned) and not self._quiet:
+            self._show_result(event)
+
+    def _show_plan(self, event: Planned) -> None:
+        for project in event.networks:
+            print(plan_text(project, event.request), file=self._file)
+        if event.plan is not None:
+            show(plan_table(event.plan), self._file)
+
+    def _show_result(self, event: Tuned) -> None:
+        for found in event.decisions:
+            if found:
+                show(ways_table(found), self._file)
+        run = {outcome.task.key: outcome.allotment for outcome in event.tuning.outcomes}
+        tasks = summaries(event.database, event.weights)
+        show(tasks_table(tasks, run=run), self._file)
+        failures = failures_table(tasks)
+        if failures.rows:
+            show(failures, self._file)
+        print(f"ended: {event.tuning.ended.value}", file=self._file)
+
+    def _show_progress(self, progress: Progress) -> None:
         improved = progress.task != "" and progress.best_s != self._best.get(progress.task)
         if progress.task:
             self._best[progress.task] = progress.best_s
@@ -72,6 +107,26 @@ class ProgressDisplay:
             for kind, count in counts.items():
                 total[kind] = total.get(kind, 0) + count
         return total
+
+
+def plan_text(project: Project, request: Request) -> str:
+    """What the search is going to do: calls, tasks, threads and limits."""
+    calls, tasks = len(project.network.calls), len(project.tasks)
+    where = f"{request.target.name}, {request.threads} threads"
+    others = len(project.all_tasks) - tasks
+    more = f" (and {others} of other ways to cut it)" if others else ""
+    text = f"{project.name}: {calls} kernels, {tasks} different tasks{more}, for {where}"
+    budget = request.budget
+    if budget is None:
+        return f"{text}; measuring nothing"
+    limits = []
+    if budget.trials is not None:
+        limits.append(f"{budget.trials} trials")
+    if budget.trials_per_task is not None:
+        limits.append(f"{budget.trials_per_task} trials a task")
+    if budget.time_limit_s is not None:
+        limits.append(f"{budget.time_limit_s:g} s")
+    return f"{text}; tuning up to {', '.join(limits)}, records in {request.db}"
 
 
 def progress_text(progress: Progress, failures: Mapping[TrialKind, int]) -> str:

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from ansorpy.cli.options import DEFAULT_DB, AsJson
+from ansorpy.cli.options import AsJson, DatabaseFile
 
 __all__ = ["report"]
 
 
-def report(
-    file: Annotated[Path, typer.Argument(metavar="DB", help="A tuning database.")] = DEFAULT_DB,
-    as_json: AsJson = False,
-) -> None:
+def report(file: DatabaseFile = None, as_json: AsJson = False) -> None:
     """Sum up a tuning database: best times by task, failures by kind with their first reason."""
     from ansorpy.cli.files import open_database
+    from ansorpy.config import default_database
     from ansorpy.report.tables import show
     from ansorpy.report.tuning import failures_table, summaries, tasks_table
 
-    with open_database(file) as database:
+    path = file or default_database()
+    with open_database(path) as database:
         tasks = summaries(database)
     if as_json:
         print(json.dumps({"tasks": [task.to_dict() for task in tasks]}, indent=2))
         return
-    show(tasks_table(tasks, str(file)))
+    show(tasks_table(tasks, str(path)))
     failures = failures_table(tasks)
     if failures.rows:
         print()

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Unpack
 
 import typer
 
-from ansorpy.cli.options import (
-    AsJson,
-    Dim,
-    ExistingRecords,
-    Precision,
-    PrecisionOption,
-    RunThreads,
-    Shape,
-)
+from ansorpy.api.arguments import HostLookupArguments
+from ansorpy.cli.arguments import with_options
+from ansorpy.cli.options import AsJson
 
 __all__ = ["run"]
 
 
+@with_options
 def run(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
     inputs: Annotated[
@@ -28,15 +23,11 @@ def run(
         typer.Option("--input", metavar="NAME=FILE", help="NAME=x.npy, x.npz or random[:seed]."),
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the outputs to this .npz.")] = None,
-    threads: RunThreads = None,
-    db: ExistingRecords = None,
-    dim: Dim = None,
-    shape: Shape = None,
-    precision: PrecisionOption = Precision.default,
     as_json: AsJson = False,
+    **arguments: Unpack[HostLookupArguments],
 ) -> None:
     """Run a compiled network once; inputs not given are random with seed 0."""
-    from ansorpy.cli.files import check_writable, existing_records, feeds, save_arrays
+    from ansorpy.cli.files import check_writable, feeds, save_arrays
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import open_model
     from ansorpy.report.outputs import outputs_json, outputs_table
@@ -44,9 +35,7 @@ def run(
 
     if save is not None:
         check_writable(save)
-    records = existing_records(db)
-    lookup = Lookup(model, records, threads=threads, precision=precision, dim=dim, shape=shape)
-    opened = open_model(lookup)
+    opened, threads = open_model(Lookup(model, **arguments)), arguments.get("threads")
     fed = feeds(opened.get_inputs(), inputs or ())
     names = [output.name for output in opened.get_outputs()]
     results = dict(zip(names, opened.run(names, fed, threads=threads), strict=True))

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from ansorpy.cli.options import (
-    AsJson,
-    Dim,
-    ExistingRecords,
-    ModelFile,
-    Precision,
-    PrecisionOption,
-    Shape,
-    TargetName,
-    TaskName,
-    Threads,
-)
+from ansorpy.api.arguments import LookupArguments
+from ansorpy.cli.arguments import with_options
+from ansorpy.cli.options import AsJson, ModelFile, TaskName
 
 if TYPE_CHECKING:
     from ansorpy.api.project import Project
@@ -34,6 +25,7 @@ _FORMS = (_DEFINITION, "nest", "steps", "program")
 """The forms of every task; generated code has those of its target's backend."""
 
 
+@with_options
 def show(
     model: ModelFile,
     task: TaskName = None,
@@ -46,21 +38,15 @@ def show(
             "or generated code: llvm or asm for CPUs, cuda or ptx for GPUs, c for C.",
         ),
     ] = "nest",
-    db: ExistingRecords = None,
-    target: TargetName = "host",
-    threads: Threads = None,
-    dim: Dim = None,
-    shape: Shape = None,
-    precision: PrecisionOption = Precision.default,
     as_json: AsJson = False,
+    **arguments: Unpack[LookupArguments],
 ) -> None:
     """List a network's tasks, or print the best program of one as loops, steps or code."""
     from ansorpy.api.session import open_session
-    from ansorpy.cli.files import existing_records
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.tasks import selected
 
-    lookup = Lookup(model, existing_records(db), target, threads, precision, dim, shape)
+    lookup = Lookup(model, **arguments)
     with open_session(lookup.request) as session:
         if task is None:
             _list(lookup.project, session, as_json)

@@ -3,113 +3,72 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from ansorpy.cli.options import (
-    DEFAULT_DB,
-    Baseline,
-    Bound,
-    CostModelName,
-    Dim,
-    Effort,
-    EffortOption,
-    MeasureName,
-    Memory,
-    ModelFiles,
-    NetworkWeight,
-    ObjectiveName,
-    Plugins,
-    Precision,
-    PrecisionOption,
-    Records,
-    SchedulerName,
-    Seed,
-    SelectorName,
-    Shape,
-    StrategyName,
-    TargetName,
-    Threads,
-    TimeLimit,
-    TransferName,
-    Trials,
-    TrialsPerTask,
-    Workers,
+from ansorpy.api.arguments import (
+    CompileArguments,
+    LookupArguments,
+    NetworkArguments,
+    SearchArguments,
 )
+from ansorpy.cli.arguments import with_options
+from ansorpy.cli.options import Baseline, Bound, ModelFiles, NetworkWeight, Plugins
+from ansorpy.options import those
 
 if TYPE_CHECKING:
-    from ansorpy.api.several import Finished
+    from ansorpy.api.networks import Finished
     from ansorpy.cli.lookup import Lookup
 
 __all__ = ["tune"]
 
 
+@with_options
 def tune(
     models: ModelFiles,
-    objective: ObjectiveName = "weighted_sum",
     bound: Bound = None,
     baseline: Baseline = None,
     weight: NetworkWeight = None,
-    effort: EffortOption = Effort.quick,
-    trials: Trials = None,
-    trials_per_task: TrialsPerTask = None,
-    time_limit: TimeLimit = None,
-    db: Records = DEFAULT_DB,
-    target: TargetName = "host",
-    threads: Threads = None,
-    dim: Dim = None,
-    shape: Shape = None,
-    memory: Memory = None,
-    precision: PrecisionOption = Precision.default,
-    workers: Workers = "local",
-    strategy: StrategyName = "evolution",
-    selector: SelectorName = "epsilon_greedy",
-    cost_model: CostModelName = "boosted",
-    scheduler: SchedulerName = "gradient",
-    transfer: TransferName = "both",
-    measure: MeasureName = "fixed",
     plugin: Plugins = None,
-    seed: Seed = 0,
+    **arguments: Unpack[CompileArguments],
 ) -> None:
     """Tune the tasks of networks and keep the records; no library is written."""
-    from ansorpy.api.several import Several
+    from ansorpy.api.networks import NetworkSpec, open_networks, tune_networks
+    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.request import Request
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.parts import chosen_parts
-    from ansorpy.cli.searching import accounted, aims_of, make_request, project_of, search_all
-    from ansorpy.cli.values import network_names, parse_bytes
+    from ansorpy.cli.searching import accounted, followed
+    from ansorpy.cli.values import latencies_by_network, network_names, weights_by_network
 
-    parts = {"strategy": strategy, "selector": selector, "cost_model": cost_model}
-    parts |= {"scheduler": scheduler, "transfer": transfer, "measure": measure}
-    request = make_request(
-        effort=effort,
-        trials=trials,
-        trials_per_task=trials_per_task,
-        time_limit=time_limit,
-        db=db,
-        target=target,
-        threads=threads,
-        precision=precision,
-        workers=workers,
-        parts=chosen_parts(plugin, **parts),
-        seed=seed,
-    )
+    load_plugins(plugin or ())
+    request = Request.of(**those(SearchArguments, arguments))
     names = network_names(models)
-    wanted, aims = aims_of(objective, names, bound, baseline, weight)
+    bounds = latencies_by_network("--bound", bound or (), names)
+    baselines = latencies_by_network("--baseline", baseline or (), names)
+    weights = weights_by_network("--weight", weight or (), names)
+    shared = those(NetworkArguments, arguments)
+    specs = [
+        NetworkSpec(
+            model, weights.get(name, 1.0), bounds.get(name), baselines.get(name), name=name,
+            **shared,
+        )
+        for model, name in zip(models, names, strict=True)
+    ]  # fmt: skip
     with accounted(request):
-        given, most = zip(models, names, strict=True), parse_bytes(memory)
-        projects = [project_of(m, request, shape, dim, name).fit(most) for m, name in given]
-        several = Several(projects, aims, wanted)
-        finished = search_all(several, request)
-    print(f"tuned {len(several.tasks)} tasks")
+        networks = open_networks(specs, request)
+        with followed(request) as following:
+            finished = tune_networks(networks, following)
+    print(f"tuned {len(networks.tasks)} tasks")
     for model, done in zip(models, finished, strict=True):
-        _show(done, Lookup(model, db, target, threads, precision, dim, shape), memory)
+        _show(done, Lookup(model, **those(LookupArguments, arguments)), shared.get("memory"))
 
 
-def _show(finished: Finished, lookup: Lookup, memory: Memory) -> None:
+def _show(finished: Finished, lookup: Lookup, memory: str | None) -> None:
     """Print what the kernels take, and the command that finds the same tasks."""
-    from ansorpy.cli.searching import total_text
+    from ansorpy.api.assemble import kernels_median_s
+    from ansorpy.cli.progress import milliseconds
 
-    name = finished.project.name
+    name, total_s = finished.project.name, kernels_median_s(finished.project, finished.chosen)
     options = ["-o", f"{name.replace(os.sep, '-').lstrip('.-')}.so"]
     options += [] if memory is None else ["--memory", memory]
-    print(f"{name}: {total_text(finished) or 'not timed'}")
+    print(f"{name}: {'not timed' if total_s is None else f'{milliseconds(total_s)} in kernels'}")
     print(f"write the library with: {lookup.command('export', *options)}")

@@ -5,21 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from ansorpy.cli.options import (
-    AsJson,
-    Dim,
-    ExistingRecords,
-    ModelOption,
-    Precision,
-    PrecisionOption,
-    RunThreads,
-    Seed,
-    Shape,
-)
+from ansorpy.api.arguments import HostLookupArguments
+from ansorpy.cli.arguments import with_options
+from ansorpy.cli.options import AsJson, ModelOption, Seed
 
 if TYPE_CHECKING:
     from ansorpy.report.verify import Verification
@@ -27,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["verify"]
 
 
+@with_options
 def verify(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
     original: ModelOption = None,
@@ -38,17 +31,12 @@ def verify(
         int | None,
         typer.Option(min=0, metavar="SEED", help="Draw the network's weights at random first."),
     ] = None,
-    threads: RunThreads = None,
     seed: Seed = 0,
-    db: ExistingRecords = None,
-    dim: Dim = None,
-    shape: Shape = None,
-    precision: PrecisionOption = Precision.default,
     as_json: AsJson = False,
+    **arguments: Unpack[HostLookupArguments],
 ) -> None:
     """Compare a network's outputs with onnxruntime's or the reference evaluator's."""
     from ansorpy.cli.comparison import verify_model
-    from ansorpy.cli.files import existing_records
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import is_library, onnx_beside
     from ansorpy.errors import UsageError
@@ -58,11 +46,9 @@ def verify(
         raise UsageError(
             "a library has its weights inside", hint="give the .onnx file with --random-weights"
         )
-    records = existing_records(db)
-    lookup = Lookup(model, records, threads=threads, precision=precision, dim=dim, shape=shape)
     with TemporaryDirectory(prefix="ansorpy-") as folder:
         result: Verification = verify_model(
-            lookup,
+            Lookup(model, **arguments),
             onnx_beside(model, original),
             Path(folder),
             against=against,

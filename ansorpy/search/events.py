@@ -10,7 +10,11 @@ from ansorpy.measure.result import TrialKind
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.phases import Part
 
-__all__ = ["Listener", "Phase", "Progress", "silent"]
+__all__ = ["Event", "Listener", "Phase", "Progress", "silent"]
+
+
+class Event:
+    """Something that those who follow a search may want to know."""
 
 
 class Phase(Enum):
@@ -25,7 +29,7 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True)
-class Progress:
+class Progress(Event):
     """One report.
 
     Args:
@@ -58,5 +62,5 @@ Listener = Callable[[Progress], None]
 """Receives each report, in the driver's thread; must return quickly."""
 
 
-def silent(progress: Progress) -> None:
+def silent(event: Event) -> None:
     """A listener that ignores everything."""

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Literal
 
 from ansorpy.errors import UsageError
+from ansorpy.quantities import seconds_of
 
 __all__ = ["LARGEST_ROUND", "LONGEST_S", "Budget", "Effort"]
 
@@ -70,15 +71,18 @@ class Budget:
         network: bool,
         trials: int | None = None,
         trials_per_task: int | None = None,
-        time_limit_s: float | None = None,
+        time_limit: float | str | None = None,
     ) -> Budget | None:
         """The budget of an effort; explicit limits replace the preset.  None: measure nothing.
 
+        *time_limit* is in seconds, or text like ``10m``.
+
         Raises:
-            UsageError: An unknown effort.
+            UsageError: An unknown effort, or a limit that is not positive.
         """
         if effort not in ("none", *_LIMIT_S):
             raise UsageError(f'unknown effort "{effort}"', hint="it is none, quick or full")
+        time_limit_s = None if time_limit is None else seconds_of(time_limit)
         if trials is None and trials_per_task is None and time_limit_s is None:
             if effort == "none":
                 return None

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 
-from ansorpy import api
+import ansorpy as ap
 from ansorpy.api.deciding import fastest
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
@@ -74,7 +74,7 @@ def measure(
     only the peers are timed.  *effort* describes the tuning in the result.
     """
     path = entry.file(settings.seed, settings.folder)
-    request = Request(threads=threads, seed=settings.seed)
+    request = Request.of(effort="none", threads=threads, seed=settings.seed)
     failures: dict[str, str] = {}
     start, error = monotonic(), None
     try:
@@ -130,7 +130,7 @@ def roofline_s(project: Project, peak: Peak) -> float:
 
 
 def _compile(path: Path, threads: int, tuned: Tuned, settings: Settings) -> None:
-    api.compile(
+    ap.compile(
         path,
         effort=tuned.effort,
         trials_per_task=tuned.trials_per_task,
@@ -145,9 +145,14 @@ def _checked(path: Path, threads: int, settings: Settings) -> float:
     """The largest error of any output; raises if one is beyond the tolerance."""
     with TemporaryDirectory(prefix="networks-") as folder:
         found = verify_model(
-            Lookup(path, settings.db, threads=threads), path, Path(folder), against="onnxruntime",
-            tolerance=DEFAULT_TOLERANCE, weights_seed=None, input_seed=settings.seed,
-        )  # fmt: skip
+            Lookup(path, db=settings.db, threads=threads),
+            path,
+            Path(folder),
+            against="onnxruntime",
+            tolerance=DEFAULT_TOLERANCE,
+            weights_seed=None,
+            input_seed=settings.seed,
+        )
     found.demand()
     return max(check.error for check in found.checks)
 
@@ -158,7 +163,8 @@ def _names(settings: Settings, failures: dict[str, str]) -> list[str]:
 
 def _contender(name: str, path: Path, threads: int, settings: Settings) -> Contender:
     if name == OURS:
-        ours = {"path": str(path), "db": str(settings.db), "threads": threads}
+        records = {"db": str(settings.db), "threads": threads}
+        ours = {"path": str(path), "arguments": records}
         return Contender(name, "ansorpy.cli.engine:Ours", ours)
     arguments = {"name": name, "path": str(path), "threads": threads}
     return Contender(name, "ansorpy.report.engines.protocol:open_peer", arguments)

@@ -13,10 +13,10 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.api.deciding import DOUBT, decide, decisions
+from ansorpy.api.networks import Networks, NetworkSpec, tune_networks
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.session import Session, open_session
-from ansorpy.api.several import Aim, Several
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -32,7 +32,8 @@ from tests.graph.attentions import transformer
 from tests.search.runners import FormulaRunner
 from tests.tasks.anew import tune_anew
 
-REQUEST = Request(effort="none", threads=1)
+REQUEST = Request.of(effort="none", threads=1)
+SPEC = NetworkSpec("transformer.onnx")
 
 
 @cache
@@ -125,9 +126,8 @@ def test_what_was_predicted_stays_when_it_is_recorded(tmp_path: Path) -> None:
     request, found = replace(REQUEST, db=tmp_path / "t.db"), []
     net = open_project(transformer(2), request)
     for _ in range(2):
-        with open_session(request) as session:
-            [finished] = Several([net], [Aim()]).choose(session)
-            found.append([(c.task.key, c.built.digest) for c in finished.chosen])
+        [finished] = tune_networks(Networks([net], [SPEC]), request)
+        found.append([(c.task.key, c.built.digest) for c in finished.chosen])
     assert found[0] == found[1]
 
 
@@ -149,23 +149,23 @@ class Slow(FormulaRunner):
         return replace(result, seconds=tuple(s * slower for s in result.seconds))
 
 
-def tuned(several: Several, budget: Budget, slow: set[str]) -> Tuning:
+def tuned(networks: Networks, budget: Budget, slow: set[str]) -> Tuning:
     entries = [
-        WeightedTask(task, sampler(task), several.weights[key])
-        for key, task in several.tasks.items()
+        WeightedTask(task, sampler(task), networks.weights[key])
+        for key, task in networks.tasks.items()
     ]
     search = SearchOptions(partial(RandomSearch, 2, 32))
-    options = TuneOptions(search, model=AnalyticModel, goals=several.goals, retime=False)
+    options = TuneOptions(search, model=AnalyticModel, goals=networks.goals, retime=False)
     return tune_anew(entries, budget, Slow(slow), options=options)
 
 
 @pytest.mark.parametrize("slow", ["one kernel", "three kernels"])
 def test_a_way_that_is_far_behind_is_measured_no_further(slow: str) -> None:
-    several = Several([open_project(transformer(2), REQUEST)], [Aim()])
-    [region] = several.projects[0].regions
+    networks = Networks([open_project(transformer(2), REQUEST)], [SPEC])
+    [region] = networks.projects[0].regions
     behind = set(region.ways[slow])
     [ahead] = [set(way) for name, way in region.ways.items() if name != slow]
-    result = tuned(several, Budget(trials=140), behind)
+    result = tuned(networks, Budget(trials=140), behind)
     trials = {o.task.key: o.history.trials for o in result.outcomes}
     assert result.ended is Ending.TRIALS and sum(trials.values()) == 140
     # One task that is known and too slow is enough: then the others of its way are left.

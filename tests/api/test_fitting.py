@@ -142,7 +142,7 @@ def _some(sampler: StructureSampler, number: int) -> State:
 def test_recorded_programs_of_other_definitions_take_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     net = project(request)
     with open_session(request) as session:
         record(session, net)
@@ -158,7 +158,7 @@ def test_recorded_programs_of_other_definitions_take_over(
 def test_where_nothing_else_is_recorded_the_definition_itself_is_predicted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     net = project(request)
     with open_session(request) as session:
         record(session, net)
@@ -175,7 +175,7 @@ def test_where_nothing_else_is_recorded_the_definition_itself_is_predicted(
 def test_what_was_predicted_beside_the_fastest_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     net = project(request)
     monkeypatch.setattr(fitting, "SLACK", 0)
     with open_session(request) as session:
@@ -194,7 +194,7 @@ def test_what_was_predicted_beside_the_fastest_is_recorded(
 def test_a_definition_without_a_correct_program_is_no_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     net = project(request)
 
     def fails(self: Session, task: Task) -> Chosen:
@@ -212,7 +212,7 @@ def test_a_definition_without_a_correct_program_is_no_way(
 
 
 def test_the_memory_allowed_is_a_bound_too() -> None:
-    net = project(Request(effort="none", threads=1))
+    net = project(Request.of(effort="none", threads=1))
     arena, given = net.network.arena.bytes, net.constant_bytes
     assert room_of(net) == Room(2 * given + (32 << 20))
     assert room_of(net.fit(arena + given + 5)) == Room(given + 5, given + 5)
@@ -222,7 +222,7 @@ def test_the_memory_allowed_is_a_bound_too() -> None:
 
 def test_memory_that_only_the_workspace_exceeds_chooses_smaller_programs(tmp_path: Path) -> None:
     """Winograd keeps transformed tiles; what is told to fit must fit as the footprint says it."""
-    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     net = project(request)
     with open_session(request) as session:
         record(session, net)

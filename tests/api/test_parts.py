@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import ansorpy as ap
-from ansorpy.api.parts import PARTS, Parts, load_plugin
+from ansorpy.api.parts import PARTS, Parts, load_plugins
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.saved import SavedModel
@@ -74,8 +73,8 @@ def plugin(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_plugins_parts_are_searched_with(plugin: Path) -> None:
-    load_plugin(plugin)
-    parts = Parts("first_structure", "last", measure="long")
+    load_plugins([plugin])
+    parts = Parts(strategy="first_structure", selector="last", measure="long")
     assert parts.policy() == TimingPolicy(total_s=0.5)
     task, runner = matmul(16, 16, 16), FormulaRunner()
     source = StructureSampler(task)
@@ -88,20 +87,20 @@ def test_a_plugins_parts_are_searched_with(plugin: Path) -> None:
 
 def test_plain_errors_of_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="there is no plugin .*absent.py"):
-        load_plugin(tmp_path / "absent.py")
+        load_plugins([tmp_path / "absent.py"])
     broken = tmp_path / "broken.py"
     broken.write_text("x = 1\ny = x / 0\n")
     with pytest.raises(UsageError, match=r"broken.py failed: line 2: ZeroDivisionError: division"):
-        load_plugin(broken)
+        load_plugins([broken])
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"broken.py failed: line 2: ZeroDivisionError"):
-        load_plugin("broken.py")
+        load_plugins(["broken.py"])
     broken.write_text("def f(:\n")
     with pytest.raises(UsageError, match=r"broken.py failed: SyntaxError"):
-        load_plugin(broken)
+        load_plugins([broken])
     broken.write_text("import ansorpy as ap\nap.PARTS['strategy'].register('grid')(int)\n")
     with pytest.raises(UsageError, match='there is a strategy "grid" already'):
-        load_plugin(broken)
+        load_plugins([broken])
 
 
 def test_a_name_an_instance_and_a_class_will_do() -> None:
@@ -133,7 +132,7 @@ def test_a_trained_model_is_named_by_its_file_or_given(tmp_path: Path) -> None:
         ap.tune([a, b], cost_model=SavedModel.of(BoostedTrees(), "cuda"))
 
 
-@pytest.mark.parametrize("kind", [field.name for field in fields(Parts)])
+@pytest.mark.parametrize("kind", PARTS)
 def test_an_unknown_name_says_what_there_is(kind: str) -> None:
     with pytest.raises(UsageError) as error:
         Parts(**{kind: "nonsense"})

@@ -18,7 +18,7 @@ from ansorpy.runtime.footprint import bytes_text
 from ansorpy.target import Target
 from tests.graph.nets import Net
 
-REQUEST = Request(effort="none", threads=2)
+REQUEST = Request.of(effort="none", threads=2)
 
 
 @pytest.fixture

@@ -10,24 +10,26 @@ import ansorpy as ap
 from ansorpy.api.request import Request, as_target
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
 
 
 def test_budgets_follow_effort_and_explicit_limits() -> None:
-    assert Request(effort="none").budget(network=True) is None
-    quick = Request(effort="quick").budget(network=True)
+    assert Request.of(effort="none").budget is None
+    quick = Request.of(effort="quick").budget
     assert quick is not None and quick.time_limit_s == 300 and quick.trials is None
-    operator = Request(effort="full").budget(network=False)
+    operator = Request.of(network=False, effort="full").budget
     assert operator is not None and operator.time_limit_s == 180
-    explicit = Request(effort="none", trials=5).budget(network=True)
+    explicit = Request.of(effort="none", trials=5).budget
     assert explicit is not None and explicit.trials == 5 and explicit.time_limit_s is None
+    assert Request.of(time_limit="1h30m").budget == Budget(time_limit_s=5400)
 
 
 def test_other_machines_are_not_timed() -> None:
     arch = Target.host().triple.split("-")[0]
     other = Target.parse("cortex-a76" if arch == "x86_64" else "x86-64-v2")
-    assert Request(effort="none", target=other).budget(network=True) is None
+    assert Request.of(effort="none", target=other).budget is None
     with pytest.raises(UsageError, match="cannot be timed on this machine"):
-        Request(effort="quick", target=other).budget(network=True)
+        Request.of(effort="quick", target=other)
 
 
 def test_targets_by_name_value_and_default() -> None:
@@ -39,9 +41,9 @@ def test_a_search_for_a_gpu_that_is_not_here_says_what_is_missing() -> None:
     gpu = as_target("sm_90")
     if gpu.gpus():
         pytest.skip("this machine has a GPU")
-    assert Request(effort="none", target=gpu).budget(network=True) is None
+    assert Request.of(effort="none", target=gpu).budget is None
     with pytest.raises(MissingDependency, match="cupy|no CUDA device") as caught:
-        Request(effort="quick", target=gpu).budget(network=True)
+        Request.of(effort="quick", target=gpu)
     assert caught.value.exit_code == 5
 
 
@@ -61,11 +63,15 @@ def test_a_gpu_takes_one_thread_of_the_host() -> None:
         ({"threads": 1.5}, "got 1.5"),
         ({"seed": "a"}, "seed must be a whole number of at least 0, got 'a'"),
         ({"seed": -1}, "got -1"),
+        ({"effort": "slow"}, 'unknown effort "slow"'),
+        ({"precision": "exact"}, 'unknown precision "exact"(.|\n)*default, strict, tf32'),
+        ({"time_limit": "soon"}, "'soon' is not a duration"),
+        ({"colour": "red"}, 'there is no option "colour"(.|\n)*effort, trials'),
     ],
 )
 def test_figures_that_are_none_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        Request(**arguments)
+        Request.of(**arguments)
 
 
 def test_what_is_no_target_is_refused() -> None:

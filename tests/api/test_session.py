@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import ansorpy.api.session
-from ansorpy.api.parts import Parts
 from ansorpy.api.request import Request
 from ansorpy.api.session import open_session
 from ansorpy.ir.task import Task
@@ -19,12 +19,13 @@ from ansorpy.measure.probe import calibrate
 from ansorpy.phases import Part, Phases
 from ansorpy.rates import Rates
 from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.plan import Before
 from ansorpy.tasks.tune import Ending
 from tests.measure.definitions import matmul
 
-SMALL = Request(
-    effort="none", trials=6, threads=1, parts=Parts(strategy="random", cost_model="analytic")
+SMALL = Request.of(
+    network=False, effort="none", trials=6, threads=1, strategy="random", cost_model="analytic"
 )
 
 
@@ -36,7 +37,7 @@ def test_the_best_recorded_program_is_taken(tmp_path: Path) -> None:
     task = _task()
     request = replace(SMALL, db=tmp_path / "t.db")
     with open_session(request) as session:
-        tuning = session.tune({task: 1.0}, network=False)
+        tuning = session.tune({task: 1.0})
         assert tuning is not None and not tuning.interrupted
         [chosen] = session.choose([task])
         best = session.database.best(task.key)
@@ -50,23 +51,32 @@ def test_a_second_run_spends_nothing(tmp_path: Path) -> None:
     spent = []
     for _ in range(2):
         with open_session(request) as session:
-            session.tune({_task(): 1.0}, network=False)
+            session.tune({_task(): 1.0})
             spent.append(session.database.trials(_task().key))
     assert spent[0] == spent[1] <= 6
 
 
-def test_without_a_database_records_last_for_the_call() -> None:
-    with open_session(SMALL) as session:
-        path = session.database.path
-        assert path.exists()
-    assert not path.exists()
+def test_records_are_in_the_cache_folder_unless_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = Path(os.environ["ANSORPY_DB"])
+    monkeypatch.setenv("ANSORPY_CACHE", str(tmp_path / "cache"))
+    with open_session(Request.of(effort="none")) as session:
+        assert session.database.path == named and not capsys.readouterr().err
+    monkeypatch.delenv("ANSORPY_DB")
+    default = tmp_path / "cache" / "tune.db"
+    for said in (f"records: {default}\n", ""):
+        with open_session(Request.of(effort="none")) as session:
+            assert session.database.path == default and default.exists()
+        assert capsys.readouterr().err == said
+    assert Request.of(db=tmp_path / "t.db").db == tmp_path / "t.db"
 
 
 def test_nothing_is_timed_with_effort_none(tmp_path: Path) -> None:
-    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     task = _task(7)
     with open_session(request) as session:
-        assert session.tune({task: 1.0}, network=False) is None
+        assert session.tune({task: 1.0}) is None
         [chosen] = session.choose([task])
         again = session.choose([task])[0]
     assert chosen.built.digest == again.built.digest
@@ -80,26 +90,26 @@ def test_measuring_the_machine_has_a_phase_and_is_paid_from_the_budget(
         return target
 
     monkeypatch.setattr(ansorpy.api.session, "calibrated", measured)
-    task, request = _task(), replace(SMALL, trials=None, time_limit_s=0.2)
+    task, request = _task(), replace(SMALL, budget=Budget(time_limit_s=0.2))
     with open_session(request) as session, Phases() as phases:
-        tuning = session.tune({task: 1.0}, network=False)
+        tuning = session.tune({task: 1.0})
         assert session.database.trials(task.key) == 0
     assert tuning is not None and tuning.ended is Ending.TIME
     assert phases.seconds[Part.CALIBRATE] >= 0.3
 
 
 def test_the_plan_counts_what_the_database_has(tmp_path: Path) -> None:
-    request = replace(SMALL, trials=10, db=tmp_path / "t.db")
-    with open_session(replace(request, trials=6)) as session:
-        session.tune({_task(): 1.0}, network=False)
+    request = replace(SMALL, budget=Budget(trials=10), db=tmp_path / "t.db")
+    with open_session(replace(request, budget=Budget(trials=6))) as session:
+        session.tune({_task(): 1.0})
     with open_session(request) as session:
-        planned = session.plan({_task(): 1.0}, network=False)
+        planned = session.plan({_task(): 1.0})
         best = session.database.best(_task().key)
     assert planned is not None and best is not None and planned.trials == 4
     [only] = planned.tasks
     assert only.before == Before(6, best.median_s)
-    with open_session(Request(effort="none", threads=1)) as session:
-        assert session.plan({_task(): 1.0}, network=False) is None
+    with open_session(Request.of(effort="none", threads=1)) as session:
+        assert session.plan({_task(): 1.0}) is None
 
 
 def test_a_stop_keeps_what_was_measured(tmp_path: Path) -> None:
@@ -111,9 +121,9 @@ def test_a_stop_keeps_what_was_measured(tmp_path: Path) -> None:
         if calls == 3:
             raise KeyboardInterrupt
 
-    request = replace(SMALL, trials=60, db=tmp_path / "t.db", stop=stop_at_third)
+    request = replace(SMALL, budget=Budget(trials=60), db=tmp_path / "t.db", stop=stop_at_third)
     with open_session(request) as session:
-        tuning = session.tune({_task(): 1.0}, network=False)
+        tuning = session.tune({_task(): 1.0})
     assert tuning is not None and tuning.interrupted
     with Database(tmp_path / "t.db") as database:
         assert 0 < database.trials(_task().key) < 60
@@ -121,9 +131,9 @@ def test_a_stop_keeps_what_was_measured(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [_task, lambda: _task(31)])
 def test_tasks_of_one_key_share_records(tmp_path: Path, make: Callable[[], Task]) -> None:
-    request = replace(SMALL, trials=3, db=tmp_path / "t.db")
+    request = replace(SMALL, budget=Budget(trials=3), db=tmp_path / "t.db")
     with open_session(request) as session:
-        session.tune({make(): 1.0}, network=False)
+        session.tune({make(): 1.0})
         assert session.database.best(make().key) is not None
 
 
@@ -136,7 +146,7 @@ def test_searches_read_the_rates_of_the_machine(
     monkeypatch.setattr(calibrate, "measure_rates", lambda: rates)
     task = _task()
     with open_session(SMALL) as session:
-        tuning = session.tune({task: 1.0}, network=False)
+        tuning = session.tune({task: 1.0})
     assert tuning is not None
     [outcome] = tuning.outcomes
     assert outcome.task.target.rates == rates

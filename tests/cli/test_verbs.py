@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -92,7 +93,7 @@ def product(tmp_path: Path) -> str:
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The working folder: an empty one, so there is no default database."""
+    """The working folder: an empty one."""
     folder = tmp_path / "empty"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -366,7 +367,7 @@ def test_tune_takes_several_networks_and_says_how_to_go_on(
     out, err = capsys.readouterr()
     assert "plan: about 4 trials" in err and "ended: all trials" in err and "share" in err
     commands = [line.partition("with: ")[2] for line in out.splitlines() if "with: " in line]
-    assert len(commands) == 2 and commands[0].endswith("--threads 1 --dim batch=1")
+    assert len(commands) == 2 and commands[0].endswith(f"--threads 1 --dim batch=1 --db {db}")
     assert main([*shlex.split(commands[0])[1:], "-o", str(tmp_path / "net.so")]) == 0
     with Database(db) as database:
         assert sum(database.trials(t.key) for t in database.tasks()) == 4
@@ -455,22 +456,22 @@ def test_records_of_another_precision_are_found(
 def test_bench_and_verify_pass_the_precision_on(
     folder: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    asked: list[Any] = []
 
     def stop(given: Lookup | list[turns.Contender], *rest: object, **options: object) -> None:
-        asked.append(given.precision if isinstance(given, Lookup) else given[0].arguments)
+        asked.append(given.arguments if isinstance(given, Lookup) else given[0].arguments)
         raise UsageError("enough")
 
     monkeypatch.setattr(turns, "compare", stop)
     monkeypatch.setattr(comparison, "verify_model", stop)
     for verb in ("bench", "verify"):
         assert main([verb, str(folder / "net.onnx"), "--precision", "strict"]) == 2
-    arguments, precision = asked
-    assert isinstance(arguments, dict) and arguments["precision"] == precision == "strict"
+    contender, verified = asked
+    assert verified == {"precision": "strict"}
     monkeypatch.setattr("ansorpy.cli.engine.open_model", stop)
     with pytest.raises(UsageError):
-        Ours(**arguments)
-    assert asked[-1] == "strict"
+        Ours(**contender)
+    assert asked[-1]["precision"] == "strict"
 
 
 def test_explain_leaves_out_what_the_precision_forbids(
@@ -508,8 +509,10 @@ def test_a_named_database_must_exist(
 
 
 def test_predictions_are_said_until_a_search_has_tried_the_tasks(
-    product: str, elsewhere: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    product: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("ANSORPY_DB", str(elsewhere / "own.db"))
     run = ["run", product, "--threads", "1"]
 
     def warning() -> str:
@@ -518,12 +521,9 @@ def test_predictions_are_said_until_a_search_has_tried_the_tasks(
 
     said = warning()
     assert re.match(r"warning: the programs of (\d+) of \1 tasks are predicted, not tuned; ", said)
-    assert not [*elsewhere.iterdir()]
     assert main(["compile", *run[1:], "--effort", "none"]) == 0
-    assert capsys.readouterr() and (elsewhere / "ansorpy.db").exists()
-    recorded = warning()
-    assert recorded == said.replace("--threads", "--db ansorpy.db --threads")
-    command = shlex.split(recorded.partition("tune them: ")[2])[1:]
+    assert capsys.readouterr() and warning() == said
+    command = shlex.split(said.partition("tune them: ")[2])[1:]
     assert main(["show", *run[1:], "--task", "0"]) == 0
     assert "of 1 of 1 tasks" in capsys.readouterr().err
     assert main([*command, "--trials-per-task", "4"]) == 0

@@ -19,7 +19,7 @@ def test_presets_are_wall_clock_limits() -> None:
 def test_an_explicit_limit_replaces_the_preset() -> None:
     assert Budget.of("full", network=True, trials=9) == Budget(trials=9)
     assert Budget.of("none", network=True, trials_per_task=9) == Budget(trials_per_task=9)
-    assert Budget.of("quick", network=True, time_limit_s=7.5) == Budget(time_limit_s=7.5)
+    assert Budget.of("quick", network=True, time_limit=7.5) == Budget(time_limit_s=7.5)
 
 
 def test_bad_requests_are_refused() -> None:

@@ -23,7 +23,7 @@ def two_products() -> onnx.ModelProto:
 
 
 def test_the_roofline_adds_up_the_kernels() -> None:
-    project = open_project(two_products(), Request(threads=1))
+    project = open_project(two_products(), Request.of(threads=1))
     flops = 2 * 4 * 8 * 8
     moved = 4 * (4 * 8 + 8 * 8 + 4 * 8)
     products = [t for t in project.tasks if "matmul" in t.name]

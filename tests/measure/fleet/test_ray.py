@@ -30,7 +30,7 @@ from ansorpy.measure.fleet.ray_cluster import RayFleet, connect
 from ansorpy.measure.fleet.runner import FleetRunner
 from ansorpy.measure.runner import MeasureOptions
 from ansorpy.measure.timing import TimingPolicy
-from ansorpy.search.events import Progress
+from ansorpy.search.events import Event, Progress
 from ansorpy.target import Target
 from tests.measure.definitions import matmul, tiled
 from tests.measure.test_runner import started_by
@@ -150,16 +150,19 @@ def test_a_search_outlives_the_loss_of_a_node(cluster: Any, tmp_path: Path) -> N
     killed: list[str] = []
     heard: list[int] = []
 
-    def listener(progress: Progress) -> None:
+    def listener(progress: Event) -> None:
+        assert isinstance(progress, Progress)
         heard.append(progress.total_trials)
         if progress.total_trials >= 4 and not killed:
             # The node whose times count, with no chance to say good-bye.
             kill(nodes[home])
             killed.append(home)
 
-    request = Request(effort="none", trials=16, threads=1, db=db, workers="ray", listener=listener)
+    request = Request.of(
+        network=False, effort="none", trials=16, threads=1, db=db, workers="ray", listener=listener
+    )
     with open_session(request) as session:
-        tuning = session.tune({TASK: 1.0}, network=False)
+        tuning = session.tune({TASK: 1.0})
         [chosen] = session.choose([TASK])
     assert tuning is not None and not tuning.interrupted
     assert killed == [home]

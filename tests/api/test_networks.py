@@ -10,16 +10,16 @@ import onnx
 import pytest
 
 import ansorpy as ap
+from ansorpy.api.networks import Networks, NetworkSpec, open_networks
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
-from ansorpy.api.several import Aim, Several, objective_for
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.driver import SearchOptions
-from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.objective import Objective
 from ansorpy.tasks.objectives.latency_bounds import LatencyBounds
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask
@@ -28,7 +28,12 @@ from tests.search.runners import FormulaRunner
 from tests.search.small import EVOLUTION
 from tests.tasks.anew import tune_anew
 
-REQUEST = Request(target=Target.parse("x86-64-v4"), threads=2)
+REQUEST = Request.of(effort="none", target="x86-64-v4", threads=2)
+
+
+def spec(weight: float = 1.0, bound: float | None = None) -> NetworkSpec:
+    """What a network should achieve; its model does not matter."""
+    return NetworkSpec("net.onnx", weight, bound)
 
 
 def network(depth: int, width: int = 8) -> onnx.ModelProto:
@@ -50,16 +55,16 @@ def sampler(task: Task) -> StructureSampler:
     return StructureSampler(task)
 
 
-def tuned(several: Several, budget: Budget) -> Tuning:
+def tuned(networks: Networks, budget: Budget, objective: Objective | None = None) -> Tuning:
     entries = [
-        WeightedTask(task, sampler(task), several.weights[key])
-        for key, task in several.tasks.items()
+        WeightedTask(task, sampler(task), networks.weights[key])
+        for key, task in networks.tasks.items()
     ]
     options = TuneOptions(
         SearchOptions(EVOLUTION),
         model=AnalyticModel,
-        objective=LatencyBounds() if several.objective == "latency_bounds" else WeightedSum(),
-        goals=several.goals,
+        objective=objective or WeightedSum(),
+        goals=networks.goals,
         retime=False,
     )
     return tune_anew(entries, budget, FormulaRunner(), options=options)
@@ -67,19 +72,19 @@ def tuned(several: Several, budget: Budget) -> Tuning:
 
 def test_shared_tasks_are_one_and_weigh_for_all() -> None:
     small, deep, other = project(2), project(5), project(2, width=12)
-    several = Several([small, deep, other], [Aim(), Aim(weight=3.0), Aim()])
-    assert set(several.tasks) == {*small.weights, *deep.weights, *other.weights}
-    assert len(several.tasks) < sum(len(p.tasks) for p in several.projects)
-    for key, weight in several.weights.items():
-        calls = [p.weights.get(key, 0) for p in several.projects]
+    networks = Networks([small, deep, other], [spec(), spec(weight=3.0), spec()])
+    assert set(networks.tasks) == {*small.weights, *deep.weights, *other.weights}
+    assert len(networks.tasks) < sum(len(p.tasks) for p in networks.projects)
+    for key, weight in networks.weights.items():
+        calls = [p.weights.get(key, 0) for p in networks.projects]
         assert weight == calls[0] + 3 * calls[1] + calls[2]
-        at = list(several.tasks).index(key)
-        assert [goal.calls[at] for goal in several.goals] == calls
+        at = list(networks.tasks).index(key)
+        assert [goal.calls[at] for goal in networks.goals] == calls
 
 
 def test_a_run_over_all_measures_shared_tasks_once() -> None:
-    several = Several([project(2), project(4)], [Aim(), Aim()])
-    result = tuned(several, Budget(trials=40))
+    networks = Networks([project(2), project(4)], [spec(), spec()])
+    result = tuned(networks, Budget(trials=40))
     assert sum(o.history.trials for o in result.outcomes) == 40
     assert all(o.best is not None for o in result.outcomes)
     assert result.ended is Ending.TRIALS
@@ -87,9 +92,8 @@ def test_a_run_over_all_measures_shared_tasks_once() -> None:
 
 def test_networks_within_their_bounds_leave_the_budget_to_others() -> None:
     fast, slow = project(2), project(2, width=12)
-    aims = [Aim(bound_s=10.0), Aim(bound_s=1e-12)]
-    several = Several([fast, slow], aims, "latency_bounds")
-    result = tuned(several, Budget(trials=64))
+    networks = Networks([fast, slow], [spec(bound=10.0), spec(bound=1e-12)])
+    result = tuned(networks, Budget(trials=64), LatencyBounds())
     trials = {o.task.key: o.history.trials for o in result.outcomes}
     only_fast = [trials[key] for key in fast.weights if key not in slow.weights]
     only_slow = [trials[key] for key in slow.weights if key not in fast.weights]
@@ -97,8 +101,8 @@ def test_networks_within_their_bounds_leave_the_budget_to_others() -> None:
 
 
 def test_a_run_ends_when_every_bound_is_met() -> None:
-    several = Several([project(2)], [Aim(bound_s=10.0)], "latency_bounds")
-    result = tuned(several, Budget(trials=400))
+    networks = Networks([project(2)], [spec(bound=10.0)])
+    result = tuned(networks, Budget(trials=400), LatencyBounds())
     assert result.ended is Ending.GOAL
     assert sum(o.history.trials for o in result.outcomes) < 400
 
@@ -106,8 +110,8 @@ def test_a_run_ends_when_every_bound_is_met() -> None:
 def test_compiling_many_gives_a_model_for_each(tmp_path: Path) -> None:
     path = tmp_path / "deep.onnx"
     onnx.save(network(2), path)
-    wanted: list[ap.WantedNetwork | onnx.ModelProto] = [
-        ap.WantedNetwork(path, weight=2.0, bound=1.0),
+    wanted: list[ap.NetworkSpec | onnx.ModelProto] = [
+        ap.NetworkSpec(path, weight=2.0, bound=1.0),
         network(1),
     ]
     models = ap.compile_many(wanted, objective="latency_bounds", effort="none", threads=1)
@@ -118,26 +122,27 @@ def test_compiling_many_gives_a_model_for_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("objective", "aim", "message"),
+    ("objective", "figures", "message"),
     [
-        ("weighted_sum", Aim(bound_s=1.0), "bound makes no difference(.|\n)*latency_bounds"),
-        ("early_stop", Aim(bound_s=1.0), "bound makes no difference"),
-        ("geomean", Aim(bound_s=1.0, baseline_s=1.0), "bound makes no difference"),
-        ("latency_bounds", Aim(baseline_s=1.0), "baseline makes no difference(.|\n)*geomean"),
+        ("weighted_sum", {"bound": 1.0}, "bound makes no difference(.|\n)*latency_bounds"),
+        ("early_stop", {"bound": 1.0}, "bound makes no difference"),
+        ("geomean", {"bound": 1.0, "baseline": 1.0}, "bound makes no difference"),
+        ("latency_bounds", {"baseline": 1.0}, "baseline makes no difference(.|\n)*geomean"),
     ],
 )
-def test_figures_an_objective_ignores_are_refused(objective: str, aim: Aim, message: str) -> None:
+def test_figures_an_objective_ignores_are_refused(
+    objective: str, figures: dict[str, float], message: str
+) -> None:
+    wanted = ap.NetworkSpec(network(1), **figures)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=message):
-        objective_for(objective, [Aim(), aim])
-    wanted = ap.WantedNetwork(network(1), bound=aim.bound_s, baseline=aim.baseline_s)
-    with pytest.raises(UsageError, match=message):
-        ap.compile_many([wanted], objective=objective, trials=1, threads=1)
+        ap.compile_many([network(1), wanted], objective=objective, trials=1, threads=1)
 
 
 def test_figures_an_objective_reads_are_taken() -> None:
-    aims = [Aim(bound_s=1.0), Aim(2.0)]
-    assert isinstance(objective_for("latency_bounds", aims), LatencyBounds)
-    assert objective_for(WeightedSum(), [Aim(2.0)]) == WeightedSum()
+    for objective in ("latency_bounds", LatencyBounds()):
+        request = Request.of(effort="none", objective=objective)
+        specs = [NetworkSpec(network(1), bound=1.0), NetworkSpec(network(2), weight=2.0)]
+        assert [goal.weight for goal in open_networks(specs, request).goals] == [1.0, 2.0]
 
 
 def test_wrong_requests_are_refused() -> None:

@@ -1,0 +1,198 @@
+"""The arguments of the Python functions, which are also the options of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypedDict
+
+from ansorpy.options import Option
+from ansorpy.quantities import dims_of, shapes_of
+from ansorpy.registry import Choice
+
+if TYPE_CHECKING:
+    from ansorpy.cost.protocol import CostModel
+    from ansorpy.ir.task import Precision
+    from ansorpy.measure.timing import TimingPolicy
+    from ansorpy.search.selector import Selector
+    from ansorpy.search.strategy import Strategy
+    from ansorpy.search.transfer import TransferSource
+    from ansorpy.target import Target
+    from ansorpy.tasks.budget import Effort
+    from ansorpy.tasks.objective import Objective
+    from ansorpy.tasks.scheduler import TaskScheduler
+
+__all__ = [
+    "CompileArguments", "ExplainArguments", "ExportArguments", "HostLookupArguments",
+    "LimitArguments", "LookupArguments", "NetworkArguments", "PartArguments", "SearchArguments",
+    "SizeArguments", "TaskArguments",
+]  # fmt: skip
+
+
+class LimitArguments(TypedDict, total=False):
+    """How much may be measured."""
+
+    effort: Annotated[
+        Effort,
+        Option(
+            "none measures nothing beyond checking that results are right; quick takes 5 minutes "
+            "for a network and 30 s for an operator, full 30 and 3 minutes. An explicit limit "
+            "replaces the effort's.",
+            default="quick",
+            metavar="none|quick|full",
+        ),
+    ]
+    trials: Annotated[
+        int | None,
+        Option("Programs to measure in all; earlier ones in the database count.", least=1),
+    ]
+    trials_per_task: Annotated[int | None, Option("Programs to measure for each task.", least=1)]
+    time_limit: Annotated[
+        float | str | None,
+        Option("Time to search: seconds, or 90s, 10m, 1h30m.", metavar="DURATION"),
+    ]
+
+
+class PartArguments(TypedDict, total=False):
+    """The exchangeable parts of a search, by name; Python also takes objects and factories."""
+
+    objective: Annotated[
+        Choice[Objective],
+        Option(
+            "Function of the latencies to minimize: weighted_sum; latency_bounds, done when all "
+            "bounds are met; geomean of the speed-ups; early_stop, without tasks that stopped "
+            "improving.",
+            default="weighted_sum",
+        ),
+    ]
+    strategy: Annotated[
+        Choice[Strategy],
+        Option("Proposes candidates; names: ansorpy doctor --parts.", default="evolution"),
+    ]
+    selector: Annotated[
+        Choice[Selector], Option("Picks what is measured.", default="epsilon_greedy")
+    ]
+    cost_model: Annotated[
+        Choice[CostModel] | Path,
+        Option(
+            "Ranks candidates without running them; also a file of ansorpy db model.",
+            default="boosted",
+        ),
+    ]
+    scheduler: Annotated[
+        Choice[TaskScheduler],
+        Option("Task scheduling policy: which task gets the next round.", default="gradient"),
+    ]
+    transfer: Annotated[
+        Choice[TransferSource],
+        Option("Reuses earlier trials of the same task and of others.", default="both"),
+    ]
+    measure: Annotated[
+        Choice[TimingPolicy], Option("Decides how long a program is timed.", default="fixed")
+    ]
+
+
+class HostTaskArguments(TypedDict, total=False):
+    """What programs are compiled for, beside the machine."""
+
+    threads: Annotated[
+        int | None, Option("Threads of the programs; default: all usable cores.", least=1)
+    ]
+    precision: Annotated[
+        Precision,
+        Option(
+            "strict: no algorithm with a stated error (Winograd); tf32: tensor cores may round "
+            "float32 factors. Sums may be reassociated in every mode.",
+            default="default",
+            metavar="default|strict|tf32",
+        ),
+    ]
+
+
+class TaskArguments(HostTaskArguments, total=False):
+    """What programs are compiled for."""
+
+    target: Annotated[
+        Target | str | None,
+        Option(
+            "Machine to compile for: host, x86-64-v3, cortex-a76, rv64gcv, sm_90, an LLVM triple.",
+            default="host",
+        ),
+    ]
+
+
+class SizeArguments(TypedDict, total=False):
+    """Sizes that a network's file leaves open."""
+
+    shapes: Annotated[
+        Mapping[str, Sequence[int]] | None,
+        Option("Shapes of inputs, by name.", flag="--shape", metavar="NAME:1x3x224x224",
+               parse=shapes_of),
+    ]  # fmt: skip
+    dims: Annotated[
+        Mapping[str, int] | None,
+        Option("Sizes of dynamic dimensions, by name.", flag="--dim", metavar="NAME=N",
+               parse=dims_of),
+    ]  # fmt: skip
+
+
+class NetworkArguments(SizeArguments, total=False):
+    """What one network may take."""
+
+    memory: Annotated[
+        int | str | None,
+        Option("Most memory the model may use: bytes, or 512MiB, 1GiB.", metavar="SIZE"),
+    ]
+
+
+class SearchArguments(LimitArguments, TaskArguments, PartArguments, total=False):
+    """What a search depends on."""
+
+    db: Annotated[
+        Path | str | None,
+        Option(
+            "Database where trials are kept and resumed from; default: ANSORPY_DB, or one in the "
+            "user's cache folder.",
+            metavar="FILE",
+        ),
+    ]
+    workers: Annotated[
+        str,
+        Option(
+            "Where programs are timed: local, or a Ray cluster (ray://host:10001).",
+            default="local",
+            metavar="ADDRESS",
+        ),
+    ]
+    seed: Annotated[
+        int | None, Option("Seed of everything random; default: ANSORPY_SEED, or 0.", least=0)
+    ]
+
+
+class HostLookupArguments(HostTaskArguments, SizeArguments, total=False):
+    """What finds the records of a network that runs on this machine."""
+
+    db: Annotated[
+        Path | str | None,
+        Option(
+            "Database where trials were kept; default: ANSORPY_DB, or the one in the user's cache "
+            "folder.",
+            metavar="FILE",
+        ),
+    ]
+
+
+class LookupArguments(HostLookupArguments, TaskArguments, total=False):
+    """What finds the records of a network."""
+
+
+class ExportArguments(LookupArguments, NetworkArguments, total=False):
+    """What compiling a network from records depends on."""
+
+
+class ExplainArguments(TaskArguments, SizeArguments, total=False):
+    """What the tasks of a network depend on."""
+
+
+class CompileArguments(SearchArguments, NetworkArguments, total=False):
+    """What compiling one network depends on."""

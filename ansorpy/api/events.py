@@ -1,0 +1,40 @@
+"""What a search of networks reports beside its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ansorpy.api.project import Project
+from ansorpy.api.request import Request
+from ansorpy.measure.database import Database
+from ansorpy.report.ways import Decision
+from ansorpy.search.events import Event
+from ansorpy.tasks.plan import Plan
+from ansorpy.tasks.tune import Tuning
+
+__all__ = ["Planned", "Tuned"]
+
+
+@dataclass(frozen=True)
+class Planned(Event):
+    """Before anything is measured; ``plan`` is None where nothing will be."""
+
+    networks: Sequence[Project]
+    request: Request
+    plan: Plan | None
+
+
+@dataclass(frozen=True)
+class Tuned(Event):
+    """Measuring has ended, by itself or because the user stopped it.
+
+    Args:
+        weights: Calls of each task, by key, with the regions cut in the fastest known ways.
+        decisions: These ways, of each network.
+    """
+
+    tuning: Tuning
+    database: Database
+    weights: Mapping[str, float]
+    decisions: Sequence[Sequence[Decision]]

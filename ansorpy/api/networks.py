@@ -1,0 +1,242 @@
+"""Networks in Python: :func:`compile` one, or several under one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Unpack
+
+import onnx
+
+from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
+from ansorpy.api.assemble import model_of
+from ansorpy.api.deciding import decide, decisions, fastest
+from ansorpy.api.events import Planned, Tuned
+from ansorpy.api.fitting import choose_within
+from ansorpy.api.project import Project, open_project
+from ansorpy.api.request import Request
+from ansorpy.api.session import Chosen, Session, open_session
+from ansorpy.errors import UsageError
+from ansorpy.ir.task import Task
+from ansorpy.options import those, with_arguments
+from ansorpy.phases import Part, phase
+from ansorpy.quantities import bytes_of
+from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.tasks.objective import Goal
+from ansorpy.tasks.objectives import OBJECTIVES
+from ansorpy.tasks.tune import Tuning
+from ansorpy.tasks.ways import Either
+
+__all__ = [
+    "Finished", "NetworkSpec", "Networks", "compile", "compile_many", "open_networks",
+    "tune_networks",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """A network to compile with others, and what it should achieve.
+
+    Args:
+        model: A path or a loaded model.
+        weight: Importance relative to the others.
+        bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
+        baseline: Latency in seconds that its speed-up refers to, for objective ``"geomean"``.
+        shapes, dims, memory: As :func:`ansorpy.compile` takes them.
+        name: Its name in messages; default: the file's, without ``.onnx``.
+    """
+
+    model: str | Path | onnx.ModelProto
+    weight: float = 1.0
+    bound: float | None = None
+    baseline: float | None = None
+    shapes: Mapping[str, Sequence[int]] | None = None
+    dims: Mapping[str, int] | None = None
+    memory: int | str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A network with its partition decided, and a program for each of its tasks, in order."""
+
+    project: Project
+    chosen: Sequence[Chosen]
+
+
+@dataclass(frozen=True)
+class Networks:
+    """Networks of a run over all of their tasks, and what each should achieve."""
+
+    projects: Sequence[Project]
+    specs: Sequence[NetworkSpec]
+
+    @cached_property
+    def tasks(self) -> dict[str, Task]:
+        """The distinct tasks by key, network by network, each in its own order."""
+        found: dict[str, Task] = {}
+        for project in self.projects:
+            for task in project.all_tasks:
+                found.setdefault(task.key, task)
+        return found
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """What the objective sees: each network's calls of :attr:`tasks`, weight and bounds."""
+        return tuple(
+            Goal(
+                self._row(project.common),
+                weight=float(spec.weight),
+                bound_s=None if spec.bound is None else float(spec.bound),
+                baseline_s=None if spec.baseline is None else float(spec.baseline),
+                name=project.name,
+                eithers=tuple(
+                    Either(tuple(self._row(way) for way in region.ways.values()))
+                    for region in project.regions
+                ),
+            )
+            for project, spec in zip(self.projects, self.specs, strict=True)
+        )
+
+    def _row(self, calls: Mapping[str, int]) -> tuple[float, ...]:
+        return tuple(float(calls.get(key, 0)) for key in self.tasks)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Task key -> calls in all networks, each multiplied by the network's weight.
+
+        A task that only some ways of a region call counts as in the way that calls it most.
+        """
+        sums = dict.fromkeys(self.tasks, 0.0)
+        for project, spec in zip(self.projects, self.specs, strict=True):
+            for key, calls in project.most_calls.items():
+                sums[key] += spec.weight * calls
+        return sums
+
+    @property
+    def task_weights(self) -> dict[Task, float]:
+        """:attr:`weights` by task."""
+        return {task: self.weights[key] for key, task in self.tasks.items()}
+
+    def cut(self, decided: Callable[[Project], Project]) -> Networks:
+        """The same networks, with each region cut as *decided*."""
+        return replace(self, projects=[decided(project) for project in self.projects])
+
+
+def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
+    """Read the networks of *specs*, and partition them into tasks.
+
+    Raises:
+        UsageError: A figure that the objective does not use, a dynamic dimension without a size,
+            an unknown name, or too little memory.
+        ForeignFile, UnsupportedModel: A file that is not an ONNX model, or cannot be compiled.
+    """
+    _demand_use(specs, request)
+    projects = []
+    with phase(Part.OPEN):
+        for spec in specs:
+            found = open_project(spec.model, request, shapes=spec.shapes, dims=spec.dims)
+            found = found.fit(None if spec.memory is None else bytes_of(spec.memory))
+            projects.append(replace(found, name=spec.name or found.name))
+    return Networks(projects, specs)
+
+
+def _demand_use(specs: Sequence[NetworkSpec], request: Request) -> None:
+    """Refuse bounds and baselines that the objective ignores."""
+    objective = OBJECTIVES.one(request.parts.choices["objective"])
+    for figure, needs in (("bound", "latency_bounds"), ("baseline", "geomean")):
+        given = any(getattr(spec, figure) is not None for spec in specs)
+        if given and f"{figure}_s" not in objective.reads:
+            raise UsageError(
+                f"a {figure} makes no difference to this objective",
+                hint=f"leave it out, or take objective {needs}",
+            )
+
+
+def tune_networks(networks: Networks, request: Request) -> list[Finished]:
+    """Measure programs of the networks' tasks as *request* says; choose one for each task.
+
+    ``request.listener`` receives :class:`~ansorpy.api.events.Planned`, then the search's progress,
+    then :class:`~ansorpy.api.events.Tuned`.
+
+    Raises:
+        NoValidProgram: No trial of some task gave a correct program.
+        KeyboardInterrupt: The user stopped the search; its results so far are in the database.
+    """
+    with open_session(request) as session:
+        weights = networks.task_weights
+        request.listener(Planned(networks.projects, request, session.plan(weights)))
+        session.search(weights, _goals(networks), lambda tuning: _report(networks, session, tuning))
+        chosen = networks.cut(lambda project: decide(session, project))
+        return [Finished(p, choose_within(session, p)) for p in chosen.projects]
+
+
+def _goals(networks: Networks) -> tuple[Goal, ...]:
+    """What the objective refers to; empty for a single network with nothing to choose from."""
+    [*projects], [*specs] = networks.projects, networks.specs
+    plain = all(s.weight == 1.0 and s.bound is None and s.baseline is None for s in specs)
+    alone = len(projects) == 1 and plain and not projects[0].regions
+    return () if alone else networks.goals
+
+
+def _report(networks: Networks, session: Session, tuning: Tuning) -> None:
+    fastest_ways = networks.cut(lambda project: fastest(project, session.recorded_s))
+    found = [decisions(project, session.recorded_s) for project in networks.projects]
+    session.request.listener(Tuned(tuning, session.database, fastest_ways.weights, found))
+
+
+@with_arguments
+def compile(
+    model: str | Path | onnx.ModelProto,
+    *,
+    bound: float | None = None,
+    **arguments: Unpack[CompileArguments],
+) -> CompiledModel:
+    """Compile the ONNX network *model*, tuning its tasks first.
+
+    Each trial is committed to the database as soon as it ends, so Ctrl-C loses none and the same
+    call goes on.
+
+    Args:
+        model: A path or a loaded model.
+        bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
+        **arguments
+
+    Raises:
+        ForeignFile, UnsupportedModel: Not an ONNX model; unsupported operators, listed in a table.
+        UsageError: A dynamic dimension without a size, too little memory, or a wrong argument.
+        NoValidProgram: No trial of some task succeeded.
+        KeyboardInterrupt: The user stopped the search.
+    """
+    spec = NetworkSpec(model, bound=bound, **those(NetworkArguments, arguments))
+    [compiled] = compile_many([spec], **those(SearchArguments, arguments))
+    return compiled
+
+
+@with_arguments
+def compile_many(
+    networks: Sequence[NetworkSpec | str | Path | onnx.ModelProto],
+    **arguments: Unpack[SearchArguments],
+) -> list[CompiledModel]:
+    """Compile several ONNX networks with one budget; tasks they share are tuned once.
+
+    Args:
+        networks: Paths, loaded models, or :class:`NetworkSpec` of each.
+        **arguments
+
+    Raises:
+        UsageError: No network, or as :func:`ansorpy.compile` raises it.
+        UnsupportedModel, ForeignFile, NoValidProgram: As :func:`ansorpy.compile` raises them.
+        KeyboardInterrupt: The user stopped the search.
+
+    Paper: OSDI'20 §6.
+    """
+    if not networks:
+        raise UsageError("there is no network to compile")
+    request = Request.of(**arguments)
+    specs = [n if isinstance(n, NetworkSpec) else NetworkSpec(n) for n in networks]
+    finished = tune_networks(open_networks(specs, request), request)
+    with phase(Part.ASSEMBLE):
+        return [model_of(done.project, done.chosen, request.threads) for done in finished]

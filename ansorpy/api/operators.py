@@ -1,0 +1,117 @@
+"""Operators in Python: :func:`tune` one, or :func:`build` a schedule written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Unpack
+
+from ansorpy.api.arguments import SearchArguments
+from ansorpy.api.assemble import kernel_of
+from ansorpy.api.request import Request, as_target, require_memory
+from ansorpy.api.session import open_session
+from ansorpy.errors import UsageError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+from ansorpy.measure.build_job import build_lowered
+from ansorpy.measure.builder import task_symbol
+from ansorpy.options import with_arguments
+from ansorpy.rules.base import SketchRule
+from ansorpy.rules.presets import Preset, preset_for
+from ansorpy.runtime.kernel import Kernel
+from ansorpy.runtime.plan import CompiledTask
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["build", "tune"]
+
+
+@with_arguments
+def tune(
+    tensors: Sequence[Tensor],
+    *,
+    rules: Sequence[SketchRule] | None = None,
+    **arguments: Unpack[SearchArguments],
+) -> Kernel:
+    """Search for the fastest program that computes the outputs among *tensors* from the others.
+
+    Sampling, evolution, measuring and training repeat until a limit is reached.  Each trial is
+    committed to the database as soon as it ends, so Ctrl-C loses none and the same call goes on.
+    Tensors are dense and row-major; shapes and types come from *tensors*.
+
+    Args:
+        tensors: The placeholders in calling order, then the outputs.
+        rules: Sketch derivation rules in order; default: the target's preset.
+        **arguments
+
+    Returns:
+        The fastest program that matched the reference; ``median_ms`` is the median of its times.
+
+    Raises:
+        UsageError: *tensors* do not define a computation, or an argument is wrong.
+        MissingDependency: No machine of *workers* can time the task, or Ray is missing.
+        NoValidProgram: No trial succeeded; the message counts failures and shows one of each kind.
+        KeyboardInterrupt: The user stopped the search.
+
+    Paper: OSDI'20 §3.
+    """
+    request = Request.of(network=False, **arguments)
+    if rules is not None:
+        request = replace(request, preset=_preset(request.target, rules))
+    task = _task(tensors, request)
+    with open_session(request) as session:
+        session.search({task: 1.0})
+        [chosen] = session.choose([task])
+    return kernel_of(chosen)
+
+
+def build(
+    state: State, *, target: Target | str | None = None, threads: int | None = None
+) -> Kernel:
+    """Build the kernel of a hand-written schedule, as :func:`tune` returns one, without measuring.
+
+    Args:
+        state: A schedule with every decision bound; its definition's outputs are the kernel's.
+        threads: Default number of threads of a call; default: the cores this process may use.
+
+    Raises:
+        ScheduleError: A decision is still open, or the schedule is not legal.
+        CodegenError: The schedule uses something that the target lacks.
+    """
+    made_for = as_target(target)
+    name = "_".join(op.name for op in state.base.outputs)
+    task = Task(state.base, made_for, made_for.threads(threads), name=name)
+    lowered = lower(state)
+    built = build_lowered(lowered, made_for, task_symbol(task))
+    compiled = CompiledTask.of(state.base, built, compiled_from=state.dag, program=lowered.run)
+    return Kernel(compiled, target=made_for, threads=task.threads, name=name)
+
+
+def _task(tensors: Sequence[Tensor], request: Request) -> Task:
+    dag = _definition(tensors)
+    name = "_".join(op.name for op in dag.outputs)
+    require_memory(name, sum(op.bytes for op in (*dag.args, *dag.outputs)))
+    return Task(dag, request.target, request.threads, request.precision, name=name)
+
+
+def _preset(target: Target, rules: Sequence[SketchRule]) -> Preset:
+    if not rules:
+        raise UsageError("there are no rules", hint="leave them out for those of the target")
+    return replace(preset_for(target), sketch=tuple(rules))
+
+
+def _definition(tensors: Sequence[Tensor]) -> ComputeDAG:
+    """The DAG of ``[placeholders..., outputs...]``, with errors for what callers may get wrong."""
+    strangers = [t for t in tensors if not isinstance(t, PlaceholderOp | ComputeOp)]
+    if strangers:
+        raise UsageError(
+            f"{strangers[0]!r} is not a tensor", hint="pass what placeholder() and compute() return"
+        )
+    if not any(isinstance(t, ComputeOp) for t in tensors):
+        raise UsageError("nothing to compute", hint="end the list with the tensor to compute")
+    try:
+        return ComputeDAG.of(tensors)
+    except ValueError as error:
+        raise UsageError(str(error), hint="list every placeholder, then the outputs") from None

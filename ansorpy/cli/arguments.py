@@ -1,0 +1,55 @@
+"""Verbs take declared arguments as ``**arguments``; the parser gets each as an option."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, ParamSpec, get_args
+
+import typer
+
+from ansorpy.options import Argument, declared, parameters
+
+__all__ = ["with_options"]
+
+P = ParamSpec("P")
+
+
+def with_options(verb: Callable[P, None]) -> Callable[P, None]:
+    """*verb* with an option for each of its ``**arguments``; it receives those that are given."""
+    _, kind, signature = parameters(verb, _spelled)
+    arguments = declared(kind)
+
+    @functools.wraps(verb)
+    def run(*positional: P.args, **given: P.kwargs) -> None:
+        values: dict[str, Any] = dict(given)
+        for argument in arguments:
+            value = values.pop(argument.name)
+            if value is not None:
+                parse = argument.option.parse
+                values[argument.name] = value if parse is None else parse(value)
+        verb(*positional, **values)
+
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
+    return run
+
+
+def _spelled(argument: Argument) -> inspect.Parameter:
+    option = argument.option
+    said = typer.Option(argument.flag, help=option.help, metavar=option.metavar, min=option.least)
+    return inspect.Parameter(
+        argument.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None if option.parse else option.default,
+        annotation=Annotated[_parsed_as(argument), said],
+    )
+
+
+def _parsed_as(argument: Argument) -> Any:
+    """The type the parser reads: that of the values if it is simple, otherwise text."""
+    kinds = get_args(argument.kind) or (argument.kind,)
+    if argument.option.parse is not None:
+        return list[str] | None
+    return int | None if int in kinds and str not in kinds else str | None

@@ -1,0 +1,152 @@
+"""Arguments declared once: keyword arguments in Python, options on the command line.
+
+A ``TypedDict`` declares arguments, each with an :class:`Option`; functions take them as
+``**arguments: Unpack[...]``.  Signatures, docstrings, defaults and the command line's options
+follow from that declaration::
+
+    class LimitArguments(TypedDict, total=False):
+        trials: Annotated[int | None, Option("Programs to measure in all.")]
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
+
+from ansorpy.errors import UsageError
+
+__all__ = [
+    "Argument", "Option", "completed", "declared", "parameters", "those",
+    "with_arguments",
+]  # fmt: skip
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What an argument does, and how it is written on the command line.
+
+    Args:
+        help: For docstrings and ``--help``.
+        default: Its value where it is not given.
+        flag: The option's name, where it is not that of the argument.
+        metavar: How ``--help`` shows its value.
+        least: The smallest number accepted.
+        parse: Reads the texts of an option that may be repeated.
+    """
+
+    help: str
+    default: object = None
+    flag: str = ""
+    metavar: str | None = None
+    least: int | None = None
+    parse: Callable[[list[str]], object] | None = None
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A declared argument: its name, the type of its values, and its option."""
+
+    name: str
+    kind: Any
+    option: Option
+
+    @property
+    def flag(self) -> str:
+        """Its name on the command line."""
+        return self.option.flag or f"--{self.name.replace('_', '-')}"
+
+
+class _Names(dict[str, object]):
+    """A module's names; those that only a type checker imports stand for unknown types."""
+
+    def __missing__(self, name: str) -> object:
+        return getattr(builtins, name, None) or TypeVar(name)
+
+
+def declared(kind: type) -> list[Argument]:
+    """The arguments that the TypedDict *kind* declares, in order."""
+    names = _Names(vars(sys.modules[kind.__module__]))
+    hints = get_type_hints(kind, names, names, include_extras=True)
+    return [Argument(name, *get_args(hint)) for name, hint in hints.items()]
+
+
+def completed(kind: type, given: Mapping[str, object]) -> dict[str, Any]:
+    """The arguments in *given*, and the defaults of the others that *kind* declares.
+
+    Raises:
+        UsageError: An argument that is not declared.
+    """
+    known = {argument.name: argument.option.default for argument in declared(kind)}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise UsageError(
+            f'there is no option "{unknown[0]}"', hint=f"the options are {', '.join(known)}"
+        )
+    return known | dict(given)
+
+
+def those(kind: type, given: Mapping[str, object]) -> dict[str, Any]:
+    """The arguments in *given* that *kind* declares."""
+    names = {argument.name for argument in declared(kind)}
+    return {name: value for name, value in given.items() if name in names}
+
+
+def parameters(
+    function: Callable[..., object], spelled: Callable[[Argument], inspect.Parameter]
+) -> tuple[str, type, inspect.Signature]:
+    """The name and the TypedDict of the ``**arguments`` of *function*, and the signature in which
+    each of them is the parameter *spelled* out."""
+    signature, hints = inspect.signature(function), get_type_hints(function, include_extras=True)
+    [taken] = [p for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD]
+    [kind] = get_args(hints[taken.name])
+    kept = [
+        p.replace(annotation=hints[p.name]) for p in signature.parameters.values() if p is not taken
+    ]
+    added = [spelled(argument) for argument in declared(kind)]
+    return taken.name, kind, signature.replace(parameters=[*kept, *added])
+
+
+def with_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Spell out the ``**arguments`` of *function* in its signature and its docstring.
+
+    In the docstring, a line ``**arguments`` stands for them.
+    """
+    name, kind, signature = parameters(function, _keyword)
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__doc__ = _explained(function.__doc__ or "", name, kind)
+    return function
+
+
+def _keyword(argument: Argument) -> inspect.Parameter:
+    return inspect.Parameter(
+        argument.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=argument.option.default,
+        annotation=argument.kind,
+    )
+
+
+def _explained(text: str, taken: str, kind: type) -> str:
+    """*text* with the line of the arguments *taken* replaced by what *kind* declares."""
+
+    def lines(found: re.Match[str]) -> str:
+        return "\n".join(
+            textwrap.fill(
+                f"{argument.name}: {argument.option.help}",
+                width=100,
+                initial_indent=found[1],
+                subsequent_indent=found[1] + "    ",
+            )
+            for argument in declared(kind)
+        )
+
+    return re.sub(rf"^( *)\*\*{taken}$", lines, text, flags=re.MULTILINE)

@@ -1,0 +1,73 @@
+"""Quantities written as text: durations, latencies, sizes in bytes, shapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ansorpy.errors import UsageError
+
+__all__ = ["bytes_of", "dims_of", "latency_of", "seconds_of", "shapes_of"]
+
+_SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
+_BYTES = {
+    "": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20,
+    "GiB": 1 << 30,
+}  # fmt: skip
+
+
+def seconds_of(duration: float | str) -> float:
+    """The seconds in ``10m``, ``90s``, ``1h30m`` or ``45``; a number is seconds already."""
+    if not isinstance(duration, str):
+        return duration
+    clean = duration.strip().lower()
+    parts = re.findall(r"(\d+(?:\.\d+)?)([dhms])", clean)
+    if re.fullmatch(r"\d+(\.\d+)?", clean):
+        seconds = float(clean)
+    elif parts and "".join(number + unit for number, unit in parts) == clean:
+        seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    else:
+        raise UsageError(f"{duration!r} is not a duration", hint="write 90s, 10m or 1h30m")
+    if seconds <= 0:
+        raise UsageError(f"the duration {duration!r} is not positive")
+    return seconds
+
+
+def latency_of(text: str) -> float:
+    """The seconds in ``5ms``, ``800us`` or ``1.5s``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s)", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise UsageError(f"{text!r} is not a latency", hint="write 5ms, 800us or 1.5s")
+    return float(match[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[match[2]]
+
+
+def bytes_of(size: int | str) -> int:
+    """The bytes in ``1GiB``, ``512MiB``, ``2GB`` or ``4096``; a number is bytes already."""
+    if not isinstance(size, str):
+        return size
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", size.strip())
+    if match is None or match[2] not in _BYTES:
+        raise UsageError(f"{size!r} is not a size", hint="write 512MiB or 1GiB")
+    return int(float(match[1]) * _BYTES[match[2]])
+
+
+def shapes_of(items: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """``{"x": (1, 3, 224, 224)}`` from ``x:1x3x224x224``; names may contain colons."""
+    found = {}
+    for item in items:
+        name, _, extents = item.rpartition(":")
+        if not name or not re.fullmatch(r"\d+(x\d+)*", extents):
+            raise UsageError(f"{item!r} is not an input's shape", hint="write x:1x3x224x224")
+        found[name] = tuple(int(extent) for extent in extents.split("x"))
+    return found
+
+
+def dims_of(items: Iterable[str]) -> dict[str, int]:
+    """``{"batch": 1}`` from ``batch=1``."""
+    found = {}
+    for item in items:
+        name, _, size = item.rpartition("=")
+        if not name or not size.isdecimal():
+            raise UsageError(f"{item!r} is not a dimension's size", hint="write batch=1")
+        found[name] = int(size)
+    return found

@@ -1,0 +1,61 @@
+"""Arguments are declared once: signatures, docstrings and defaults follow."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, TypedDict, Unpack
+
+import pytest
+
+from ansorpy.errors import UsageError
+from ansorpy.options import Option, completed, declared, those, with_arguments
+
+
+class Sizes(TypedDict, total=False):
+    """Arguments for a test."""
+
+    width: Annotated[int, Option("How wide it is.", default=3, least=1)]
+    tall_name: Annotated[str | None, Option("A name. " + "Long " * 30, flag="--tall")]
+
+
+class More(Sizes, total=False):
+    """The same and another, of a type that only type checkers know."""
+
+    odd: Annotated[Unknown | None, Option("Odd.")]  # type: ignore[name-defined]  # noqa: F821
+
+
+@with_arguments
+def area(height: int, **arguments: Unpack[Sizes]) -> int:
+    """The area.
+
+    Args:
+        height: How high.
+        **arguments
+
+    Raises:
+        Nothing.
+    """
+    return height * arguments.get("width", 3)
+
+
+def test_declared_arguments_know_their_flags_and_defaults() -> None:
+    width, name, odd = declared(More)
+    assert (width.flag, name.flag, odd.flag) == ("--width", "--tall", "--odd")
+    assert width.kind is int and name.kind == str | None and "Unknown" in str(odd.kind)
+
+
+def test_a_function_shows_what_it_takes() -> None:
+    parameters = inspect.signature(area).parameters
+    assert list(parameters) == ["height", "width", "tall_name"]
+    assert parameters["width"].default == 3 and parameters["width"].annotation is int
+    assert area(2) == 6 and area(2, width=5) == 10
+    doc = inspect.getdoc(area) or ""
+    assert "    width: How wide it is.\n    tall_name: A name. Long" in doc
+    assert "**arguments" not in doc and max(map(len, doc.splitlines())) <= 100
+
+
+def test_given_arguments_are_completed_split_and_checked() -> None:
+    assert completed(Sizes, {"width": 1}) == {"width": 1, "tall_name": None}
+    assert those(Sizes, {"width": 1, "other": 2}) == {"width": 1}
+    with pytest.raises(UsageError, match='no option "depth"(.|\n)*width, tall_name'):
+        completed(Sizes, {"depth": 1})

@@ -1,0 +1,65 @@
+"""Text is read exactly or refused with the way to write it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansorpy.errors import UsageError
+from ansorpy.quantities import bytes_of, dims_of, latency_of, seconds_of, shapes_of
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("10m", 600), ("90s", 90), ("1h30m", 5400), ("45", 45), ("0.5m", 30), ("1d", 86400)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+    assert seconds_of(seconds) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "ten", "10x", "m", "-5s", "1h 30", "10ms"])
+def test_bad_durations(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a duration"):
+        seconds_of(text)
+
+
+def test_a_duration_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="not positive"):
+        seconds_of("0s")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1GiB", 1 << 30), ("512MiB", 512 << 20), ("7", 7), ("1.5kB", 1500)]
+)
+def test_sizes(text: str, size: int) -> None:
+    assert bytes_of(text) == bytes_of(size) == size
+
+
+@pytest.mark.parametrize("text", ["GiB", "1gib", "1 GiBs", "-1"])
+def test_bad_sizes(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a size"):
+        bytes_of(text)
+
+
+def test_shapes_and_dims() -> None:
+    assert shapes_of(["x:1x3x224x224", "a:b:7"]) == {"x": (1, 3, 224, 224), "a:b": (7,)}
+    assert dims_of(["batch=1", "a=b=3", "past=0"]) == {"batch": 1, "a=b": 3, "past": 0}
+
+
+@pytest.mark.parametrize("text", ["x", "x:", "x:1x", ":1x2", "x:1xN"])
+def test_bad_shapes(text: str) -> None:
+    with pytest.raises(UsageError, match="is not an input's shape"):
+        shapes_of([text])
+
+
+@pytest.mark.parametrize("text", ["batch", "batch=", "=1", "batch=-1", "batch=x"])
+def test_bad_dims(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a dimension's size"):
+        dims_of([text])
+
+
+def test_latencies() -> None:
+    assert [latency_of(t) for t in ("5ms", "800us", "1.5s", "2 ms")] == [5e-3, 8e-4, 1.5, 2e-3]
+    for text in ("5", "0ms", "5m", "fast"):
+        with pytest.raises(UsageError, match="is not a latency"):
+            latency_of(text)
