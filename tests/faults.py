@@ -8,14 +8,14 @@ from ansorpy.ir.interpret import run_program
 from ansorpy.ir.interpret.races import Race
 from ansorpy.ir.loops import (
     Alloc,
+    Async,
     Barrier,
     Program,
     Role,
     Scope,
     Seq,
     Stmt,
-    WaitCopies,
-    WaitProducts,
+    Wait,
     walk_stmts,
 )
 from ansorpy.ir.rewrite import Rewriter
@@ -24,19 +24,23 @@ __all__ = ["Less", "planted_races"]
 
 
 class Less(Rewriter):
-    """Leaves out the *number*-th statement of a kind, or lets waits return too early."""
+    """Leaves out the *number*-th statement of a kind, or lets waits return too early.
 
-    def __init__(self, kind: type[Stmt], number: int = 2):
+    With *of*, only commits or waits of what runs asynchronously are meant.
+    """
+
+    def __init__(self, kind: type[Stmt], number: int = 2, of: Async | None = None):
         super().__init__()
         self.kind = kind
+        self.of = of
         self.number = number
         self.seen = 0
 
     def stmt(self, s: Stmt) -> Stmt:
-        if isinstance(s, self.kind):
+        if isinstance(s, self.kind) and self.of in (None, getattr(s, "kind", None)):
             self.seen += 1
-            if isinstance(s, WaitCopies | WaitProducts):
-                return type(s)(s.pending + 1)
+            if isinstance(s, Wait):
+                return Wait(s.kind, s.pending + 1)
             return Seq(()) if self.seen == self.number else s
         return super().stmt(s)
 

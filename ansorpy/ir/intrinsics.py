@@ -34,14 +34,14 @@ class Intrinsic:
 
     A reduction adds to what the output holds.  For an instruction that a team executes together,
     ``fragments`` define how lanes hold each of :func:`operand_tensors` (an empty fragment: it is in
-    shared memory); instructions of one thread have none.  A ``later`` instruction is asynchronous:
+    shared memory); instructions of one thread have none.  An ``asynchronous`` one
     it reads shared memory and adds to registers until it is waited for.
     """
 
     name: str
     pattern: ComputeOp
     fragments: tuple[Fragment, ...] = ()
-    later: bool = False
+    asynchronous: bool = False
 
     @property
     def types(self) -> tuple[DType, ...]:
@@ -301,7 +301,7 @@ def _group_product(
         (Digit(columns // 8, register=4), _COLUMN, Digit(2, register=1)),
     )
     pattern = compute((_GROUP_ROWS, columns), term, name="c")
-    return declare(Intrinsic(name, pattern, (share, (), ()), later=True))
+    return declare(Intrinsic(name, pattern, (share, (), ()), asynchronous=True))
 
 
 GROUP_PRODUCTS: tuple[Intrinsic, ...] = (

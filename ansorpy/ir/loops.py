@@ -8,8 +8,8 @@ Grammar::
               | Let(var, Expr, Stmt) | Alloc(Buffer, Stmt) | Barrier(scope)
               | Store(Buffer, index*, Expr, reduce?) | Instruction(name, operands)
               | Prefetch(Buffer, Expr)
-              | AsyncCopy(Buffer, index*, Expr) | CommitCopies() | WaitCopies(pending)
-              | Fence(scope) | CommitProducts() | WaitProducts(pending)
+              | AsyncCopy(Buffer, index*, Expr) | Fence(scope)
+              | Commit(copies | products) | Wait(copies | products, pending)
               | Shuffle(Buffer, index*, Expr, distance)
     ForKind  := serial | parallel | vectorized | unrolled
               | vthread | blockIdx.{x,y,z} | threadIdx.{x,y,z}
@@ -32,10 +32,9 @@ from ansorpy.ir.strides import Strides, dense_strides, span
 
 __all__ = [
     "BLOCK_INDICES", "LAUNCH_INDICES", "SHARED_ALIGNMENT", "SWIZZLED_ROWS", "THREAD_INDICES",
-    "Alloc", "AsyncCopy", "Barrier", "Buffer", "CommitCopies", "CommitProducts", "Fence", "For",
-    "ForKind", "If", "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq",
-    "Shuffle", "Stmt", "Store", "WaitCopies", "WaitProducts", "expressions", "substatements",
-    "walk_stmts",
+    "Alloc", "Async", "AsyncCopy", "Barrier", "Buffer", "Commit", "Fence", "For", "ForKind", "If",
+    "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Shuffle", "Stmt",
+    "Store", "Wait", "expressions", "substatements", "walk_stmts",
 ]  # fmt: skip
 
 
@@ -229,7 +228,7 @@ class Instruction(Stmt):
     """A declared hardware instruction: ``operands`` are (buffer, indices of its first element).
 
     Where these are in a warp's registers, its lanes execute it together.  An instruction declared
-    ``later`` completes at some time before a :class:`WaitProducts` for it returns; until then the
+    ``asynchronous`` completes some time before a :class:`Wait` for it returns; until then the
     elements it adds to are undefined, and what it reads in shared memory must not change.
     """
 
@@ -247,7 +246,7 @@ class Prefetch(Stmt):
 
 @node
 class AsyncCopy(Stmt):
-    """``buffer[indices] = value``, done at some time before a :class:`WaitCopies` for it returns.
+    """``buffer[indices] = value``, done at some time before a :class:`Wait` for it returns.
 
     ``buffer`` is in shared memory; ``value`` is a load from the caller's memory or a workspace,
     or a select between such a load and 0.  Until the wait the element is undefined for all threads;
@@ -259,39 +258,38 @@ class AsyncCopy(Stmt):
     value: Expr
 
 
-@node
-class CommitCopies(Stmt):
-    """The copies that this thread started since its last commit become its next group."""
+class Async(Enum):
+    """What runs asynchronously, in groups: a thread's copies, or a team's instructions."""
+
+    COPIES = "copies"
+    PRODUCTS = "products"
 
 
 @node
-class WaitCopies(Stmt):
-    """Wait until all of this thread's groups of copies but the last *pending* have arrived."""
+class Commit(Stmt):
+    """What this thread (or, of instructions, its team) started since its last commit of this
+    ``kind`` becomes its next group."""
 
+    kind: Async
+
+
+@node
+class Wait(Stmt):
+    """Wait until all groups of this ``kind`` but the last *pending* are done."""
+
+    kind: Async
     pending: int
 
 
 @node
 class Fence(Stmt):
-    """Make what this thread wrote before visible to ``later`` instructions.
+    """Make what this thread wrote before visible to asynchronous instructions.
 
     SHARED: its stores to shared memory and the copies it waited for; a barrier must follow.  WARP:
     its registers, which such instructions must not use without a fence.
     """
 
     scope: Scope
-
-
-@node
-class CommitProducts(Stmt):
-    """The instructions that this team started since its last commit become its next group."""
-
-
-@node
-class WaitProducts(Stmt):
-    """Wait until all of this team's groups of instructions but the last *pending* are done."""
-
-    pending: int
 
 
 @node

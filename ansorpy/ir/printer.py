@@ -28,8 +28,7 @@ from ansorpy.ir.loops import (
     AsyncCopy,
     Barrier,
     Buffer,
-    CommitCopies,
-    CommitProducts,
+    Commit,
     Fence,
     For,
     ForKind,
@@ -42,8 +41,7 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
-    WaitCopies,
-    WaitProducts,
+    Wait,
     expressions,
 )
 from ansorpy.ir.sharing import shared_parts
@@ -247,20 +245,14 @@ class _Printer:
     def _copy(self, s: AsyncCopy) -> Iterator[str]:
         yield f"{self.element(s.buffer, s.indices)} = copy({self.expr(s.value)})"
 
-    def _commit(self, s: CommitCopies) -> Iterator[str]:
-        yield "commit_copies()"
+    def _commit(self, s: Commit) -> Iterator[str]:
+        yield f"commit_{s.kind.value}()"
 
-    def _wait(self, s: WaitCopies) -> Iterator[str]:
-        yield f"wait_copies({s.pending})"
+    def _wait(self, s: Wait) -> Iterator[str]:
+        yield f"wait_{s.kind.value}({s.pending})"
 
     def _fence(self, s: Fence) -> Iterator[str]:
         yield f"fence({s.scope.value})"
-
-    def _commit_products(self, s: CommitProducts) -> Iterator[str]:
-        yield "commit_products()"
-
-    def _wait_products(self, s: WaitProducts) -> Iterator[str]:
-        yield f"wait_products({s.pending})"
 
     # Programs and definitions
 
@@ -306,7 +298,7 @@ _STMTS: dict[type[Stmt], Callable[..., Iterator[str]]] = {
     Seq: _Printer._seq, For: _Printer._for, If: _Printer._if, Let: _Printer._let,
     Alloc: _Printer._alloc, Store: _Printer._store, Barrier: _Printer._barrier,
     Instruction: _Printer._instruction, Prefetch: _Printer._prefetch, AsyncCopy: _Printer._copy,
-    CommitCopies: _Printer._commit, WaitCopies: _Printer._wait,
+    Commit: _Printer._commit, Wait: _Printer._wait,
     Shuffle: _Printer._shuffle, Fence: _Printer._fence,
-    CommitProducts: _Printer._commit_products, WaitProducts: _Printer._wait_products,
+   
 }  # fmt: skip

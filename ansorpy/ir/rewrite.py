@@ -23,8 +23,7 @@ from ansorpy.ir.loops import (
     AsyncCopy,
     Barrier,
     Buffer,
-    CommitCopies,
-    CommitProducts,
+    Commit,
     Fence,
     For,
     If,
@@ -35,8 +34,7 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
-    WaitCopies,
-    WaitProducts,
+    Wait,
 )
 from ansorpy.ir.tensor import Tensor
 
@@ -226,9 +224,8 @@ def _instruction(r: Rewriter, s: Instruction) -> Stmt:
 
 _STMTS: dict[type[Stmt], Callable[..., Stmt]] = {
     Seq: _inside, For: _inside, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _plain,
-    Instruction: _instruction, AsyncCopy: _copy, CommitCopies: _plain, WaitCopies: _plain,
-    Prefetch: _prefetch, Shuffle: _shuffle, Fence: _plain, CommitProducts: _plain,
-    WaitProducts: _plain,
+    Instruction: _instruction, AsyncCopy: _copy, Commit: _plain, Wait: _plain,
+    Prefetch: _prefetch, Shuffle: _shuffle, Fence: _plain,
 }  # fmt: skip
 
 

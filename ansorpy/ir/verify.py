@@ -27,11 +27,11 @@ from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
     LAUNCH_INDICES,
     Alloc,
+    Async,
     AsyncCopy,
     Barrier,
     Buffer,
-    CommitCopies,
-    CommitProducts,
+    Commit,
     Fence,
     For,
     ForKind,
@@ -47,8 +47,7 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
-    WaitCopies,
-    WaitProducts,
+    Wait,
 )
 from ansorpy.ir.operands import misfit, misplaced
 from ansorpy.ir.printer import text
@@ -220,10 +219,10 @@ class _Checker:
             self.fail("only what lies in global memory, or 0 in its place, can be copied")
         self._in_launch("a copy")
 
-    def _groups(self, s: CommitCopies | WaitCopies | CommitProducts | WaitProducts) -> None:
+    def _groups(self, s: Commit | Wait) -> None:
         self.current = s
-        what = "copies" if isinstance(s, CommitCopies | WaitCopies) else "instructions"
-        if isinstance(s, WaitCopies | WaitProducts) and s.pending < 0:
+        what = "copies" if s.kind is Async.COPIES else "instructions"
+        if isinstance(s, Wait) and s.pending < 0:
             self.fail(f"{s.pending} groups of {what} cannot be pending")
         self._in_launch(f"a group of {what}")
 
@@ -329,7 +328,7 @@ _EXPRS: dict[type[Expr], Callable[[_Checker, Any], None]] = {
 _STMTS: dict[type[Stmt], Callable[[_Checker, Any], None]] = {
     Seq: _Checker._seq, For: _Checker._for, Let: _Checker._let, If: _Checker._if,
     Alloc: _Checker._alloc, Store: _Checker._store, Instruction: _Checker._instruction,
-    Barrier: _Checker._barrier, AsyncCopy: _Checker._copy, CommitCopies: _Checker._groups,
-    WaitCopies: _Checker._groups, Prefetch: _Checker._prefetch, Shuffle: _Checker._shuffle,
-    Fence: _Checker._fence, CommitProducts: _Checker._groups, WaitProducts: _Checker._groups,
+    Barrier: _Checker._barrier, AsyncCopy: _Checker._copy, Commit: _Checker._groups,
+    Wait: _Checker._groups, Prefetch: _Checker._prefetch, Shuffle: _Checker._shuffle,
+    Fence: _Checker._fence,
 }  # fmt: skip

@@ -24,7 +24,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite import Rewriter, map_statements, substitute
 from ansorpy.ir.tensor import Tensor
-from ansorpy.schedule.later import grouped, made_visible
+from ansorpy.schedule.asynchronous import grouped, made_visible
 
 __all__ = ["is_launched", "launched", "reads_any", "synchronised", "without_vthreads"]
 

@@ -16,10 +16,11 @@ from typing import NamedTuple
 from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr
 from ansorpy.ir.loops import (
     Alloc,
+    Async,
     AsyncCopy,
     Barrier,
     Buffer,
-    CommitCopies,
+    Commit,
     For,
     ForKind,
     If,
@@ -29,13 +30,12 @@ from ansorpy.ir.loops import (
     Seq,
     Stmt,
     Store,
-    WaitCopies,
-    WaitProducts,
+    Wait,
 )
 from ansorpy.ir.rewrite import Rewriter, substitute
 from ansorpy.ir.strides import Strides, dense_strides
 from ansorpy.ir.zeros import is_zero
-from ansorpy.schedule.later import grouped, made_visible, runs_later
+from ansorpy.schedule.asynchronous import grouped, made_visible, runs_asynchronously
 
 __all__ = ["Producer", "bound_to", "padded_strides", "pipelined"]
 
@@ -53,7 +53,7 @@ class Producer(NamedTuple):
 
 def pipelined(var: Var, extent: int, depth: int, tiles: Sequence[Producer], use: Stmt) -> Stmt:
     """``for var in 0..extent: fill tiles; use`` with the copies *depth* - 1 iterations ahead."""
-    under_way = int(runs_later(use) and depth > 2)
+    under_way = int(runs_asynchronously(use) and depth > 2)
     ahead = depth - 1 - under_way
     slots = {tile.buffer: _instances(tile.buffer, depth) for tile in tiles}
     step = Var(f"{var.name}.first")
@@ -61,16 +61,16 @@ def pipelined(var: Var, extent: int, depth: int, tiles: Sequence[Producer], use:
     begin: list[Stmt] = [barrier]
     first = min(ahead, extent)
     begin.append(For(step, first, ForKind.SERIAL, Seq((_fetched(tiles, slots, var, step, depth),
-                                                       CommitCopies()))))  # fmt: skip
-    begin += [CommitCopies()] * (ahead - first)
+                                                       Commit(Async.COPIES)))))  # fmt: skip
+    begin += [Commit(Async.COPIES)] * (ahead - first)
     lets = [let for tile in tiles for let in tile.lets]
     used = bound_to(lets, grouped(_InSlot(slots, var % depth).stmt(use), under_way))
-    body: list[Stmt] = [WaitCopies(ahead - 1), *made_visible(use), barrier]
+    body: list[Stmt] = [Wait(Async.COPIES, ahead - 1), *made_visible(use), barrier]
     if ahead < extent:
         later = _fetched(tiles, slots, var, var + ahead, depth)
         body.append(If(var + ahead < as_expr(extent), later, None))
-    loop = For(var, extent, ForKind.SERIAL, Seq((*body, CommitCopies(), used)))
-    stmt: Stmt = Seq((*begin, loop, *([WaitProducts(0)] if under_way else [])))
+    loop = For(var, extent, ForKind.SERIAL, Seq((*body, Commit(Async.COPIES), used)))
+    stmt: Stmt = Seq((*begin, loop, *([Wait(Async.PRODUCTS, 0)] if under_way else [])))
     for buffer in slots.values():
         stmt = Alloc(buffer, stmt)
     return stmt

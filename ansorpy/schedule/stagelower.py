@@ -91,7 +91,7 @@ class _Nest(StageIndices):
         instructions add to it until they are waited for: for them it is the outermost reduce loop.
         """
         reduce = [n for n, it in enumerate(self.stage.iters) if it.kind is AxisKind.REDUCE]
-        if self.stage.tensorized is not None and intrinsic(self.stage.tensorized[1]).later:
+        if self.stage.tensorized is not None and intrinsic(self.stage.tensorized[1]).asynchronous:
             return reduce[0]
         return next((n for n in reduce if self._repeats(n)), reduce[-1] if reduce else None)
 

@@ -12,8 +12,7 @@ from ansorpy.ir.expr import Binary, BinaryOp, Compare, Const, Expr, Load, Select
 from ansorpy.ir.loops import (
     AsyncCopy,
     Barrier,
-    CommitCopies,
-    CommitProducts,
+    Commit,
     Fence,
     For,
     If,
@@ -21,15 +20,14 @@ from ansorpy.ir.loops import (
     Seq,
     Stmt,
     Store,
-    WaitCopies,
-    WaitProducts,
+    Wait,
 )
 from ansorpy.ir.rewrite import Rewriter, map_children
 from ansorpy.ir.verify import verify
 
 __all__ = ["mutant"]
 
-_SYNCHRONISING = (Barrier, CommitCopies, WaitCopies, Fence, CommitProducts, WaitProducts)
+_SYNCHRONISING = (Barrier, Commit, Fence, Wait)
 _TRIES = 50
 
 
@@ -133,7 +131,7 @@ class _Unsynchronised(_Change):
 
     def stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, _SYNCHRONISING) and self.is_here():
-            if isinstance(s, WaitCopies | WaitProducts) and self.rng.integers(2):
+            if isinstance(s, Wait) and self.rng.integers(2):
                 return replace(s, pending=s.pending + 1)
             return Seq(())
         return super().stmt(s)

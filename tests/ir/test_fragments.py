@@ -31,7 +31,7 @@ NAMES = [by.name for by in WARP_PRODUCTS]
 def test_warpgroups_share_their_sums_alone(by: Intrinsic) -> None:
     share, *others = by.fragments
     total, a, b = operand_tensors(by.pattern)
-    assert by.later and by.team == fragment_lanes(share) == 4 * WARP and others == [(), ()]
+    assert by.asynchronous and by.team == fragment_lanes(share) == 4 * WARP and others == [(), ()]
     assert fragment_shape(share) == total.shape == (64, int(by.name.split("n")[1].split("k")[0]))
     at = list(np.indices(total.shape).reshape(2, -1))
     places = in_lane(share, at) * fragment_registers(share) + in_register(share, at)

@@ -20,10 +20,11 @@ from ansorpy.ir.expr import Load, Var
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.loops import (
     Alloc,
+    Async,
     AsyncCopy,
     Barrier,
     Buffer,
-    CommitCopies,
+    Commit,
     For,
     ForKind,
     Param,
@@ -32,7 +33,7 @@ from ansorpy.ir.loops import (
     Scope,
     Seq,
     Store,
-    WaitCopies,
+    Wait,
 )
 from ansorpy.ir.overwrite import may_overlap, overwritable
 from ansorpy.ir.task import Task
@@ -67,7 +68,7 @@ def test_what_is_copied_asynchronously_is_read_then() -> None:
     x, y = (Buffer(name, (4, 32), DType.FLOAT32, Scope.GLOBAL) for name in "xy")
     tile, (i, t) = Buffer("tile", (32,), DType.FLOAT32, Scope.SHARED), (Var("i"), Var("t"))
     steps = (
-        AsyncCopy(tile, (t,), Load(x, (i, t))), CommitCopies(), WaitCopies(0),
+        AsyncCopy(tile, (t,), Load(x, (i, t))), Commit(Async.COPIES), Wait(Async.COPIES, 0),
         Barrier(Scope.SHARED), Store(y, (i, t), Load(tile, (t,)), None),
     )  # fmt: skip
     threads = For(t, 32, ForKind.THREAD_X, Seq(steps))

@@ -14,16 +14,16 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag, run_program
 from ansorpy.ir.loops import (
+    Async,
     Barrier,
-    CommitProducts,
+    Commit,
     Fence,
     Instruction,
     Program,
     Scope,
     Seq,
     Stmt,
-    WaitCopies,
-    WaitProducts,
+    Wait,
     walk_stmts,
 )
 from ansorpy.ir.rewrite import Rewriter
@@ -130,15 +130,16 @@ def a_product(depth: int, rng: np.random.Generator) -> tuple[list[Tensor], Progr
     (Less(Barrier), "two threads access"),
     (_Without(Scope.SHARED), r"was written with no fence\(shared\) since"),
     (_Without(Scope.WARP), r"was written with no fence\(warp\) since"),
-    (Less(WaitProducts), "instruction"), (Less(CommitProducts), "instruction"),
+    (Less(Wait, of=Async.PRODUCTS), "instruction"),
+    (Less(Commit, of=Async.PRODUCTS), "instruction"),
 ])  # fmt: skip
 def test_what_is_missing_is_found(
     depth: int, fault: Rewriter, found: str, rng: np.random.Generator
 ) -> None:
     tensors, program = a_product(depth, rng)
     check(tensors, program, rng)
-    again = Less(fault.kind) if isinstance(fault, Less) else fault
-    if isinstance(again, Less) and again.kind is CommitProducts:
+    again = Less(fault.kind, of=fault.of) if isinstance(fault, Less) else fault
+    if isinstance(again, Less) and again.kind is Commit:
         again.seen = 1  # there is one
     wrong = Program(program.name, program.params, again.stmt(program.body))
     with pytest.raises(LoweringError, match=found):
@@ -148,7 +149,7 @@ def test_what_is_missing_is_found(
 @pytest.mark.parametrize("depth", [2, 3])
 def test_copies_that_are_not_waited_for_are_found(depth: int, rng: np.random.Generator) -> None:
     tensors, program = a_product(depth, rng)
-    wrong = Program(program.name, program.params, Less(WaitCopies).stmt(program.body))
+    wrong = Program(program.name, program.params, Less(Wait, of=Async.COPIES).stmt(program.body))
     with pytest.raises(LoweringError, match="before the copy to it was waited for"):
         run_program(wrong, arguments(wrong, values(tensors, rng)))
 
@@ -158,7 +159,9 @@ class _Further(Rewriter):
 
     def stmt(self, s: Stmt) -> Stmt:
         s = super().stmt(s)
-        return WaitProducts(s.pending + 1) if isinstance(s, WaitProducts) else s
+        if isinstance(s, Wait) and s.kind is Async.PRODUCTS:
+            return Wait(s.kind, s.pending + 1)
+        return s
 
 
 def test_tiles_must_not_be_overwritten_while_they_are_read(rng: np.random.Generator) -> None:
@@ -172,7 +175,7 @@ def test_one_group_is_under_way_while_the_next_tiles_are_copied(rng: np.random.G
     waits = {
         depth: [
             s.pending for s in walk_stmts(a_product(depth, rng)[1].body)
-            if isinstance(s, WaitProducts)
+            if isinstance(s, Wait) and s.kind is Async.PRODUCTS
         ]
         for depth in (1, 2, 3, 4)
     }  # fmt: skip

@@ -21,7 +21,7 @@ from ansorpy.ir.loops import (
     Scope,
     Stmt,
     Store,
-    WaitCopies,
+    Wait,
     walk_stmts,
 )
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
@@ -58,11 +58,11 @@ def test_a_tile_has_an_instance_for_each_stage() -> None:
     }
     assert len(of_kind(program.body, AsyncCopy)) == 4  # of A and B, before the loop and in it
     assert len(of_kind(program.body, Barrier)) == 2
-    assert [s.pending for s in walk_stmts(program.body) if isinstance(s, WaitCopies)] == [1]
+    assert [s.pending for s in walk_stmts(program.body) if isinstance(s, Wait)] == [1]
 
 
 @pytest.mark.parametrize("kind, found", [
-    (Barrier, "two threads access"), (WaitCopies, "read before the copy to it was waited for"),
+    (Barrier, "two threads access"), (Wait, "read before the copy to it was waited for"),
 ])  # fmt: skip
 def test_a_missing_barrier_and_an_early_wait_are_found(kind: type[Stmt], found: str) -> None:
     program = lower(ahead(workloads.matmul(24, 24, 12), 3)).run

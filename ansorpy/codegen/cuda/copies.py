@@ -10,9 +10,9 @@ from ansorpy.codegen.cuda.elements import element
 from ansorpy.codegen.cuda.emitter import Emitter
 from ansorpy.codegen.cuda.expressions import value
 from ansorpy.ir.expr import Expr, Load, Select
-from ansorpy.ir.loops import AsyncCopy, CommitCopies, Store, WaitCopies
+from ansorpy.ir.loops import AsyncCopy, Store
 
-__all__ = ["LEAST_BYTES", "async_copy", "commit", "copied", "source_of", "wait"]
+__all__ = ["LEAST_BYTES", "async_copy", "copied", "source_of"]
 
 LEAST_BYTES = 4
 
@@ -45,17 +45,3 @@ def copied(e: Emitter, target: str, source: str, cond: Expr | None) -> str:
         return f"copy_async({target}, {source});"
     with sharing(e, cond):
         return f"copy_async({target}, {source}, {value(e, cond).text});"
-
-
-def commit(e: Emitter, s: CommitCopies) -> None:
-    """End a group of copies."""
-    e.need("copies")
-    with e.by_the_first():
-        e.line("commit_copies();")
-
-
-def wait(e: Emitter, s: WaitCopies) -> None:
-    """Wait for all groups but the last ``pending`` ones."""
-    e.need("copies")
-    with e.by_the_first():
-        e.line(f"wait_copies<{s.pending}>();")

@@ -17,11 +17,11 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.fragments import fragment_registers
 from ansorpy.ir.intrinsics import GROUP_PRODUCTS, Intrinsic, intrinsic, is_along, operand_tensors
-from ansorpy.ir.loops import SWIZZLED_ROWS, Buffer, CommitProducts, Fence, Scope, WaitProducts
+from ansorpy.ir.loops import SWIZZLED_ROWS, Async, Buffer, Commit, Fence, Scope, Wait
 
 __all__ = [
-    "GROUP_HELPERS", "GROUP_NEEDS", "commit_products", "fence", "matrix",
-    "wait_products",
+    "GROUP_HELPERS", "GROUP_NEEDS", "commit", "fence", "matrix",
+    "wait",
 ]  # fmt: skip
 
 _UNIT = 16
@@ -75,23 +75,32 @@ template <int Part, int Size> __device__ __forceinline__ int swizzled(int at) {
 
 
 def fence(e: Emitter, s: Fence) -> None:
-    """Order earlier writes before later instructions."""
+    """Order earlier writes before asynchronous instructions."""
     e.need("order")
     e.line("fence_shared();" if s.scope is Scope.SHARED else "fence_registers();")
 
 
-def commit_products(e: Emitter, s: CommitProducts) -> None:
-    """End a group of instructions."""
-    e.need("order")
-    e.line("commit_products();")
+def commit(e: Emitter, s: Commit) -> None:
+    """End a group of copies or instructions."""
+    _emit_group(e, s.kind, f"commit_{s.kind.value}();")
 
 
-def wait_products(e: Emitter, s: WaitProducts) -> None:
-    """Wait for all groups but the last ``pending`` ones; if none, the sums may then be read."""
-    e.need("order")
-    e.line(f"wait_products<{s.pending}>();")
-    for buffer in e.adding if not s.pending else ():
-        e.line(f"settled({e.place(buffer)});")
+def wait(e: Emitter, s: Wait) -> None:
+    """Wait for all groups but the last ``pending`` ones; sums may be read if there are none."""
+    _emit_group(e, s.kind, f"wait_{s.kind.value}<{s.pending}>();")
+    if s.kind is Async.PRODUCTS and not s.pending:
+        for buffer in e.adding:
+            e.line(f"settled({e.place(buffer)});")
+
+
+def _emit_group(e: Emitter, kind: Async, line: str) -> None:
+    if kind is Async.PRODUCTS:
+        e.need("order")
+        e.line(line)
+        return
+    e.need("copies")
+    with e.by_the_first():
+        e.line(line)
 
 
 def matrix(e: Emitter, name: str, number: int, buffer: Buffer, at: tuple[Expr, ...]) -> str:

@@ -15,8 +15,7 @@ from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
     Barrier,
-    CommitCopies,
-    CommitProducts,
+    Commit,
     Fence,
     For,
     ForKind,
@@ -27,15 +26,14 @@ from ansorpy.ir.loops import (
     Seq,
     Shuffle,
     Stmt,
-    WaitCopies,
-    WaitProducts,
+    Wait,
     walk_stmts,
 )
 
 __all__ = ["for_host"]
 
 _TOGETHER = (
-    Barrier, Shuffle, AsyncCopy, CommitCopies, WaitCopies, Fence, CommitProducts, WaitProducts,
+    Barrier, Shuffle, AsyncCopy, Commit, Wait, Fence,
 )  # fmt: skip
 
 

@@ -13,11 +13,11 @@ from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.indices import flat_index, index
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.cuda.assignment import assignment
-from ansorpy.codegen.cuda.copies import async_copy, commit, wait
+from ansorpy.codegen.cuda.copies import async_copy
 from ansorpy.codegen.cuda.elements import element
 from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter
 from ansorpy.codegen.cuda.expressions import narrowed, value
-from ansorpy.codegen.cuda.group_products import commit_products, fence, matrix, wait_products
+from ansorpy.codegen.cuda.group_products import commit, fence, matrix, wait
 from ansorpy.codegen.cuda.vectorized import vector_loop
 from ansorpy.codegen.cuda.warp_products import ROW_BYTES, function_name
 from ansorpy.errors import CodegenError
@@ -31,8 +31,7 @@ from ansorpy.ir.loops import (
     AsyncCopy,
     Barrier,
     Buffer,
-    CommitCopies,
-    CommitProducts,
+    Commit,
     Fence,
     For,
     ForKind,
@@ -45,8 +44,7 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
-    WaitCopies,
-    WaitProducts,
+    Wait,
     expressions,
     walk_stmts,
 )
@@ -192,14 +190,16 @@ def _alloc(e: Emitter, s: Alloc) -> None:
         name = e.names.give(s.buffer)
         sizes = "".join(f"[{extent}]" for extent in s.buffer.shape) or "[1]"
         e.line(f"{C_TYPES[s.buffer.dtype]} {name}{sizes};")
-    adds = any(_adds_later(inner, s.buffer) for inner in walk_stmts(s.body))
+    adds = any(_adds_asynchronously(inner, s.buffer) for inner in walk_stmts(s.body))
     e.adding += [s.buffer] * adds
     statement(e, s.body)
     del e.adding[len(e.adding) - adds :]
 
 
-def _adds_later(s: Stmt, buffer: Buffer) -> bool:
-    return isinstance(s, Instruction) and s.operands[0][0] is buffer and intrinsic(s.name).later
+def _adds_asynchronously(s: Stmt, buffer: Buffer) -> bool:
+    return (
+        isinstance(s, Instruction) and s.operands[0][0] is buffer and intrinsic(s.name).asynchronous
+    )
 
 
 def _barrier(e: Emitter, s: Barrier) -> None:
@@ -248,7 +248,7 @@ def _operand(e: Emitter, s: Instruction, number: int) -> str:
     """The registers of a fragment, or where its rows in shared memory begin and how far apart
     they are."""
     buffer, at = s.operands[number]
-    if intrinsic(s.name).later and buffer.scope is not Scope.LOCAL:
+    if intrinsic(s.name).asynchronous and buffer.scope is not Scope.LOCAL:
         return matrix(e, s.name, number, buffer, at)
     if buffer.scope is Scope.LOCAL:
         return element(e, buffer, at[:-1])
@@ -264,7 +264,6 @@ def _operand(e: Emitter, s: Instruction, number: int) -> str:
 
 STATEMENTS: Mapping[type[Stmt], Callable[[Emitter, Any], None]] = {
     Seq: _seq, For: _for, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _barrier,
-    Shuffle: _shuffle, Instruction: _instruction, AsyncCopy: async_copy, CommitCopies: commit,
-    WaitCopies: wait, Prefetch: _prefetch, Fence: fence, CommitProducts: commit_products,
-    WaitProducts: wait_products,
+    Shuffle: _shuffle, Instruction: _instruction, AsyncCopy: async_copy, Commit: commit,
+    Wait: wait, Prefetch: _prefetch, Fence: fence,
 }  # fmt: skip

@@ -33,8 +33,7 @@ from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
     Barrier,
-    CommitCopies,
-    CommitProducts,
+    Commit,
     Fence,
     For,
     ForKind,
@@ -45,8 +44,7 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
-    WaitCopies,
-    WaitProducts,
+    Wait,
     walk_stmts,
 )
 from ansorpy.ir.printer import text
@@ -348,9 +346,7 @@ STATEMENTS: Mapping[type[Stmt], Callable[[Any, Any], None]] = {
     Prefetch: _prefetch,
     Shuffle: _of_blocks,
     AsyncCopy: _of_blocks,
-    CommitCopies: _of_blocks,
-    WaitCopies: _of_blocks,
+    Commit: _of_blocks,
+    Wait: _of_blocks,
     Fence: _of_blocks,
-    CommitProducts: _of_blocks,
-    WaitProducts: _of_blocks,
 }

@@ -58,11 +58,11 @@ def gpu_seconds(
     machine = machine or GpuMachine.of(target)
     kernels: dict[str, list[Statement]] = {}
     shared = {view.written.name for view in views if fills(view)}
-    later = any(view.written.team > machine.warp for view in views)
+    grouped = any(view.written.team > machine.warp for view in views)
     for view in views:
         loops = view.leaf.loops
         name = loops[0].stage if loops else view.leaf.stage
-        kernels.setdefault(name, []).append(Statement(view, machine, shared, later=later))
+        kernels.setdefault(name, []).append(Statement(view, machine, shared, grouped=grouped))
     total: Floats = np.zeros(1)
     for statements in kernels.values():
         blocks, threads = np.ones(1), np.ones(1)

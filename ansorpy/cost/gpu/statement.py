@@ -87,17 +87,22 @@ def fills(view: LeafView) -> bool:
 class Statement:
     """The resources that one statement needs; *shared* names the tiles that its kernel fills.
 
-    *later* is True if asynchronous warpgroup instructions read them, a group of which may be in
+    *grouped* is True if asynchronous warpgroup instructions read them, a group of which may be in
     flight while the next one starts.
     """
 
     def __init__(
-        self, view: LeafView, machine: GpuMachine, shared: Collection[str], *, later: bool = False
+        self,
+        view: LeafView,
+        machine: GpuMachine,
+        shared: Collection[str],
+        *,
+        grouped: bool = False,
     ):
         self.view = view
         self.machine = machine
         self.shared = shared
-        self.later = later
+        self.grouped = grouped
         self.blocks, self.threads = self._product(BLOCK_INDICES), self._product(THREAD_INDICES)
         self.mine = view.evaluations / (self.blocks * self.threads)
         """Evaluations per thread, or per warp where its lanes work as one."""
@@ -132,7 +137,7 @@ class Statement:
         """Add the cost of filling a tile of shared memory."""
         instances = number_of(self.view.leaf.instances)
         # One more tile is in use where a group of instructions stays in flight.
-        under_way = np.where(self.later & (np.asarray(instances) > 2), 1.0, 0.0)
+        under_way = np.where(self.grouped & (np.asarray(instances) > 2), 1.0, 0.0)
         # Tiles that are computed rather than copied are filled synchronously by the threads.
         ahead = instances - under_way if self._is_copy else 1.0
         tile, width = self.view.written, self._copied
@@ -154,7 +159,7 @@ class Statement:
         found.fetched = self._steps * alone + latency
         # Without copies in flight, a block also waits for the bytes before it computes.
         moved = self.mine * self.threads * bytes_each / self.machine.l2_bytes_per_cycle
-        drained = np.where(self.later & (under_way == 0), self.machine.group_latency, 0.0)
+        drained = np.where(self.grouped & (under_way == 0), self.machine.group_latency, 0.0)
         found.stalled = found.stalled + self._steps * drained
         found.stalled = found.stalled + np.where(ahead > 1, 0.0, self._steps * latency + moved)
 

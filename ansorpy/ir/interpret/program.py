@@ -19,9 +19,9 @@ import numpy.typing as npt
 from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.fragments import fragment_lanes
+from ansorpy.ir.interpret.asynchronous import fence, finish, start
 from ansorpy.ir.interpret.copies import Copies
 from ansorpy.ir.interpret.lanes import Lanes, Launch
-from ansorpy.ir.interpret.later import fence, finish, start_later
 from ansorpy.ir.interpret.memory import LaneFrame, Memory, Storage
 from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.interpret.products import Products
@@ -33,11 +33,11 @@ from ansorpy.ir.loops import (
     LAUNCH_INDICES,
     THREAD_INDICES,
     Alloc,
+    Async,
     AsyncCopy,
     Barrier,
     Buffer,
-    CommitCopies,
-    CommitProducts,
+    Commit,
     Fence,
     For,
     ForKind,
@@ -52,8 +52,7 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
-    WaitCopies,
-    WaitProducts,
+    Wait,
     walk_stmts,
 )
 
@@ -311,11 +310,11 @@ class Machine:
             return
         self.memory.statement = s
         lanes = one_a_team(s, lanes, (i for at in self._places(s, lanes) for i in at))
-        if not intrinsic(s.name).later:
+        if not intrinsic(s.name).asynchronous:
             self._by_teams(loops, lanes)
             return
         places = self._places(s, lanes)
-        start_later(self.memory, s, lanes, places, lambda: self._by_teams(loops, lanes))
+        start(self.memory, s, lanes, places, lambda: self._by_teams(loops, lanes))
 
     def _places(self, s: Instruction, lanes: Lanes) -> list[list[Value]]:
         """The values of the operands' indices."""
@@ -343,11 +342,16 @@ class Machine:
         value = memory.value(s.value, frame)
         memory.start_copy(s.buffer, memory.address(s.buffer, indices, lanes), value, s, lanes)
 
-    def _commit(self, s: CommitCopies, lanes: Lanes) -> None:
-        self._copies().commit(lanes.spread(lanes.thread))
+    def _commit(self, s: Commit, lanes: Lanes) -> None:
+        groups = self._copies() if s.kind is Async.COPIES else self._products()
+        groups.commit(lanes.spread(lanes.thread))
 
-    def _wait(self, s: WaitCopies, lanes: Lanes) -> None:
-        self.memory.arrive(self._copies().wait(lanes.spread(lanes.thread), s.pending))
+    def _wait(self, s: Wait, lanes: Lanes) -> None:
+        threads = lanes.spread(lanes.thread)
+        if s.kind is Async.COPIES:
+            self.memory.arrive(self._copies().wait(threads, s.pending))
+        else:
+            finish(self.memory, self._products().wait(threads, s.pending))
 
     def _copies(self) -> Copies:
         if self.memory.copies is None:
@@ -360,13 +364,6 @@ class Machine:
         if lanes.launch is None:
             raise LoweringError(f"a fence({s.scope.value}) outside of a kernel launch")
         fence(self.memory, s.scope, lanes)
-
-    def _commit_products(self, s: CommitProducts, lanes: Lanes) -> None:
-        self._products().commit(lanes.spread(lanes.thread))
-
-    def _wait_products(self, s: WaitProducts, lanes: Lanes) -> None:
-        done = self._products().wait(lanes.spread(lanes.thread), s.pending)
-        finish(self.memory, done)
 
     def _products(self) -> Products:
         if self.memory.products is None:
@@ -441,8 +438,7 @@ def _is_batch(s: Stmt) -> bool:
 _RUN: dict[type[Stmt], Callable[[Machine, Any, Lanes], None]] = {
     Seq: Machine._seq, If: Machine._if, Let: Machine._let, For: Machine._for,
     Alloc: Machine._alloc, Store: Machine._store, Barrier: Machine._barrier,
-    Instruction: Machine._instruction, AsyncCopy: Machine._copy, CommitCopies: Machine._commit,
-    WaitCopies: Machine._wait, Prefetch: Machine._prefetch, Shuffle: Machine._shuffle,
-    Fence: Machine._fence, CommitProducts: Machine._commit_products,
-    WaitProducts: Machine._wait_products,
+    Instruction: Machine._instruction, AsyncCopy: Machine._copy, Commit: Machine._commit,
+    Wait: Machine._wait, Prefetch: Machine._prefetch, Shuffle: Machine._shuffle,
+    Fence: Machine._fence,
 }  # fmt: skip

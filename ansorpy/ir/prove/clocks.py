@@ -12,16 +12,15 @@ from dataclasses import dataclass, fields, replace
 from ansorpy.ir.builders import maximum, select
 from ansorpy.ir.expr import Expr, Var, as_expr
 from ansorpy.ir.loops import (
+    Async,
     Barrier,
-    CommitCopies,
-    CommitProducts,
+    Commit,
     Fence,
     For,
     If,
     Scope,
     Stmt,
-    WaitCopies,
-    WaitProducts,
+    Wait,
     substatements,
     walk_stmts,
 )
@@ -72,13 +71,13 @@ class Clock:
                     self, phase=self.phase + 1, published=self.arrived, released=self.finished,
                     fenced=self.fences, visible_copies=self.fenced_copies,
                 )  # fmt: skip
-            case CommitCopies():
+            case Commit(Async.COPIES):
                 return replace(self, copies=self.copies + 1)
-            case CommitProducts():
+            case Commit():
                 return replace(self, products=self.products + 1)
-            case WaitCopies(pending):
+            case Wait(Async.COPIES, pending):
                 return replace(self, arrived=maximum(self.arrived, self.copies - pending))
-            case WaitProducts(pending):
+            case Wait(_, pending):
                 return replace(self, finished=maximum(self.finished, self.products - pending))
             case Fence(Scope.SHARED):
                 return replace(self, fences=self.fences + 1, fenced_copies=self.arrived)
@@ -201,10 +200,8 @@ def _adds_to(s: Stmt) -> str | None:
     match s:
         case Barrier():
             return "phase"
-        case CommitCopies():
-            return "copies"
-        case CommitProducts():
-            return "products"
+        case Commit(kind):
+            return kind.value
         case Fence(scope):
             return "fences" if scope is Scope.SHARED else "register_fences"
     return None

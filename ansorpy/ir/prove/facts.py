@@ -37,7 +37,7 @@ class Use(NamedTuple):
     def is_product(self) -> bool:
         """True if an asynchronous instruction makes it."""
         s = self.site.stmt
-        return isinstance(s, Instruction) and intrinsic(s.name).later
+        return isinstance(s, Instruction) and intrinsic(s.name).asynchronous
 
 
 class Facts:

@@ -24,8 +24,7 @@ from ansorpy.ir.loops import (
     AsyncCopy,
     Barrier,
     Buffer,
-    CommitCopies,
-    CommitProducts,
+    Commit,
     Fence,
     For,
     ForKind,
@@ -38,15 +37,14 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
-    WaitCopies,
-    WaitProducts,
+    Wait,
     walk_stmts,
 )
 from ansorpy.ir.prove.sites import HARDWARE, Access, Home, Position, Region, Site
 
 __all__ = ["SYNCHRONISING", "sites_of"]
 
-SYNCHRONISING = (Barrier, CommitCopies, WaitCopies, Fence, CommitProducts, WaitProducts)
+SYNCHRONISING = (Barrier, Commit, Fence, Wait)
 """Statements that order accesses; they have none of their own."""
 
 

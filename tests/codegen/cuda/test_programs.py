@@ -14,9 +14,10 @@ from ansorpy.ir.expr import Load, ReduceKind, Var, as_expr
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import (
     Alloc,
+    Async,
     AsyncCopy,
     Barrier,
-    CommitCopies,
+    Commit,
     For,
     ForKind,
     If,
@@ -26,7 +27,7 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
-    WaitCopies,
+    Wait,
 )
 from ansorpy.ir.rewrite import Rewriter
 from tests.codegen.cuda.emulator import TARGET, Emulated, emulate, needs_compiler
@@ -206,8 +207,8 @@ def copied_ahead(*, waits: bool = True, offset: int = 0) -> Program:
     tile, lane = buffer("tile", 2, 96, scope=Scope.SHARED), Var("lane")
     inside = select(tx + bx * 4 < 30, at(X, bx, tx * 4 + lane), 0.0)
     copy = AsyncCopy(tile, (as_expr(1), tx * 4 + lane + offset), inside)
-    wait = (WaitCopies(0),) if waits else ()
-    begin = Seq((For(lane, 4, ForKind.VECTORIZED, copy), CommitCopies(), *wait))
+    wait = (Wait(Async.COPIES, 0),) if waits else ()
+    begin = Seq((For(lane, 4, ForKind.VECTORIZED, copy), Commit(Async.COPIES), *wait))
     fetch = For(tx, 24, ForKind.THREAD_X, begin)
     other = Var("other")
     use = For(other, 24, ForKind.THREAD_X, For(k, 4, ForKind.SERIAL, put(
@@ -241,6 +242,9 @@ def test_elements_too_narrow_for_a_copy_are_stored() -> None:
     x, out = (buffer(name, 8, dtype=DType.FLOAT16) for name in ("x", "out"))
     tile = buffer("tile", 8, dtype=DType.FLOAT16, scope=Scope.SHARED)
     copy = AsyncCopy(tile, (tx,), at(x, tx))
-    body = Alloc(tile, Seq((copy, CommitCopies(), WaitCopies(0), put(out, (tx,), at(tile, tx)))))
+    body = Alloc(
+        tile,
+        Seq((copy, Commit(Async.COPIES), Wait(Async.COPIES, 0), put(out, (tx,), at(tile, tx)))),
+    )
     text = emit_cuda(program(For(tx, 8, ForKind.THREAD_X, body), [x], [out]), TARGET, "k").kernels
     assert "tile[tx] = x[tx];" in text and "copy_async" not in text

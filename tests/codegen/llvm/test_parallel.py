@@ -12,7 +12,7 @@ from ansorpy.codegen.llvm.functions import TEAM
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Var, const
-from ansorpy.ir.loops import Alloc, Barrier, For, ForKind, If, Let, Scope, Seq, WaitCopies
+from ansorpy.ir.loops import Alloc, Async, Barrier, For, ForKind, If, Let, Scope, Seq, Wait
 from ansorpy.target import Target
 from tests.codegen.programs import (
     ZERO,
@@ -118,7 +118,7 @@ def test_a_block_barrier_is_refused() -> None:
     with pytest.raises(CodegenError, match="shared barrier"):
         emit_llvm(program(Barrier(Scope.SHARED), [], []), Target.host(), "k")
     with pytest.raises(CodegenError, match=r'only threads of a GPU block do "wait_copies\(1\)"'):
-        emit_llvm(program(WaitCopies(1), [], []), Target.host(), "k")
+        emit_llvm(program(Wait(Async.COPIES, 1), [], []), Target.host(), "k")
 
 
 def test_a_local_shared_by_lanes_is_refused() -> None:

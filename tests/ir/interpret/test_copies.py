@@ -14,15 +14,16 @@ from ansorpy.ir.interpret import run_program
 from ansorpy.ir.interpret.races import Race
 from ansorpy.ir.loops import (
     Alloc,
+    Async,
     AsyncCopy,
     Barrier,
-    CommitCopies,
+    Commit,
     If,
     Scope,
     Seq,
     Stmt,
     Store,
-    WaitCopies,
+    Wait,
 )
 from ansorpy.ir.printer import text
 from ansorpy.ir.verify import verify
@@ -31,7 +32,7 @@ from tests.ir.interpret.nests import buffer, load, loops, program
 B, T, K, S = (Var(n) for n in ("b", "t", "k", "s"))
 X = np.random.default_rng(1).standard_normal((6, 8)).astype(np.float32)
 IN, OUT = buffer("x", 6, 8), buffer("out", 2, 8)
-COMMIT, SYNC = CommitCopies(), Barrier(Scope.SHARED)
+COMMIT, SYNC = Commit(Async.COPIES), Barrier(Scope.SHARED)
 
 
 def run(body: Stmt) -> np.ndarray:
@@ -52,13 +53,13 @@ def reversed_row(wait: Sequence[Stmt], value: Expr | None = None) -> Stmt:
 
 
 def test_a_copy_that_was_waited_for_is_there() -> None:
-    found = run(reversed_row([COMMIT, WaitCopies(0), SYNC]))
+    found = run(reversed_row([COMMIT, Wait(Async.COPIES, 0), SYNC]))
     np.testing.assert_array_equal(found, X[:2, ::-1])
 
 
 @pytest.mark.parametrize("wait", [
-    [SYNC], [COMMIT, SYNC], [COMMIT, WaitCopies(1), SYNC], [WaitCopies(0), SYNC],
-    [WaitCopies(0), COMMIT, SYNC],
+    [SYNC], [COMMIT, SYNC], [COMMIT, Wait(Async.COPIES, 1), SYNC], [Wait(Async.COPIES, 0), SYNC],
+    [Wait(Async.COPIES, 0), COMMIT, SYNC],
 ])  # fmt: skip
 def test_a_read_before_the_wait_is_found(wait: list[Stmt]) -> None:
     with pytest.raises(LoweringError, match=r"tile\[\d\] is read before the copy to it was waited"):
@@ -66,20 +67,20 @@ def test_a_read_before_the_wait_is_found(wait: list[Stmt]) -> None:
 
 
 def test_other_threads_need_a_barrier_after_the_wait() -> None:
-    for wait in ([COMMIT, WaitCopies(0)], [COMMIT, SYNC, WaitCopies(0)]):
+    for wait in ([COMMIT, Wait(Async.COPIES, 0)], [COMMIT, SYNC, Wait(Async.COPIES, 0)]):
         with pytest.raises(Race, match=r"tile\[\d\] .*copy\(x\[b, t\]\)"):
             run(reversed_row(wait))
 
 
 def test_groups_are_counted_for_each_thread() -> None:
-    wait = [If(T < 4, COMMIT, None), COMMIT, WaitCopies(1), SYNC]
+    wait = [If(T < 4, COMMIT, None), COMMIT, Wait(Async.COPIES, 1), SYNC]
     with pytest.raises(LoweringError, match="before the copy to it was waited for"):
         run(reversed_row(wait))
 
 
 def test_zeros_may_stand_for_what_is_outside() -> None:
     inside = Select(T < 5, load(IN, B, T), const(0.0, DType.FLOAT32))
-    found = run(reversed_row([COMMIT, WaitCopies(0), SYNC], inside))
+    found = run(reversed_row([COMMIT, Wait(Async.COPIES, 0), SYNC], inside))
     np.testing.assert_array_equal(found, np.where(np.arange(8) < 5, X[:2], 0)[:, ::-1])
 
 
@@ -92,7 +93,7 @@ def pipeline(stages: int, pending: int | None = None, barrier: bool = True) -> S
         copy = AsyncCopy(tile, (row % stages, T), load(IN, row, T))
         return Seq((If(row < 6, copy, None), COMMIT))
 
-    wait = WaitCopies(ahead - 1 if pending is None else pending)
+    wait = Wait(Async.COPIES, ahead - 1 if pending is None else pending)
     added = Store(acc, (), load(acc) + load(tile, K % stages, (T + 1) % 8), None)
     step = (wait, *([SYNC] if barrier else []), fetch(K + ahead), added)
     return Alloc(tile, Alloc(acc, Seq((

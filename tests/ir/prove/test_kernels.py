@@ -12,11 +12,11 @@ from ansorpy.ir.fragments import Digit
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import (
     Alloc,
+    Async,
     AsyncCopy,
     Barrier,
     Buffer,
-    CommitCopies,
-    CommitProducts,
+    Commit,
     Fence,
     If,
     Program,
@@ -25,8 +25,7 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
-    WaitCopies,
-    WaitProducts,
+    Wait,
     walk_stmts,
 )
 from ansorpy.ir.prove import Claim, Verdict, prove
@@ -110,9 +109,11 @@ def pipelined(*, pending: int, barrier: bool = True, ahead: int = 1) -> Stmt:
 
     later = If(k + ahead < const(4), fetch(k + ahead), None)
     use = Store(OUT, (k, tx), load(tile, k % 2, 63 - tx), None)
-    sync = (WaitCopies(pending), *((SYNC,) if barrier else ()))
-    step = Seq((*sync, later, CommitCopies(), use))
-    begin = Seq(tuple(part for n in range(ahead) for part in (fetch(const(n)), CommitCopies())))
+    sync = (Wait(Async.COPIES, pending), *((SYNC,) if barrier else ()))
+    step = Seq((*sync, later, Commit(Async.COPIES), use))
+    begin = Seq(
+        tuple(part for n in range(ahead) for part in (fetch(const(n)), Commit(Async.COPIES)))
+    )
     return Alloc(tile, Seq((begin, loops(step, (k, 4, "serial")))))
 
 
@@ -139,19 +140,33 @@ def products() -> Program:
         table = structure.sample(64, rng)
         for row in table[structure.valid(table)]:
             made = lower(structure.bind(row)).run
-            if any(isinstance(s, WaitProducts) and s.pending for s in walk_stmts(made.body)):
+            if any(
+                isinstance(s, Wait) and s.kind is Async.PRODUCTS and s.pending
+                for s in walk_stmts(made.body)
+            ):
                 return made
     raise AssertionError("no program leaves instructions running")
 
 
-@pytest.mark.parametrize("kind", [Fence, Barrier, CommitProducts, WaitProducts, WaitCopies])
-def test_asynchronous_instructions_need_fences_barriers_and_waits(kind: type[Stmt]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "of"),
+    [
+        (Fence, None),
+        (Barrier, None),
+        (Commit, Async.PRODUCTS),
+        (Wait, Async.PRODUCTS),
+        (Wait, Async.COPIES),
+    ],
+)
+def test_asynchronous_instructions_need_fences_barriers_and_waits(
+    kind: type[Stmt], of: Async | None
+) -> None:
     made = products()
     assert prove(made).verdict is Verdict.PROVED
     known = values(LARGE["even"], np.random.default_rng(0))
     faults = 0
     for number in range(1, 1 + sum(isinstance(s, kind) for s in walk_stmts(made.body))):
-        broken = Program(made.name, made.params, Less(kind, number).stmt(made.body))
+        broken = Program(made.name, made.params, Less(kind, number, of).stmt(made.body))
         try:
             run_program(broken, arguments(broken, known))
         except LoweringError:

@@ -8,31 +8,34 @@ from __future__ import annotations
 
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
-    CommitProducts,
+    Async,
+    Commit,
     Fence,
     Instruction,
     Scope,
     Seq,
     Stmt,
-    WaitProducts,
+    Wait,
     walk_stmts,
 )
 
-__all__ = ["grouped", "made_visible", "runs_later"]
+__all__ = ["grouped", "made_visible", "runs_asynchronously"]
 
 
-def runs_later(stmt: Stmt) -> bool:
+def runs_asynchronously(stmt: Stmt) -> bool:
     """True when *stmt* starts instructions that must be waited for."""
-    return any(isinstance(s, Instruction) and intrinsic(s.name).later for s in walk_stmts(stmt))
+    return any(
+        isinstance(s, Instruction) and intrinsic(s.name).asynchronous for s in walk_stmts(stmt)
+    )
 
 
 def grouped(stmt: Stmt, pending: int) -> Stmt:
     """*stmt* with its instructions as a group, then a wait for all but *pending* groups."""
-    if not runs_later(stmt):
+    if not runs_asynchronously(stmt):
         return stmt
-    return Seq((Fence(Scope.WARP), stmt, CommitProducts(), WaitProducts(pending)))
+    return Seq((Fence(Scope.WARP), stmt, Commit(Async.PRODUCTS), Wait(Async.PRODUCTS, pending)))
 
 
 def made_visible(use: Stmt) -> tuple[Stmt, ...]:
     """The statements before the barrier after which *use* reads tiles in shared memory."""
-    return (Fence(Scope.SHARED),) if runs_later(use) else ()
+    return (Fence(Scope.SHARED),) if runs_asynchronously(use) else ()

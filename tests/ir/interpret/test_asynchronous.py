@@ -14,9 +14,10 @@ from ansorpy.ir.interpret import run_program
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
     Alloc,
+    Async,
     Barrier,
     Buffer,
-    CommitProducts,
+    Commit,
     Fence,
     If,
     Instruction,
@@ -24,7 +25,7 @@ from ansorpy.ir.loops import (
     Seq,
     Stmt,
     Store,
-    WaitProducts,
+    Wait,
 )
 from ansorpy.ir.printer import text
 from ansorpy.ir.verify import verify
@@ -41,7 +42,7 @@ ZERO = as_expr(0)
 AT = (ZERO, ZERO)
 MULTIPLY = Instruction(NAME, ((C, AT), (A, AT), (B, AT)))
 SYNC, READY, BEGIN = Barrier(Scope.SHARED), Fence(Scope.SHARED), Fence(Scope.WARP)
-COMMIT, DONE = CommitProducts(), WaitProducts(0)
+COMMIT, DONE = Commit(Async.PRODUCTS), Wait(Async.PRODUCTS, 0)
 HALF = as_expr(0.5, DType.FLOAT16)
 
 
@@ -93,7 +94,7 @@ def test_a_warpgroup_multiplies_tiles_of_shared_memory() -> None:
 def test_instructions_of_a_group_add_to_the_same_sums() -> None:
     found, want = run(after(MULTIPLY, MULTIPLY))
     np.testing.assert_array_equal(found, 2 * want)
-    found, _ = run([*RIGHT[:-2], BEGIN, MULTIPLY, COMMIT, WaitProducts(1), DONE, DRAIN])
+    found, _ = run([*RIGHT[:-2], BEGIN, MULTIPLY, COMMIT, Wait(Async.PRODUCTS, 1), DONE, DRAIN])
     np.testing.assert_array_equal(found, 2 * want)
 
 
@@ -108,7 +109,8 @@ WRONG: dict[str, tuple[list[Stmt], str]] = {
     "no group": (without(COMMIT), "before the instruction that adds to it is done"),
     "no wait": (without(DONE), "before the instruction that adds to it is done"),
     "too short a wait": (
-        [*RIGHT[:-2], WaitProducts(1), DRAIN], "before the instruction that adds to it is done",
+        [*RIGHT[:-2], Wait(Async.PRODUCTS, 1), DRAIN],
+        "before the instruction that adds to it is done",
     ),
     "sums that are written": (after(COMMIT, CLEAR), "written while an instruction adds to it"),
     "a tile that is written": (after(COMMIT, ONE), "written while an instruction may still read"),

@@ -1,4 +1,4 @@
-"""Asynchronous (``later``) instructions: what they require, how they start and complete."""
+"""Asynchronous instructions: what they require, how they start and complete."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ansorpy.ir.intrinsics import intrinsic, operand_dims, operand_tensors
 from ansorpy.ir.loops import Buffer, Instruction, Scope
 from ansorpy.ir.tensor import Tensor
 
-__all__ = ["fence", "finish", "start_later"]
+__all__ = ["fence", "finish", "start"]
 
 Ints = npt.NDArray[np.int64]
 
 
-def start_later(
+def start(
     memory: Memory, stmt: Instruction, lanes: Lanes, places: Sequence[Sequence[Value]],
     compute: Callable[[], None],
 ) -> None:  # fmt: skip
