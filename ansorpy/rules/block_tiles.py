@@ -6,7 +6,7 @@ Here each axis is drawn from what previous ones left, for all rows of a table at
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,7 +16,8 @@ import numpy.typing as npt
 from ansorpy.rules.kernels import thread_factors
 from ansorpy.rules.roundness import round_weights
 from ansorpy.rules.tiling import space_splits
-from ansorpy.schedule.decisions import Decision, Factors, Product
+from ansorpy.schedule.decisions import Decision, Factors, Product, value_of
+from ansorpy.schedule.size import Column, Size, as_array
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import Stage
 
@@ -60,8 +61,7 @@ class _Tiles:
 
 def threads_of(space: Space, stage: Stage, table: Table) -> Ints:
     """Threads per block of *stage*'s kernel, in each row."""
-    columns = {name: table[:, at] for at, name in enumerate(space.columns)}
-    return _product(thread_factors(stage), columns) * np.ones(len(table), dtype=np.int64)
+    return as_array(value_of(thread_factors(stage), space.values(table)), len(table))
 
 
 def draw_block_tiles(
@@ -127,8 +127,8 @@ def _tiles(space: Space, stage: Stage) -> list[_Tiles]:
 @lru_cache(maxsize=256)
 def _grouped(decision: Decision, factors: tuple[Product, ...]) -> _Tiles:
     rows = decision.domain.rows
-    columns = {name: rows[:, at] for at, name in enumerate(decision.columns)}
-    vthreads, threads, *inner = (_product(f, columns) * np.ones_like(rows[:, 0]) for f in factors)
+    columns: dict[str, Size] = {n: Column(rows[:, at]) for at, n in enumerate(decision.columns)}
+    vthreads, threads, *inner = (as_array(value_of(f, columns), len(rows)) for f in factors)
     elements = vthreads * np.prod(inner, axis=0, dtype=np.int64)
     uses = np.column_stack((vthreads, threads, elements))
     used, which, counts = np.unique(uses, axis=0, return_inverse=True, return_counts=True)
@@ -139,10 +139,3 @@ def _grouped(decision: Decision, factors: tuple[Product, ...]) -> _Tiles:
     best = np.maximum.reduceat(weights, first[:-1])
     reached = np.concatenate(([0.0], np.cumsum(weights)))
     return _Tiles(decision, used, first, rows[order], best, reached)
-
-
-def _product(factors: Product, columns: Mapping[str, Ints]) -> Ints:
-    total = np.ones(1, dtype=np.int64)
-    for factor in factors:
-        total = total * (columns[factor] if isinstance(factor, str) else factor)
-    return total

@@ -8,19 +8,17 @@ from typing import TypeGuard
 
 from ansorpy.ir.affine import linear
 from ansorpy.ir.expr import Binary, BinaryOp, Compare, CompareOp, Const, Expr, as_expr
-from ansorpy.schedule.decisions import Product
+from ansorpy.schedule.decisions import Product, known, open_columns
 from ansorpy.schedule.size import Size, above, both, fails, is_multiple, product, split_extents
 from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
 
 __all__ = ["axis_exprs", "guard", "is_ragged", "iter_extents", "number", "overshoot", "ragged"]
 
 
-def number(product: Product) -> int:
+def number(factors: Product) -> int:
     """The value of a product without open columns."""
-    total = 1
-    for factor in product:
-        assert isinstance(factor, int), f"{factor} is still open"
-        total *= factor
+    total = known(factors)
+    assert total is not None, f"{open_columns(factors)} are still open"
     return total
 
 

@@ -28,7 +28,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.decisions import Product
+from ansorpy.schedule.decisions import Product, value_of
 from ansorpy.schedule.inlining import Effective, effective
 from ansorpy.schedule.kinds import ALONE, LANES, Kinds, shared_by
 from ansorpy.schedule.size import (
@@ -86,7 +86,7 @@ class Bounds:
 
     def number(self, factors: Product) -> Size:
         """The value of a product of numbers and columns."""
-        return product(self.values[f] if isinstance(f, str) else f for f in factors)
+        return value_of(factors, self.values)
 
     def op(self, name: str) -> ComputeOp:
         return self.definition.ops[name]

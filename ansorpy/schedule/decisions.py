@@ -6,23 +6,42 @@ decision over the inner factors of one split; ``OneOf`` one value of a list.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.schedule.size import Size, product
+
 __all__ = [
     "VECTOR", "OneOf", "Decision", "Domain", "Factors", "Product", "cut", "factorizations",
-    "nearest", "resolve", "steps_from",
+    "known", "nearest", "open_columns", "resolve", "steps_from", "value_of",
 ]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
 
 Product = tuple[int | str, ...]
 """A product of integers and column names, by which loop extents refer to open factors."""
+
+
+def value_of(factors: Product, values: Mapping[str, Size]) -> Size:
+    """The product of *factors*, given the *values* of its columns."""
+    return product(values[f] if isinstance(f, str) else f for f in factors)
+
+
+def open_columns(factors: Product) -> tuple[str, ...]:
+    """The columns in *factors*; none once it is a number."""
+    return tuple(f for f in factors if isinstance(f, str))
+
+
+def known(factors: Product) -> int | None:
+    """The product of *factors*; None while a column in it is open."""
+    total = None if open_columns(factors) else value_of(factors, {})
+    return total if isinstance(total, int) else None
 
 
 @dataclass(frozen=True)
@@ -222,11 +241,9 @@ def _ranked(rows: Ints, column: int, value: np.int64, rank: int) -> Ints:
     return ordered[[at for at in (below - rank, below + rank - 1) if 0 <= at < len(ordered)]]
 
 
-def resolve(product: Product, values: dict[str, int]) -> Product:
-    """*product* with every column that is in *values* replaced by its number."""
-    known = [values.get(f, f) if isinstance(f, str) else f for f in product]
-    number = 1
-    for factor in known:
-        number *= factor if isinstance(factor, int) else 1
-    open_columns = tuple(f for f in known if isinstance(f, str))
-    return open_columns if number == 1 and open_columns else (number, *open_columns)
+def resolve(factors: Product, values: Mapping[str, int]) -> Product:
+    """*factors* with every column that is in *values* replaced by its number."""
+    chosen = tuple(values.get(f, f) if isinstance(f, str) else f for f in factors)
+    number = prod(factor for factor in chosen if isinstance(factor, int))
+    left = open_columns(chosen)
+    return left if number == 1 and left else (number, *left)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import AxisKind, Reduce, ReduceKind
 from ansorpy.ir.loops import ForKind
+from ansorpy.schedule.decisions import known
 from ansorpy.schedule.loopkinds import marked_parallel, marked_vector
 from ansorpy.schedule.size import Size
 from ansorpy.schedule.stage import Iter, Marked, SplitRelation, Stage
@@ -39,8 +40,9 @@ def stages_text(state: State, only: str | None, marked: set[str]) -> str:
 def _stage(
     state: State, stage: Stage, depth: int, lines: list[str], marked: set[str], *, nested: bool
 ) -> None:
-    if any(p != 0 for p in stage.max_unroll):
-        lines.append(f"{'  ' * depth}{stage.name} auto_unroll: {_product(stage.max_unroll)}")
+    if stage.max_unroll != (0,):
+        limit = known(stage.max_unroll)
+        lines.append(f"{'  ' * depth}{stage.name} auto_unroll: {'?' if limit is None else limit}")
     for it in stage.iters:
         extent = "?" if it.extent is None else str(it.extent)
         mark = "> " if it.name in marked else ""
@@ -77,15 +79,7 @@ def _marked(mark: Marked | None, it: Iter, word: str, chosen: Callable[[int], Si
     open."""
     if mark is None or it.name not in mark.iters:
         return []
-    if not all(isinstance(f, int) for f in mark.count):
+    count = known(mark.count)
+    if count is None:
         return [f"{word}?"]
-    return [word] if chosen(int(_product(mark.count))) == 1 else []
-
-
-def _product(factors: tuple[int | str, ...]) -> str:
-    if all(isinstance(f, int) for f in factors):
-        total = 1
-        for f in factors:
-            total *= int(f)
-        return str(total)
-    return "?"
+    return [word] if chosen(count) == 1 else []

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.decisions import Product, open_columns
 from ansorpy.schedule.size import Size, as_array
 from ansorpy.schedule.space import Space, Table
 
@@ -28,10 +29,9 @@ def loop_extents(space: Space, table: Table, stage: str, iters: Sequence[str]) -
     return np.stack(columns, axis=1) if columns else np.ones((len(table), 0), dtype=np.int64)
 
 
-def column_of(count: tuple[int | str, ...]) -> str | None:
+def column_of(count: Product) -> str | None:
     """The open column of an annotation's count; None when the count is a number."""
-    names = [factor for factor in count if isinstance(factor, str)]
-    return names[0] if names else None
+    return next(iter(open_columns(count)), None)
 
 
 def set_column(space: Space, table: Table, column: str, values: Ints) -> Table:

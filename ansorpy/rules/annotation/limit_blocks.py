@@ -21,7 +21,7 @@ from ansorpy.rules.row_blocks import threads_in_rows
 from ansorpy.rules.tiling import space_splits
 from ansorpy.rules.warp_tiling import team_of, warp_factors, warp_sum
 from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.decisions import Product
+from ansorpy.schedule.decisions import Product, value_of
 from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.sharedmemory import is_in_shared, shared_bytes, uses_shared
 from ansorpy.schedule.size import Size, above, ceil_div, product, size_gcd, size_max
@@ -92,7 +92,7 @@ class LimitBlocks(AnnotationRule):
         tile = tuple(f for relation in space_splits(kernel) for p in relation.factors for f in p)
 
         def holds(values: Mapping[str, Size]) -> Size:
-            elements = product(values[f] if isinstance(f, str) else f for f in tile)
+            elements = value_of(tile, values)
             return 1 - above(total - elements * self.most_blocks, 0)
 
         return Constraint(f"{kernel.name}.blocks", holds)

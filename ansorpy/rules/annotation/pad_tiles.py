@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ansorpy.ir.loops import Scope
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.schedule.decisions import OneOf, Product
-from ansorpy.schedule.size import Size, above, product, size_gcd
+from ansorpy.schedule.decisions import OneOf, Product, value_of
+from ansorpy.schedule.size import Size, above, size_gcd
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.target import Target
@@ -49,7 +49,7 @@ def _aligned(stage: Stage) -> Constraint:
     vector = _vector(stage)
 
     def holds(values: Mapping[str, Size]) -> Size:
-        pad, width = (_value(p, values) for p in (stage.pad, vector))
+        pad, width = (value_of(p, values) for p in (stage.pad, vector))
         return 1 - above(width - size_gcd(width, pad), 0)
 
     return Constraint(f"{stage.name}.pad", holds)
@@ -62,7 +62,3 @@ def _vector(stage: Stage) -> Product:
         if isinstance(relation, SplitRelation) and relation.children[-1] in inner:
             return relation.factors[-1]
     return (1,)
-
-
-def _value(factors: Product, values: Mapping[str, Size]) -> Size:
-    return product(values[f] if isinstance(f, str) else f for f in factors)

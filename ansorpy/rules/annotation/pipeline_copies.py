@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from ansorpy.ir.expr import AxisKind
@@ -42,7 +41,7 @@ class PipelineCopies(AnnotationRule):
             if host is None:
                 continue
             state, fused = _as_one(state, stage, host)
-            if _has_copies(target):
+            if target.capability >= FIRST_WITH_COPIES:
                 state = state.pipeline(stage.name, fused, OneOf(self.depths))
         return Space(state, space.constraints)
 
@@ -56,8 +55,3 @@ def _as_one(state: State, stage: Stage, host: str) -> tuple[State, str]:
         outer.append(it)
     state, fused = state.fuse(stage.name, outer[::-1])
     return state, fused.name
-
-
-def _has_copies(target: Target) -> bool:
-    number = re.match(r"sm_(\d+)", target.cpu)
-    return number is not None and int(number[1]) >= FIRST_WITH_COPIES

@@ -24,9 +24,9 @@ from ansorpy.rules.tiling import space_splits
 from ansorpy.rules.warp_tiling import team_of
 from ansorpy.rules.wide_copies import draw_reductions, draw_splits, row_of, widen_copies
 from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.decisions import OneOf, Product
+from ansorpy.schedule.decisions import OneOf, Product, open_columns, value_of
 from ansorpy.schedule.inlining import effective
-from ansorpy.schedule.size import Size, above, product, size_gcd
+from ansorpy.schedule.size import Size, above, size_gcd
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
@@ -298,7 +298,7 @@ def _vector_columns(state: State) -> dict[str, str]:
         marked = () if stage.vectorize is None else stage.vectorize.iters
         for relation in stage.relations if stage.scope is Scope.SHARED else ():
             if isinstance(relation, SplitRelation) and relation.children[-1] in marked:
-                found.update((stage.name, f) for f in relation.factors[-1] if isinstance(f, str))
+                found.update((stage.name, f) for f in open_columns(relation.factors[-1]))
     return found
 
 
@@ -309,7 +309,7 @@ def _least_threads(stage: Stage, target: Target) -> int:
 
 def _between(name: str, factors: Product, least: int, most: int) -> Constraint:
     def holds(values: Mapping[str, Size]) -> Size:
-        size = product(values[f] if isinstance(f, str) else f for f in factors)
+        size = value_of(factors, values)
         return above(size, least - 1) - above(size, most)
 
     return Constraint(name, holds)

@@ -15,7 +15,8 @@ from ansorpy.rules.block_tiles import BlockLimits, draw_block_tiles
 from ansorpy.rules.kernels import kernels
 from ansorpy.rules.warp_tiling import team_of, warp_factors, warp_sum
 from ansorpy.rules.wide_copies import draw_reductions
-from ansorpy.schedule.size import Size, above, product
+from ansorpy.schedule.decisions import value_of
+from ansorpy.schedule.size import Size, above
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
@@ -102,7 +103,7 @@ def _few_teams(stage: Stage, most: int) -> Constraint:
     factors = warp_factors(stage)
 
     def holds(values: Mapping[str, Size]) -> Size:
-        warps = product(values[f] if isinstance(f, str) else f for f in factors)
+        warps = value_of(factors, values)
         return 1 - above(warps, most)
 
     return Constraint(f"{stage.name}.warps", holds)

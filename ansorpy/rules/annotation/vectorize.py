@@ -14,8 +14,8 @@ from ansorpy.rules.annotation.extents import column_of, loop_extents, set_column
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.relations import host_iters, is_input, is_tiled
 from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.decisions import OneOf
-from ansorpy.schedule.size import Size, above, as_array, product
+from ansorpy.schedule.decisions import OneOf, value_of
+from ansorpy.schedule.size import Size, above, as_array
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
@@ -85,7 +85,7 @@ def _apart(stage: Stage) -> list[Constraint]:
     counts, loops = (parallel.count, vector.count), len(stage.iters)
 
     def holds(values: Mapping[str, Size]) -> Size:
-        marked = [product(values[f] if isinstance(f, str) else f for f in c) for c in counts]
+        marked = [value_of(count, values) for count in counts]
         return 1 - above(marked[0] + marked[1], loops)
 
     return [Constraint(f"{stage.name}.parallel_or_vector", holds)]

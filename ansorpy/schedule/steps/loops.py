@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
-from ansorpy.schedule.decisions import Decision, Factors, Product
+from ansorpy.schedule.decisions import Decision, Factors, Product, known
 from ansorpy.schedule.size import split_extents
 from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage, Tail
 from ansorpy.schedule.steps.base import Step, compute_stage, some
@@ -276,7 +276,7 @@ def split_into(
     """
     stage = state.stage(step.stage)
     refuse_unless_plain(state, step, [it.name])
-    extents = _extents(it.extent, [_number(product) for product in factors], tail)
+    extents = _extents(it.extent, [(known(product) or 0) for product in factors], tail)
     children = tuple(Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents))
     at = stage.index(it.name)
     relation = SplitRelation(it.name, tuple(c.name for c in children), factors, tail)
@@ -309,14 +309,6 @@ def _extents(extent: int | None, factors: list[int], tail: Tail) -> tuple[int | 
         parts = split_extents(extent, factors, whole=tail == "whole")
         return tuple(part for part in parts if isinstance(part, int))
     return (None, *(factor or None for factor in factors))
-
-
-def _number(product: Product) -> int:
-    """The value of *product*, 0 while a column in it is open."""
-    total = 1
-    for factor in product:
-        total = total * factor if isinstance(factor, int) else 0
-    return total
 
 
 def _known_product(iters: list[Iter]) -> int | None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ansorpy.cost.view import Floats
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.structure import Pair, Structure
+from ansorpy.schedule.decisions import open_columns
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.search.allocation import Allocation
@@ -220,7 +221,7 @@ def _columns(stage: Stage) -> list[str]:
     counts = [mark.count for mark in (stage.parallel, stage.vectorize) if mark is not None]
     splits = [f for r in stage.relations if isinstance(r, SplitRelation) for f in r.factors]
     products = [*splits, *counts, stage.max_unroll]
-    return [factor for product in products for factor in product if isinstance(factor, str)]
+    return [column for product in products for column in open_columns(product)]
 
 
 def crossover(space: Space, one: Table, other: Table, rng: np.random.Generator) -> Table:
