@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ansorpy.api.assemble import kernels_median_s, model_of
+from ansorpy.api.assemble import kernels_median_s, model_of, plan_of
 from ansorpy.api.in_c import emitted_target, in_c
 from ansorpy.api.networks import Networks, tune_networks
 from ansorpy.api.request import Request
@@ -18,6 +18,7 @@ from ansorpy.errors import Interrupted, NoValidProgram
 from ansorpy.phases import Part, Phases, phase
 from ansorpy.report.tables import show
 from ansorpy.report.tuning import phases_table
+from ansorpy.runtime.export import export as export_plan
 
 __all__ = ["accounted", "followed", "write_library"]
 
@@ -72,12 +73,14 @@ def write_library(networks: Networks, request: Request, library: Path) -> None:
         [finished] = tune_networks(networks, following)
     total_s = kernels_median_s(finished.project, finished.chosen)
     with phase(Part.ASSEMBLE):
-        project, chosen = finished.project, finished.chosen
-        if target is not request.target:
-            project, chosen = in_c(project, chosen, target)
-        model = model_of(project, chosen, request.threads)
-        written = model.export(library)
+        if target is request.target:
+            model = model_of(finished.project, finished.chosen, request.threads)
+            written, memory = model.export(library), model.footprint
+        else:  # C, which need not run here
+            project, chosen = in_c(finished.project, finished.chosen, target)
+            plan = plan_of(project, chosen, request.threads)
+            written, memory = export_plan(plan, library), plan.footprint
     print(
         f"wrote {written}" + ("" if total_s is None else f" ({milliseconds(total_s)} in kernels)")
     )
-    print(model.footprint)
+    print(memory)

@@ -13,11 +13,11 @@ from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests import workloads
-from tests.codegen.c.compiled import needs_cc
+from tests.codegen.c.compiled import needs_cc, needs_openmp
 
 
 @needs_cc
-@pytest.mark.parametrize("name", ["c", "c:cores=2"])
+@pytest.mark.parametrize("name", ["c", pytest.param("c:cores=2", marks=needs_openmp)])
 def test_candidates_are_checked_and_timed(name: str, rng) -> None:
     target = Target.parse(name)
     task = Task(State.initial(workloads.matmul(17, 13, 29)).dag, target, target.cores)

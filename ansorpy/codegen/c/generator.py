@@ -8,7 +8,7 @@ from typing import Literal
 
 from ansorpy.codegen.backends import TextForm
 from ansorpy.codegen.c.emit import CSource, emit_c
-from ansorpy.codegen.c.loader import shared_library
+from ansorpy.codegen.c.loader import can_compile, shared_library
 from ansorpy.codegen.c.packed import packed
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.objects import ObjectCode
@@ -37,7 +37,7 @@ class CGenerator:
         start = time.perf_counter()
         source = _emitted(program, target, symbol)
         # Without a compiler, the program can be exported but not run.
-        library = shared_library(source) if target.runs_on_host() else b""
+        library = shared_library(source) if can_compile(source.style) else b""
         return packed(source, library, time.perf_counter() - start)
 
     def workspace_bytes(self, program: Program, target: Target, threads: int) -> int:

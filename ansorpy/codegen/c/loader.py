@@ -18,14 +18,23 @@ from ansorpy.codegen.c.packed import CFunctions, is_packed, unpacked
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.llvm.jit import load as load_objects
 from ansorpy.codegen.objects import ObjectCode
-from ansorpy.errors import CodegenError
+from ansorpy.errors import CodegenError, MissingDependency
 
-__all__ = ["CLibrary", "flags_of", "load", "shared_library"]
+__all__ = ["CLibrary", "can_compile", "flags_of", "load", "shared_library"]
 
 
 def flags_of(style: Style) -> tuple[str, ...]:
     """Options of the compiler for C of this *style*."""
     return ("-fopenmp",) if style.threads == "openmp" else ()
+
+
+def can_compile(style: Style) -> bool:
+    """Whether this machine compiles C of this *style*; some compilers have no OpenMP."""
+    try:
+        find_compiler()
+        return style.threads == "none" or _openmp() is not None
+    except (CodegenError, MissingDependency):
+        return False
 
 
 def shared_library(source: CSource | CFunctions) -> bytes:

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.c.compiler import find_compiler
 from ansorpy.codegen.c.emit import CSource, emit_c, translation_unit
+from ansorpy.codegen.c.loader import can_compile
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.errors import MissingDependency
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target
 
-__all__ = ["STRICT", "TARGET", "CompiledC", "has_command", "needs_cc"]
+__all__ = ["STRICT", "TARGET", "CompiledC", "has_command", "needs_cc", "needs_openmp"]
 
 Array = NDArray[Any]
 TARGET = Target.parse("x86-64-v3")
@@ -37,6 +38,11 @@ def _is_there() -> bool:
 
 
 needs_cc = pytest.mark.skipif(not _is_there(), reason="there is no C compiler")
+
+
+needs_openmp = pytest.mark.skipif(
+    not can_compile(Style(threads="openmp")), reason="the C compiler has no OpenMP"
+)
 
 
 def has_command(name: str) -> bool:

@@ -18,7 +18,7 @@ from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.model import Model
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target
-from tests.codegen.c.compiled import needs_cc
+from tests.codegen.c.compiled import needs_cc, needs_openmp
 from tests.runtime import programs
 
 Rng = np.random.Generator
@@ -27,7 +27,7 @@ pytestmark = needs_cc
 
 
 def model(
-    rng: Rng, name: str = "c:cores=2"
+    rng: Rng, name: str = "c"
 ) -> tuple[CompiledModel, list[tuple[programs.Floats, programs.Floats]]]:
     target = Target.parse(name)
     layers = [programs.constants(rng), programs.constants(rng)]
@@ -52,7 +52,15 @@ def assert_runs(runs: Model, layers: list[tuple[programs.Floats, programs.Floats
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["c", "c:word=32,l2=0", "c:cores=2", "c:vector=128,cores=2"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "c",
+        "c:word=32,l2=0",
+        pytest.param("c:cores=2", marks=needs_openmp),
+        pytest.param("c:vector=128,cores=2", marks=needs_openmp),
+    ],
+)
 def test_a_model_runs_in_memory_and_as_a_library(name: str, rng: Rng, tmp_path: Path) -> None:
     made, layers = model(rng, name)
     assert_runs(made, layers)
