@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import difflib
 import gc
 import os
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial, partialmethod
 from itertools import count
 from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import pytest
@@ -28,7 +30,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Test processes share the cores: threads that wait shall sleep rather than spin.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+
+# Before the test modules are imported: no test may write into the user's cache.
+_CACHE = Path(mkdtemp(prefix="ansorpy-cache-"))
+atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
+os.environ["ANSORPY_CACHE"] = str(_CACHE)
+os.environ["ANSORPY_DB"] = str(_CACHE / "imports.db")
 _NUMBERS = count()
+
 GOLDEN = Path(__file__).parent / "golden"
 
 # The same examples in every run; ``--hypothesis-profile=explore`` draws others and prints its seed.
@@ -93,19 +102,10 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     return np.random.default_rng([session_seed(request.config), *name])
 
 
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What is kept between runs goes to a folder of this session, never to the user's cache."""
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ANSORPY_CACHE", str(folder))
-        yield folder
-
-
 @pytest.fixture(autouse=True)
-def own_database(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has a default database of its own."""
-    monkeypatch.setenv("ANSORPY_DB", str(cache / f"{next(_NUMBERS)}.db"))
+    monkeypatch.setenv("ANSORPY_DB", str(_CACHE / f"{next(_NUMBERS)}.db"))
 
 
 @pytest.fixture(autouse=True)

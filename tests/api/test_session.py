@@ -83,14 +83,14 @@ def test_nothing_is_timed_with_effort_none(tmp_path: Path) -> None:
 
 
 def test_measuring_the_machine_has_a_phase_and_is_paid_from_the_budget(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def measured(target: Target) -> Target:
         time.sleep(0.3)
         return target
 
     monkeypatch.setattr(ansorpy.api.session, "calibrated", measured)
-    task, request = _task(), replace(SMALL, budget=Budget(time_limit_s=0.2))
+    task, request = _task(), replace(SMALL, budget=Budget(time_limit_s=0.2), db=tmp_path / "t.db")
     with open_session(request) as session, Phases() as phases:
         tuning = session.tune({task: 1.0})
         assert session.database.trials(task.key) == 0
@@ -145,7 +145,7 @@ def test_searches_read_the_rates_of_the_machine(
     monkeypatch.setenv("ANSORPY_CACHE", str(tmp_path))
     monkeypatch.setattr(calibrate, "measure_rates", lambda: rates)
     task = _task()
-    with open_session(SMALL) as session:
+    with open_session(replace(SMALL, db=tmp_path / "t.db")) as session:
         tuning = session.tune({task: 1.0})
     assert tuning is not None
     [outcome] = tuning.outcomes
