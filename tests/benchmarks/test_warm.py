@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
 from ansorpy.search.history import Best, History
+from ansorpy.target import Target
 from ansorpy.tasks.allotment import Allotment
 from ansorpy.tasks.tune import Outcome
 from benchmarks import warm
@@ -19,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("small_population")
 
 def outcome(*rounds: tuple[int, float]) -> Outcome:
     """A task that had so many trials and such a best time after each round."""
-    task, history = scale(64), History()
+    task, history = replace(scale(64), target=Target.host()), History()
     history.trials_after = [trials for trials, _ in rounds]
     history.best_after = [seconds for _, seconds in rounds]
     best = Best(State.initial(task.dag), MeasureResult(TrialKind.OK, (rounds[-1][1],)))
@@ -37,8 +39,8 @@ def test_ways_that_differ_are_told_apart() -> None:
 
 
 def test_a_way_without_a_program_of_a_task_has_no_sum() -> None:
-    nothing = Outcome(scale(64), None, History(), Allotment(0, 0))
     found = outcome((2, 4.0))
+    nothing = Outcome(found.task, None, History(), Allotment(0, 0))
     [slow, none] = warm.timed_again([[found], [nothing]])
     assert 0 < slow[0] < 1 and none == [float("inf")]
     assert warm.totals([1.0], [nothing], none, [2, 4]) == [float("inf")] * 2
