@@ -79,9 +79,10 @@ def test_a_search_begins_with_it_and_is_replayed_without_the_file(
     assert "same history, 12 trials" in capsys.readouterr().out
     with Database(db) as database:
         [request] = [e for e in database.events(1) if e.kind == "request"]
-        parts = request.body["parts"]
-        assert isinstance(parts, dict)
-        assert database.models.get(parts["model.digest"].strip("'")) == text
+        options = request.body["options"]
+        assert isinstance(options, dict)
+        digest = options["settings"]["model"]["settings"]["digest"]
+        assert database.models.get(digest) == text
 
 
 def test_programs_are_chosen_with_it_when_nothing_is_measured(folder: Path, tmp_path: Path) -> None:

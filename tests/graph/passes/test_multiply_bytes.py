@@ -158,7 +158,7 @@ def test_targets_without_dot_products_of_bytes_keep_floats() -> None:
     }  # fmt: skip
     found = {}
     for name, target in targets.items():
-        project = open_project(model, Request.of(target=target, threads=1))
+        project = open_project(model, Request.of(target=target, threads=1, effort="none"))
         dags = [call.dag for call in project.network.calls]
         found[name] = any(op.dtype is DType.INT32 for dag in dags for op in dag.computes)
     assert found == {"v3": False, "v4": False, "arm": False, "vnni": True}
