@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -63,7 +64,7 @@ class CurveRunner(FormulaRunner):
     curves: Mapping[str, tuple[float, Curve]] = field(default_factory=dict)
     trials: dict[str, int] = field(default_factory=dict)
 
-    def _answer(self, task: Task, state: State) -> MeasureResult:
+    def answer(self, task: Task, state: State) -> MeasureResult:
         self.seen.append(task.key)
         least_s, curve = self.curves[task.key]
         self.trials[task.key] = self.trials.get(task.key, 0) + 1
@@ -143,3 +144,10 @@ def test_heavy_tasks_get_their_plan_and_trivial_ones_little(budget: Budget, slow
     assert len(heavy) >= 4
     assert all(task.allotment.got >= task.allotment.planned / 2 for task in heavy)
     assert all(task.allotment.got <= 4 for task in found if task.share < 1e-3)
+
+
+def test_a_task_that_gets_less_than_planned_says_why() -> None:
+    near = [Curve(0.5, 1.1, 1.05), *[Curve(0.1, 4.0, 2.0)] * 5]
+    first, *others = (task.allotment for task in tuned(near, Budget(trials=300)))
+    assert first.got < first.planned / 2 and re.fullmatch("within .% of its roofline", first.why)
+    assert all(task.got > 1.1 * task.planned for task in others)
