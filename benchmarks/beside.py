@@ -25,8 +25,8 @@ import ansorpy as ap
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
-from ansorpy.measure.database import Database
-from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.report.tables import Table, show
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State

@@ -18,7 +18,7 @@ import onnxruntime
 
 import ansorpy as ap
 from ansorpy.report.inputs import random_value
-from ansorpy.report.onnxedit import FinalSoftmax, softmax_inputs_as_outputs
+from ansorpy.report.onnx_edit import FinalSoftmax, softmax_inputs_as_outputs
 from ansorpy.report.verify import compare_outputs
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.linking import library_name

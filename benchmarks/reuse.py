@@ -18,8 +18,8 @@ import numpy as np
 from ansorpy.config import default_threads
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
-from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress

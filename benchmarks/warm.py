@@ -25,9 +25,9 @@ from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
 from ansorpy.measure.probe.calibrate import calibrated
-from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.report.tables import Table, show
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.driver import SearchOptions

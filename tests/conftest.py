@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 from ansorpy.config import available_cores
-from ansorpy.measure import runner
+from ansorpy.measure.run import runner
 from ansorpy.report.bench import turns
 from ansorpy.search.strategies.evolution import Evolution
 from tests.search.small import EVOLUTION

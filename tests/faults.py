@@ -18,7 +18,7 @@ from ansorpy.ir.loops import (
     Wait,
     walk_stmts,
 )
-from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.rewrite.rewriter import Rewriter
 
 __all__ = ["Less", "planted_races"]
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ansorpy.codegen.llvm.build import build
-from ansorpy.codegen.llvm.jit import load
-from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.build import build
+from ansorpy.codegen.llvm.objects.jit import load
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.ir.loops import Program, Role
-from ansorpy.measure.guard import GuardedArray
-from ansorpy.schedule.lower import Lowered
+from ansorpy.measure.check.guard import GuardedArray
+from ansorpy.schedule.lowering.program import Lowered
 from ansorpy.target import Target
 
 __all__ = ["run_lowered", "run_native"]

@@ -90,3 +90,10 @@ def test_the_readme_runs_as_printed() -> None:
     np.testing.assert_allclose(scope["c"], a @ b, rtol=1e-3, atol=1e-3)
     exec(blocks[1], scope)
     np.testing.assert_allclose(scope["kernel"](a, b), a @ b, rtol=1e-3, atol=1e-3)
+
+
+def test_files_named_in_pages_exist() -> None:
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS):
+        for name in re.findall(r"`([\w./]+/[\w.]+\.(?:py|md))`", path.read_text()):
+            places = (ROOT / name, ROOT / "ansorpy" / name, path.parent / name)
+            assert any(p.exists() for p in places), f"{path.name}: {name}"

@@ -13,7 +13,7 @@ from ansorpy.registry import Choice
 if TYPE_CHECKING:
     from ansorpy.cost.protocol import CostModel
     from ansorpy.ir.task import Precision
-    from ansorpy.measure.timing import TimingPolicy
+    from ansorpy.measure.run.timing import TimingPolicy
     from ansorpy.search.selector import Selector
     from ansorpy.search.strategy import Strategy
     from ansorpy.search.transfer import TransferSource

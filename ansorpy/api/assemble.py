@@ -9,7 +9,7 @@ from ansorpy.api.session import Chosen
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 
 __all__ = ["kernel_of", "kernels_median_s", "model_of", "plan_of"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.api.project import Project
 from ansorpy.api.request import Request
-from ansorpy.measure.database import Database
+from ansorpy.measure.records.database import Database
 from ansorpy.report.ways import Decision
 from ansorpy.search.events import Event
 from ansorpy.tasks.plan import Plan

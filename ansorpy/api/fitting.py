@@ -19,7 +19,7 @@ from ansorpy.errors import NoValidProgram, UsageError
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
 from ansorpy.runtime.footprint import bytes_text
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.search.history import Best
 from ansorpy.tasks.predict import predicted_seconds
 

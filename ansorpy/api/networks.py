@@ -21,7 +21,7 @@ from ansorpy.api.session import Chosen, Session, open_session
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.options import those, with_arguments
-from ansorpy.phases import Part, phase
+from ansorpy.profiler import Part, phase
 from ansorpy.quantities import bytes_of
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.tasks.objective import Goal

@@ -15,8 +15,8 @@ from ansorpy.cost.models import MODELS
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import AnsorpyError, UsageError
-from ansorpy.measure.policies import POLICIES
-from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.run.policies import POLICIES
+from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.options import completed
 from ansorpy.registry import Registry
 from ansorpy.search.driver import SearchOptions

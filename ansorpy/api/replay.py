@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ansorpy.config import available_cores
 from ansorpy.errors import ForeignFile, UsageError
-from ansorpy.measure.builder import Builder
-from ansorpy.measure.database import Database
-from ansorpy.tasks.rerun import Rerun, rerun
+from ansorpy.measure.build.builder import Builder
+from ansorpy.measure.records.database import Database
+from ansorpy.tasks.replay import Rerun, rerun
 from ansorpy.tasks.tune import TuneOptions
 
 __all__ = ["replay"]

@@ -14,17 +14,17 @@ from ansorpy.config import DB, default_database
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import LoweringError, NoValidProgram
 from ansorpy.ir.task import Task
-from ansorpy.measure.built import Built
-from ansorpy.measure.database import Database
+from ansorpy.measure.build.built import Built
 from ansorpy.measure.devices import Machines
-from ansorpy.measure.journal import RecordingJournal
 from ansorpy.measure.probe.calibrate import calibrated
-from ansorpy.measure.recording import measure_recorded
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.journal import RecordingJournal
+from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.runner import Expecting, MeasureOptions, Observer
+from ansorpy.measure.run.runner import Expecting, MeasureOptions, Observer
 from ansorpy.measure.versions import versions
-from ansorpy.measure.workers import LOCAL, open_machines
-from ansorpy.phases import Part, phase
+from ansorpy.measure.workers.select import LOCAL, open_machines
+from ansorpy.profiler import Part, phase
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State

@@ -14,10 +14,10 @@ from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Precision, Task
-from ansorpy.measure.database import Database
 from ansorpy.measure.probe.calibrate import calibrated
-from ansorpy.measure.records import TaskRow
-from ansorpy.schedule.nest import build_nest
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.rows import TaskRow
+from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.driver import training_seconds
 from ansorpy.target import Target, family_of
 

@@ -12,7 +12,7 @@ from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.report.engines.protocol import open_engine
 from ansorpy.report.inputs import input_specs, random_feeds, read_model
-from ansorpy.report.onnxedit import softmax_inputs_as_outputs
+from ansorpy.report.onnx_edit import softmax_inputs_as_outputs
 from ansorpy.report.randomize import random_weights
 from ansorpy.report.verify import Verification, compare_outputs
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.errors import ForeignFile, UsageError
-from ansorpy.measure.database import Database
+from ansorpy.measure.records.database import Database
 from ansorpy.report.inputs import random_value
 from ansorpy.runtime.ports import Port, described
 

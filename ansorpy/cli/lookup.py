@@ -62,7 +62,7 @@ class Lookup:
         Predicted programs are recorded when they are checked, and do not count.
         """
         from ansorpy.api.deciding import fastest
-        from ansorpy.measure.database import Database
+        from ansorpy.measure.records.database import Database
 
         tuned: dict[str, float] = {}
         if self.request.db.exists():

@@ -9,18 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from ansorpy.cli.bench import bench
-from ansorpy.cli.compile import compile
-from ansorpy.cli.db import db
-from ansorpy.cli.doctor import doctor
-from ansorpy.cli.explain import explain
-from ansorpy.cli.export import export
 from ansorpy.cli.interrupt import EXIT_INTERRUPTED
-from ansorpy.cli.report import report
-from ansorpy.cli.run import run
-from ansorpy.cli.show import show
-from ansorpy.cli.tune import tune
-from ansorpy.cli.verify import verify
+from ansorpy.cli.verbs.bench import bench
+from ansorpy.cli.verbs.compile import compile
+from ansorpy.cli.verbs.db import db
+from ansorpy.cli.verbs.doctor import doctor
+from ansorpy.cli.verbs.explain import explain
+from ansorpy.cli.verbs.export import export
+from ansorpy.cli.verbs.report import report
+from ansorpy.cli.verbs.run import run
+from ansorpy.cli.verbs.show import show
+from ansorpy.cli.verbs.tune import tune
+from ansorpy.cli.verbs.verify import verify
 from ansorpy.config import DEBUG, KNOBS
 from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.report.engines.names import ENGINE_NAMES

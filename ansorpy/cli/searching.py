@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ansorpy.api.assemble import kernels_median_s, model_of, plan_of
-from ansorpy.api.in_c import emitted_target, in_c
+from ansorpy.api.c_export import emitted_target, in_c
 from ansorpy.api.networks import Networks, tune_networks
 from ansorpy.api.request import Request
 from ansorpy.cli.interrupt import graceful_interrupt
 from ansorpy.cli.progress import ProgressDisplay, milliseconds
 from ansorpy.errors import Interrupted, NoValidProgram
-from ansorpy.phases import Part, Phases, phase
+from ansorpy.profiler import Part, Phases, phase
 from ansorpy.report.tables import show
 from ansorpy.report.tuning import phases_table
 from ansorpy.runtime.export import export as export_plan

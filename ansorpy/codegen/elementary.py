@@ -10,7 +10,7 @@ from ansorpy.ir.elementary.power import constant_power
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, Function
 from ansorpy.ir.loops import Program
-from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.rewrite.rewriter import Rewriter
 
 __all__ = ["expand_functions", "undefined"]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ansorpy.ir.intrinsics import expand, intrinsic
 from ansorpy.ir.loops import Instruction, Program, Stmt
-from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.rewrite.rewriter import Rewriter
 
 __all__ = ["expand_instructions"]
 

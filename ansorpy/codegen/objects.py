@@ -13,7 +13,7 @@ class ObjectCode:
 
     On a CPU it has the kernel ABI, ``int32_t symbol(void *const *args, void *workspace, int32_t
     threads)``; workspace has ``shared_bytes + threads * thread_bytes`` bytes on a 64-byte boundary.
-    For a GPU program, ``code`` is what :func:`ansorpy.codegen.cuda.packed.packed` makes.
+    For a GPU program, ``code`` is what :func:`ansorpy.codegen.cuda.launch.packed.packed` makes.
     """
 
     symbol: str

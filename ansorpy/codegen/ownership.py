@@ -23,10 +23,10 @@ from functools import partial
 
 from ansorpy.codegen.storage import buffers_read, buffers_used
 from ansorpy.codegen.tiles import free_vars
-from ansorpy.ir.affine import linear
+from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.analysis.isl import Domain, Relation, decide
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Const, Expr, Function, Load, Var, walk
-from ansorpy.ir.isl import Domain, Relation, decide
 from ansorpy.ir.loops import (
     Buffer,
     For,
@@ -40,7 +40,7 @@ from ansorpy.ir.loops import (
     expressions,
     substatements,
 )
-from ansorpy.ir.rewrite import map_statements, substitute
+from ansorpy.ir.rewrite.rewriter import map_statements, substitute
 
 __all__ = ["conflicting_loops", "stored_once"]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ansorpy.ir.elementary.power import constant_power
 from ansorpy.ir.expr import Binary, BinaryOp, Expr
 from ansorpy.ir.loops import Program
-from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.rewrite.rewriter import Rewriter
 
 __all__ = ["constant_powers"]
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ansorpy.ir.affine import Linear, linear
+from ansorpy.ir.analysis.affine import Linear, linear
 from ansorpy.ir.expr import Expr, Load, as_expr, walk
 from ansorpy.ir.loops import (
     Buffer,
@@ -26,7 +26,7 @@ from ansorpy.ir.loops import (
     Store,
     substatements,
 )
-from ansorpy.ir.rewrite import map_statements
+from ansorpy.ir.rewrite.rewriter import map_statements
 from ansorpy.target import Target
 
 __all__ = ["prefetch_constants"]

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from ansorpy.codegen.tiles import Tile, as_sequence, find_tiles, register_buffers, same_region
 from ansorpy.ir.expr import Cast, Expr, Load, Var, as_expr
 from ansorpy.ir.loops import Alloc, Buffer, For, If, Let, Program, Scope, Seq, Stmt, Store
-from ansorpy.ir.rewrite import Rewriter, map_statements, substitute
+from ansorpy.ir.rewrite.rewriter import Rewriter, map_statements, substitute
 from ansorpy.target import Target
 
 __all__ = ["promote"]

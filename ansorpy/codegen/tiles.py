@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.codegen.vectors import lanes_for
-from ansorpy.ir.affine import Linear, linear
+from ansorpy.ir.analysis.affine import Linear, linear
+from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.expr import Expr, Load, Var, walk
-from ansorpy.ir.interval import bounds
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,

@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.schedule.nest import LeafAccess
-from ansorpy.schedule.size import Column, Size, as_array
+from ansorpy.schedule.tables.nest import LeafAccess
+from ansorpy.schedule.tables.size import Column, Size, as_array
 
 __all__ = ["AccessView", "Floats", "Masks", "Number", "Walk", "is_number", "number_of"]
 

@@ -16,8 +16,8 @@ from ansorpy.cost.ranking import pack_ranking
 from ansorpy.cost.view import Floats, LeafView, view_nest
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
-from ansorpy.measure.samples import Samples
-from ansorpy.schedule.nest import Nest
+from ansorpy.measure.records.samples import Samples
+from ansorpy.schedule.tables.nest import Nest
 
 if TYPE_CHECKING:
     from lightgbm import Booster

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ansorpy.ir.conditions import skip_condition
+from ansorpy.ir.analysis.conditions import skip_condition
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.expr import (
     Binary,

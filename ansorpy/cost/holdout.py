@@ -11,7 +11,7 @@ import numpy as np
 from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedOptions, BoostedTrees, WeightedTrees
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.metrics import Ranking, ranking
-from ansorpy.measure.samples import Samples
+from ansorpy.measure.records.samples import Samples
 
 __all__ = ["FOLDS", "LEAST_HELD_OUT", "LEVELS", "Judged", "Knowing", "common_level", "judge"]
 

@@ -7,8 +7,8 @@ from typing import Protocol, runtime_checkable
 
 from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
-from ansorpy.measure.samples import Samples
-from ansorpy.schedule.nest import Nest
+from ansorpy.measure.records.samples import Samples
+from ansorpy.schedule.tables.nest import Nest
 
 __all__ = ["Batching", "CostModel", "Remembering", "predictions"]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
-from ansorpy.schedule.nest import Nest
+from ansorpy.schedule.tables.nest import Nest
 
 __all__ = ["RandomModel"]
 

@@ -2,8 +2,9 @@
 
 Index conventions: a leaf has ``L`` loops, outermost first.  *Depth* ``d`` means "inside the first
 ``d`` loops", so depth 0 is the whole statement and depth ``L`` one evaluation of its body.  Arrays
-are float64 with one number per setting of the leaf (:class:`~ansorpy.schedule.nest.Settings`);
-:meth:`LeafView.spread` expands that to one per candidate.
+are float64 with one number per setting of the leaf
+(:class:`~ansorpy.schedule.tables.nest.Settings`); :meth:`LeafView.spread` expands that to one per
+candidate.
 
 What follows from the structure is not computed: ``LeafView.real`` omits loops that never have a
 second iteration, an access lists only loops that may move it, and depths between which nothing
@@ -26,8 +27,8 @@ import numpy as np
 from ansorpy.cost.access import AccessView, Floats, Masks, Number, Walk, is_number, number_of
 from ansorpy.cost.counts import OpCounts, count_ops
 from ansorpy.ir.expr import AxisKind
-from ansorpy.schedule.nest import Leaf, LeafAccess, Nest, Settings
-from ansorpy.schedule.size import Size, as_array
+from ansorpy.schedule.tables.nest import Leaf, LeafAccess, Nest, Settings
+from ansorpy.schedule.tables.size import Size, as_array
 
 __all__ = [
     "AccessView", "BufferView", "Floats", "LeafView", "Masks", "Number", "Touches", "view_nest",

@@ -12,7 +12,7 @@ from ansorpy.graph.memory import ArenaPlan, Lifetime, padded
 from ansorpy.graph.ops import Shape
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.serialize import structural_hash
+from ansorpy.ir.text.serialize import structural_hash
 
 __all__ = ["Call", "Network", "Part", "TensorInfo", "Workload", "lifetimes"]
 

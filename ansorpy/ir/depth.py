@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from ansorpy.ir.analysis.sharing import operands_first
 from ansorpy.ir.expr import Expr, children
-from ansorpy.ir.sharing import operands_first
 
 __all__ = ["depth", "make_room"]
 

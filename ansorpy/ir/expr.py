@@ -5,8 +5,8 @@ Grammar::
     Expr := Const | Var | Axis | Binary | Compare | Call | Select | Cast | Load | Reduce
 
 Each kind is one class, immutable and compared by identity (:mod:`ansorpy.ir.node`).  Python
-operators build nodes; constructors fold nothing (:mod:`ansorpy.ir.simplify` does), except that
-integer arithmetic on two constants gives a constant.
+operators build nodes; constructors fold nothing (:mod:`ansorpy.ir.rewrite.simplify` does), except
+that integer arithmetic on two constants gives a constant.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Expr, Load, Reduce, Var, walk
 from ansorpy.ir.fragments import Digit, Fragment, fragment_lanes, fragment_shape
 from ansorpy.ir.loops import Buffer, For, ForKind, Instruction, Stmt, Store
-from ansorpy.ir.rewrite import Rewriter, substitute
+from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
 
 __all__ = [

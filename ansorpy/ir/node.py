@@ -15,7 +15,7 @@ def node(cls: type[T]) -> type[T]:
     """Declare an IR node: immutable, compared by identity, with typed fields.
 
     Identity keeps comparison O(1) on shared subtrees; code that compares structure calls
-    :func:`ansorpy.ir.structure.same_structure`.  Writing a field raises only under ``__debug__``:
-    the check costs construction time and cannot change a result.
+    :func:`ansorpy.ir.analysis.structural_equality.same_structure`.  Writing a field raises only
+    under ``__debug__``: the check costs construction time and cannot change a result.
     """
     return dataclass(frozen=__debug__, eq=False, slots=True)(cls)

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 from ansorpy.errors import UsageError
+from ansorpy.ir.analysis.flops import flops
+from ansorpy.ir.analysis.similarity import class_hash
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.flops import flops
-from ansorpy.ir.serialize import structural_hash
-from ansorpy.ir.similarity import class_hash
+from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.target import Target
 
 __all__ = ["Precision", "Task"]

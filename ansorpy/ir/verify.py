@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ansorpy.errors import LoweringError
+from ansorpy.ir.analysis.interval import bounds, can_prove
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -22,7 +23,6 @@ from ansorpy.ir.expr import (
     children,
 )
 from ansorpy.ir.fragments import fragment_shape
-from ansorpy.ir.interval import bounds, can_prove
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
     LAUNCH_INDICES,
@@ -50,7 +50,7 @@ from ansorpy.ir.loops import (
     Wait,
 )
 from ansorpy.ir.operands import misfit, misplaced
-from ansorpy.ir.printer import text
+from ansorpy.ir.text.printer import text
 from ansorpy.ir.zeros import is_zero
 
 __all__ = ["verify"]

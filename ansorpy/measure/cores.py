@@ -8,7 +8,7 @@ from ansorpy.errors import UsageError
 from ansorpy.measure.devices import Machines
 from ansorpy.measure.fleet.ray_cluster import connect
 from ansorpy.measure.fleet.runner import FleetRunner
-from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
 
 __all__ = ["CompiledC", "HostCores"]
@@ -37,7 +37,7 @@ class CompiledC:
     has_rates = False
 
     def open(self, target: Target, options: MeasureOptions) -> AbstractContextManager[Machines]:
-        return LocalRunner(options, module="ansorpy.measure.c_job")
+        return LocalRunner(options, module="ansorpy.measure.run.c_job")
 
     def open_cluster(
         self, address: str, options: MeasureOptions

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from ansorpy.ir.task import Task
-from ansorpy.measure.built import Built
+from ansorpy.measure.build.built import Built
 from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.runner import MeasureOptions, Runner
+from ansorpy.measure.run.runner import MeasureOptions, Runner
 from ansorpy.registry import Registry
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

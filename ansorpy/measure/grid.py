@@ -21,13 +21,13 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ansorpy.errors import ForeignFile
-from ansorpy.ir.serialize import dag_from_dict
 from ansorpy.ir.task import Precision, Task
+from ansorpy.ir.text.serialize import dag_from_dict
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.schedule.decisions import cut
-from ansorpy.schedule.records import steps_from_json
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json
 from ansorpy.target import Target
 
 __all__ = ["PENDING", "RETIMED", "Grid", "GridHeader", "read_grid", "write_grid"]
@@ -46,7 +46,7 @@ class GridHeader(BaseModel):
     """What a grid describes, and how it was made.
 
     Args:
-        dag: The task's definition, as :func:`~ansorpy.ir.serialize.dag_to_dict` writes it.
+        dag: The task's definition, as :func:`~ansorpy.ir.text.serialize.dag_to_dict` writes it.
         definition: Name of the scheduled definition: ``direct`` or an algorithm's.
         scheduled: That definition; None when it is ``dag`` itself.
         steps: The schedule with its sizes open, as JSON.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database, trial_digest
-from ansorpy.measure.records import Position, Record, Scheduled, TaskRow
+from ansorpy.measure.records.database import Database, trial_digest
+from ansorpy.measure.records.rows import Position, Record, Scheduled, TaskRow
 from ansorpy.measure.result import TrialKind
 
 __all__ = ["KnownTrials"]

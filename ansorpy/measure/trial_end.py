@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ansorpy.measure.built import Built
-from ansorpy.measure.records import Record
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.records.rows import Record
 from ansorpy.measure.result import MeasureResult
 from ansorpy.schedule.state import State
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ansorpy.codegen.cuda.nvrtc import architectures, version
+from ansorpy.codegen.cuda.device.nvrtc import architectures, version
 from ansorpy.config import CALIBRATE, available_cores, cgroup_quota, default_threads
 from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
 from ansorpy.measure.fleet.base import offer

@@ -18,7 +18,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from ansorpy.report.onnxedit import with_fields
+from ansorpy.report.onnx_edit import with_fields
 
 __all__ = ["Role", "random_weights", "weight_roles"]
 

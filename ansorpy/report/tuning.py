@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansorpy.measure.database import Database
-from ansorpy.measure.records import Session, TaskRow
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.rows import Session, TaskRow
 from ansorpy.measure.result import TrialKind
-from ansorpy.phases import Part
+from ansorpy.profiler import Part
 from ansorpy.report.tables import Table
 from ansorpy.tasks.allotment import Allotment
 
@@ -28,7 +28,7 @@ __all__ = [
 class TaskSummary:
     """One task as recorded; ``weight``: calls in the networks asked about, None without networks.
 
-    ``target`` and ``between_bytes`` are as :class:`~ansorpy.measure.records.TaskRow` has them.
+    ``target`` and ``between_bytes`` are as :class:`~ansorpy.measure.records.rows.TaskRow` has them.
     """
 
     key: str

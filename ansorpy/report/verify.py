@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.errors import UsageError, VerificationFailed
-from ansorpy.report.onnxedit import FinalSoftmax
+from ansorpy.report.onnx_edit import FinalSoftmax
 from ansorpy.report.tables import Table
 
 __all__ = ["DEFAULT_TOLERANCE", "OutputCheck", "Verification", "check_output", "compare_outputs"]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
-from ansorpy.ir.access_text import relations_text
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Precision
+from ansorpy.ir.text.relations import relations_text
 from ansorpy.rules.algorithms.base import Definition, definitions
 from ansorpy.rules.base import Derived
 from ansorpy.rules.verdict import Answer, Verdict

@@ -1,8 +1,9 @@
 """Conditions that the sketch rules test, named as in the paper and TVM.
 
-What is read is asked of the access relations (:mod:`ansorpy.ir.access`): an index qualifies when it
-is one axis plus a constant on the extents of the axes, however it is written.  An axis of extent 1
-is a constant.  Differs: TVM looks at the syntax.  The published sketch counts hold all the same.
+What is read is asked of the access relations (:mod:`ansorpy.ir.analysis.access`): an index
+qualifies when it is one axis plus a constant on the extents of the axes, however it is written.  An
+axis of extent 1 is a constant.  Differs: TVM looks at the syntax.  The published sketch counts hold
+all the same.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from ansorpy.ir.access import Access, accesses, reads
+from ansorpy.ir.analysis.access import Access, accesses, reads
 from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -27,15 +28,15 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.rules.relations import (
+from ansorpy.rules.matching.relations import (
     consumers,
     direct_producers,
     has_reduce_iters,
     is_input,
     is_tiled,
 )
-from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.storage import CacheWriteStep

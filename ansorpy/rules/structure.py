@@ -20,8 +20,8 @@ from ansorpy.rules.base import PlacementRule
 from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.mutation.compute_location import carry_over
 from ansorpy.rules.presets import Preset, preset_for
-from ansorpy.rules.recover import Skeleton, Steps, placed_like, rows_of, skeleton_of
-from ansorpy.rules.refit import nearest_rows, numbers_of, refitted_sketch
+from ansorpy.rules.reuse.recover import Skeleton, Steps, placed_like, rows_of, skeleton_of
+from ansorpy.rules.reuse.refit import nearest_rows, numbers_of, refitted_sketch
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import History, State
 from ansorpy.target import Target
@@ -130,7 +130,7 @@ class StructureSampler:
     """Draws structures of one task; the sketches of all its definitions are derived once.
 
     The most recently used structures are cached: building the formulas of a structure's tables
-    (:mod:`ansorpy.schedule.formulas`) takes longer than a round spends on them.
+    (:mod:`ansorpy.schedule.tables.formulas`) takes longer than a round spends on them.
 
     Args:
         preset: The rules; by default :func:`~ansorpy.rules.presets.preset_for` of the task's

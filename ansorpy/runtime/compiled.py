@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
 from ansorpy.runtime.backends import runtime_of

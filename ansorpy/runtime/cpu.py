@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from ansorpy.codegen.llvm.text import FunctionText
+from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.target import Target
 
 __all__ = ["CHECK", "emit_cpu_check", "is_x86", "missing_features", "required_features"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ansorpy.codegen.llvm.build import compile_ir
-from ansorpy.codegen.llvm.clock import STAMP, STAMP_SOURCE
-from ansorpy.codegen.llvm.text import FunctionText
+from ansorpy.codegen.llvm.emit.text import FunctionText
+from ansorpy.codegen.llvm.objects.build import compile_ir
+from ansorpy.codegen.llvm.objects.clock import STAMP, STAMP_SOURCE
 from ansorpy.errors import CodegenError
 from ansorpy.runtime.cpu import CHECK, emit_cpu_check, is_x86
 from ansorpy.runtime.plan import Argument, Memory, Plan, Step

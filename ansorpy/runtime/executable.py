@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ansorpy.codegen.llvm.memory import address_of, aligned_empty, allocator
+from ansorpy.codegen.llvm.objects.memory import address_of, aligned_empty, allocator
 from ansorpy.errors import UsageError
 from ansorpy.runtime.cpu import missing_features
 from ansorpy.runtime.ports import Array, Port, c_tensors

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.runtime.backends import TimedCalls, runtime_of
+from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.model import Runs
 from ansorpy.runtime.plan import Plan
-from ansorpy.runtime.pool import make_pool
 
 __all__ = ["InMemory", "load_plan"]
 

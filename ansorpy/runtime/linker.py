@@ -84,7 +84,7 @@ def find_linker(target: Target) -> Linker:
     if target.triple.startswith("wasm"):
         raise UsageError(
             f"no library can be made for {target.name}: WebAssembly has no shared libraries",
-            hint="its kernels compile to objects: ansorpy.codegen.llvm.build.build",
+            hint="its kernels compile to objects: ansorpy.codegen.llvm.objects.build.build",
         )
     arch = target.triple.split("-")[0]
     native = arch == Target.host().triple.split("-")[0]

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.codegen.llvm.jit import load
-from ansorpy.codegen.llvm.team import needs_team, team_object
+from ansorpy.codegen.llvm.objects.jit import load
+from ansorpy.codegen.llvm.threads.team import needs_team, team_object
 from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.cpu import missing_features, required_features
-from ansorpy.runtime.dataobject import write_data_object
+from ansorpy.runtime.data_object import write_data_object
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry, emit_entry
 from ansorpy.runtime.executable import Code, Executable

@@ -16,11 +16,11 @@ from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError, UsageError
 from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.graph.reuse import in_place
+from ansorpy.ir.analysis.overwrite import overwritable
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Program, Role
-from ansorpy.ir.overwrite import overwritable
-from ansorpy.ir.printer import text
-from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.ir.text.printer import text
+from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
 from ansorpy.target import Target

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.schedule.size import Size, product
+from ansorpy.schedule.tables.size import Size, product
 
 __all__ = [
     "VECTOR", "OneOf", "Decision", "Domain", "Factors", "Product", "cut", "factorizations",

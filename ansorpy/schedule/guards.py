@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Cast, Expr, Load, Reduce, ReduceKind
 from ansorpy.ir.loops import ForKind
-from ansorpy.schedule.axes import overshoot, ragged
-from ansorpy.schedule.size import (
+from ansorpy.schedule.bounds.axes import overshoot, ragged
+from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
+from ansorpy.schedule.tables.size import (
     Size,
     above,
     both,
@@ -22,10 +23,9 @@ from ansorpy.schedule.size import (
     is_multiple,
     product,
 )
-from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
 
 if TYPE_CHECKING:
-    from ansorpy.schedule.bounds import Bounds
+    from ansorpy.schedule.bounds.inference import Bounds
 
 __all__ = ["differing_lanes", "guarded_splits", "is_zero_beyond", "peeled"]
 

@@ -3,7 +3,7 @@
 For a stage with loops: the loops around its statement, the value of each axis in them, the
 conditions under which the statement runs, and the box of its tensor that is kept where it is
 computed.  The values are those that lowering uses, over one variable a loop, so isl can be asked
-about them (:mod:`ansorpy.ir.isl`).
+about them (:mod:`ansorpy.ir.analysis.isl`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
+from ansorpy.ir.analysis.interval import bounds as interval
+from ansorpy.ir.analysis.isl import Domain
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Expr, Var, as_expr
-from ansorpy.ir.interval import bounds as interval
-from ansorpy.ir.isl import Domain
 from ansorpy.ir.loops import ForKind
-from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.axes import axis_exprs, is_ragged
-from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged
+from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.bounds.spans import start_of
 from ansorpy.schedule.kinds import BLOCK_THREADS, shared_by
-from ansorpy.schedule.loopkinds import loop_kinds
-from ansorpy.schedule.spans import start_of
+from ansorpy.schedule.lowering.loop_kinds import loop_kinds
+from ansorpy.schedule.lowering.tails import second_body
 from ansorpy.schedule.stage import SplitRelation, Stage
-from ansorpy.schedule.tails import second_body
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State

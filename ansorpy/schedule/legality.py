@@ -19,18 +19,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ansorpy.errors import AnsorpyError, ScheduleError
-from ansorpy.ir.access import Access, accesses
+from ansorpy.ir.analysis.access import Access, accesses
+from ansorpy.ir.analysis.interval import bounds as interval
+from ansorpy.ir.analysis.isl import Domain, decide
 from ansorpy.ir.expr import AxisKind, Expr, Reduce, ReduceKind, Var, as_expr, walk
-from ansorpy.ir.interval import bounds as interval
-from ansorpy.ir.isl import Domain, decide
 from ansorpy.ir.loops import BLOCK_INDICES, LAUNCH_INDICES, THREAD_INDICES, ForKind, Scope
-from ansorpy.ir.printer import text
-from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.text.printer import text
 from ansorpy.ir.verify import verify
-from ansorpy.schedule.axes import is_ragged
+from ansorpy.schedule.bounds.axes import is_ragged
 from ansorpy.schedule.instances import Instances, Kept, Loop, instances
 from ansorpy.schedule.kinds import BLOCK_THREADS, LANES, Kinds, shared_by
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.sharedmemory import is_in_shared
 from ansorpy.schedule.stage import SplitRelation, Stage
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import SHARED_ALIGNMENT, SWIZZLED_ROWS, Scope
 from ansorpy.schedule.kinds import BLOCK_THREADS
-from ansorpy.schedule.overlays import overlays
-from ansorpy.schedule.size import (
+from ansorpy.schedule.lowering.gpu.overlays import overlays
+from ansorpy.schedule.lowering.gpu.thread_sums import groups_of
+from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.tables.size import (
     Size,
     above,
     ceil_div,
@@ -22,11 +24,9 @@ from ansorpy.schedule.size import (
     size_max,
     size_min,
 )
-from ansorpy.schedule.stage import Iter, Stage
-from ansorpy.schedule.threadsums import groups_of
 
 if TYPE_CHECKING:
-    from ansorpy.schedule.bounds import Bounds
+    from ansorpy.schedule.bounds.inference import Bounds
     from ansorpy.schedule.state import State
 
 __all__ = [

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.schedule.decisions import Decision, steps_from
-from ansorpy.schedule.formulas import Formula, Formulas, Tape, symbols_of
-from ansorpy.schedule.nest import Nest
-from ansorpy.schedule.nesttable import NestFormulas
-from ansorpy.schedule.size import Column, Size
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
+from ansorpy.schedule.tables.formulas import Formula, Formulas, Tape, symbols_of
+from ansorpy.schedule.tables.nest import Nest
+from ansorpy.schedule.tables.nest_table import NestFormulas
+from ansorpy.schedule.tables.size import Column, Size
 
 __all__ = ["Constraint", "Space", "Table"]
 

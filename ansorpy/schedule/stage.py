@@ -27,7 +27,7 @@ class Iter:
     """One loop of a stage.  ``extent`` is None while a decision it depends on is open.
 
     Extents are those of the whole operator; a stage computed at another one runs smaller
-    boxes, which :mod:`ansorpy.schedule.bounds` derives.
+    boxes, which :mod:`ansorpy.schedule.bounds.inference` derives.
     """
 
     name: str

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from ansorpy.ir.expr import AxisKind, Reduce, ReduceKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.schedule.decisions import known
-from ansorpy.schedule.loopkinds import marked_parallel, marked_vector
-from ansorpy.schedule.size import Size
+from ansorpy.schedule.lowering.loop_kinds import marked_parallel, marked_vector
 from ansorpy.schedule.stage import Iter, Marked, SplitRelation, Stage
+from ansorpy.schedule.tables.size import Size
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State

@@ -17,9 +17,9 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.phases import Part, phase
-from ansorpy.schedule.nest import build_nest
+from ansorpy.profiler import Part, phase
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import History
 from ansorpy.search.population import Candidate, StructureSource

@@ -8,7 +8,7 @@ from enum import Enum
 
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.phases import Part
+from ansorpy.profiler import Part
 
 __all__ = ["Event", "Listener", "Phase", "Progress", "silent"]
 

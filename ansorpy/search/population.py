@@ -12,10 +12,10 @@ import numpy.typing as npt
 from ansorpy.cost.protocol import CostModel, predictions
 from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
-from ansorpy.measure.records import Unmade
-from ansorpy.phases import Part, phase
+from ansorpy.measure.records.rows import Unmade
+from ansorpy.profiler import Part, phase
 from ansorpy.rules.algorithms.base import Definition
-from ansorpy.rules.recover import Steps
+from ansorpy.rules.reuse.recover import Steps
 from ansorpy.rules.structure import Pair, Recovered, Structure
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State

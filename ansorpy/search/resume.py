@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
-from ansorpy.measure.records import Record
-from ansorpy.rules.recover import Steps
-from ansorpy.schedule.records import steps_from_json
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.rows import Record
+from ansorpy.rules.reuse.recover import Steps
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json
 from ansorpy.search.population import Candidate, Rebuilding, StructureSource
 
 __all__ = ["ResumedTrials", "resumed_trials"]

@@ -11,14 +11,14 @@ from typing import Protocol, runtime_checkable
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
-from ansorpy.measure.journal import Journal, RecordingJournal
 from ansorpy.measure.known import KnownTrials
-from ansorpy.measure.recording import measure_recorded
-from ansorpy.measure.records import Record, Scheduled
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.journal import Journal, RecordingJournal
+from ansorpy.measure.records.recording import measure_recorded
+from ansorpy.measure.records.rows import Record, Scheduled
+from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.runner import Runner
-from ansorpy.measure.samples import Samples
+from ansorpy.measure.run.runner import Runner
 from ansorpy.measure.trial_end import OnEnd, TrialEnd
 from ansorpy.schedule.state import State
 from ansorpy.search.history import Best

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ansorpy.measure.timing import TimingPolicy, interleaved_s
+from ansorpy.measure.run.timing import TimingPolicy, interleaved_s
 from ansorpy.search.history import History
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.standing import Standing

@@ -8,7 +8,7 @@ from statistics import median
 
 from ansorpy.cost.bound import roofline_seconds
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
+from ansorpy.measure.records.database import Database
 from ansorpy.rules.algorithms.base import definitions
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.tasks.budget import Budget

@@ -12,8 +12,8 @@ from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.view import view_nest
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
-from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.population import StructureSource
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ansorpy.ir.serialize import dag_from_dict
 from ansorpy.ir.task import Precision, Task
-from ansorpy.measure.definitions import definition_json
-from ansorpy.measure.protocol import Message
-from ansorpy.measure.worker import Handler
+from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.measure.records.definitions import definition_json
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.worker import Handler
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.records import steps_from_json, steps_to_json
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from ansorpy.target import Target
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 

@@ -9,8 +9,8 @@ from ansorpy.config import available_cores
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
-from ansorpy.measure.pool import ask_all
-from ansorpy.measure.supervisor import Failure, Outcome, Worker
+from ansorpy.measure.workers.pool import ask_all
+from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from ansorpy.ir.task import Precision, Task
-from ansorpy.measure.database import Database
 from ansorpy.measure.known import KnownTrials
-from ansorpy.measure.records import Position
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.rows import Position
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.target import Target

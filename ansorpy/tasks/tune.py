@@ -15,10 +15,10 @@ from ansorpy.cost.bound import roofline_seconds
 from ansorpy.cost.protocol import CostModel, Remembering
 from ansorpy.deadline import until
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
-from ansorpy.measure.journal import Journal
-from ansorpy.measure.runner import Runner
-from ansorpy.phases import Part, Phases, phase
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.journal import Journal
+from ansorpy.measure.run.runner import Runner
+from ansorpy.profiler import Part, Phases, phase
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import Best, History

@@ -25,7 +25,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ansorpy import __version__
-from ansorpy.codegen.cuda.nvrtc import version as nvrtc_version
+from ansorpy.codegen.cuda.device.nvrtc import version as nvrtc_version
 from ansorpy.errors import ForeignFile, MissingDependency
 from ansorpy.report.tables import Table, show
 from ansorpy.target import Target

@@ -17,9 +17,9 @@ from ansorpy.cli.comparison import verify_model
 from ansorpy.cli.lookup import Lookup
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
 from ansorpy.measure.probe.cores import Cores
-from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.report.bench.turns import Contender, compare
 from ansorpy.report.engines.names import PEERS
 from ansorpy.report.verify import DEFAULT_TOLERANCE

@@ -11,10 +11,10 @@ from typing import Any
 import onnx
 from onnx import helper, numpy_helper
 
+from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.flops import flops
 from ansorpy.ir.tensor import Tensor
-from ansorpy.measure.inputs import input_array
+from ansorpy.measure.run.inputs import input_array
 from benchmarks.ops.layout import Array, Layout
 
 __all__ = ["Case", "OnnxGraph"]

@@ -8,12 +8,12 @@ from time import monotonic
 import numpy as np
 
 import ansorpy as ap
-from ansorpy.codegen.cuda.build import CudaCode, build_cuda
+from ansorpy.codegen.cuda.device.build import CudaCode, build_cuda
 from ansorpy.errors import AnsorpyError, CodegenError, NoValidProgram, ScheduleError
 from ansorpy.ir.loops import Program
 from ansorpy.ir.task import Task
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from benchmarks.ops.case import Case
 

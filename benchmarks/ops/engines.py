@@ -13,7 +13,7 @@ import onnx
 
 import ansorpy as ap
 from ansorpy import __version__
-from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.report.engines.protocol import Engine, open_engine
 from benchmarks.cells import OURS
 from benchmarks.ops.layout import Array

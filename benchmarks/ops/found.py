@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansorpy.ir.serialize import structural_hash
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
+from ansorpy.ir.text.serialize import structural_hash
+from ansorpy.measure.records.database import Database
 from ansorpy.rules.algorithms.base import definitions
 from ansorpy.rules.presets import preset_for
 from ansorpy.target import Target

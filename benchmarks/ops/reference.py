@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ansorpy.errors import VerificationFailed
 from ansorpy.ir.interpret import evaluate_points
-from ansorpy.measure.check import compare, sample_points, tolerance
+from ansorpy.measure.check.compare import compare, sample_points, tolerance
 from benchmarks.cells import OURS
 from benchmarks.ops.case import Case
 from benchmarks.ops.layout import Array

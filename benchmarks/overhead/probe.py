@@ -226,8 +226,8 @@ done:
 def _from_c(given: Mapping[str, Any]) -> float:
     """Microseconds per call of the library's C function, from a loop in machine code."""
     import ansorpy as ap
-    from ansorpy.codegen.llvm.build import compile_ir
-    from ansorpy.codegen.llvm.jit import load
+    from ansorpy.codegen.llvm.objects.build import compile_ir
+    from ansorpy.codegen.llvm.objects.jit import load
     from ansorpy.runtime.ports import c_tensors
     from ansorpy.target import Target
 

@@ -13,7 +13,7 @@ from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import Buffer, Program, Role
 from ansorpy.ir.prove import Proof, Verdict, prove
 from ansorpy.rules.presets import Preset
-from ansorpy.schedule.lower import Lowered
+from ansorpy.schedule.lowering.program import Lowered
 from ansorpy.target import Target
 from benchmarks.prove.mutants import mutant
 from benchmarks.prove.programs import drawn, small_definitions

@@ -22,7 +22,7 @@ from ansorpy.ir.loops import (
     Store,
     Wait,
 )
-from ansorpy.ir.rewrite import Rewriter, map_children
+from ansorpy.ir.rewrite.rewriter import Rewriter, map_children
 from ansorpy.ir.verify import verify
 
 __all__ = ["mutant"]

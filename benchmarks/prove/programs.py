@@ -15,7 +15,7 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.presets import Preset
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import Lowered, lower
+from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.target import Target
 from benchmarks.ops.families.conv1d import Conv1d
 from benchmarks.ops.families.conv2d import Conv2d

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from ansorpy.config import available_cores
 from ansorpy.ir.task import Task
-from ansorpy.measure.builder import Builder
-from ansorpy.measure.built import Built, built_from_parts
-from ansorpy.measure.database import trial_digest
-from ansorpy.measure.protocol import Decoder, Message, encode
+from ansorpy.measure.build.builder import Builder
+from ansorpy.measure.build.built import Built, built_from_parts
+from ansorpy.measure.records.database import trial_digest
 from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.workers.protocol import Decoder, Message, encode
 from ansorpy.schedule.state import State
 
 __all__ = ["Prebuilt"]

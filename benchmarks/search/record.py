@@ -23,16 +23,16 @@ import numpy.typing as npt
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import AnsorpyError, VerificationFailed
-from ansorpy.ir.serialize import dag_to_dict
+from ansorpy.ir.text.serialize import dag_to_dict
 from ansorpy.measure.grid import PENDING, RETIMED, Grid, GridHeader, read_grid, write_grid
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.runner import LocalRunner, MeasureOptions
-from ansorpy.measure.timing import TimingPolicy
-from ansorpy.schedule.records import steps_to_json
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_to_json
 from ansorpy.search.population import score
-from ansorpy.search.replay import GridSource
+from ansorpy.search.recorded_grid import GridSource
 from ansorpy.target import Target, machine_name
 from benchmarks.search.catalogue import PLANS, Plan, plan_named
 from benchmarks.search.cut import cut_down

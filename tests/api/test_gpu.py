@@ -13,13 +13,13 @@ import ansorpy as ap
 from ansorpy.errors import UsageError
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.task import Precision, Task
-from ansorpy.measure.build_job import build_lowered
-from ansorpy.measure.built import Built
-from ansorpy.measure.database import Database
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.build.job import build_lowered
 from ansorpy.measure.gpu import devices
 from ansorpy.measure.gpu.runner import GpuRunner
+from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.codegen.cuda.simulated import GPU, SimulatedDevice

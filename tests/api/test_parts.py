@@ -13,7 +13,7 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile, UsageError
-from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution
@@ -29,7 +29,7 @@ from tests.tasks.anew import tune_anew
 PLUGIN = '''
 from dataclasses import dataclass
 import ansorpy as ap
-from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.search.population import Pool, sample_valid, score
 
 SEEN = []

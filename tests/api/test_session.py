@@ -14,9 +14,9 @@ import ansorpy.api.session
 from ansorpy.api.request import Request
 from ansorpy.api.session import open_session
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
 from ansorpy.measure.probe import calibrate
-from ansorpy.phases import Part, Phases
+from ansorpy.measure.records.database import Database
+from ansorpy.profiler import Part, Phases
 from ansorpy.rates import Rates
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget

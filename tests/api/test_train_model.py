@@ -10,7 +10,7 @@ import numpy as np
 from ansorpy.api.train_model import load_trials
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
+from ansorpy.measure.records.database import Database
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.strategies.random import RandomSearch

@@ -6,7 +6,7 @@ import os
 import sys
 from unittest.mock import patch
 
-from ansorpy.measure.built import Built
+from ansorpy.measure.build.built import Built
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from benchmarks.cuda.smoke.machine import SmokeGpu, blocked

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from ansorpy.cli.main import main
 from ansorpy.cost.saved import SavedModel
-from ansorpy.measure.database import Database
+from ansorpy.measure.records.database import Database
 from ansorpy.report.randomize import random_weights
 from ansorpy.target import Target
 

@@ -24,8 +24,8 @@ from ansorpy.cli.engine import Ours
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.main import main
 from ansorpy.errors import UsageError
-from ansorpy.measure.database import Database
 from ansorpy.measure.probe import calibrate
+from ansorpy.measure.records.database import Database
 from ansorpy.rates import Rates
 from ansorpy.report.bench import turns
 from ansorpy.report.bench.turns import Timing

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.codegen.llvm.build import build
-from ansorpy.codegen.llvm.jit import load
-from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.build import build
+from ansorpy.codegen.llvm.objects.jit import load
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.ir.builders import maximum, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load, ReduceKind, Var, const

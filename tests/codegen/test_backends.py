@@ -10,7 +10,7 @@ import pytest
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.ir.expr import Function
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.codegen.cuda.compiling import needs_nvrtc

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.ir.builders import abs as absolute
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Var

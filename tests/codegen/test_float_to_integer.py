@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Var
 from ansorpy.ir.interpret.program import run_program

@@ -15,13 +15,13 @@ from ansorpy.ir.expr import Expr, Load, Var
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.interpret.races import Race
 from ansorpy.ir.loops import Buffer, For, ForKind, If, Let, Program, Seq, Stmt, walk_stmts
-from ansorpy.ir.printer import text
-from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.ir.text.printer import text
 from ansorpy.rules.presets import CPU
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.codegen.programs import at, buffer, nest, program, put

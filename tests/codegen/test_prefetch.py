@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.codegen.prefetch import prefetch_constants
-from ansorpy.ir.affine import linear
+from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import For, Prefetch, Program, Seq, Stmt, substatements, walk_stmts

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.ir.builders import select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Const, Expr, Var

@@ -7,8 +7,8 @@ from dataclasses import replace
 from ansorpy.ir.builders import maximum, sum
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
-from ansorpy.schedule.nest import Leaf, LeafAccess, Loop, Nest, moving
-from ansorpy.schedule.size import Size, above, both, either, fails
+from ansorpy.schedule.tables.nest import Leaf, LeafAccess, Loop, Nest, moving
+from ansorpy.schedule.tables.size import Size, above, both, either, fails
 
 S, R = AxisKind.SPACE, AxisKind.REDUCE
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.view import Floats
-from ansorpy.schedule.nest import Nest
-from ansorpy.schedule.size import Column
+from ansorpy.schedule.tables.nest import Nest
+from ansorpy.schedule.tables.size import Column
 from tests.cost.nests import tiled_matmul
 from tests.cost.tasks import matmul_task
 

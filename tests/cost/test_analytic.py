@@ -20,9 +20,9 @@ from ansorpy.cost.view import LeafView, view_nest
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
-from ansorpy.schedule.nest import Nest, build_nest
-from ansorpy.schedule.size import Column, Size
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.nest import Nest, build_nest
+from ansorpy.schedule.tables.size import Column, Size
 from ansorpy.target import Target
 from tests.cost.nests import elementwise, tiled_matmul
 from tests.cost.tasks import matmul_task

@@ -18,7 +18,7 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.algorithms.clipped import Clipped
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.nest import build_nest
+from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.target import Target
 from tests import workloads
 from tests.rules.algorithms.convolutions import convolution

@@ -13,9 +13,9 @@ from ansorpy.cost.features import FEATURE_NAMES, FEATURES, extract
 from ansorpy.cost.view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.schedule.nest import Nest, build_nest
-from ansorpy.schedule.size import Column
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.nest import Nest, build_nest
+from ansorpy.schedule.tables.size import Column
 from tests.cost.nests import oracle_matmul, tiled_matmul
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ansorpy.cost.models import MODELS
 from ansorpy.errors import UsageError
-from ansorpy.schedule.nest import Nest
+from ansorpy.schedule.tables.nest import Nest
 from tests.cost.nests import tiled_matmul
 from tests.cost.tasks import matmul_task
 

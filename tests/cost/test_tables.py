@@ -12,7 +12,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.nest import build_nest
+from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.population import sample_valid
 from ansorpy.target import Target
 from tests import workloads

@@ -12,7 +12,7 @@ from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedTrees
 from ansorpy.cost.features import FEATURE_REVISION, FEATURE_VERSION, extract
 from ansorpy.cost.view import LeafView, view_nest
 from ansorpy.measure.grid import Grid, read_grid
-from ansorpy.search.replay import GridSource
+from ansorpy.search.recorded_grid import GridSource
 from benchmarks.search.catalogue import FOLDER
 
 ROWS = 6

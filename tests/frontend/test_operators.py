@@ -9,7 +9,8 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
-from ansorpy.frontend.onnx import logic, quantized
+from ansorpy.frontend.onnx.operators import logic
+from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.registry import OPERATORS
 from tests.frontend.models import operator_model
 from tests.graph.executor import Array, assert_same_as_onnxruntime

@@ -10,7 +10,7 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from ansorpy.codegen.llvm.memory import arranged
+from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
 from ansorpy.ir.dtypes import DType

@@ -8,7 +8,7 @@ import pytest
 from onnx import ModelProto
 
 from ansorpy.graph import Network
-from ansorpy.ir.similarity import class_hash
+from ansorpy.ir.analysis.similarity import class_hash
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.executor import (
     Array,

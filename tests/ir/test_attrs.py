@@ -9,8 +9,8 @@ import pytest
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.serialize import dag_from_dict, dag_to_dict
 from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
 
 
 def test_only_what_differs_from_the_defaults_is_stated() -> None:

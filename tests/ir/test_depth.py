@@ -9,14 +9,14 @@ from functools import partial
 import numpy as np
 import pytest
 
+from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.depth import DEEPEST
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.flops import flops
 from ansorpy.ir.interpret import run_dag
-from ansorpy.ir.serialize import dag_from_dict, dag_to_dict
 from ansorpy.ir.tensor import Tensor, compute, placeholder
-from ansorpy.schedule.lower import lower
+from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.properties.test_schedules import interpreted
 from tests.run_native import run_native

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.expr import Axis, Binary, Const, Expr, Load, Var, walk
-from ansorpy.ir.flops import flops
 from ansorpy.ir.tensor import ComputeOp, compute, placeholder
 
 DEPTH = 60

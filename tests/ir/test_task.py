@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ansorpy.errors import UsageError
-from ansorpy.ir.flops import flops
+from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.task import Task
 from ansorpy.target import Target
 from tests.ir.workloads import conv, matmul

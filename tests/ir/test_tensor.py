@@ -14,7 +14,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, Const
 from ansorpy.ir.interpret.program import run_program
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 
 X = placeholder((4, 8), name="x")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ansorpy.measure.build_job import BuildSession
-from ansorpy.measure.protocol import Message
-from ansorpy.measure.worker import Handler
+from ansorpy.measure.build.job import BuildSession
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.worker import Handler
 from tests.measure import payload
 
 HANG, DIE, JUNK, LIE, EAT, BOAST = 11, 13, 17, 19, 23, 29

@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping
 
 from ansorpy.errors import ScheduleError
-from ansorpy.measure.protocol import Message
-from ansorpy.measure.worker import Handler
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.worker import Handler
 
 
 def _echo(message: Message) -> Message:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.objects import ObjectCode
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.loops import Role
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.measure.result import MeasureResult
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

@@ -7,8 +7,8 @@ import pytest
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import TrialKind
-from ansorpy.measure.runner import MeasureOptions
-from ansorpy.measure.workers import open_machines
+from ansorpy.measure.run.runner import MeasureOptions
+from ansorpy.measure.workers.select import open_machines
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

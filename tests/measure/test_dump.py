@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.measure.build_job import build_lowered
-from ansorpy.schedule.lower import lower
+from ansorpy.measure.build.job import build_lowered
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 

@@ -12,11 +12,11 @@ import pytest
 from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.records import Record
+from ansorpy.measure.records.rows import Record
 from ansorpy.rules.presets import CPU, CUDA
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_to_json
 from ansorpy.target import Target
 from tests.codegen.cuda.emulator import TARGET
 from tests.properties.random_dags import random_state

@@ -13,7 +13,7 @@ from ansorpy.ir.task import Task
 from ansorpy.rules.derive import derive
 from ansorpy.rules.presets import ANSOR_CPU, CPU, Preset
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests.properties.random_dags import spread
 from tests.properties.random_operators import random_definition, random_values

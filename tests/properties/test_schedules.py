@@ -10,9 +10,9 @@ from hypothesis.strategies import integers
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.interpret import run_dag, run_program
 from ansorpy.ir.loops import Program, Role
-from ansorpy.schedule.lower import Lowered, lower
-from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from tests.properties.random_dags import random_bound_state, random_state
 from tests.run_native import run_native
 

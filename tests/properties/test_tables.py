@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis.strategies import integers, sampled_from
 
-from ansorpy.codegen.cuda.emit import emit_cuda
+from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.vectors import loop_lanes
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.tile import tile_of
@@ -23,17 +23,17 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
-from ansorpy.rules.kernels import kernels
+from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA, CPU, CUDA, Preset
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.kinds import shared_by
-from ansorpy.schedule.lower import Lowered, lower
-from ansorpy.schedule.nest import Leaf, Loop, Nest, build_nest, components
+from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.sharedmemory import shared_bytes
-from ansorpy.schedule.size import Column, Size
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.nest import Leaf, Loop, Nest, build_nest, components
+from ansorpy.schedule.tables.size import Column, Size
 from ansorpy.target import Target
 from tests import tensor_cores
 from tests.properties.random_dags import random_state

@@ -13,7 +13,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import Structure, StructureSampler
-from ansorpy.schedule.lower import Lowered, lower
+from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.target import Target
 from tests.regression.operators import OPERATORS
 

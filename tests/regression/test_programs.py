@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
-from ansorpy.codegen.cuda.emit import emit_cuda
-from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.codegen.cuda.emit.program import emit_cuda
+from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Program
-from ansorpy.ir.printer import text
+from ansorpy.ir.text.printer import text
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.regression.drawing import Drawn, draw, sampler_of

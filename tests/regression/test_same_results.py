@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from llvmlite import binding
 
-from ansorpy.codegen.llvm.build import build
+from ansorpy.codegen.llvm.objects.build import build
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.search.population import Candidate

@@ -9,9 +9,9 @@ import pytest
 
 from ansorpy.cli.main import main
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
+from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.phases import Part
+from ansorpy.profiler import Part
 from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
 from ansorpy.target import Target
 from ansorpy.tasks.allotment import Allotment

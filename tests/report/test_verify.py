@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from ansorpy.errors import UsageError, VerificationFailed
-from ansorpy.report.onnxedit import FinalSoftmax, softmax_inputs_as_outputs
+from ansorpy.report.onnx_edit import FinalSoftmax, softmax_inputs_as_outputs
 from ansorpy.report.verify import check_output, compare_outputs
 
 SOFTMAX = {"p": FinalSoftmax("z", 1, True)}

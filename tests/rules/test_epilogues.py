@@ -16,7 +16,7 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder
 from ansorpy.rules.presets import CPU
 from ansorpy.rules.structure import Structure, StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests import workloads
 from tests.run_native import run_native

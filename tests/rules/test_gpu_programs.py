@@ -23,7 +23,7 @@ from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
 from ansorpy.rules.presets import ANSOR_CUDA, CUDA, Preset
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.properties.random_operators import random_definition, random_values
 from tests.rules.asking import CUDA as GPU

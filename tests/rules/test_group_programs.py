@@ -26,13 +26,13 @@ from ansorpy.ir.loops import (
     Wait,
     walk_stmts,
 )
-from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.tensor import Tensor
 from ansorpy.ir.verify import verify
 from ansorpy.rules.structure import Structure
-from ansorpy.schedule.lower import lower
-from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from tests.faults import Less
 from tests.tensor_cores import (
     GPU,

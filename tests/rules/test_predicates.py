@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from ansorpy.ir import builders as ap
-from ansorpy.ir.access import accesses
+from ansorpy.ir.analysis.access import accesses
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, compute, placeholder, reduce_axis
+from ansorpy.rules.matching.relations import consumers, direct_producers, producers, single_consumer
 from ansorpy.rules.predicates import (
     axis_access,
     elementwise_match,
@@ -21,7 +22,6 @@ from ansorpy.rules.predicates import (
     is_strictly_inlineable,
     num_common_outer_iterators,
 )
-from ansorpy.rules.relations import consumers, direct_producers, producers, single_consumer
 from ansorpy.schedule.state import State
 from tests import workloads
 

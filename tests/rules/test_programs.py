@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ansorpy.codegen.llvm.build import build
-from ansorpy.codegen.llvm.jit import load
-from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.build import build
+from ansorpy.codegen.llvm.objects.jit import load
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
@@ -19,7 +19,7 @@ from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
 from ansorpy.rules.presets import ANSOR_CPU, CPU, Preset
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests import workloads

@@ -12,9 +12,9 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA, CPU, CUDA, Preset, preset_for
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.nest import build_nest
-from ansorpy.schedule.records import steps_from_json, steps_to_json
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
+from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.target import Target
 from tests import workloads
 

@@ -25,9 +25,9 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.tensor import Tensor
-from ansorpy.schedule.lower import lower
-from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from tests.faults import Less
 from tests.tensor_cores import TYPES, WORKLOADS, arguments, matmul, structures, tolerance, values
 

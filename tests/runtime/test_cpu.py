@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from llvmlite import binding
 
-from ansorpy.codegen.llvm.build import compile_ir
-from ansorpy.codegen.llvm.jit import load
+from ansorpy.codegen.llvm.objects.build import compile_ir
+from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.runtime.cpu import CHECK, emit_cpu_check, missing_features, required_features
 from ansorpy.target import Target
 

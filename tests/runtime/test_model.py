@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import CodegenError, UsageError
 from ansorpy.graph.memory import ArenaPlan
 from ansorpy.graph.network import Call, Network, TensorInfo
@@ -215,7 +215,7 @@ def test_a_failing_task_stops_the_run(rng: Rng) -> None:
     """The entry returns the first code that is not 0, and nothing after it is called."""
     from dataclasses import replace
 
-    from ansorpy.codegen.llvm.build import compile_ir
+    from ansorpy.codegen.llvm.objects.build import compile_ir
 
     net = programs.network([programs.constants(rng), programs.constants(rng)])
     tasks = programs.tasks(net)

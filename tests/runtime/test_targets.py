@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import ansorpy as ap
-from ansorpy.codegen.llvm.build import build
-from ansorpy.codegen.llvm.team import team_object
+from ansorpy.codegen.llvm.objects.build import build
+from ansorpy.codegen.llvm.threads.team import team_object
 from ansorpy.errors import UsageError
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
@@ -20,7 +20,7 @@ from ansorpy.rules.structure import StructureSampler
 from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry
 from ansorpy.runtime.export import check_exportable
 from ansorpy.runtime.plan import plan_kernel
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.search.population import sample_valid
 from ansorpy.target import Target
 from benchmarks.ops.case import Case

@@ -7,7 +7,7 @@ import pytest
 
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.loops import For, If, Stmt, Store, walk_stmts
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests import workloads
 from tests.run_native import run_native

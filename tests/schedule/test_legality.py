@@ -12,11 +12,11 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
-from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.bounds.spans import Span
 from ansorpy.schedule.decisions import OneOf
-from ansorpy.schedule.size import size_min
-from ansorpy.schedule.spans import Span
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.size import size_min
 from tests import workloads
 
 
@@ -219,10 +219,10 @@ def test_primitives_and_lowering_do_without_isl() -> None:
     code = (
         "import sys; sys.modules['islpy'] = None\n"
         "from tests.schedule.test_legality import chain\n"
-        "from ansorpy.schedule.lower import lower\n"
-        "from ansorpy.schedule.records import steps_from_json, steps_to_json\n"
+        "from ansorpy.schedule.lowering.program import lower\n"
+        "from ansorpy.schedule.steps.records import steps_from_json, steps_to_json\n"
         "from ansorpy.schedule.state import State\n"
-        "import ansorpy.measure.build_job as job\n"
+        "import ansorpy.measure.build.job as job\n"
         "from ansorpy.target import Target\n"
         "state, (outer, _) = chain().split('D', 'i', (3,), tail='shift')\n"
         "state = state.compute_at('C', 'D', outer).parallel('D', [outer]).compute_inline('B')\n"

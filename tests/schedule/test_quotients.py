@@ -11,11 +11,11 @@ from hypothesis.strategies import booleans, integers, sampled_from
 
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import Tensor, compute, placeholder
-from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.lower import lower
-from ansorpy.schedule.size import Column
-from ansorpy.schedule.spans import Part
+from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.bounds.spans import Part
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.size import Column
 from tests.properties.test_schedules import interpreted
 
 

@@ -12,7 +12,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.stage import Attach
 from ansorpy.schedule.state import StageRef, State
 

@@ -11,7 +11,7 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.loops import For, If, Let, walk_stmts
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.decisions import OneOf, factorizations, tiles_of
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.run_native import run_native
 

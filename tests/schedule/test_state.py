@@ -11,9 +11,9 @@ from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, compute, placeholder, reduce_axis
 from ansorpy.schedule.decisions import OneOf
-from ansorpy.schedule.records import STEP_CLASSES, steps_from_json, steps_to_json
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import STEP_CLASSES, steps_from_json, steps_to_json
 
 
 def matmul_relu(n: int = 4, m: int = 8, k: int = 16) -> list[ComputeOp | PlaceholderOp]:

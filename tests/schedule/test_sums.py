@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ansorpy.ir.interpret import run_dag, run_program
-from ansorpy.ir.printer import text
-from ansorpy.schedule.lower import lower
+from ansorpy.ir.text.printer import text
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.measure.definitions import matmul
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.ir.serialize import dag_to_dict
 from ansorpy.ir.task import Task
+from ansorpy.ir.text.serialize import dag_to_dict
 from ansorpy.measure.grid import PENDING, Grid, GridHeader
 from ansorpy.measure.result import TrialKind
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.records import steps_to_json
+from ansorpy.schedule.steps.records import steps_to_json
 from benchmarks.search.cut import cut_down
 from tests.search.runners import true_seconds
 

@@ -12,10 +12,10 @@ from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.view import view_nest
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.runner import Observer
+from ansorpy.measure.run.runner import Observer
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.nest import build_nest
 
 ODD_MACHINE = MachineModel(
     vector_registers=12, l1_bytes=8 * 1024, l2_bandwidth=4.0, l3_bandwidth=3.0, fma_latency=9.0

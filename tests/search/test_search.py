@@ -15,12 +15,12 @@ from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.view import Floats
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
+from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.runner import Runner
+from ansorpy.measure.run.runner import Runner
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.nest import Nest
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.nest import Nest
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.population import Candidate, Pool, sample_valid, score, score_all, top

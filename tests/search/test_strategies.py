@@ -11,7 +11,7 @@ import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
+from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.space import Table

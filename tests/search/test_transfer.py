@@ -12,10 +12,10 @@ import pytest
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
 from ansorpy.measure.known import KnownTrials
+from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.rules.recover import Steps
+from ansorpy.rules.reuse.recover import Steps
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State

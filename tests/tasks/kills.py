@@ -22,7 +22,7 @@ from tests.tasks.tuner import done
 __all__ = ["kill_at_random", "main"]
 
 ROOT = str(Path(__file__).parents[2])
-WORKER = b"ansorpy.measure.worker"
+WORKER = b"ansorpy.measure.workers.worker"
 
 
 def kill_at_random(path: str, *, kills: int, trials: int, longest_s: float, seed: int) -> list[str]:

@@ -14,8 +14,8 @@ import pytest
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import roofline_seconds
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
-from ansorpy.measure.journal import RecordingJournal
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State

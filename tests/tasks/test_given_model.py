@@ -11,15 +11,15 @@ from ansorpy.api.train_model import load_trials
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
-from ansorpy.measure.built import Built
-from ansorpy.measure.database import Database
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.rerun import Rerun, rerun
+from ansorpy.tasks.replay import Rerun, rerun
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.measure.raw import execute
 from tests.search.runners import FormulaRunner

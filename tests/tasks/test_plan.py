@@ -10,7 +10,7 @@ import pytest
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
+from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.report.plan import plan_table
 from ansorpy.rules.presets import CPU

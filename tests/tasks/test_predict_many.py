@@ -6,7 +6,7 @@ import pytest
 
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
-from ansorpy.measure.protocol import Message
+from ansorpy.measure.workers.protocol import Message
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.target import Target

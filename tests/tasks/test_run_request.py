@@ -11,9 +11,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
-from ansorpy.measure.database import Database
-from ansorpy.measure.definitions import definition_json
-from ansorpy.measure.records import Event
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.definitions import definition_json
+from ansorpy.measure.records.rows import Event
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.presets import ANSOR_CPU, CPU
 from ansorpy.rules.structure import StructureSampler

@@ -19,15 +19,15 @@ from ansorpy.deadline import left_s
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database, trial_digest
-from ansorpy.measure.journal import RecordingJournal
+from ansorpy.measure.records.database import Database, trial_digest
+from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
-from ansorpy.measure.runner import Observer
+from ansorpy.measure.run.runner import Observer
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.phases import Part, Phases
+from ansorpy.profiler import Part, Phases
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import History
@@ -37,7 +37,7 @@ from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Floats, Goal
 from ansorpy.tasks.predict import predicted_best
-from ansorpy.tasks.rerun import rerun
+from ansorpy.tasks.replay import rerun
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
@@ -49,7 +49,7 @@ from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul, scale
 from tests.tasks.anew import tune_anew
-from tests.tasks.test_rerun import NoBuilds
+from tests.tasks.test_replay import NoBuilds
 
 pytestmark = pytest.mark.usefixtures("small_population")
 

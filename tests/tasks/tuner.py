@@ -9,8 +9,8 @@ import argparse
 import sqlite3
 from dataclasses import replace
 
-from ansorpy.measure.database import Database
-from ansorpy.measure.runner import LocalRunner
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.run.runner import LocalRunner
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress

@@ -8,7 +8,7 @@ from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.clike.indices import flat_index, index
 from ansorpy.ir.expr import Const, Expr
 from ansorpy.ir.loops import Buffer
-from ansorpy.ir.simplify import simplify
+from ansorpy.ir.rewrite.simplify import simplify
 
 __all__ = ["element", "variable_of"]
 

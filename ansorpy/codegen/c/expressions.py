@@ -18,6 +18,7 @@ from ansorpy.codegen.clike.code import ATOM, TERNARY, UNARY, Code
 from ansorpy.codegen.clike.indices import index, is_index
 from ansorpy.codegen.clike.sharing import reads_twice, sharing
 from ansorpy.errors import CodegenError
+from ansorpy.ir.analysis.interval import Bounder
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -33,7 +34,6 @@ from ansorpy.ir.expr import (
     Select,
     Var,
 )
-from ansorpy.ir.interval import Bounder
 
 __all__ = ["EXPRESSIONS", "branches", "decided", "narrowed", "read", "stored"]
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ansorpy.codegen.tiles import as_sequence, free_vars, register_buffers
 from ansorpy.codegen.vectors import VectorSpace, chunks, loop_lanes, vector_space
-from ansorpy.ir.affine import linear
+from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Expr, Load, Var, as_expr, walk
 from ansorpy.ir.loops import (
     Alloc,
@@ -36,7 +36,7 @@ from ansorpy.ir.loops import (
     substatements,
     walk_stmts,
 )
-from ansorpy.ir.rewrite import map_statements, substitute
+from ansorpy.ir.rewrite.rewriter import map_statements, substitute
 from ansorpy.target import Target
 
 __all__ = ["Piece", "accesses", "variables", "vector_plan", "written_out"]

@@ -20,9 +20,9 @@ from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.errors import CodegenError
+from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import ReduceKind
-from ansorpy.ir.interval import bounds
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -36,7 +36,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
 )
-from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.rewrite.rewriter import substitute
 
 __all__ = ["STATEMENTS"]
 

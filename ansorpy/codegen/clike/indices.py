@@ -8,6 +8,7 @@ from typing import Any
 from ansorpy.codegen.clike.code import ADD, ATOM, MULTIPLY, TERNARY, UNARY, Code
 from ansorpy.codegen.clike.writer import Writer
 from ansorpy.errors import CodegenError
+from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Binary,
@@ -22,9 +23,8 @@ from ansorpy.ir.expr import (
     Var,
     walk,
 )
-from ansorpy.ir.interval import bounds
 from ansorpy.ir.loops import Buffer
-from ansorpy.ir.simplify import simplify
+from ansorpy.ir.rewrite.simplify import simplify
 
 __all__ = ["flat_index", "index", "is_index"]
 

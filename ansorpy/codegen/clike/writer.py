@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ansorpy.codegen.clike.code import Code
-from ansorpy.codegen.clike.layout import laid_out
+from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import Names, Words
 from ansorpy.errors import CodegenError
+from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load, Var
-from ansorpy.ir.interval import bounds
 from ansorpy.ir.loops import Buffer, Stmt
 
 __all__ = ["IndexTypes", "Writer"]

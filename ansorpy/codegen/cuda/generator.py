@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ansorpy.codegen.backends import TextForm
-from ansorpy.codegen.cuda.build import build_cuda
-from ansorpy.codegen.cuda.emit import emit_cuda
-from ansorpy.codegen.cuda.host import for_host
-from ansorpy.codegen.cuda.nvrtc import ptx
-from ansorpy.codegen.cuda.packed import packed
+from ansorpy.codegen.cuda.device.build import build_cuda
+from ansorpy.codegen.cuda.device.nvrtc import ptx
+from ansorpy.codegen.cuda.emit.program import emit_cuda
+from ansorpy.codegen.cuda.launch.packed import packed
+from ansorpy.codegen.cuda.passes.run_on_host import for_host
 from ansorpy.codegen.objects import ObjectCode
 from ansorpy.ir.expr import Function
 from ansorpy.ir.loops import Program

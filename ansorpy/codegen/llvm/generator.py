@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ansorpy.codegen.backends import TextForm
-from ansorpy.codegen.llvm.build import assembly, build
-from ansorpy.codegen.llvm.dots import has_instruction
-from ansorpy.codegen.llvm.emit import emit_llvm, emit_module
+from ansorpy.codegen.llvm.emit.dots import has_instruction
+from ansorpy.codegen.llvm.emit.program import emit_llvm, emit_module
+from ansorpy.codegen.llvm.objects.build import assembly, build
 from ansorpy.codegen.objects import ObjectCode
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.expr import Function

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ansorpy.cost.hardware import HardwareModel, hardware_of
 from ansorpy.cost.view import Floats, LeafView, view_nest
 from ansorpy.ir.task import Task
-from ansorpy.schedule.nest import Nest
+from ansorpy.schedule.tables.nest import Nest
 
 __all__ = ["PRIOR_VERSION", "AnalyticModel"]
 

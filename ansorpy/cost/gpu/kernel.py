@@ -17,12 +17,12 @@ import numpy as np
 from ansorpy.cost.gpu.machine import GpuMachine
 from ansorpy.cost.gpu.statement import Asked, Statement, fills
 from ansorpy.cost.view import Floats, LeafView
-from ansorpy.ir.conditions import least_added
+from ansorpy.ir.analysis.conditions import least_added
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Reduce
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.rules.warp_choice import (
+from ansorpy.rules.gpu.warp_choice import (
     best_choice,
     has_group_products,
     has_warp_products,

@@ -8,11 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from ansorpy.codegen.cuda.residency import ADDRESSES, BESIDE
+from ansorpy.codegen.cuda.passes.residency import ADDRESSES, BESIDE
 from ansorpy.cost.access import AccessView, Masks, number_of
 from ansorpy.cost.gpu.banks import BANK_BYTES, turns_of
-from ansorpy.cost.gpu.bodies import Body
 from ansorpy.cost.gpu.machine import GpuMachine
+from ansorpy.cost.gpu.straight_line import Body
 from ansorpy.cost.gpu.warps import ask_for_operand, ask_for_sum
 from ansorpy.cost.view import BufferView, Floats, LeafView
 from ansorpy.ir.expr import AxisKind

@@ -26,7 +26,7 @@ _MATRIX = 128.0
 
 _BESIDE_FRAGMENTS = 40.0
 """Registers of a lane beside the fragments it sums in; threads without any need ``BESIDE``
-(:mod:`ansorpy.codegen.cuda.residency`)."""
+(:mod:`ansorpy.codegen.cuda.passes.residency`)."""
 
 
 def ask_for_sum(statement: Statement, found: Asked) -> None:

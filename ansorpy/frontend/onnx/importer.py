@@ -21,7 +21,7 @@ from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
-from ansorpy.frontend.onnx.narrow import (
+from ansorpy.frontend.onnx.quantized.narrow import (
     NarrowArray,
     is_narrow,
     narrow_constant,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ansorpy.frontend.onnx import (
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.operators import (
     activation,
     attention,
     constant,
@@ -14,21 +15,19 @@ from ansorpy.frontend.onnx import (
     elementwise,
     functions,
     gather,
-    gru,
     logic,
-    lstm,
     matmul,
     movement,
     normalization,
     places,
     pool,
-    quantize,
-    quantized,
     reduce,
     resize,
     scatter,
 )
-from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.quantized import products as quantized
+from ansorpy.frontend.onnx.quantized import quantize
+from ansorpy.frontend.onnx.recurrent import gru, lstm
 
 __all__ = ["ON_SHAPES", "OPERATORS"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.ir.affine import index_terms
+from ansorpy.ir.analysis.affine import index_terms
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, Reduce, ReduceKind
 from ansorpy.ir.tensor import ComputeOp, Tensor
 

@@ -19,8 +19,8 @@ from ansorpy.ir.interpret.numerics import COMBINE, Value
 from ansorpy.ir.interpret.products import Products
 from ansorpy.ir.interpret.races import AccessLog, Clock, Race
 from ansorpy.ir.loops import Buffer, Scope, Stmt
-from ansorpy.ir.printer import text
 from ansorpy.ir.tensor import Tensor
+from ansorpy.ir.text.printer import text
 
 __all__ = ["LaneFrame", "Memory", "Storage"]
 

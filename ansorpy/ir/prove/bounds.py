@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ansorpy.ir.affine import linear
+from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.analysis.interval import Bounder
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Call, Compare, CompareOp, Expr, Function, Var, as_expr
-from ansorpy.ir.interval import Bounder
 from ansorpy.ir.prove.findings import Claim, Finding
 from ansorpy.ir.prove.relations import Points, example
 from ansorpy.ir.prove.sites import Access, Site

@@ -26,7 +26,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.prove.sites import HARDWARE, Position, Region
 from ansorpy.ir.prove.walk import SYNCHRONISING
-from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.rewrite.rewriter import substitute
 
 __all__ = ["Clock", "Clocks", "Irregular"]
 

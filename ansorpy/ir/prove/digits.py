@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr, Var, as_expr, walk
-from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.rewrite.rewriter import Rewriter
 
 __all__ = ["Digits"]
 

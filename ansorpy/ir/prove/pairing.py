@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from ansorpy.ir.affine import linear
+from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.analysis.isl import Domain
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.isl import Domain
 from ansorpy.ir.loops import Buffer, Store
 from ansorpy.ir.prove.facts import Facts, Use
 from ansorpy.ir.prove.relations import related

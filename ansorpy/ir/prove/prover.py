@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from ansorpy.ir.isl import decide
+from ansorpy.ir.analysis.isl import decide
 from ansorpy.ir.loops import Instruction, Program, Role, Scope
 from ansorpy.ir.prove.agreement import Agreement
 from ansorpy.ir.prove.asynchronous import Asynchronous

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ansorpy.ir.analysis.isl import Domain, Holds, Relation
 from ansorpy.ir.expr import Expr, Var
-from ansorpy.ir.isl import Domain, Holds, Relation
 from ansorpy.ir.prove.digits import Digits
 from ansorpy.ir.prove.sites import Access, Site
 

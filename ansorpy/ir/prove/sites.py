@@ -9,7 +9,7 @@ from math import prod
 
 from ansorpy.ir.expr import Expr, Var, as_expr, walk
 from ansorpy.ir.loops import Buffer, For, ForKind, If, Stmt, substatements
-from ansorpy.ir.printer import text
+from ansorpy.ir.text.printer import text
 
 __all__ = ["BLOCKS", "HARDWARE", "THREADS", "Access", "Home", "Position", "Region", "Site"]
 

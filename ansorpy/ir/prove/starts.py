@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.expr import Var, walk
-from ansorpy.ir.interval import bounds
 from ansorpy.ir.loops import For, ForKind, Let, Program, Stmt, expressions, walk_stmts
-from ansorpy.ir.rewrite import map_statements
+from ansorpy.ir.rewrite.rewriter import map_statements
 
 __all__ = ["starting_anywhere"]
 

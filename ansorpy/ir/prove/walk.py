@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ansorpy.ir.conditions import conjuncts
+from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.expr import (
     Call,
     Const,

@@ -19,15 +19,15 @@ from dataclasses import dataclass, field, replace
 from ansorpy.deadline import left_s
 from ansorpy.errors import VerificationFailed
 from ansorpy.ir.task import Task
-from ansorpy.measure.built import Built
+from ansorpy.measure.build.built import Built
 from ansorpy.measure.fleet.base import NodeLost, Ticket
 from ansorpy.measure.fleet.roster import Roster
 from ansorpy.measure.fleet.wire import Found, Work, read_answer, read_hello, single, write_work
-from ansorpy.measure.protocol import Message, ProtocolError, encode
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
-from ansorpy.measure.runner import Observer
+from ansorpy.measure.run.runner import Observer
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.phases import Part, phase
+from ansorpy.measure.workers.protocol import Message, ProtocolError, encode
+from ansorpy.profiler import Part, phase
 from ansorpy.schedule.state import State
 from ansorpy.version import __version__
 

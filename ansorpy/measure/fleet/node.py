@@ -1,6 +1,6 @@
 """Service on one node of a fleet: builds and times what it is sent, with its own workers.
 
-It wraps a :class:`~ansorpy.measure.runner.LocalRunner`, so crashes and hangs of candidates are
+It wraps a :class:`~ansorpy.measure.run.runner.LocalRunner`, so crashes and hangs of candidates are
 handled as on the driver's machine, builds never overlap timing, and timing holds this machine's
 lock.
 """
@@ -15,12 +15,12 @@ from pydantic import TypeAdapter
 from ansorpy.config import available_cores
 from ansorpy.deadline import until
 from ansorpy.errors import AnsorpyError, UsageError
-from ansorpy.measure.builder import Builder
-from ansorpy.measure.built import Built
+from ansorpy.measure.build.builder import Builder
+from ansorpy.measure.build.built import Built
 from ansorpy.measure.fleet.wire import Found, Hello, Work, read_work, single, write_answer
-from ansorpy.measure.protocol import Message, ProtocolError, encode
 from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.workers.protocol import Message, ProtocolError, encode
 from ansorpy.target import Target
 from ansorpy.version import __version__
 

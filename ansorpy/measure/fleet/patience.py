@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ansorpy.ir.task import Task
-from ansorpy.measure.limits import STARVED, run_limit_s
-from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.run.limits import STARVED, run_limit_s
+from ansorpy.measure.run.runner import MeasureOptions
 
 __all__ = ["Deadlines", "Patience"]
 

@@ -20,7 +20,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.base import BUILDER, NodeLost, Ticket, kind_of, offer
 from ansorpy.measure.fleet.node import NodeService, options_to_json
 from ansorpy.measure.fleet.reach import reach
-from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.run.runner import MeasureOptions
 
 __all__ = ["RayFleet", "connect"]
 

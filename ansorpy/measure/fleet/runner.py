@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from ansorpy.deadline import left_s
 from ansorpy.errors import MissingDependency
 from ansorpy.ir.task import Task
-from ansorpy.measure.builder import Builder
-from ansorpy.measure.built import Built
+from ansorpy.measure.build.builder import Builder
+from ansorpy.measure.build.built import Built
 from ansorpy.measure.fleet.base import Fleet, NodeLost
 from ansorpy.measure.fleet.batch import Batch, retimed
 from ansorpy.measure.fleet.patience import Deadlines, Patience
 from ansorpy.measure.fleet.roster import Roster
 from ansorpy.measure.fleet.wire import Work
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
-from ansorpy.measure.runner import MeasureOptions, Observer, RunnerBase
+from ansorpy.measure.run.runner import MeasureOptions, Observer, RunnerBase
 from ansorpy.schedule.state import State
 
 __all__ = ["FleetRunner"]

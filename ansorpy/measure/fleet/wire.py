@@ -1,4 +1,4 @@
-"""Messages between a driver and its nodes, as frames of :mod:`ansorpy.measure.protocol`.
+"""Messages between a driver and its nodes, as frames of :mod:`ansorpy.measure.workers.protocol`.
 
 The payload is that of build workers: definitions and steps as JSON, object code as bytes.
 Answers are validated field by field; nothing in them is executed or unpickled.
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
 from ansorpy.errors import AnsorpyError, ForeignFile
-from ansorpy.ir.serialize import dag_from_dict
 from ansorpy.ir.task import Precision, Task
-from ansorpy.measure.built import Built, built_from_parts
-from ansorpy.measure.definitions import definition_json
-from ansorpy.measure.protocol import Decoder, Message, ProtocolError
+from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.measure.build.built import Built, built_from_parts
+from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.measure.workers.protocol import Decoder, Message, ProtocolError
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from ansorpy.target import Target
 
 __all__ = [

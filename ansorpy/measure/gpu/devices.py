@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from ansorpy.codegen.cuda.driver import bus_place
+from ansorpy.codegen.cuda.device.driver import bus_place
 from ansorpy.errors import UsageError
 from ansorpy.measure.devices import Machines
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
-from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
 
 __all__ = ["LocalGpus"]

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.device import Device
-from ansorpy.codegen.llvm.memory import arranged
+from ansorpy.codegen.cuda.device.protocol import Device
+from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.errors import DeviceLost
 from ansorpy.ir.strides import span
-from ansorpy.measure.guard import gaps
+from ansorpy.measure.check.guard import gaps
 
 __all__ = ["GuardedDeviceArray"]
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ansorpy.codegen.cuda.device import Device
-from ansorpy.codegen.cuda.driver import CudaDevice
+from ansorpy.codegen.cuda.device.driver import CudaDevice
+from ansorpy.codegen.cuda.device.protocol import Device
 from ansorpy.config import DEVICE
 from ansorpy.measure.gpu.task import GpuTask
-from ansorpy.measure.run_job import RunSession
-from ansorpy.measure.worker import Handler
+from ansorpy.measure.run.job import RunSession
+from ansorpy.measure.workers.worker import Handler
 
 __all__ = ["handlers_on", "make_handlers"]
 

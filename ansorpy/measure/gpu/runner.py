@@ -12,22 +12,22 @@ from dataclasses import dataclass, replace
 from ansorpy.config import available_cores
 from ansorpy.deadline import left_s, until
 from ansorpy.ir.task import Task
-from ansorpy.measure.built import Built
-from ansorpy.measure.check import extra_error
-from ansorpy.measure.locks import lock_gpus
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.check.compare import extra_error
 from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.run_client import RunClient
-from ansorpy.measure.runner import (
+from ansorpy.measure.run.client import RunClient
+from ansorpy.measure.run.runner import (
     BuildingRunner,
     BuildService,
     LocalRunner,
     MeasureOptions,
     Observer,
 )
-from ansorpy.measure.supervisor import Worker
-from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.phases import Part, phase
+from ansorpy.measure.workers.locks import lock_gpus
+from ansorpy.measure.workers.supervisor import Worker
+from ansorpy.profiler import Part, phase
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 

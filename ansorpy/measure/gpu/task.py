@@ -10,20 +10,20 @@ from itertools import cycle, islice
 
 import numpy as np
 
-from ansorpy.codegen.cuda.device import Device, launch_all, repeat
-from ansorpy.codegen.cuda.packed import unpacked
-from ansorpy.codegen.llvm.memory import aligned_empty
-from ansorpy.codegen.llvm.once import run_once
+from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
+from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.once import run_once
 from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Role
-from ansorpy.measure.bench import Array
-from ansorpy.measure.buffers import turns
-from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.measure.gpu.guard import GuardedDeviceArray
-from ansorpy.measure.inputs import input_array
-from ansorpy.measure.ranges import input_ranges
+from ansorpy.measure.run.buffers import turns
+from ansorpy.measure.run.device import Array
+from ansorpy.measure.run.inputs import input_array
+from ansorpy.measure.run.ranges import input_ranges
 
 __all__ = ["GpuTask"]
 
@@ -39,7 +39,7 @@ _ALIGNMENT = 256
 
 
 class GpuTask:
-    """A definition whose candidates run on *device* (:class:`ansorpy.measure.bench.OpenTask`)."""
+    """Open task (:class:`ansorpy.measure.run.device.OpenTask`) whose candidates run on *device*."""
 
     def __init__(self, dag: ComputeDAG, seed: int, device: Device) -> None:
         self.device = device

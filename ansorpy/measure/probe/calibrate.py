@@ -14,8 +14,8 @@ from pathlib import Path
 from ansorpy.config import CALIBRATE, available_cores, cache_folder
 from ansorpy.errors import ForeignFile
 from ansorpy.measure.devices import devices_of
-from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.probe import limits
+from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.rates import Rates
 from ansorpy.target import MIB, Target, machine_name
 

@@ -15,8 +15,8 @@ from math import inf
 
 import numpy as np
 
-from ansorpy.codegen.llvm.memory import aligned_empty
-from ansorpy.codegen.llvm.timing import bench
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.timing import bench
 from ansorpy.measure.probe.loops import busy_address, full_lanes, relay_address
 
 __all__ = ["Cores", "Watch"]

@@ -13,8 +13,8 @@ from time import perf_counter
 
 import numpy as np
 
-from ansorpy.codegen.llvm.memory import aligned_empty
-from ansorpy.codegen.llvm.timing import bench
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.timing import bench
 from ansorpy.measure.probe.loops import BLOCK, LINKS, fork_join_address, full_lanes, loop, sums
 
 __all__ = [

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import TypeAlias
 
-from ansorpy.codegen.llvm.build import compile_ir
-from ansorpy.codegen.llvm.functions import TEAM
-from ansorpy.codegen.llvm.jit import Library, load
+from ansorpy.codegen.llvm.emit.functions import TEAM
+from ansorpy.codegen.llvm.objects.build import compile_ir
+from ansorpy.codegen.llvm.objects.jit import Library, load
 from ansorpy.codegen.singletons import singleton
 from ansorpy.target import Target
 

@@ -8,8 +8,8 @@ from time import perf_counter_ns
 from typing import Any
 
 from ansorpy.errors import AnsorpyError
-from ansorpy.measure.protocol import Message
-from ansorpy.measure.worker import Handler
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.worker import Handler
 from ansorpy.report.engines.protocol import Engine
 
 __all__ = ["burst", "make_handlers"]

@@ -22,9 +22,9 @@ from ansorpy.errors import (
     UnsupportedModel,
     UsageError,
 )
-from ansorpy.measure.protocol import Message
-from ansorpy.measure.supervisor import Failure, Worker
-from ansorpy.measure.undisturbed import Undisturbed
+from ansorpy.measure.run.undisturbed import Undisturbed
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.supervisor import Failure, Worker
 
 __all__ = ["Contender", "EngineFailure", "Policy", "Timing", "compare"]
 

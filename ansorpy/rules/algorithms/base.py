@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.flops import flops
 from ansorpy.ir.task import Precision
 from ansorpy.target import Target
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.ir import builders
-from ansorpy.ir.conditions import conjuncts, held_at, share_held
+from ansorpy.ir.analysis.conditions import conjuncts, held_at, share_held
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, Binary, Const, Expr, Load, Reduce, Select, Var, walk
-from ansorpy.ir.rewrite import substitute
-from ansorpy.ir.simplify import simplify
+from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.rewrite.simplify import simplify
 from ansorpy.ir.tensor import ComputeOp, compute
 from ansorpy.rules.algorithms.base import Algorithm, Definition
 from ansorpy.rules.algorithms.convolution import Convolution, Window, find_convolutions
-from ansorpy.schedule.dagedit import map_loads, replace_ops, with_body
+from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops, with_body
 from ansorpy.target import Target
 
 __all__ = ["Clipped", "clipped"]

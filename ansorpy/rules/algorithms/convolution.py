@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansorpy.ir.access import Terms, accesses
+from ansorpy.ir.analysis.access import Terms, accesses
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, Reduce, ReduceKind
 from ansorpy.ir.tensor import ComputeOp, Tensor

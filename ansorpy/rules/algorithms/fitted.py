@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from ansorpy.ir import builders
 from ansorpy.ir.expr import Axis, Expr, Load, Var
-from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 from ansorpy.rules.algorithms.transposed import SparseWindow, Transposed, axes_of
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import gcd, prod
 
 from ansorpy.ir import builders
+from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Var, as_expr
-from ansorpy.ir.flops import flops
-from ansorpy.ir.rewrite import substitute
-from ansorpy.ir.simplify import simplify
+from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.rewrite.simplify import simplify
 from ansorpy.ir.tensor import ComputeOp, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
 from ansorpy.rules.algorithms.fitted import fit, groups_of, read_where, slots_of, stage
@@ -22,7 +22,7 @@ from ansorpy.rules.algorithms.transposed import (
     find_transposed,
 )
 from ansorpy.rules.algorithms.winograd import Winograd
-from ansorpy.schedule.dagedit import replace_ops
+from ansorpy.schedule.lowering.dag_edit import replace_ops
 from ansorpy.target import Target
 
 __all__ = ["Residues", "residues"]

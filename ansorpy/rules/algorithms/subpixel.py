@@ -10,8 +10,8 @@ from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir import builders
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Var, as_expr
-from ansorpy.ir.rewrite import substitute
-from ansorpy.ir.simplify import simplify
+from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.rewrite.simplify import simplify
 from ansorpy.ir.tensor import ComputeOp, Tensor, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
 from ansorpy.rules.algorithms.fitted import fit, groups_of, read_where, slots_of, stage
@@ -21,7 +21,7 @@ from ansorpy.rules.algorithms.transposed import (
     counted,
     find_transposed,
 )
-from ansorpy.schedule.dagedit import replace_ops
+from ansorpy.schedule.lowering.dag_edit import replace_ops
 from ansorpy.target import Target
 
 __all__ = ["Subpixel", "subpixel"]

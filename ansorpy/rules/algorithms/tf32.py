@@ -11,8 +11,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.task import Precision
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.rules.algorithms.base import Algorithm, Definition
-from ansorpy.rules.warp_choice import best_choice, has_warp_products
-from ansorpy.schedule.dagedit import replace_ops
+from ansorpy.rules.gpu.warp_choice import best_choice, has_warp_products
+from ansorpy.schedule.lowering.dag_edit import replace_ops
 from ansorpy.target import Target
 
 __all__ = ["Tf32"]

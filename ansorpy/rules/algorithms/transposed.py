@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.ir.affine import index_terms
+from ansorpy.ir.analysis.affine import index_terms
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import (
     Axis,
@@ -32,7 +32,7 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask
 from ansorpy.ir.interpret.numerics import Value
-from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["POINTS", "SparseWindow", "Transposed", "axes_of", "counted", "find_transposed"]

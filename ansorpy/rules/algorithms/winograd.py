@@ -17,7 +17,7 @@ from ansorpy.rules.algorithms.base import Algorithm, Definition
 from ansorpy.rules.algorithms.convolution import Convolution, Window, find_convolutions
 from ansorpy.rules.algorithms.toom_cook import Matrices, Matrix, Row, matrices
 from ansorpy.rules.algorithms.transposed import find_transposed
-from ansorpy.schedule.dagedit import replace_ops
+from ansorpy.schedule.lowering.dag_edit import replace_ops
 from ansorpy.target import Target
 
 __all__ = ["Winograd", "winograd"]

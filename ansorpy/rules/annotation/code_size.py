@@ -11,13 +11,13 @@ from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.expr import AxisKind, Call, Const, Expr, Load, Select, Var, children, walk
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.relations import is_input
-from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.loopkinds import loop_kinds
-from ansorpy.schedule.size import Column, Size, above, ceil_div, size_min
+from ansorpy.rules.matching.relations import is_input
+from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.lowering.loop_kinds import loop_kinds
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.size import Column, Size, above, ceil_div, size_min
 from ansorpy.target import Target
 
 __all__ = ["MOST_VECTORS", "LimitCode", "instructions"]

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import Product, open_columns
-from ansorpy.schedule.size import Size, as_array
 from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.tables.size import Size, as_array
 
 __all__ = ["column_of", "loop_extents", "set_column"]
 

@@ -10,24 +10,24 @@ from typing import cast
 from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.kernels import (
+from ansorpy.rules.gpu.row_blocks import threads_in_rows
+from ansorpy.rules.gpu.warp_tiling import team_of, warp_factors, warp_sum
+from ansorpy.rules.matching.kernels import (
     is_block_tiled,
     kernels,
     thread_factors,
     vthread_factors,
 )
 from ansorpy.rules.predicates import space_extent
-from ansorpy.rules.row_blocks import threads_in_rows
-from ansorpy.rules.tiling import space_splits
-from ansorpy.rules.warp_tiling import team_of, warp_factors, warp_sum
-from ansorpy.schedule.bounds import Bounds
+from ansorpy.rules.tiling.levels import space_splits
+from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import Product, value_of
-from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.sharedmemory import is_in_shared, shared_bytes, uses_shared
-from ansorpy.schedule.size import Size, above, ceil_div, product, size_gcd, size_max
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.size import Size, above, ceil_div, product, size_gcd, size_max
 from ansorpy.target import Target
 
 __all__ = ["LimitBlocks", "registers_of"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from ansorpy.ir.access import reads
+from ansorpy.ir.analysis.access import reads
 from ansorpy.ir.expr import Axis, Load, walk
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.relations import consumers, is_input
+from ansorpy.rules.matching.relations import consumers, is_input
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.state import State

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from ansorpy.ir.loops import Scope
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.schedule.decisions import OneOf, Product, value_of
-from ansorpy.schedule.size import Size, above, size_gcd
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import SplitRelation, Stage
+from ansorpy.schedule.tables.size import Size, above, size_gcd
 from ansorpy.target import Target
 
 __all__ = ["PadTiles"]

@@ -10,8 +10,8 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.annotation.extents import column_of, loop_extents, set_column
 from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.matching.relations import host_iters, is_input
 from ansorpy.rules.predicates import JOBS_PER_CORE
-from ansorpy.rules.relations import host_iters, is_input
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import Iter, Stage

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.kernels import tile_host
+from ansorpy.rules.matching.kernels import tile_host
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage

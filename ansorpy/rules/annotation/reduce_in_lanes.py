@@ -9,11 +9,11 @@ from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.matching.relations import host_iters, is_input
+from ansorpy.rules.matching.rowwise import contiguous_reduction, fills_lanes
 from ansorpy.rules.predicates import attrs_of
-from ansorpy.rules.relations import host_iters, is_input
-from ansorpy.rules.rowwise import contiguous_reduction, fills_lanes
 from ansorpy.schedule.decisions import OneOf
-from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State

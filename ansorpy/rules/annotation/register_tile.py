@@ -11,14 +11,14 @@ from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.relations import host_iters, is_input, is_tiled
-from ansorpy.schedule.bounds import Bounds
+from ansorpy.rules.matching.relations import host_iters, is_input, is_tiled
+from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import Decision
-from ansorpy.schedule.inlining import effective
-from ansorpy.schedule.size import Size, above, ceil_div, product
+from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.size import Size, above, ceil_div, product
 from ansorpy.target import Target
 
 __all__ = ["RegisterTile"]

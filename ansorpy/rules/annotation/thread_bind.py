@@ -10,26 +10,31 @@ import numpy as np
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.block_tiles import BlockLimits, draw_block_tiles, threads_of
-from ansorpy.rules.branches import branch_axes, chosen_by_remainder, periods
-from ansorpy.rules.kernels import is_block_tiled, kernel_of, thread_factors, vthread_factors
+from ansorpy.rules.gpu.block_tiles import BlockLimits, draw_block_tiles, threads_of
+from ansorpy.rules.gpu.row_blocks import thread_sources, threads_in_rows
+from ansorpy.rules.gpu.warp_tiling import team_of
+from ansorpy.rules.gpu.wide_copies import draw_reductions, draw_splits, row_of, widen_copies
+from ansorpy.rules.matching.branches import branch_axes, chosen_by_remainder, periods
+from ansorpy.rules.matching.kernels import (
+    is_block_tiled,
+    kernel_of,
+    thread_factors,
+    vthread_factors,
+)
+from ansorpy.rules.matching.relations import host_iters
 from ansorpy.rules.predicates import (
     has_cross_thread_reduction,
     has_data_reuse,
     space_extent,
 )
-from ansorpy.rules.relations import host_iters
-from ansorpy.rules.row_blocks import thread_sources, threads_in_rows
-from ansorpy.rules.tiling import space_splits
-from ansorpy.rules.warp_tiling import team_of
-from ansorpy.rules.wide_copies import draw_reductions, draw_splits, row_of, widen_copies
-from ansorpy.schedule.bounds import Bounds
+from ansorpy.rules.tiling.levels import space_splits
+from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import OneOf, Product, open_columns, value_of
-from ansorpy.schedule.inlining import effective
-from ansorpy.schedule.size import Size, above, size_gcd
+from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.size import Size, above, size_gcd
 from ansorpy.target import Target
 
 __all__ = ["ThreadBind"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.kernels import is_block_tiled, kernels
+from ansorpy.rules.matching.kernels import is_block_tiled, kernels
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.target import Target

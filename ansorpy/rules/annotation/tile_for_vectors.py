@@ -7,8 +7,8 @@ from typing import Literal
 
 from ansorpy.ir.expr import Axis, AxisKind
 from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.matching.relations import host_iters, is_input
 from ansorpy.rules.predicates import attrs_of, reads_along
-from ansorpy.rules.relations import host_iters, is_input
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansorpy.ir.access import accesses
+from ansorpy.ir.analysis.access import accesses
 from ansorpy.ir.expr import Axis
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.relations import host_iters, is_input
+from ansorpy.rules.matching.relations import host_iters, is_input
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State

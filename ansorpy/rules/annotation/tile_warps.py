@@ -11,15 +11,15 @@ from ansorpy.ir.fragments import fragment_registers
 from ansorpy.ir.loops import Scope
 from ansorpy.rules.annotation.extents import column_of, set_column
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.block_tiles import BlockLimits, draw_block_tiles
-from ansorpy.rules.kernels import kernels
-from ansorpy.rules.warp_tiling import team_of, warp_factors, warp_sum
-from ansorpy.rules.wide_copies import draw_reductions
+from ansorpy.rules.gpu.block_tiles import BlockLimits, draw_block_tiles
+from ansorpy.rules.gpu.warp_tiling import team_of, warp_factors, warp_sum
+from ansorpy.rules.gpu.wide_copies import draw_reductions
+from ansorpy.rules.matching.kernels import kernels
 from ansorpy.schedule.decisions import value_of
-from ansorpy.schedule.size import Size, above
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.size import Size, above
 from ansorpy.target import Target
 
 __all__ = ["TileWarps"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.matching.relations import has_reduce_iters, is_input
 from ansorpy.rules.predicates import attrs_of
-from ansorpy.rules.relations import has_reduce_iters, is_input
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
@@ -24,7 +24,7 @@ class AnnotateUnroll(AnnotationRule):
     Reductions of warps have no choice: loops over registers are always unrolled.
 
     Source: TVM's InitUnroll; ``max_steps`` are its candidates (CUDA: 1024 as well).  Without any,
-    the generator decides (:mod:`ansorpy.codegen.cuda.bodies`).
+    the generator decides (:mod:`ansorpy.codegen.cuda.passes.unroll_sums`).
     """
 
     max_steps: tuple[int, ...] = (0, 16, 64, 512)

@@ -12,13 +12,13 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.annotation.extents import column_of, loop_extents, set_column
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.relations import host_iters, is_input, is_tiled
-from ansorpy.schedule.bounds import Bounds
+from ansorpy.rules.matching.relations import host_iters, is_input, is_tiled
+from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import OneOf, value_of
-from ansorpy.schedule.size import Size, above, as_array
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.size import Size, above, as_array
 from ansorpy.target import Target
 
 __all__ = ["AnnotateVectorize"]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.rules.base import Mutation
-from ansorpy.rules.roundness import draw_round
+from ansorpy.rules.tiling.roundness import draw_round
 from ansorpy.schedule.decisions import Decision, Factors, nearest
 from ansorpy.schedule.space import Space, Table
 
@@ -62,7 +62,8 @@ def _mutate_split(decision: Decision, inner: Ints, rng: np.random.Generator) -> 
 def _mutate_ragged(domain: Factors, inner: Ints, rng: np.random.Generator) -> Ints:
     """Half of the rows move a factor between inner levels, the others draw a new tile.
 
-    With tail ``"cover"`` (GPUs), round tiles are more likely (:mod:`ansorpy.rules.roundness`).
+    With tail ``"cover"`` (GPUs), round tiles are more likely
+    (:mod:`ansorpy.rules.tiling.roundness`).
     """
     moved = move_factor(inner, domain.max_innermost, rng)
     if domain.tail == "cover":

@@ -11,8 +11,7 @@ import numpy as np
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import PlacementRule
-from ansorpy.rules.predicates import has_data_reuse, is_computed_where_read
-from ansorpy.rules.relations import (
+from ansorpy.rules.matching.relations import (
     has_reduce_iters,
     host_iters,
     is_input,
@@ -20,10 +19,11 @@ from ansorpy.rules.relations import (
     is_tiled,
     single_consumer,
 )
-from ansorpy.schedule.nest import build_nest
-from ansorpy.schedule.size import Size
+from ansorpy.rules.predicates import has_data_reuse, is_computed_where_read
 from ansorpy.schedule.stage import Attach, Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.nest import build_nest
+from ansorpy.schedule.tables.size import Size
 from ansorpy.target import Target
 
 __all__ = [

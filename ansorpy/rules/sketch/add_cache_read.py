@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.access import Access, reads
+from ansorpy.ir.analysis.access import Access, reads
 from ansorpy.ir.expr import Load, Select, walk
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.gpu.warp_choice import matrix_dims
+from ansorpy.rules.matching.relations import consumers, direct_producers, has_reduce_iters
 from ansorpy.rules.predicates import has_cross_thread_reduction, has_data_reuse
-from ansorpy.rules.relations import consumers, direct_producers, has_reduce_iters
-from ansorpy.rules.tiling import last_of_outermost_reduce_tile
+from ansorpy.rules.tiling.levels import last_of_outermost_reduce_tile
 from ansorpy.rules.verdict import Verdict
-from ansorpy.rules.warp_choice import matrix_dims
 from ansorpy.schedule.stage import Attach, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

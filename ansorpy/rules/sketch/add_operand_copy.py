@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.access import Access, reads
+from ansorpy.ir.analysis.access import Access, reads
 from ansorpy.rules.annotation.unroll import origins
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.relations import consumers, is_tiled
+from ansorpy.rules.matching.relations import consumers, is_tiled
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.matching.rowwise import contiguous_reduction, fills_lanes
 from ansorpy.rules.predicates import (
     has_data_reuse,
     is_cache_write_stage,
@@ -15,10 +16,9 @@ from ansorpy.rules.predicates import (
     reads_along,
     space_extent,
 )
-from ansorpy.rules.rowwise import contiguous_reduction, fills_lanes
-from ansorpy.rules.tiling import reduce_in_one
+from ansorpy.rules.tiling.levels import reduce_in_one
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

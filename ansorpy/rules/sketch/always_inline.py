@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.access import reads
+from ansorpy.ir.analysis.access import reads
 from ansorpy.ir.expr import Axis, Const, Function, Load, walk
 from ansorpy.ir.loops import Scope
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.branches import formulas
+from ansorpy.rules.matching.branches import formulas
+from ansorpy.rules.matching.relations import (
+    consumers,
+    has_reduce_iters,
+    is_input,
+    is_operand_copy,
+    is_tiled,
+)
+from ansorpy.rules.matching.rowwise import is_costly_broadcast, is_evaluated_once
 from ansorpy.rules.predicates import (
     is_repeated_in_tiles,
     is_strictly_inlineable,
     reads_in_order,
 )
-from ansorpy.rules.relations import consumers, has_reduce_iters, is_input, is_operand_copy, is_tiled
-from ansorpy.rules.rowwise import is_costly_broadcast, is_evaluated_once
 from ansorpy.rules.sketch.add_operand_copy import moving_dimensions
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

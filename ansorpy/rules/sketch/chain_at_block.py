@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.chain import Chain, find_chain
-from ansorpy.rules.chain_tiling import ChainTiling
+from ansorpy.rules.matching.chain import Chain, find_chain
+from ansorpy.rules.tiling.chain_tiling import ChainTiling
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import Axis, AxisKind, walk
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.chain import ancestors, find_chain
+from ansorpy.rules.gpu.row_blocks import Kernel, RowBlock, is_single, row_kernel
+from ansorpy.rules.matching.chain import ancestors, find_chain
+from ansorpy.rules.matching.relations import has_reduce_iters
+from ansorpy.rules.matching.rowwise import is_evaluated_once
 from ansorpy.rules.predicates import fusible_consumer, has_data_reuse
-from ansorpy.rules.relations import has_reduce_iters
-from ansorpy.rules.row_blocks import Kernel, RowBlock, is_single, row_kernel
-from ansorpy.rules.rowwise import is_evaluated_once
 from ansorpy.rules.sketch.add_cache_read import source_order, with_tiles
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Attach, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

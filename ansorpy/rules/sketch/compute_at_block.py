@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.relations import has_reduce_iters
-from ansorpy.rules.rowwise import (
+from ansorpy.rules.matching.relations import has_reduce_iters
+from ansorpy.rules.matching.rowwise import (
     block_axes,
     passes_once,
     space_loops_of,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.matching.relations import has_reduce_iters, is_tiled, single_consumer
 from ansorpy.rules.predicates import (
     fusible_consumer,
     has_data_reuse,
@@ -14,8 +15,7 @@ from ansorpy.rules.predicates import (
     needs_cross_thread_reduction,
     num_common_outer_iterators,
 )
-from ansorpy.rules.relations import has_reduce_iters, is_tiled, single_consumer
-from ansorpy.rules.tiling import reduce_in_one
+from ansorpy.rules.tiling.levels import reduce_in_one
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage

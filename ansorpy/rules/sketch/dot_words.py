@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.ir.expr import Function
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.relations import is_input, is_tiled
+from ansorpy.rules.matching.relations import is_input, is_tiled
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.dots import dot_form, function_for
+from ansorpy.schedule.lowering.dots import dot_form, function_for
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

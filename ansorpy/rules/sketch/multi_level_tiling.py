@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.matching.rowwise import contiguous_reduction, fills_lanes, streams
 from ansorpy.rules.predicates import has_data_reuse
-from ansorpy.rules.rowwise import contiguous_reduction, fills_lanes, streams
-from ansorpy.rules.tiling import multi_level_tile
+from ansorpy.rules.tiling.levels import multi_level_tile
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

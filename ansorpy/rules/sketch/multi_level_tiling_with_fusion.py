@@ -11,7 +11,7 @@ from ansorpy.rules.predicates import (
     has_data_reuse,
     is_cache_write_stage,
 )
-from ansorpy.rules.tiling import follow_tile, multi_level_tile, space_splits
+from ansorpy.rules.tiling.levels import follow_tile, multi_level_tile, space_splits
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.gpu.row_blocks import Kernel, RowBlock, is_single, row_kernel
+from ansorpy.rules.matching.relations import has_reduce_iters
+from ansorpy.rules.matching.rowwise import contiguous_reduction, passes_once, with_cheap_inlined
 from ansorpy.rules.predicates import reads_along, reduce_extent
-from ansorpy.rules.relations import has_reduce_iters
-from ansorpy.rules.row_blocks import Kernel, RowBlock, is_single, row_kernel
-from ansorpy.rules.rowwise import contiguous_reduction, passes_once, with_cheap_inlined
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State

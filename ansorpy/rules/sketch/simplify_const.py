@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.matching.relations import is_input
 from ansorpy.rules.predicates import attrs_of
-from ansorpy.rules.relations import is_input
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.matching.relations import consumers, producers
 from ansorpy.rules.predicates import attrs_of
-from ansorpy.rules.relations import consumers, producers
 from ansorpy.rules.sketch.always_inline import inline_verdict
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.stage import Iter, Stage

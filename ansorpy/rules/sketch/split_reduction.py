@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import Axis
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.matching.relations import is_input
 from ansorpy.rules.predicates import (
     has_data_reuse,
     is_cache_write_stage,
     reduce_extent,
     space_extent,
 )
-from ansorpy.rules.relations import is_input
 from ansorpy.rules.sketch.sum_in_registers import summed_in_registers
-from ansorpy.rules.tiling import factored_axes
+from ansorpy.rules.tiling.levels import factored_axes
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.matching.relations import has_reduce_iters, is_input
 from ansorpy.rules.predicates import fusible_consumer
-from ansorpy.rules.relations import has_reduce_iters, is_input
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

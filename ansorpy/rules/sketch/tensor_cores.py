@@ -7,16 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import (
-    attrs_of,
-    fusible_consumer,
-    is_cache_write_stage,
-    reads_in_place,
-)
-from ansorpy.rules.relations import is_input, is_tiled
-from ansorpy.rules.tiling import last_of_outermost_reduce_tile
-from ansorpy.rules.verdict import Verdict
-from ansorpy.rules.warp_choice import (
+from ansorpy.rules.gpu.warp_choice import (
     WarpChoice,
     best_choice,
     group_choices,
@@ -25,12 +16,21 @@ from ansorpy.rules.warp_choice import (
     matrix_load,
     may_round,
 )
-from ansorpy.rules.warp_tiling import (
+from ansorpy.rules.gpu.warp_tiling import (
     fill_by_lanes,
     fill_by_matrices,
     tile_for_warps,
     tile_like_warps,
 )
+from ansorpy.rules.matching.relations import is_input, is_tiled
+from ansorpy.rules.predicates import (
+    attrs_of,
+    fusible_consumer,
+    is_cache_write_stage,
+    reads_in_place,
+)
+from ansorpy.rules.tiling.levels import last_of_outermost_reduce_tile
+from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 

@@ -17,6 +17,7 @@ from ansorpy.codegen.c.loader import flags_of, load
 from ansorpy.errors import AnsorpyError, MissingDependency
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.c.source import binary_of, c_source, is_apart
+from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.linking import library_name
@@ -24,7 +25,6 @@ from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.runtime.native import Entry
 from ansorpy.runtime.plan import Plan
-from ansorpy.runtime.pool import make_pool
 from ansorpy.target import Target
 
 __all__ = ["CRuntime"]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.device import Device, launch_all, repeat
-from ansorpy.codegen.cuda.packed import unpacked
-from ansorpy.codegen.cuda.plan import ALIGNMENT, LaunchPlan
+from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
+from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import DeviceLost, UsageError
 from ansorpy.runtime.gpu.operands import Operand, operand
 from ansorpy.runtime.plan import Argument, Memory, Plan

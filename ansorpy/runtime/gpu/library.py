@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.codegen.cuda.packed import unpacked
-from ansorpy.codegen.cuda.plan import LaunchPlan
-from ansorpy.codegen.llvm.build import compile_ir
-from ansorpy.runtime.dataobject import write_data_object
+from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.plan import LaunchPlan
+from ansorpy.codegen.llvm.objects.build import compile_ir
+from ansorpy.runtime.data_object import write_data_object
 from ansorpy.runtime.linker import Linker
 from ansorpy.runtime.plan import Argument, Memory, Plan, Step
 from ansorpy.runtime.ports import MAX_RANK

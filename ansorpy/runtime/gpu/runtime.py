@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.codegen.cuda.driver import device_for
+from ansorpy.codegen.cuda.device.driver import device_for
 from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls
+from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.gpu.executable import GpuExecutable
 from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects, cuda_source
@@ -20,7 +21,6 @@ from ansorpy.runtime.linking import library_name, linking, refuse_size
 from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.model import Operands
 from ansorpy.runtime.plan import Plan
-from ansorpy.runtime.pool import make_pool
 from ansorpy.target import Target
 
 __all__ = ["GpuRuntime"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dots import DOTS
-from ansorpy.schedule.dots import dot_form, function_for, in_words
+from ansorpy.schedule.lowering.dots import dot_form, function_for, in_words
 from ansorpy.schedule.steps.base import Step, compute_stage, named
 from ansorpy.schedule.steps.storage import free_names, insert_stages
 

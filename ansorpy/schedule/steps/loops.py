@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
 from ansorpy.schedule.decisions import Decision, Factors, Product, known
-from ansorpy.schedule.size import split_extents
 from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage, Tail
 from ansorpy.schedule.steps.base import Step, compute_stage, some
+from ansorpy.schedule.tables.size import split_extents
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Reduce, Select, as_expr, walk
 from ansorpy.ir.loops import ForKind, Scope
-from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.schedule.axes import axis_exprs, guard, iter_extents, overshoot
-from ansorpy.schedule.dagedit import map_loads, replace_ops, with_body
+from ansorpy.schedule.bounds.axes import axis_exprs, guard, iter_extents, overshoot
+from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops, with_body
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage, initial_stage
 from ansorpy.schedule.steps.base import Step, compute_stage, named, some
 

@@ -11,10 +11,10 @@ from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.intrinsics import Intrinsic, intrinsic, is_along, operand_tensors
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import Tensor
+from ansorpy.schedule.lowering.gpu.warp_products import WarpProduct, axes_in, factors, in_fragments
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.steps.base import Step, compute_stage
 from ansorpy.schedule.steps.storage import free_names, insert_stages
-from ansorpy.schedule.warp_products import WarpProduct, axes_in, factors, in_fragments
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State

@@ -11,8 +11,8 @@ from typing import ClassVar
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.measure.records import Record
-from ansorpy.schedule.records import steps_from_json
+from ansorpy.measure.records.rows import Record
+from ansorpy.schedule.steps.records import steps_from_json
 from ansorpy.search.population import Candidate, Rebuilding, score
 from ansorpy.search.transfer import TransferContext
 

@@ -12,24 +12,24 @@ import onnx
 from onnx import helper, numpy_helper
 
 import ansorpy
-from ansorpy.codegen.cuda.device import launch_all, repeat
-from ansorpy.codegen.cuda.driver import CudaDevice
-from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.cuda.device.driver import CudaDevice
+from ansorpy.codegen.cuda.device.protocol import launch_all, repeat
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import CodegenError
 from ansorpy.ir import builders as ap
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.task import Precision, Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.measure.build_job import build_lowered
-from ansorpy.measure.built import Built
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.build.job import build_lowered
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.gpu.task import GpuTask
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.plan import CompiledTask
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from benchmarks.cuda.smoke.machine import (
     N,

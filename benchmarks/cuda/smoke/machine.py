@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.build import CudaCode
-from ansorpy.codegen.cuda.device import Device
-from ansorpy.codegen.cuda.driver import CudaDevice
-from ansorpy.codegen.cuda.nvrtc import compile_source
-from ansorpy.codegen.cuda.packed import packed, unpacked
-from ansorpy.codegen.cuda.plan import LaunchPlan
+from ansorpy.codegen.cuda.device.build import CudaCode
+from ansorpy.codegen.cuda.device.driver import CudaDevice
+from ansorpy.codegen.cuda.device.nvrtc import compile_source
+from ansorpy.codegen.cuda.device.protocol import Device
+from ansorpy.codegen.cuda.launch.packed import packed, unpacked
+from ansorpy.codegen.cuda.launch.plan import LaunchPlan
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Precision, Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder
-from ansorpy.measure.build_job import build_lowered
-from ansorpy.measure.built import Built
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.build.job import build_lowered
 from ansorpy.rules.structure import Structure, StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 

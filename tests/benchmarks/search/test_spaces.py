@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ansorpy.measure.grid import RETIMED, read_grid
-from ansorpy.search.replay import GridSource
+from ansorpy.search.recorded_grid import GridSource
 from benchmarks.search.catalogue import FOLDER, PLANS, derived_today, plan_named
 from tests.search.grids import grid_of
 from tests.search.tasks import matmul

@@ -16,7 +16,7 @@ from ansorpy.codegen.c.compiler import find_compiler
 from ansorpy.codegen.c.emit import CSource, emit_c, translation_unit
 from ansorpy.codegen.c.loader import can_compile
 from ansorpy.codegen.c.style import Style
-from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import MissingDependency
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target

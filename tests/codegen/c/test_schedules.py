@@ -18,7 +18,7 @@ from ansorpy.ir.loops import Program
 from ansorpy.ir.task import Task
 from ansorpy.rules.presets import CPU
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import Lowered, lower
+from ansorpy.schedule.lowering.program import Lowered, lower
 from tests.codegen.c.compiled import STRICT, TARGET, CompiledC, needs_cc
 from tests.codegen.programs import Array
 from tests.conftest import session_seed

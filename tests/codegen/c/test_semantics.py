@@ -27,7 +27,7 @@ from tests.codegen import test_float_to_integer as integers
 from tests.codegen import test_rounding as rounding
 from tests.codegen.c.compiled import STRICT, needs_cc
 from tests.codegen.c.sanitized import UNDEFINED, run_apart
-from tests.codegen.llvm import test_dots as dots
+from tests.codegen.llvm.emit import test_dots as dots
 from tests.codegen.programs import Array, at, buffer, empty, nest, program, put, random
 from tests.codegen.random_guards import guarded_program
 from tests.codegen.test_random_expressions import expression_program, tolerance

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ansorpy.codegen.cuda.emit import CudaSource, emit_cuda
-from ansorpy.codegen.cuda.emitter import C_TYPES
-from ansorpy.codegen.cuda.plan import LaunchPlan
-from ansorpy.codegen.cuda.prelude import HELPERS, prelude
-from ansorpy.codegen.cuda.warp_products import function_name
+from ansorpy.codegen.cuda.emit.emitter import C_TYPES
+from ansorpy.codegen.cuda.emit.mma import function_name
+from ansorpy.codegen.cuda.emit.prelude import HELPERS, prelude
+from ansorpy.codegen.cuda.emit.program import CudaSource, emit_cuda
+from ansorpy.codegen.cuda.launch.plan import LaunchPlan
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.intrinsics import (
     GROUP_PRODUCTS,
@@ -181,7 +181,7 @@ def _entries(program: Program, plan: LaunchPlan) -> str:
 
 def _buffers(program: Program) -> dict[str, str]:
     """The C type of every parameter and workspace buffer, by name."""
-    from ansorpy.codegen.cuda.launches import workspace_offsets
+    from ansorpy.codegen.cuda.passes.split_kernels import workspace_offsets
 
     found = [param.buffer for param in program.params]
     found += list(workspace_offsets(program.body)[0])

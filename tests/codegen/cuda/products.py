@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ansorpy.codegen.cuda.emit import CudaSource, emit_cuda
+from ansorpy.codegen.cuda.emit.program import CudaSource, emit_cuda
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import Program
 from ansorpy.ir.tensor import Tensor

@@ -17,22 +17,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.build import CudaCode
-from ansorpy.codegen.cuda.emit import emit_cuda
-from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
-from ansorpy.codegen.cuda.packed import packed
-from ansorpy.codegen.cuda.plan import Argument, Launch
-from ansorpy.codegen.llvm.memory import arranged
+from ansorpy.codegen.cuda.device.build import CudaCode
+from ansorpy.codegen.cuda.emit.program import emit_cuda
+from ansorpy.codegen.cuda.launch.packed import packed
+from ansorpy.codegen.cuda.launch.plan import Argument, Launch
+from ansorpy.codegen.cuda.passes.split_kernels import Nest, nests, workspace_offsets
+from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError, DeviceLost
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.memory import Storage
 from ansorpy.ir.interpret.program import Machine
 from ansorpy.ir.loops import Buffer, Program
-from ansorpy.ir.serialize import dag_from_dict, dag_to_dict
-from ansorpy.schedule.lower import lower
-from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from ansorpy.target import Target
 
 __all__ = ["STREAM", "SimulatedArray", "SimulatedDevice", "simulated_code"]
@@ -77,7 +77,8 @@ class _Module:
 
 @dataclass
 class SimulatedDevice:
-    """See :class:`ansorpy.codegen.cuda.device.Device`; ``calls`` is what was asked for, in order.
+    """See :class:`ansorpy.codegen.cuda.device.protocol.Device`; ``calls`` is what was asked for, in
+    order.
 
     ``live`` are the allocations, ``launched`` the arguments of every launch that ran, ``modules``
     and ``graphs`` how many of them are loaded, ``clock`` when the GPU is done with what it was

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.codegen.cuda.build import CudaCode, build_cuda
-from ansorpy.codegen.cuda.nvrtc import compile_source
+from ansorpy.codegen.cuda.device.build import CudaCode, build_cuda
+from ansorpy.codegen.cuda.device.nvrtc import compile_source
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests import workloads
 from tests.codegen.cuda.compiling import needs_nvrtc

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.codegen.cuda.emit import emit_cuda
+from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.ir.builders import select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Load, ReduceKind, Var, as_expr
@@ -29,7 +29,7 @@ from ansorpy.ir.loops import (
     Store,
     Wait,
 )
-from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.rewrite.rewriter import Rewriter
 from tests.codegen.cuda.emulator import TARGET, Emulated, emulate, needs_compiler
 from tests.codegen.programs import at, buffer, empty, program, put, random
 from tests.codegen.random_programs import RandomProgram

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ansorpy.codegen.cuda.emit import CudaSource, emit_cuda
+from ansorpy.codegen.cuda.emit.program import CudaSource, emit_cuda
 from ansorpy.errors import CodegenError, ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -17,7 +17,7 @@ from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
 from ansorpy.rules.presets import ANSOR_CUDA, CUDA
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import Lowered, lower
+from ansorpy.schedule.lowering.program import Lowered, lower
 from tests.codegen.cuda.emulator import TARGET, Array, Emulated, needs_compiler
 from tests.conftest import session_seed
 from tests.properties.random_operators import random_values

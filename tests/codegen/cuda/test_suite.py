@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansorpy.codegen.cuda.nvrtc import compile_source
-from ansorpy.codegen.cuda.resources import check_launch, check_resources, parse_report
+from ansorpy.codegen.cuda.device.nvrtc import compile_source
+from ansorpy.codegen.cuda.launch.resources import check_launch, check_resources, parse_report
 from ansorpy.target import Target
 from benchmarks.ops.case import Case
 from benchmarks.ops.cross import compile_for_gpu

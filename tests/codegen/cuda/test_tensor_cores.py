@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.codegen.cuda.build import build_cuda
-from ansorpy.codegen.cuda.emit import emit_cuda
-from ansorpy.codegen.cuda.fragments import held_by_lanes
-from ansorpy.codegen.cuda.warp_products import function_name
+from ansorpy.codegen.cuda.device.build import build_cuda
+from ansorpy.codegen.cuda.emit.mma import function_name
+from ansorpy.codegen.cuda.emit.program import emit_cuda
+from ansorpy.codegen.cuda.passes.lower_fragments import held_by_lanes
 from ansorpy.errors import CodegenError
 from ansorpy.ir.fragments import fragment_registers
 from ansorpy.ir.intrinsics import WARP_PRODUCTS
@@ -26,10 +26,10 @@ from ansorpy.ir.loops import (
     Stmt,
     walk_stmts,
 )
-from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.strides import dense_strides
 from ansorpy.ir.tensor import Tensor
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests.codegen.cuda.compiling import needs_nvrtc
 from tests.codegen.cuda.emulator import needs_compiler

@@ -17,10 +17,10 @@ from ansorpy.cost.view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
-from ansorpy.rules.kernels import kernels
+from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.structure import Structure, StructureSampler
-from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.target import Target
 from tests import workloads
 from tests.rules.algorithms.convolutions import convolution

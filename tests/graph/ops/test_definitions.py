@@ -9,9 +9,9 @@ from ansorpy.graph.ops import Concat, Elementwise, Fn, Gather, LayerNorm
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import run_dag
-from ansorpy.ir.serialize import dag_from_dict, dag_to_dict, structural_hash
 from ansorpy.ir.tensor import ComputeOp, Tensor, placeholder
-from ansorpy.schedule.lower import lower
+from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict, structural_hash
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.run_native import run_native
 

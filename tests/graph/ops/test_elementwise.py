@@ -15,7 +15,7 @@ from ansorpy.ir.dtypes import as_dtype
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, const, walk
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.run_native import run_native
 

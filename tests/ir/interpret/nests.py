@@ -20,7 +20,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
 )
-from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["buffer", "loops", "lower_plainly", "load", "program"]

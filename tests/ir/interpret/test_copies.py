@@ -25,7 +25,7 @@ from ansorpy.ir.loops import (
     Store,
     Wait,
 )
-from ansorpy.ir.printer import text
+from ansorpy.ir.text.printer import text
 from ansorpy.ir.verify import verify
 from tests.ir.interpret.nests import buffer, load, loops, program
 

@@ -11,7 +11,7 @@ from ansorpy.ir.expr import Expr, Var, as_expr
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import Alloc, Buffer, If, Instruction, Scope, Seq, Stmt, Store
-from ansorpy.ir.printer import text
+from ansorpy.ir.text.printer import text
 from ansorpy.ir.verify import verify
 from tests.ir.interpret.nests import buffer, load, loops, program
 

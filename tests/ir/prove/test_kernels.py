@@ -29,7 +29,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.prove import Claim, Verdict, prove
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from tests.faults import Less
 from tests.ir.interpret.nests import buffer, load, loops, program
 from tests.tensor_cores import LARGE, arguments, group_structures, values

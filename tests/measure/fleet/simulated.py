@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
-from ansorpy.measure.built import Built
+from ansorpy.measure.build.built import Built
 from ansorpy.measure.fleet.base import NodeLost, Ticket
 from ansorpy.measure.fleet.wire import Found, Work, read_work, single, write_answer
-from ansorpy.measure.protocol import Message, encode
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.workers.protocol import Message, encode
 from ansorpy.schedule.state import State
 from ansorpy.version import __version__
 from tests.measure.planted import KINDS, planted

@@ -17,10 +17,10 @@ from ansorpy.measure.fleet.base import Ticket
 from ansorpy.measure.fleet.patience import Patience
 from ansorpy.measure.fleet.runner import FleetRunner
 from ansorpy.measure.fleet.wire import single, write_answer
-from ansorpy.measure.protocol import encode
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.measure.trial_end import TrialEnd
+from ansorpy.measure.workers.protocol import encode
 from ansorpy.schedule.state import State
 from tests.measure.definitions import matmul, task_of, tiled
 from tests.measure.fleet.simulated import SimulatedFleet, factor_of, failing, speeds

@@ -10,9 +10,9 @@ import pytest
 from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.node import NodeService, options_to_json
 from ansorpy.measure.fleet.wire import Work, read_answer, read_hello, single, write_work
-from ansorpy.measure.protocol import Message, encode
 from ansorpy.measure.result import TrialKind
-from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.workers.protocol import Message, encode
 from ansorpy.target import Target
 from ansorpy.version import __version__
 from tests.measure.definitions import matmul, task_of, tiled

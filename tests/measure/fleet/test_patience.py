@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ansorpy.measure.fleet.patience import Deadlines, Patience
-from ansorpy.measure.limits import STARVED, run_limit_s
-from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.run.limits import STARVED, run_limit_s
+from ansorpy.measure.run.runner import MeasureOptions
 from tests.measure.definitions import matmul, task_of
 
 OPTIONS = MeasureOptions(build_timeout_s=7.0, run_timeout_s=11.0, reference_timeout_s=130.0)

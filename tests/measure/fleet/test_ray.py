@@ -28,12 +28,12 @@ from ansorpy.measure.fleet.base import BUILDER, kind_of
 from ansorpy.measure.fleet.patience import Patience
 from ansorpy.measure.fleet.ray_cluster import RayFleet, connect
 from ansorpy.measure.fleet.runner import FleetRunner
-from ansorpy.measure.runner import MeasureOptions
-from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.run.runner import MeasureOptions
+from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.search.events import Event, Progress
 from ansorpy.target import Target
 from tests.measure.definitions import matmul, tiled
-from tests.measure.test_runner import started_by
+from tests.measure.run.test_runner import started_by
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -13,7 +13,7 @@ from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.base import NodeLost, kind_of
 from ansorpy.measure.fleet.ray_cluster import RayFleet, connect
-from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.target import Target
 from tests.measure.definitions import matmul, task_of
 

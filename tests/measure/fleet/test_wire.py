@@ -17,11 +17,11 @@ from ansorpy.measure.fleet.wire import (
     write_answer,
     write_work,
 )
-from ansorpy.measure.protocol import Message, ProtocolError, encode
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.runner import MeasureOptions
-from ansorpy.measure.timing import TimingPolicy
-from ansorpy.schedule.records import steps_to_json
+from ansorpy.measure.run.runner import MeasureOptions
+from ansorpy.measure.run.timing import TimingPolicy
+from ansorpy.measure.workers.protocol import Message, ProtocolError, encode
+from ansorpy.schedule.steps.records import steps_to_json
 from tests.measure.definitions import matmul, task_of, tiled
 from tests.measure.planted import planted
 

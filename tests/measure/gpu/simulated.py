@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.measure.build_job import build_lowered
-from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.measure.build.built import Built, ParamSpec
+from ansorpy.measure.build.job import build_lowered
 from ansorpy.measure.gpu.job import handlers_on
 from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.worker import Handler
-from ansorpy.schedule.lower import lower
+from ansorpy.measure.workers.worker import Handler
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.codegen.cuda.simulated import GPU, SimulatedDevice, simulated_code
 

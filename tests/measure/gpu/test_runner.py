@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from ansorpy.errors import MissingDependency
-from ansorpy.measure import locks
-from ansorpy.measure.database import Database
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
-from ansorpy.measure.recording import measure_recorded
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.measure.trial_end import TrialEnd
+from ansorpy.measure.workers import locks
 from ansorpy.schedule.state import State
 from tests.measure.gpu.simulated import SimulatedBuilder, doubling, gpu_task
 
@@ -137,7 +137,7 @@ def test_cold_constants_are_copied_past_the_cache(runner):
 
 
 def test_a_worker_without_a_gpu_or_cupy_says_what_it_lacks():
-    from ansorpy.codegen.cuda.driver import CudaDevice, device_for
+    from ansorpy.codegen.cuda.device.driver import CudaDevice, device_for
     from tests.codegen.cuda.simulated import GPU
 
     if GPU.gpus():

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ansorpy.codegen.cuda.packed import unpacked
+from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.errors import CodegenError, DeviceLost, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.measure.gpu.guard import GuardedDeviceArray
 from ansorpy.measure.gpu.task import GpuTask
-from ansorpy.measure.timing import TimingPolicy, time_calls
+from ansorpy.measure.run.timing import TimingPolicy, time_calls
 from ansorpy.schedule.state import State
 from tests.codegen.cuda.simulated import SimulatedDevice, simulated_code
 from tests.measure.gpu.simulated import N, doubling, scheduled, simulated_built

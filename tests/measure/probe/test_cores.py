@@ -8,8 +8,8 @@ from itertools import chain, repeat
 import numpy as np
 import pytest
 
-from ansorpy.codegen.llvm.memory import aligned_empty
-from ansorpy.codegen.llvm.timing import bench
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.timing import bench
 from ansorpy.measure.probe.cores import Cores, Watch
 from ansorpy.measure.probe.loops import RELAY_LAPS, relay_address
 

@@ -12,13 +12,13 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.interpret import run_dag
-from ansorpy.ir.printer import text
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.ir.text.printer import text
 from ansorpy.rules.algorithms.clipped import Clipped
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests.rules.algorithms.convolutions import convolution
 from tests.run_native import run_native

@@ -19,7 +19,7 @@ from ansorpy.rules.algorithms.subpixel import Subpixel, subpixel
 from ansorpy.rules.algorithms.transposed import find_transposed
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from tests.properties.test_schedules import inputs_of, interpreted
 from tests.rules.algorithms.transposed import (
     by_residue,

@@ -11,10 +11,10 @@ from hypothesis.strategies import DataObject, integers, sampled_from
 from hypothesis.strategies import data as draws
 
 from ansorpy.ir import builders as ap
+from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.flops import flops
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
@@ -23,7 +23,7 @@ from ansorpy.rules.algorithms.subpixel import Subpixel, subpixel
 from ansorpy.rules.algorithms.transposed import find_transposed
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from tests import workloads
 from tests.properties.test_schedules import inputs_of, interpreted
 from tests.rules.algorithms.convolutions import convolution

@@ -8,7 +8,7 @@ import pytest
 
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Precision, Task
-from ansorpy.measure.check import tolerance
+from ansorpy.measure.check.compare import tolerance
 from ansorpy.rules.algorithms.tf32 import ERROR, Tf32
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.steps.warp_product import WarpProductStep

@@ -20,7 +20,7 @@ from ansorpy.rules.algorithms.convolution import find_convolutions
 from ansorpy.rules.algorithms.winograd import Winograd, winograd
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from tests import workloads
 from tests.properties.test_schedules import inputs_of, interpreted
 from tests.rules.algorithms.convolutions import convolution, first_layout

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Expr
@@ -17,14 +17,14 @@ from ansorpy.ir.tensor import Tensor, compute, placeholder
 from ansorpy.rules.annotation.code_size import LimitCode, instructions
 from ansorpy.rules.annotation.unroll import AnnotateUnroll
 from ansorpy.rules.annotation.vectorize import AnnotateVectorize
-from ansorpy.rules.relations import is_input
+from ansorpy.rules.matching.relations import is_input
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.lower import lower
-from ansorpy.schedule.size import as_array
+from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.size import as_array
 from tests import workloads
 from tests.rules.asking import CPU, derive
 

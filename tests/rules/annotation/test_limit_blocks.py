@@ -13,12 +13,12 @@ from ansorpy.ir.loops import Alloc, Scope, walk_stmts
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.annotation.limit_blocks import LimitBlocks, registers_of
-from ansorpy.rules.kernels import kernels
+from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.sharedmemory import shared_bytes
-from ansorpy.schedule.size import as_array
+from ansorpy.schedule.tables.size import as_array
 from tests import workloads
 from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import CUDA as GPU

@@ -6,7 +6,7 @@ import numpy as np
 
 from ansorpy.rules.annotation.pad_tiles import PadTiles
 from ansorpy.schedule.decisions import OneOf
-from ansorpy.schedule.size import as_array
+from ansorpy.schedule.tables.size import as_array
 from tests import workloads
 from tests.rules.gpu_spaces import after
 

@@ -12,9 +12,9 @@ from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.presets import ANSOR_CUDA
 from ansorpy.rules.presets import CUDA as DEFAULT_CUDA
 from ansorpy.rules.sketch.chain_in_rows import ChainInRows
-from ansorpy.schedule.size import as_array
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.tables.size import as_array
 from tests import workloads
 from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import CUDA, derive

@@ -6,8 +6,8 @@ import numpy as np
 
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.annotation.limit_blocks import registers_of
-from ansorpy.rules.warp_tiling import warp_factors, warp_sum
-from ansorpy.schedule.bounds import Bounds
+from ansorpy.rules.gpu.warp_tiling import warp_factors, warp_sum
+from ansorpy.schedule.bounds.inference import Bounds
 from tests import workloads
 from tests.rules.gpu_spaces import annotated
 from tests.tensor_cores import matmul, structures

@@ -16,7 +16,7 @@ from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from tests import workloads
 from tests.rules.asking import CPU, derive
-from tests.schedule.test_bounds import check
+from tests.schedule.bounds.test_inference import check
 
 CPU2 = replace(CPU, cores=2)
 

@@ -7,14 +7,14 @@ import pytest
 
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.matching.relations import is_operand_copy
 from ansorpy.rules.placement.compute_location import locations
-from ansorpy.rules.relations import is_operand_copy
 from ansorpy.rules.sketch.add_operand_copy import AddOperandCopy
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.schedule.decisions import OneOf
-from ansorpy.schedule.lower import lower
-from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from tests import workloads
 from tests.rules.asking import APPLY, SKIP, ask, derive
 from tests.run_native import run_native

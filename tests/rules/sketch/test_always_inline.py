@@ -17,7 +17,7 @@ from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.presets import CUDA as DEFAULT_CUDA
 from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests import workloads
 from tests.properties.test_schedules import inputs_of, interpreted

@@ -17,11 +17,11 @@ from ansorpy.ir.loops import Alloc as Allocation
 from ansorpy.ir.loops import Scope, walk_stmts
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.rules.kernels import kernels
+from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.presets import ANSOR_CUDA, CUDA
 from ansorpy.rules.sketch.chain_in_rows import ChainInRows
 from ansorpy.rules.structure import Structure, StructureSampler
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests import workloads
 from tests.faults import planted_races

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ansorpy.rules.derive import generate_sketches
-from ansorpy.rules.kernels import kernels
+from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.presets import ANSOR_CUDA, Preset
 from ansorpy.rules.presets import CUDA as DEFAULT
 from ansorpy.rules.sketch.add_cache_write import AddCacheWrite

@@ -17,9 +17,9 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.sketch.dot_words import DotWords
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lower import lower
-from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from ansorpy.target import Target
 from tests.run_native import run_native
 

@@ -16,7 +16,7 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.loops import Alloc, For, ForKind, walk_stmts
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.sketch.rows_at_block import RowsAtBlock
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from tests import workloads
 from tests.faults import planted_races
 from tests.properties.random_operators import random_values

@@ -13,7 +13,7 @@ from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.presets import CUDA
 from ansorpy.rules.sketch.split_reduction import SplitReduction
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.rules.tiling import factored_axes
+from ansorpy.rules.tiling.levels import factored_axes
 from ansorpy.schedule.stage import SplitRelation
 from tests import workloads
 from tests.properties.random_operators import random_values

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ansorpy.codegen.cuda.host import for_host
-from ansorpy.codegen.llvm.build import build
+from ansorpy.codegen.cuda.passes.run_on_host import for_host
+from ansorpy.codegen.llvm.objects.build import build
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.plan import CompiledTask
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.codegen.cuda.simulated import (

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.codegen.cuda.build import CudaCode
-from ansorpy.codegen.cuda.emit import emit_cuda
-from ansorpy.codegen.cuda.packed import packed
+from ansorpy.codegen.cuda.device.build import CudaCode
+from ansorpy.codegen.cuda.emit.program import emit_cuda
+from ansorpy.codegen.cuda.launch.packed import packed
 from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import MissingDependency
 from ansorpy.graph.memory import ArenaPlan
@@ -31,7 +31,7 @@ from ansorpy.runtime.metadata import read_metadata
 from ansorpy.runtime.plan import CompiledTask
 from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.runtime.status import Status, status_error
-from ansorpy.schedule.lower import lower
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.codegen.cuda.emulator import Emulated
 from tests.codegen.cuda.simulated import GPU

@@ -12,13 +12,13 @@ from ansorpy.codegen.c.vector.helpers import vector_type
 from ansorpy.codegen.c.vector.lanes import Lanes
 from ansorpy.codegen.clike.code import COMPARE, UNARY, Code
 from ansorpy.codegen.clike.indices import index
-from ansorpy.ir.affine import linear
+from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr
-from ansorpy.ir.interval import bounds
 from ansorpy.ir.loops import Buffer, Store
-from ansorpy.ir.simplify import simplify
+from ansorpy.ir.rewrite.simplify import simplify
 
 __all__ = [
     "Access", "access", "is_inside", "lane_by_lane", "load", "narrowed", "scalar", "splat",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.expr import Expr, Var
-from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.rewrite.rewriter import substitute
 
 __all__ = ["Lanes"]
 

@@ -12,8 +12,8 @@ from ansorpy.codegen.tiles import free_vars
 from ansorpy.codegen.vectors import Chunk, VectorSpace, chunks, vector_space
 from ansorpy.ir.expr import Expr, Var, as_expr
 from ansorpy.ir.loops import For, ForKind, walk_stmts
-from ansorpy.ir.rewrite import substitute
-from ansorpy.ir.simplify import simplify_stmt
+from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.rewrite.simplify import simplify_stmt
 
 __all__ = ["vector_loop"]
 

@@ -14,7 +14,7 @@ from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Const, Load, ReduceKind
 from ansorpy.ir.loops import Store
-from ansorpy.ir.simplify import simplify_stmt
+from ansorpy.ir.rewrite.simplify import simplify_stmt
 
 __all__ = ["vector_store"]
 

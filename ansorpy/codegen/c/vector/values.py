@@ -46,7 +46,7 @@ from ansorpy.ir.expr import (
     Var,
     walk,
 )
-from ansorpy.ir.simplify import simplify
+from ansorpy.ir.rewrite.simplify import simplify
 
 __all__ = ["combined", "operand", "vector"]
 

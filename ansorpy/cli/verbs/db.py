@@ -1,0 +1,159 @@
+"""``ansorpy db``: a tuning database's tasks and runs, replays, and cost models trained on it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ansorpy.cli.options import AsJson, Plugins
+
+if TYPE_CHECKING:
+    from ansorpy.measure.records.database import Database
+
+__all__ = ["db"]
+
+
+class Action(StrEnum):
+    """What ``ansorpy db`` does with the file."""
+
+    tasks = "tasks"
+    runs = "runs"
+    replay = "replay"
+    model = "model"
+
+
+def db(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[tasks|runs|replay|model] [DB]",
+            help="What to do (default: tasks), and the tuning database (default: that of --db).",
+        ),
+    ] = None,
+    run: Annotated[
+        int | None, typer.Option(min=1, help="replay: this run; default: the last one.")
+    ] = None,
+    plugin: Plugins = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="model: the file to write.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="model: learn from trials for such machines; default: host.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the tasks or the runs of a tuning database, replay a run and compare, or train a cost
+    model on all its trials."""
+    from ansorpy.cli.files import open_database
+    from ansorpy.errors import UsageError
+
+    action, file = _parsed(words or [])
+    if action is not Action.replay and (run is not None or plugin):
+        raise UsageError("--run and --plugin are for a replay", hint="write: ansorpy db replay")
+    if action is not Action.model and (output is not None or target is not None):
+        raise UsageError("--output and --target are for a model", hint="write: ansorpy db model")
+    with open_database(file) as database:
+        if action is Action.runs:
+            _runs(database, as_json)
+        elif action is Action.replay:
+            _replay(database, run, plugin, as_json)
+        elif action is Action.model:
+            _model(database, output, target or "host", as_json)
+        else:
+            _tasks(database, as_json)
+
+
+def _parsed(words: list[str]) -> tuple[Action, Path]:
+    """The action and the file; a first word that is not an action is a file."""
+    from ansorpy.config import default_database
+    from ansorpy.errors import UsageError
+
+    named = bool(words) and words[0] in Action.__members__
+    files = words[1:] if named else words
+    if len(files) > 1:
+        raise UsageError(
+            f"one database is read at a time, not {', '.join(files)}",
+            hint=f"write: ansorpy db [{'|'.join(Action)}] [DB]",
+        )
+    file = Path(files[0]) if files else default_database()
+    return Action(words[0]) if named else Action.tasks, file
+
+
+def _tasks(database: Database, as_json: bool) -> None:
+    from ansorpy.report.tables import show
+    from ansorpy.report.tuning import summaries, tasks_table
+
+    tasks = summaries(database)
+    if as_json:
+        print(json.dumps([task.to_dict() for task in tasks], indent=2))
+    else:
+        show(tasks_table(tasks, str(database.path)))
+
+
+def _runs(database: Database, as_json: bool) -> None:
+    from ansorpy.report.tables import show
+    from ansorpy.report.tuning import sessions_table
+
+    runs = database.sessions()
+    if as_json:
+        print(json.dumps([run.model_dump() for run in runs], indent=2))
+    else:
+        show(sessions_table(runs))
+
+
+def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool) -> None:
+    from ansorpy.api.parts import load_plugins
+    from ansorpy.api.replay import replay
+    from ansorpy.measure.versions import versions
+    from ansorpy.report.replays import changed_versions, rerun_table
+    from ansorpy.report.tables import show
+
+    load_plugins(plugin or ())
+    found = replay(database, run)
+    recorded = {session.id: session.versions for session in database.sessions()}
+    for line in changed_versions(recorded[found[0].run], versions()):
+        print(line, file=sys.stderr)
+    if as_json:
+        print(json.dumps([{**asdict(again), "same": again.is_same} for again in found], indent=2))
+    for again in found:
+        if not as_json:
+            show(rerun_table(again))
+        again.demand()
+
+
+def _model(database: Database, output: Path | None, target: str, as_json: bool) -> None:
+    from ansorpy.api.train_model import train_model
+    from ansorpy.cli.files import check_writable
+    from ansorpy.errors import UsageError
+    from ansorpy.report.ranking import figures, overall_table
+    from ansorpy.report.tables import show
+    from ansorpy.target import Target
+
+    if output is None:
+        raise UsageError(
+            "a model needs a file", hint=f"write: ansorpy db model {database.path} -o model.txt"
+        )
+    check_writable(output)
+    found = train_model(database, Target.parse(target))
+    found.save(output)
+    model = found.model
+    if as_json:
+        facts = {"family": model.family, "programs": model.programs, "failed": found.failed}
+        facts |= {"tasks": model.tasks, "digest": model.digest}
+        print(json.dumps({**facts, "held_out": figures(found.held_out)}, indent=2))
+        return
+    failed = f", {found.failed} of which failed" if found.failed else ""
+    print(
+        f"wrote {output}: trained on {model.programs} programs of {model.tasks} tasks"
+        f" for {model.family}{failed}"
+    )
+    if found.held_out:
+        show(overall_table(found.held_out))
+    else:
+        print("no task has enough trials to hold some out and say how well it ranks")

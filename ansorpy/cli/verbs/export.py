@@ -1,0 +1,57 @@
+"""``ansorpy export``: write the library of recorded programs, without tuning."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Unpack
+
+import typer
+
+from ansorpy.api.arguments import ExportArguments, LookupArguments, NetworkArguments
+from ansorpy.cli.arguments import with_options
+from ansorpy.cli.options import ModelFile
+from ansorpy.options import those
+
+__all__ = ["Emitted", "export"]
+
+
+class Emitted(StrEnum):
+    """What the programs are written as."""
+
+    library = "library"
+    c = "c"
+
+
+_SUFFIXES = {Emitted.library: ".so", Emitted.c: ".c"}
+
+
+@with_options
+def export(
+    model: ModelFile,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The library, or C file (NAME.c).")
+    ] = None,
+    emit: Annotated[
+        Emitted, typer.Option("--emit", help="What to write; a name that ends in .c is C.")
+    ] = Emitted.library,
+    **arguments: Unpack[ExportArguments],
+) -> None:
+    """Write the library, or C, of the best recorded programs; tasks without any are predicted."""
+    from ansorpy.api.c_export import emitted_target
+    from ansorpy.api.networks import NetworkSpec, open_networks
+    from ansorpy.cli.files import library_path
+    from ansorpy.cli.lookup import Lookup
+    from ansorpy.cli.searching import write_library
+    from ansorpy.errors import UsageError
+    from ansorpy.runtime.export import check_exportable
+
+    lookup = Lookup(model, **those(LookupArguments, arguments))
+    request, library = lookup.request, library_path(model, output, _SUFFIXES[emit])
+    if emit is Emitted.c and library.suffix != _SUFFIXES[emit]:
+        raise UsageError(f"{library} is no name for C", hint="let it end in .c")
+    check_exportable(library, emitted_target(library, request.target, request.threads))
+    spec = NetworkSpec(model, **those(NetworkArguments, arguments))
+    networks = open_networks([spec], request)
+    lookup.warn_of_predictions()
+    write_library(networks, request, library)

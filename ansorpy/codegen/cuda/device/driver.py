@@ -1,0 +1,246 @@
+"""GPU access through cupy's bindings of the CUDA driver and runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import wraps
+from threading import Lock
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.codegen.cuda.device.equal import LAUNCH, SOURCE
+from ansorpy.codegen.cuda.device.nvrtc import compile_source
+from ansorpy.codegen.cuda.launch.plan import Launch
+from ansorpy.codegen.singletons import singleton
+from ansorpy.errors import AnsorpyError, CodegenError, DeviceLost, MissingDependency
+from ansorpy.target import Target
+
+__all__ = ["CudaDevice", "bus_place", "device_for"]
+
+Array = npt.NDArray[Any]
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+@dataclass
+class _Module:
+    handle: int
+    functions: dict[str, int] = field(default_factory=dict)
+
+
+def _on_device(
+    method: Callable[Concatenate[CudaDevice, _P], _R],
+) -> Callable[Concatenate[CudaDevice, _P], _R]:
+    """Make the GPU current in the calling thread for *method*, and convert CUDA errors to ours."""
+
+    @wraps(method)
+    def wrapped(self: CudaDevice, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            self.runtime.setDevice(self.number)
+            return method(self, *args, **kwargs)
+        except self.errors as error:
+            raise self.failure(error) from error
+
+    return wrapped
+
+
+class CudaDevice:
+    """The GPU *number*, with a stream of its own; see
+    :class:`ansorpy.codegen.cuda.device.protocol.Device`.
+
+    Raises:
+        MissingDependency: cupy is not installed, or there is no such GPU.
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        try:
+            from cupy.cuda import driver, runtime
+        except ImportError as error:
+            raise MissingDependency(
+                f"GPUs are driven through cupy, which is not installed ({error})",
+                hint="pip install 'ansorpy[cuda]'",
+            ) from error
+        self.number = number
+        self.lock = Lock()
+        self._is_capturing = False
+        self._comparing: tuple[object, int] | None = None
+        self.driver: Any = driver
+        self.runtime: Any = runtime
+        self.errors = (runtime.CUDARuntimeError, driver.CUDADriverError)
+        try:
+            runtime.setDevice(number)
+            self._stream = runtime.streamCreateWithFlags(runtime.streamNonBlocking)
+            self._began, self._ended = runtime.eventCreate(), runtime.eventCreate()
+            self._waited = runtime.eventCreateWithFlags(runtime.eventDisableTiming)
+        except self.errors as error:
+            raise MissingDependency(
+                f"GPU {number} cannot be used ({error})", hint="see what nvidia-smi says of it"
+            ) from error
+
+    def failure(self, error: Exception) -> AnsorpyError:
+        """What *error* means: an error that stays makes the context unusable.
+
+        Nothing is waited for while a graph is captured: it would spoil that.
+        """
+        if self._is_capturing:
+            return CodegenError(f"the GPU refuses: {error}")
+        try:
+            self.runtime.deviceSynchronize()
+        except self.errors as stays:
+            return DeviceLost(f"the GPU's context is lost: {stays}")
+        return CodegenError(f"the GPU refuses: {error}")
+
+    @_on_device
+    def allocate(self, size: int) -> int:
+        address: int = self.runtime.malloc(max(1, size))
+        return address
+
+    @_on_device
+    def release(self, address: int) -> None:
+        self.runtime.free(address)
+
+    @_on_device
+    def upload(self, address: int, source: Array) -> None:
+        kind = self.runtime.memcpyHostToDevice
+        self.runtime.memcpyAsync(address, source.ctypes.data, source.nbytes, kind, self._stream)
+        self.runtime.streamSynchronize(self._stream)
+
+    @_on_device
+    def download(self, address: int, into: Array) -> None:
+        kind = self.runtime.memcpyDeviceToHost
+        self.runtime.memcpyAsync(into.ctypes.data, address, into.nbytes, kind, self._stream)
+        self.runtime.streamSynchronize(self._stream)
+
+    @_on_device
+    def copy(self, address: int, source: int, size: int) -> None:
+        kind = self.runtime.memcpyDeviceToDevice
+        self.runtime.memcpyAsync(address, source, size, kind, self._stream)
+
+    @_on_device
+    def fill(self, address: int, byte: int, size: int) -> None:
+        self.runtime.memsetAsync(address, byte, size, self._stream)
+
+    @_on_device
+    def equal(self, address: int, other: int, size: int) -> bool:
+        if self._comparing is None:
+            cubin, _ = compile_source(SOURCE, self._target())
+            self._comparing = self.load(cubin), self.allocate(16)
+        module, place = self._comparing
+        asked = np.array([size, 0], dtype=np.uint64)
+        self.upload(place, asked)
+        self.launch(module, LAUNCH, (address, other, place))
+        self.download(place, asked)
+        return not asked[1]
+
+    def _target(self) -> Target:
+        """What code for this GPU is compiled for."""
+        found = self.runtime.getDeviceProperties(self.number)
+        return Target.parse(f"sm_{found['major']}{found['minor']}")
+
+    @_on_device
+    def load(self, cubin: bytes) -> _Module:
+        return _Module(self.driver.moduleLoadData(cubin))
+
+    @_on_device
+    def unload(self, module: object) -> None:
+        assert isinstance(module, _Module), module
+        self.driver.moduleUnload(module.handle)
+
+    @_on_device
+    def launch(self, module: object, launch: Launch, addresses: Sequence[int]) -> None:
+        assert isinstance(module, _Module), module
+        values = np.array(addresses, dtype=np.uint64)
+        pointers = np.arange(len(addresses), dtype=np.uint64) * 8 + np.uint64(values.ctypes.data)
+        self.driver.launchKernel(
+            self._function(module, launch), *launch.grid, *launch.block,
+            launch.dynamic_shared_bytes, self._stream, pointers.ctypes.data, 0,
+        )  # fmt: skip
+
+    def _function(self, module: _Module, launch: Launch) -> int:
+        function = module.functions.get(launch.kernel)
+        if function is None:
+            function = self.driver.moduleGetFunction(module.handle, launch.kernel)
+            if launch.dynamic_shared_bytes:
+                most = self.driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                self.driver.funcSetAttribute(function, most, launch.dynamic_shared_bytes)
+            module.functions[launch.kernel] = function
+        return function
+
+    @_on_device
+    def synchronise(self) -> None:
+        self.runtime.streamSynchronize(self._stream)
+
+    @_on_device
+    def wait_for(self, stream: int) -> None:
+        self.runtime.eventRecord(self._waited, stream)
+        self.runtime.streamWaitEvent(self._stream, self._waited)
+
+    @_on_device
+    def follow(self, producer: Callable[[int], object]) -> None:
+        producer(self._stream)
+
+    @_on_device
+    def seconds(self, work: Callable[[], None]) -> float:
+        self.runtime.eventRecord(self._began, self._stream)
+        work()
+        self.runtime.eventRecord(self._ended, self._stream)
+        self.runtime.eventSynchronize(self._ended)
+        elapsed_ms: float = self.runtime.eventElapsedTime(self._began, self._ended)
+        return elapsed_ms * 1e-3
+
+    @_on_device
+    def capture(self, work: Callable[[], None]) -> int:
+        # Relaxed: memory may be given back meanwhile, by a finalizer, which other modes forbid.
+        self.runtime.streamBeginCapture(self._stream, self.runtime.streamCaptureModeRelaxed)
+        self._is_capturing = True
+        try:
+            work()
+        except BaseException:
+            with suppress(*self.errors):
+                self.runtime.graphDestroy(self.runtime.streamEndCapture(self._stream))
+            raise
+        finally:
+            self._is_capturing = False
+        graph = self.runtime.streamEndCapture(self._stream)
+        try:
+            found: int = self.runtime.graphInstantiate(graph)
+            return found
+        finally:
+            self.runtime.graphDestroy(graph)
+
+    @_on_device
+    def replay(self, graph: object) -> None:
+        self.runtime.graphLaunch(graph, self._stream)
+
+    @_on_device
+    def discard(self, graph: object) -> None:
+        self.runtime.graphExecDestroy(graph)
+
+
+def device_for(target: Target) -> CudaDevice:
+    """This process's GPU that runs code for *target*.
+
+    Raises:
+        MissingDependency: There is none.
+    """
+    numbers = target.gpus()
+    if not numbers:
+        raise MissingDependency(f"this machine has no GPU that runs code for {target.cpu}")
+    return _opened(numbers[0])
+
+
+@singleton
+def _opened(number: int) -> CudaDevice:
+    return CudaDevice(number)
+
+
+def bus_place(number: int) -> str:
+    """Bus address of GPU *number*, which is the same in every process, unlike the number."""
+    from cupy.cuda import runtime
+
+    place: str = runtime.deviceGetPCIBusId(number)
+    return place

@@ -1,0 +1,110 @@
+"""Interface to a GPU: memory, modules, launches on one stream, events and graphs.
+
+The only implementation, for CUDA, is :mod:`ansorpy.codegen.cuda.device.driver`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from ansorpy.codegen.cuda.launch.plan import Launch, LaunchPlan
+
+__all__ = ["Device", "launch_all", "repeat"]
+
+Array = npt.NDArray[Any]
+
+
+class Device(Protocol):
+    """One GPU in this process.  Addresses are in its memory; sizes are in bytes.
+
+    Fills, copies, launches and replays run on one stream, in the order of their calls.
+    ``upload`` and ``download`` are synchronous and wait for earlier work.
+
+    Programs of several threads take turns: each holds ``lock`` while it uses the stream.  What only
+    gives back (``release``, ``unload``, ``discard``) needs no turn, as finalizers do that anywhere.
+
+    Every method raises :class:`DeviceLost` if the context is unusable, and ``CodegenError`` for
+    any other error of the GPU.
+    """
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Held by the program whose turn it is."""
+
+    def allocate(self, size: int) -> int:
+        """Allocate *size* bytes at an address that is a multiple of 256."""
+
+    def release(self, address: int) -> None:
+        """Free what :meth:`allocate` returned."""
+
+    def upload(self, address: int, source: Array) -> None:
+        """Copy the dense array *source* to *address*."""
+
+    def download(self, address: int, into: Array) -> None:
+        """Copy from *address* to the dense array *into*."""
+
+    def copy(self, address: int, source: int, size: int) -> None:
+        """Copy within the GPU's memory."""
+
+    def fill(self, address: int, byte: int, size: int) -> None:
+        """Set *size* bytes to *byte*."""
+
+    def equal(self, address: int, other: int, size: int) -> bool:
+        """Whether *size* bytes at two addresses, multiples of 16, are the same."""
+
+    def load(self, cubin: bytes) -> object:
+        """Load *cubin* as a module, whose kernels can be launched."""
+
+    def unload(self, module: object) -> None:
+        """Unload what :meth:`load` returned."""
+
+    def launch(self, module: object, launch: Launch, addresses: Sequence[int]) -> None:
+        """Start a kernel of *module* with one address per argument."""
+
+    def synchronise(self) -> None:
+        """Wait until all work is done."""
+
+    def wait_for(self, stream: int) -> None:
+        """Make later work wait for what another CUDA stream of this process has been given."""
+
+    def follow(self, producer: Callable[[int], object]) -> None:
+        """Call *producer* with the handle of this stream, to which it adds waits for its work."""
+
+    def seconds(self, work: Callable[[], None]) -> float:
+        """GPU time in seconds of the work that *work* enqueues, by events around it."""
+
+    def capture(self, work: Callable[[], None]) -> object:
+        """Capture the launches, copies and fills of *work* as a graph, without running them."""
+
+    def replay(self, graph: object) -> None:
+        """Run the work that the graph holds."""
+
+    def discard(self, graph: object) -> None:
+        """Free what :meth:`capture` returned."""
+
+
+def launch_all(
+    device: Device, module: object, plan: LaunchPlan, parameters: Sequence[int], workspace: int
+) -> None:
+    """Launch the kernels of *plan* in order.
+
+    Args:
+        parameters: Addresses of the program's parameters.
+        workspace: Address of at least ``plan.workspace_bytes`` bytes.
+    """
+    for launch in plan.launches:
+        addresses = [
+            parameters[a.position] if a.place == "parameter" else workspace + a.position
+            for a in launch.arguments
+        ]
+        device.launch(module, launch, addresses)
+
+
+def repeat(times: int, work: Callable[[], None]) -> None:
+    """Call *work* *times* times."""
+    for _ in range(times):
+        work()

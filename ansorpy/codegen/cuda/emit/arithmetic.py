@@ -1,0 +1,171 @@
+"""Operators and elementwise functions in C.
+
+Floats: IEEE division and square roots, products and sums contracted to ``fma`` at most; functions
+are those of CUDA's math library (``expf`` errs by at most 2 units in the last place), never the
+fast ones.  Integers wrap around, and are computed unsigned where C would leave that open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorpy.codegen.clike.code import ADD, AND, ATOM, MULTIPLY, OR, TERNARY, UNARY, Code
+from ansorpy.codegen.cuda.emit.emitter import Emitter, register_type
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import BinaryOp, Function
+
+__all__ = ["binary", "function"]
+
+_INFIX = {
+    BinaryOp.ADD: ("+", ADD), BinaryOp.SUB: ("-", ADD), BinaryOp.MUL: ("*", MULTIPLY),
+    BinaryOp.DIV: ("/", MULTIPLY), BinaryOp.AND: ("&&", AND), BinaryOp.OR: ("||", OR),
+}  # fmt: skip
+_WRAPPING = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
+_EXTREMA = {BinaryOp.MAX: "maximum", BinaryOp.MIN: "minimum"}
+_UNSIGNED = {DType.INT32: "unsigned", DType.INT64: "unsigned long long"}
+
+
+def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    """``a op b`` on values of *dtype*."""
+    if op in (BinaryOp.AND, BinaryOp.OR):
+        return _infix(op, a, b)
+    return _float(e, op, dtype, a, b) if dtype.is_float else _integer(e, op, dtype, a, b)
+
+
+def _infix(op: BinaryOp, a: Code, b: Code) -> Code:
+    sign, level = _INFIX[op]
+    return Code(f"{a.at(level)} {sign} {b.at(level + 1)}", level)
+
+
+def _float(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    kind = register_type(dtype)
+    suffix = "" if dtype is DType.FLOAT64 else "f"
+    if op in _INFIX:
+        return _infix(op, a, b)
+    if op in _EXTREMA:
+        return _extremum(e, op, kind, a, b)
+    if op is BinaryOp.POW:
+        return Code(f"pow{suffix}({a.text}, {b.text})")
+    e.need("float_division")
+    name = "float_mod" if op is BinaryOp.FLOORMOD else "float_div"
+    return Code(f"{name}<{kind}>({a.text}, {b.text})")
+
+
+def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    kind = register_type(dtype)
+    if op in _WRAPPING:
+        unsigned = _UNSIGNED.get(dtype)
+        if unsigned is None:
+            return _cut(dtype, _infix(op, a, b))
+        sides = [Code(f"({unsigned}){x.at(UNARY)}", UNARY) for x in (a, b)]
+        return Code(f"({kind})({_infix(op, *sides).text})", UNARY)
+    if op in _EXTREMA:
+        return _extremum(e, op, kind, a, b)
+    return _divided(e, op, dtype, a, b)
+
+
+def _divided(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    """C's own quotient or remainder by a positive literal, where it rounds as wanted."""
+    towards_zero = op is BinaryOp.DIV or not dtype.is_signed
+    if towards_zero and b.text.rstrip("uUL").isdigit() and int(b.text.rstrip("uUL")):
+        sign = "%" if op is BinaryOp.FLOORMOD else "/"
+        text = f"{a.at(MULTIPLY)} {sign} {b.at(MULTIPLY + 1)}"
+        return _cut(dtype, Code(text, MULTIPLY))
+    e.need("division")
+    names = ("rest", "quotient") if towards_zero else ("floor_mod", "floor_div")
+    name = names[op is not BinaryOp.FLOORMOD]
+    return Code(f"{name}<{register_type(dtype)}>({a.text}, {b.text})")
+
+
+def _extremum(e: Emitter, op: BinaryOp, kind: str, a: Code, b: Code) -> Code:
+    e.need("extrema")
+    return Code(f"{_EXTREMA[op]}<{kind}>({a.text}, {b.text})")
+
+
+def _cut(dtype: DType, x: Code) -> Code:
+    """*x*, which C computes as an int, in the width of *dtype*."""
+    return Code(f"({register_type(dtype)}){x.at(UNARY)}", UNARY) if dtype.bits < 32 else x
+
+
+_LIBRARY = {
+    Function.EXP: "exp", Function.LOG: "log", Function.SQRT: "sqrt", Function.RSQRT: "rsqrt",
+    Function.TANH: "tanh", Function.ERF: "erf", Function.SIN: "sin", Function.COS: "cos",
+    Function.FLOOR: "floor", Function.CEIL: "ceil", Function.ROUND: "rint",
+}  # fmt: skip
+_OF_INTEGERS_TOO = (Function.FLOOR, Function.CEIL, Function.ROUND)
+
+
+def function(e: Emitter, fn: Function, dtype: DType, args: Sequence[Code]) -> Code:
+    """*fn* of values of *dtype*.
+
+    Raises:
+        CodegenError: It is not defined on values of that type.
+    """
+    first = args[0]
+    if fn is Function.NEG or fn is Function.ABS:
+        return _signed(e, fn, dtype, first)
+    if fn is Function.NOT:
+        return Code(f"!{first.at(UNARY + 1)}", UNARY)
+    if fn is Function.FMA:
+        return _multiply_add(e, dtype, args)
+    if fn in _LIBRARY:
+        return _library(fn, dtype, first)
+    return _word(e, fn, dtype, args)
+
+
+def _library(fn: Function, dtype: DType, x: Code) -> Code:
+    if not dtype.is_float:
+        if fn in _OF_INTEGERS_TOO:
+            return x
+        raise CodegenError(
+            f"{fn.value} of {dtype.value} values is not defined",
+            hint="convert the operand to a float type first",
+        )
+    suffix = "" if dtype is DType.FLOAT64 else "f"
+    return Code(f"{_LIBRARY[fn]}{suffix}({x.text})")
+
+
+def _signed(e: Emitter, fn: Function, dtype: DType, x: Code) -> Code:
+    if dtype.is_float:
+        if fn is Function.NEG:
+            return Code(f"-{x.at(UNARY + 1)}", UNARY)
+        return Code(f"fabs{'' if dtype is DType.FLOAT64 else 'f'}({x.text})")
+    zero = Code({DType.UINT32: "0u", DType.UINT64: "0ULL"}.get(dtype, "0"))
+    negative = _integer(e, BinaryOp.SUB, dtype, zero, x)
+    if fn is Function.NEG:
+        return negative
+    if not dtype.is_signed:
+        return x
+    text = f"{x.at(TERNARY + 1)} < 0 ? {negative.at(TERNARY + 1)} : {x.at(TERNARY)}"
+    return Code(text, TERNARY)
+
+
+def _multiply_add(e: Emitter, dtype: DType, args: Sequence[Code]) -> Code:
+    if not dtype.is_float:
+        product = _integer(e, BinaryOp.MUL, dtype, args[0], args[1])
+        return _integer(e, BinaryOp.ADD, dtype, product, args[2])
+    suffix = "" if dtype is DType.FLOAT64 else "f"
+    return Code(f"fma{suffix}({', '.join(x.text for x in args)})")
+
+
+_BITS = {
+    DType.FLOAT32: "(unsigned)__float_as_int",
+    DType.FLOAT64: "(unsigned long long)__double_as_longlong",
+}
+_FROM_BITS = {DType.UINT32: "__int_as_float", DType.UINT64: "__longlong_as_double"}
+
+
+def _word(e: Emitter, fn: Function, dtype: DType, args: Sequence[Code]) -> Code:
+    """Functions of the bits of values."""
+    inside = ", ".join(x.text for x in args)
+    if fn is Function.BITS:
+        return Code(f"{_BITS[dtype]}({inside})", UNARY)
+    if fn is Function.FROM_BITS:
+        return Code(f"{_FROM_BITS[dtype]}({inside})", ATOM)
+    if fn is Function.SCALE:
+        e.need("scaled")
+        return Code(f"scaled({inside})")
+    name = fn.value
+    e.need(name)
+    return Code(f"{name}({inside})")

@@ -1,0 +1,105 @@
+"""State while emitting one kernel: what a writer of C has, and the thread indices bound so far.
+
+:mod:`.expressions` and :mod:`.statements` emit the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+
+from ansorpy.codegen.clike.code import UNARY, Code
+from ansorpy.codegen.clike.writer import IndexTypes, Writer
+from ansorpy.codegen.cuda.emit.words import WORDS
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr, Load
+from ansorpy.ir.loops import Buffer, ForKind, Stmt
+
+__all__ = ["C_TYPES", "Emitter", "Tables", "register_type"]
+
+C_TYPES = {
+    DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "float16",
+    DType.BFLOAT16: "bfloat16", DType.INT64: "long long", DType.INT32: "int",
+    DType.INT16: "short", DType.INT8: "signed char", DType.UINT64: "unsigned long long",
+    DType.UINT32: "unsigned", DType.UINT16: "unsigned short", DType.UINT8: "unsigned char",
+    DType.BOOL: "bool",
+}  # fmt: skip
+"""C types of elements in memory."""
+
+_INDICES = IndexTypes("int", (1 << 31) - 1, "long long", "LL")
+_HALF = (DType.FLOAT16, DType.BFLOAT16)
+
+
+def register_type(dtype: DType) -> str:
+    """The C type in which values of *dtype* are computed."""
+    return "float" if dtype in _HALF else C_TYPES[dtype]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The functions that emit expressions and statements."""
+
+    value: Callable[[Emitter, Expr], Code]
+    statement: Callable[[Emitter, Stmt], None]
+
+
+class Emitter(Writer):
+    """Emits the body of one kernel; see the module's docstring."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        extents: Mapping[ForKind, int],
+        written: frozenset[Buffer],
+        helpers: dict[str, None],
+    ) -> None:
+        super().__init__(WORDS, _INDICES, helpers)
+        self.tables = tables
+        self.extents = extents
+        self.written = written
+        self.bound: dict[ForKind, int] = {}
+        self.in_first = False
+        """True inside a condition that only the first thread satisfies."""
+        self.in_lanes: dict[Load, Code] = {}
+        """Vector loads of the current vector loop, as the code of one lane."""
+        self.adding: list[Buffer] = []
+        """Accumulators in scope to which instructions add asynchronously."""
+
+    def value(self, expr: Expr) -> Code:
+        """Emit *expr* as C."""
+        return self.tables.value(self, expr)
+
+    def statement(self, stmt: Stmt) -> None:
+        """Emit *stmt*."""
+        self.tables.statement(self, stmt)
+
+    def type_name(self, dtype: DType) -> str:
+        return register_type(dtype)
+
+    def integer_call(self, name: str, wide: bool, *operands: Code) -> str:
+        kind = self.indices.wide if wide else self.indices.narrow
+        if name in ("min", "max"):
+            operands = tuple(Code(f"({kind}){x.at(UNARY)}") if wide else x for x in operands)
+        inside = ", ".join(x.text for x in operands)
+        if name in ("floor_div", "floor_mod"):
+            self.need("division")
+            return f"{name}<{kind}>({inside})"
+        return f"{name}({inside})"
+
+    @property
+    def left_out(self) -> list[ForKind]:
+        """Indices that no loop here binds: only the first thread or block along them acts."""
+        return [kind for kind, n in self.extents.items() if n > 1 and kind not in self.bound]
+
+    def by_the_first(self) -> AbstractContextManager[None]:
+        """Have code emitted inside run once, not in each thread and block along unbound indices."""
+        kinds = [] if self.in_first else self.left_out
+        return self._first(kinds) if kinds else nullcontext()
+
+    @contextmanager
+    def _first(self, kinds: list[ForKind]) -> Iterator[None]:
+        with self.block(f"if ({' && '.join(f'{kind.value} == 0' for kind in kinds)})"):
+            self.in_first = True
+            yield
+            self.in_first = False

@@ -1,0 +1,191 @@
+"""Scalar expressions as C: one function a node kind, listed in :data:`EXPRESSIONS`.
+
+16-bit floats are computed as ``float`` and rounded where they are converted or stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ansorpy.codegen.clike.code import ATOM, COMPARE, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.indices import index, is_index
+from ansorpy.codegen.clike.sharing import named_once
+from ansorpy.codegen.cuda.emit.arithmetic import binary, function
+from ansorpy.codegen.cuda.emit.elements import element
+from ansorpy.codegen.cuda.emit.emitter import Emitter, register_type
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+    Var,
+)
+
+__all__ = ["HALF", "narrowed", "read", "stored", "value"]
+
+HALF = (DType.FLOAT16, DType.BFLOAT16)
+
+
+def value(e: Emitter, expr: Expr) -> Code:
+    """*expr* in C; what a statement uses several times is computed once, before it.
+
+    Raises:
+        CodegenError: A node that a kernel cannot compute.
+    """
+    known = e.known.get(expr)
+    if known is not None:
+        return known
+    if is_index(expr):
+        return index(e, expr)
+    found = EXPRESSIONS[type(expr)](e, expr)
+    return named_once(e, expr, found)
+
+
+def _const(e: Emitter, expr: Const) -> Code:
+    dtype = expr.type
+    if dtype is DType.BOOL:
+        return Code("true" if expr.value else "false")
+    if dtype.is_float:
+        return _float(float(dtype.rounded(float(expr.value))), dtype)
+    number = int(expr.value)
+    suffix = {DType.UINT32: "u", DType.INT64: "LL", DType.UINT64: "ULL"}.get(dtype, "")
+    if dtype in (DType.INT32, DType.INT64) and number == -(1 << (dtype.bits - 1)):
+        return Code(f"(-{-number - 1}{suffix} - 1)")
+    return Code(f"{number}{suffix}", ATOM if number >= 0 else UNARY)
+
+
+def _float(number: float, dtype: DType) -> Code:
+    level = UNARY if np.signbit(number) else ATOM
+    if np.isfinite(number):
+        return Code(f"{number!r}{'' if dtype is DType.FLOAT64 else 'f'}", level)
+    nan, infinity = _NOT_FINITE[dtype is DType.FLOAT64]
+    if np.isnan(number):
+        return Code(nan)
+    return Code(infinity if number > 0 else f"-{infinity}", level)
+
+
+_NOT_FINITE = (
+    ("__int_as_float(0x7fc00000)", "__int_as_float(0x7f800000)"),
+    ("__longlong_as_double(0x7ff8000000000000LL)", "__longlong_as_double(0x7ff0000000000000LL)"),
+)
+"""NaN and infinity of float and of double."""
+
+
+def _var(e: Emitter, expr: Var) -> Code:
+    return e.variables[expr]
+
+
+def _binary(e: Emitter, expr: Binary) -> Code:
+    return binary(e, expr.op, expr.dtype, value(e, expr.a), value(e, expr.b))
+
+
+def _compare(e: Emitter, expr: Compare) -> Code:
+    a, b = value(e, expr.a), value(e, expr.b)
+    return Code(f"{a.at(COMPARE + 1)} {expr.op.value} {b.at(COMPARE + 1)}", COMPARE)
+
+
+def _call(e: Emitter, expr: Call) -> Code:
+    return function(e, expr.fn, expr.args[0].dtype, [value(e, arg) for arg in expr.args])
+
+
+def _select(e: Emitter, expr: Select) -> Code:
+    """C does not read the side not taken either."""
+    cond, then, other = (value(e, x) for x in (expr.cond, expr.then, expr.other))
+    text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
+    return Code(text, TERNARY)
+
+
+_NEAREST = {
+    DType.INT32: "to_int", DType.INT64: "to_long", DType.UINT64: "to_unsigned_long",
+}  # fmt: skip
+"""The helpers by which floats become integers."""
+
+
+def _cast(e: Emitter, expr: Cast) -> Code:
+    x, source, wanted = value(e, expr.x), expr.x.dtype, expr.type
+    if source is wanted:
+        return x
+    if wanted is DType.BOOL:
+        return Code(f"{x.at(COMPARE + 1)} != 0", COMPARE)
+    if wanted in HALF:
+        return Code(f"to_float({narrowed(e, _float_of(e, x, source, wanted), wanted).text})")
+    if source.is_float and wanted.is_int:
+        e.need("integers")
+        whole = Code(f"{_NEAREST[wanted.of_floats]}({x.text})")
+        return whole if wanted.of_floats is wanted else _as(whole, register_type(wanted))
+    return _as(x, register_type(wanted))
+
+
+def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
+    """*x* as a float that becomes the 16-bit float *wanted* to which *x* itself is rounded."""
+    if source.passes_float32(wanted):
+        return _as(x, "float")
+    e.need("odd")
+    return Code(f"to_odd({x.text})")
+
+
+def _as(x: Code, kind: str) -> Code:
+    return Code(f"({kind}){x.at(UNARY)}", UNARY)
+
+
+def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
+    """A computed value as an element of *dtype* is stored."""
+    if dtype not in HALF:
+        return x
+    e.need(dtype.value)
+    return Code(f"to_{dtype.value}({x.text})")
+
+
+def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
+    """*expr* as an element of *dtype* is stored; what is copied or rounded is not rounded again."""
+    if dtype not in HALF:
+        return value(e, expr)
+    if isinstance(expr, Load) and expr.dtype is dtype and expr not in e.known:
+        return _place(e, expr)
+    if isinstance(expr, Cast) and expr.type is dtype and expr not in e.repeated:
+        return narrowed(e, _float_of(e, value(e, expr.x), expr.x.dtype, dtype), dtype)
+    return narrowed(e, value(e, expr), dtype)
+
+
+def read(e: Emitter, element_text: str, dtype: DType) -> Code:
+    """An element as it is computed with."""
+    if dtype not in HALF:
+        return Code(element_text)
+    e.need(dtype.value)
+    return Code(f"to_float({element_text})")
+
+
+def _load(e: Emitter, expr: Load) -> Code:
+    return read(e, _place(e, expr).text, expr.dtype)
+
+
+def _place(e: Emitter, expr: Load) -> Code:
+    """The element that *expr* reads."""
+    found = e.in_lanes.get(expr)
+    if found is not None:
+        return found
+    return Code(element(e, e.buffer_of(expr), expr.indices))
+
+
+def _reduce(e: Emitter, expr: Reduce) -> Code:
+    raise CodegenError(
+        "a reduction expression cannot be emitted",
+        hint="lower it to loops around a Store with reduce=... first",
+    )
+
+
+EXPRESSIONS: Mapping[type[Expr], Callable[[Emitter, Any], Code]] = {
+    Const: _const, Var: _var, Axis: _var, Binary: _binary, Compare: _compare, Call: _call,
+    Select: _select, Cast: _cast, Load: _load, Reduce: _reduce,
+}  # fmt: skip

@@ -1,0 +1,194 @@
+"""Emit a loop program as CUDA C: kernels in launch order, and their launch plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ansorpy.codegen.clike.names import identifier
+from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter, Tables
+from ansorpy.codegen.cuda.emit.expressions import HALF, value
+from ansorpy.codegen.cuda.emit.prelude import HELPERS, prelude
+from ansorpy.codegen.cuda.emit.statements import statement
+from ansorpy.codegen.cuda.emit.words import WORDS
+from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, Argument, Extents, Launch, LaunchPlan
+from ansorpy.codegen.cuda.passes.lower_fragments import held_by_lanes
+from ansorpy.codegen.cuda.passes.residency import blocks_at_once
+from ansorpy.codegen.cuda.passes.split_kernels import Nest, nests, workspace_offsets
+from ansorpy.codegen.cuda.passes.unroll_registers import (
+    MOST_STATEMENTS,
+    unroll_registers,
+    written_out,
+)
+from ansorpy.codegen.cuda.passes.unroll_sums import longest_bodies
+from ansorpy.codegen.cuda.passes.write_out_choices import written_choices
+from ansorpy.codegen.instructions import expand_instructions
+from ansorpy.codegen.powers import constant_powers
+from ansorpy.codegen.promote import promote
+from ansorpy.codegen.storage import buffers_used
+from ansorpy.errors import CodegenError
+from ansorpy.ir.analysis.overwrite import may_overlap
+from ansorpy.ir.loops import Alloc, Buffer, Program, Scope, walk_stmts
+from ansorpy.ir.rewrite.simplify import simplify_stmt
+from ansorpy.target import Target
+
+__all__ = ["CudaSource", "emit_cuda"]
+
+
+@dataclass(frozen=True)
+class CudaSource:
+    """Kernels as C text, and the names of the ``helpers`` they call."""
+
+    helpers: tuple[str, ...]
+    kernels: str
+    plan: LaunchPlan
+
+    @property
+    def text(self) -> str:
+        """The translation unit."""
+        parts = [prelude(self.helpers), self.kernels]
+        return "\n\n".join(part for part in parts if part)
+
+
+def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = True) -> CudaSource:
+    """Emit *program* as CUDA C, with kernels named after *symbol*.
+
+    Dense arguments must be aligned to 16 bytes, those with strides to one element.
+    With *several*, registers are limited so that several blocks fit on an SM, where that should do.
+
+    Raises:
+        CodegenError: The program uses what a GPU does not have (parallel loops), waits for other
+            blocks, launches kernels in a loop, or unrolls more than a compiler can handle.
+    """
+    if not target.capability:
+        raise CodegenError(f"target {target.name} is not a GPU", hint="name one as in sm_90")
+    overlapping = may_overlap(program)
+    program = _prepared(program, target)
+    offsets, workspace_bytes = workspace_offsets(program.body)
+    found = nests(program.body)
+    helpers: dict[str, None] = {}
+    texts, launches = [], []
+    for number, nest in enumerate(found):
+        name = identifier(symbol if len(found) == 1 else f"{symbol}_{number}", WORDS)
+        _require_moderate(name, nest)
+        kernel = _Kernel(
+            name, nest, program, offsets, target, several=several, overlapping=overlapping
+        )
+        texts.append(kernel.text(helpers))
+        launches.append(kernel.launch)
+    used = tuple(name for name in HELPERS if name in helpers)
+    return CudaSource(used, "\n\n".join(texts) + "\n", LaunchPlan(tuple(launches), workspace_bytes))
+
+
+def _require_moderate(name: str, nest: Nest) -> None:
+    size = written_out(nest.body)
+    if size > MOST_STATEMENTS:
+        raise CodegenError(
+            f"{name} has {size} statements once its loops are unrolled, more than the "
+            f"{MOST_STATEMENTS} it may have",
+            hint="unroll less, or compute smaller tiles a thread",
+        )
+
+
+def _prepared(program: Program, target: Target) -> Program:
+    """Run the passes that precede emission, in order."""
+    program = held_by_lanes(expand_instructions(program))
+    program = written_choices(constant_powers(program))
+    program = unroll_registers(program, target)
+    # A thread's register holds one element; half of them are left for operands and addresses.
+    registers = target.vector_registers // 2 + 1
+    program = promote(program, replace(target, vector_bits=32, vector_registers=registers))
+    program = longest_bodies(program)
+    return replace(program, body=simplify_stmt(program.body))
+
+
+class _Kernel:
+    """One kernel being emitted: the buffers it reads and writes, and its shared memory."""
+
+    def __init__(
+        self, name: str, nest: Nest, program: Program, offsets: dict[Buffer, int], target: Target,
+        *, several: bool, overlapping: frozenset[Buffer],
+    ):  # fmt: skip
+        self.overlapping = overlapping
+        self.name = name
+        self.nest = nest
+        self.used = buffers_used(nest.body)
+        self.given = [
+            (param.buffer, _parameter(param.buffer, number))
+            for number, param in enumerate(program.params)
+            if param.buffer in self.used
+        ] + [
+            (buffer, Argument(buffer.name, "workspace", offset))
+            for buffer, offset in offsets.items()
+            if buffer in self.used
+        ]
+        self.shared = [
+            s.buffer for s in walk_stmts(nest.body)
+            if isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED
+        ]  # fmt: skip
+        # Strictest alignment first, so that no padding is needed.
+        self.shared.sort(key=lambda buffer: -buffer.shared_alignment)
+        size = sum(buffer.shared_bytes for buffer in self.shared)
+        self.dynamic = size > target.max_shared_bytes
+        self.launch = Launch(
+            name, nest.grid, nest.block, tuple(argument for _, argument in self.given),
+            0 if self.dynamic else size, size if self.dynamic else 0,
+        )  # fmt: skip
+        blocks = blocks_at_once(nest.body, self.launch, target) if several else 1
+        self.bounds = f"{self.launch.threads}" + (f", {blocks}" if blocks > 1 else "")
+
+    def text(self, helpers: dict[str, None]) -> str:
+        """Emit the kernel as C; *helpers* receives the names of the functions it calls."""
+        written = frozenset(buffer for buffer, is_written in self.used.items() if is_written)
+        e = Emitter(Tables(value, statement), self.nest.extents, written, helpers)
+        parameters = [self._parameter(e, buffer) for buffer, _ in self.given]
+        self._declare_shared(e)
+        e.statement(self.nest.body)
+        inside = ",\n    ".join(parameters)
+        return "\n".join(
+            [
+                f"// {_counted(self.launch.grid, 'block')} of "
+                f"{_counted(self.launch.block, 'thread')}",
+                f'extern "C" __global__ void __launch_bounds__({self.bounds}) {self.name}(',
+                f"    {inside}) {{",
+                *e.lines,
+                "}",
+            ]
+        )
+
+    def _parameter(self, e: Emitter, buffer: Buffer) -> str:
+        if buffer.dtype in HALF:
+            e.need(buffer.dtype.value)
+        access = "" if self.used[buffer] else "const "
+        shape = ", ".join(map(str, buffer.shape))
+        apart = "" if buffer.strides is None else f" strides {list(buffer.strides)}"
+        kind = C_TYPES[buffer.dtype]
+        alone = "" if buffer in self.overlapping else "__restrict__ "
+        return f"{access}{kind}* {alone}{e.names.give(buffer)} /* [{shape}]{apart} */"
+
+    def _declare_shared(self, e: Emitter) -> None:
+        if self.dynamic:
+            most = self.shared[0].shared_alignment
+            e.line(f"extern __shared__ __align__({most}) unsigned char shared_memory[];")
+        offset = 0
+        for buffer in self.shared:
+            name, kind = e.names.give(buffer), C_TYPES[buffer.dtype]
+            shape = ", ".join(map(str, buffer.shape))
+            if self.dynamic:
+                place = f"reinterpret_cast<{kind}*>(shared_memory + {offset})"
+                e.line(f"{kind}* const {name} = {place};  // [{shape}]")
+            else:
+                aligned = f"__align__({buffer.shared_alignment})"
+                e.line(f"__shared__ {aligned} {kind} {name}[{buffer.span}];  // [{shape}]")
+            offset += buffer.shared_bytes
+
+
+def _parameter(buffer: Buffer, number: int) -> Argument:
+    alignment = ALIGNMENT if buffer.strides is None else buffer.dtype.bytes
+    return Argument(buffer.name, "parameter", number, alignment)
+
+
+def _counted(extents: Extents, what: str) -> str:
+    """Format extents: ``3 blocks``, ``4 x 8 x 1 threads``."""
+    x, y, z = extents
+    number = f"{x}" if (y, z) == (1, 1) else f"{x} x {y} x {z}"
+    return f"{number} {what}" if number == "1" else f"{number} {what}s"

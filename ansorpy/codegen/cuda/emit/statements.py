@@ -1,0 +1,269 @@
+"""Statements as lines of C: one function a node kind, listed in :data:`STATEMENTS`.
+
+A statement outside of the loop that binds a thread or block index is done by the first one; only
+what it stores is under that condition, so that all threads reach what is inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansorpy.codegen.clike.code import Code
+from ansorpy.codegen.clike.indices import flat_index, index
+from ansorpy.codegen.clike.sharing import sharing
+from ansorpy.codegen.cuda.emit.assignment import assignment
+from ansorpy.codegen.cuda.emit.copies import async_copy
+from ansorpy.codegen.cuda.emit.elements import element
+from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter
+from ansorpy.codegen.cuda.emit.expressions import narrowed, value
+from ansorpy.codegen.cuda.emit.mma import ROW_BYTES, function_name
+from ansorpy.codegen.cuda.emit.vectorized import vector_loop
+from ansorpy.codegen.cuda.emit.wgmma import commit, fence, matrix, wait
+from ansorpy.errors import CodegenError
+from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.analysis.interval import bounds
+from ansorpy.ir.expr import Load, walk
+from ansorpy.ir.intrinsics import intrinsic
+from ansorpy.ir.loops import (
+    LAUNCH_INDICES,
+    Alloc,
+    AsyncCopy,
+    Barrier,
+    Buffer,
+    Commit,
+    Fence,
+    For,
+    ForKind,
+    If,
+    Instruction,
+    Let,
+    Prefetch,
+    Scope,
+    Seq,
+    Shuffle,
+    Stmt,
+    Store,
+    Wait,
+    expressions,
+    walk_stmts,
+)
+
+__all__ = ["statement"]
+
+_WARP = 32
+
+
+def statement(e: Emitter, stmt: Stmt) -> None:
+    """Write *stmt*.
+
+    Raises:
+        CodegenError: A kernel cannot run it.
+    """
+    STATEMENTS[type(stmt)](e, stmt)
+
+
+def _seq(e: Emitter, s: Seq) -> None:
+    for part in s.body:
+        statement(e, part)
+
+
+def _for(e: Emitter, s: For) -> None:
+    if s.kind in LAUNCH_INDICES:
+        _bound(e, s)
+    elif s.kind is ForKind.VECTORIZED:
+        with e.by_the_first():
+            vector_loop(e, s)
+    elif s.kind is ForKind.SERIAL or s.kind is ForKind.UNROLLED:
+        _loop(e, s)
+    else:
+        raise CodegenError(f"a kernel has no {s.kind.value} loops", hint=_NO_LOOPS[s.kind])
+
+
+_NO_LOOPS = {
+    ForKind.PARALLEL: "bind the loop to blocks or threads",
+    ForKind.VTHREAD: "lowering a schedule turns them into loops of a thread",
+}
+
+
+def _loop(e: Emitter, s: For) -> None:
+    if s.extent == 1:
+        with e.variable(s.var, Code("0"), (0, 0)):
+            statement(e, s.body)
+        return
+    if s.kind is ForKind.UNROLLED:
+        e.line("#pragma unroll")
+    with e.names.block():
+        name = e.names.give(s.var)
+        fused = f"// {s.var.name}" if "@" in s.var.name else ""
+        with (
+            e.block(f"for (int {name} = 0; {name} < {s.extent}; ++{name})", fused),
+            e.variable(s.var, Code(name), (0, s.extent - 1)),
+        ):
+            statement(e, s.body)
+
+
+def _bound(e: Emitter, s: For) -> None:
+    """A block or thread index; only the first ``extent`` take part."""
+    before = e.bound.get(s.kind)
+    available = e.extents[s.kind] if before is None else before
+    if s.extent > available:
+        raise CodegenError(
+            f"a loop over {s.kind.value} of extent {s.extent} inside one of {available}"
+        )
+    e.bound[s.kind] = s.extent
+    if s.extent < available:
+        _require_independent(s, available)
+        with e.block(f"if ({s.kind.value} < {s.extent})"):
+            _index(e, s)
+    else:
+        _index(e, s)
+    if before is None:
+        del e.bound[s.kind]
+    else:
+        e.bound[s.kind] = before
+
+
+def _index(e: Emitter, s: For) -> None:
+    if s.extent == 1:
+        with e.variable(s.var, Code("0"), (0, 0)):
+            statement(e, s.body)
+        return
+    name = e.names.give(s.var)
+    e.line(f"const int {name} = {s.kind.value};  // {s.var.name}: 0..{s.extent}")
+    with e.variable(s.var, Code(name), (0, s.extent - 1)):
+        statement(e, s.body)
+
+
+_TOGETHER: Mapping[type[Stmt], str] = {
+    Barrier: "a barrier", Shuffle: "an exchange of values", Instruction: "an instruction of a warp",
+}  # fmt: skip
+
+
+def _require_independent(s: For, available: int) -> None:
+    """Some threads are left out: no barrier may wait for them, and no warp be cut."""
+    whole_warps = s.extent % _WARP == 0 and available % _WARP == 0
+    for inner in walk_stmts(s):
+        what = _TOGETHER.get(type(inner))
+        if what is not None and (isinstance(inner, Barrier) or not whole_warps):
+            raise CodegenError(
+                f"{what} that only the first {s.extent} of {s.kind.value} reach",
+                hint="give all thread loops of a kernel one extent",
+            )
+
+
+def _if(e: Emitter, s: If) -> None:
+    _require_alike(e, s)
+    with sharing(e, s.cond):
+        cond = value(e, s.cond).text
+    with e.block(f"if ({cond})"):
+        statement(e, s.then)
+    if s.other is not None:
+        e.lines.pop()
+        with e.block("} else"):
+            statement(e, s.other)
+
+
+def _let(e: Emitter, s: Let) -> None:
+    _require_alike(e, s)
+    code = index(e, s.value)
+    name = e.names.give(s.var)
+    kind = "long long" if code.wide or not e.fits(s.value) else "int"
+    e.line(f"const {kind} {name} = {code.text};")
+    with e.variable(s.var, Code(name, wide=kind != "int"), bounds(s.value, e.ranges)):
+        statement(e, s.body)
+
+
+def _require_alike(e: Emitter, s: If | Let) -> None:
+    """A condition that all threads evaluate must not read a value that only thread 0 wrote."""
+    reads = [x.source for root in expressions(s) for x in walk(root) if isinstance(x, Load)]
+    if e.written.intersection(reads) and e.left_out:
+        raise CodegenError(
+            "a condition outside of the thread loops reads what the kernel writes",
+            hint="move it into the loops that are bound to threads",
+        )
+
+
+def _alloc(e: Emitter, s: Alloc) -> None:
+    """Registers are declared here; shared memory and workspace were with the kernel."""
+    if s.buffer.scope is Scope.LOCAL:
+        name = e.names.give(s.buffer)
+        sizes = "".join(f"[{extent}]" for extent in s.buffer.shape) or "[1]"
+        e.line(f"{C_TYPES[s.buffer.dtype]} {name}{sizes};")
+    adds = any(_adds_asynchronously(inner, s.buffer) for inner in walk_stmts(s.body))
+    e.adding += [s.buffer] * adds
+    statement(e, s.body)
+    del e.adding[len(e.adding) - adds :]
+
+
+def _adds_asynchronously(s: Stmt, buffer: Buffer) -> bool:
+    return (
+        isinstance(s, Instruction) and s.operands[0][0] is buffer and intrinsic(s.name).asynchronous
+    )
+
+
+def _barrier(e: Emitter, s: Barrier) -> None:
+    if s.scope is not Scope.SHARED:
+        raise CodegenError(
+            "a kernel cannot wait for other blocks", hint="end the kernel: launches are in order"
+        )
+    e.line("__syncthreads();")
+
+
+def _store(e: Emitter, s: Store) -> None:
+    with e.by_the_first(), sharing(e, s.value):
+        target = element(e, s.buffer, s.indices)
+        e.line(f"{assignment(e, target, s)};")
+
+
+def _shuffle(e: Emitter, s: Shuffle) -> None:
+    """All threads of a warp run it: it is in no condition of its own."""
+    if e.left_out:
+        raise CodegenError(
+            "values are exchanged outside of the thread loops",
+            hint="bind the loop around it to threads",
+        )
+    with sharing(e, s.value):
+        target = element(e, s.buffer, s.indices)
+        code = value(e, s.value)
+        dtype = s.buffer.dtype
+        got = Code(f"__shfl_xor_sync(0xffffffff, {code.text}, {s.distance})")
+        e.line(f"{target} = {narrowed(e, got, dtype).text};")
+
+
+def _prefetch(e: Emitter, s: Prefetch) -> None:
+    """Threads hide each other's waiting; what lies outside must not be asked for."""
+
+
+def _instruction(e: Emitter, s: Instruction) -> None:
+    """All lanes of a warp run it, each on its share of the operands."""
+    if e.left_out:
+        raise CodegenError(f"{s.name} is outside of the thread loops")
+    e.need(function_name(s.name))
+    operands = ", ".join(_operand(e, s, n) for n in range(len(s.operands)))
+    e.line(f"{function_name(s.name)}({operands});")
+
+
+def _operand(e: Emitter, s: Instruction, number: int) -> str:
+    """The registers of a fragment, or where its rows in shared memory begin and how far apart
+    they are."""
+    buffer, at = s.operands[number]
+    if intrinsic(s.name).asynchronous and buffer.scope is not Scope.LOCAL:
+        return matrix(e, s.name, number, buffer, at)
+    if buffer.scope is Scope.LOCAL:
+        return element(e, buffer, at[:-1])
+    width, form = ROW_BYTES // buffer.dtype.bytes, linear(flat_index(e, buffer, at))
+    rows = buffer.steps[-2]
+    if any(n % width for n in (*form.terms.values(), form.const, rows)):
+        raise CodegenError(
+            f"rows of {buffer.name} do not start at multiples of {ROW_BYTES} bytes",
+            hint="pad them to whole multiples, or let lanes load elements",
+        )
+    return f"&{element(e, buffer, at)}, {rows}"
+
+
+STATEMENTS: Mapping[type[Stmt], Callable[[Emitter, Any], None]] = {
+    Seq: _seq, For: _for, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _barrier,
+    Shuffle: _shuffle, Instruction: _instruction, AsyncCopy: async_copy, Commit: commit,
+    Wait: wait, Prefetch: _prefetch, Fence: fence,
+}  # fmt: skip

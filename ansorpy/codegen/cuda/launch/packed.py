@@ -1,0 +1,50 @@
+"""A GPU program as one object: its launch plan as JSON, then the cubin.
+
+Code that stores, sends and compares CPU object code thus also handles GPU programs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+
+from pydantic import TypeAdapter, ValidationError
+
+from ansorpy.codegen.cuda.device.build import CudaCode
+from ansorpy.codegen.cuda.launch.plan import LaunchPlan
+from ansorpy.codegen.objects import ObjectCode
+from ansorpy.errors import ForeignFile
+
+__all__ = ["packed", "unpacked"]
+
+_MARK = b"ansorpy-cuda-1\n"
+_LENGTH_BYTES = 8
+
+
+def packed(code: CudaCode, symbol: str) -> ObjectCode:
+    """Pack *code* as an object named *symbol*; :func:`unpacked` is the inverse."""
+    plan = _plans().dump_json(code.plan)
+    whole = _MARK + len(plan).to_bytes(_LENGTH_BYTES, "little") + plan + code.cubin
+    digest = hashlib.blake2b(whole, digest_size=16).hexdigest()
+    return ObjectCode(symbol, whole, code.plan.workspace_bytes, 0, code.build_s, digest)
+
+
+def unpacked(code: bytes) -> tuple[LaunchPlan, bytes]:
+    """Launch plan and cubin of an object that :func:`packed` made.
+
+    Raises:
+        ForeignFile: It is something else, or damaged.
+    """
+    start = len(_MARK) + _LENGTH_BYTES
+    end = start + int.from_bytes(code[len(_MARK) : start], "little")
+    if not code.startswith(_MARK) or end > len(code):
+        raise ForeignFile("not a program for a GPU")
+    try:
+        return _plans().validate_json(code[start:end]), code[end:]
+    except ValidationError as error:
+        raise ForeignFile(f"not a program for a GPU: {error.errors()[0]['msg']}") from None
+
+
+@cache
+def _plans() -> TypeAdapter[LaunchPlan]:
+    return TypeAdapter(LaunchPlan)

@@ -1,0 +1,117 @@
+"""Load values read by several consecutive statements once, including guarded loads::
+
+    T[0] = select(c, X[0], 0) - select(c, X[2], 0)      X.once[0] = select(c, X[0], 0)
+    T[1] = select(c, X[0], 0) + select(c, X[2], 0)  --> X.once[1] = select(c, X[2], 0)
+                                                        T[0] = X.once[0] - X.once[1]
+                                                        T[1] = X.once[0] + X.once[1]
+
+The compiler merges equal loads, but not equal selects of loads.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr, children
+from ansorpy.ir.loops import Alloc, Buffer, Scope, Seq, Stmt, Store
+from ansorpy.ir.rewrite.rewriter import Rewriter
+
+__all__ = ["loaded_once"]
+
+_MOST = 128
+"""Maximum number of loaded values that a thread holds."""
+
+
+def loaded_once(stores: Sequence[Stmt]) -> Stmt:
+    """Join *stores*, with guarded loads that several of them share done once, before them."""
+    plain = [s for s in stores if isinstance(s, Store)]
+    keys, written = _Keys(), {s.buffer for s in plain}
+    found: dict[Expr, int] = {}
+    uses: Counter[int] = Counter()
+    for s in plain:
+        read = {e: keys.of(e) for e in _unconditional(s.value) if _is_guarded_load(e)}
+        found |= {e: key for e, key in read.items() if _source(e) not in written}
+        uses.update(set(read.values()))
+    kept = dict.fromkeys(key for key in found.values() if uses[key] > 1)
+    shared = {key: n for n, key in enumerate(kept)}
+    if len(plain) < len(stores) or not 0 < len(shared) <= _MOST:
+        return Seq(tuple(stores))
+    first: dict[int, Expr] = {}
+    for e, key in found.items():
+        first.setdefault(key, e)
+    one = first[next(iter(shared))]
+    own = Buffer(f"{_source(one).name}.once", (len(shared),), one.dtype, Scope.LOCAL)
+    if any(first[key].dtype is not own.dtype for key in shared):
+        return Seq(tuple(stores))
+    loads = [Store(own, (as_expr(n),), first[key], None) for key, n in shared.items()]
+    at = {e: shared[key] for e, key in found.items() if key in shared}
+    return Alloc(own, Seq((*loads, *(_Replaced(own, at).stmt(s) for s in plain))))
+
+
+class _Replaced(Rewriter):
+    """Replaces the selects in *at* by loads from the buffer that holds their values."""
+
+    def __init__(self, own: Buffer, at: dict[Expr, int]):
+        super().__init__()
+        self.own = own
+        self.at = at
+
+    def expr(self, e: Expr) -> Expr:
+        number = self.at.get(e)
+        return super().expr(e) if number is None else Load(self.own, (as_expr(number),))
+
+
+def _is_guarded_load(e: Expr) -> bool:
+    """Return whether *e* is a load, or a select of one with a constant as the alternative."""
+    if not isinstance(e, Select) or not isinstance(e.other, Const):
+        return False
+    return isinstance(e.then, Load) or _is_guarded_load(e.then)
+
+
+def _source(e: Expr) -> Buffer:
+    """The buffer that a guarded load reads."""
+    while isinstance(e, Select):
+        e = e.then
+    assert isinstance(e, Load) and isinstance(e.source, Buffer)
+    return e.source
+
+
+def _unconditional(root: Expr) -> Iterator[Expr]:
+    """Yield the nodes of *root* that are evaluated unconditionally, each once."""
+    seen: set[Expr] = set()
+    pending = [root]
+    while pending:
+        e = pending.pop()
+        if e in seen:
+            continue
+        seen.add(e)
+        yield e
+        if not isinstance(e, Select):
+            pending.extend(children(e))
+
+
+class _Keys:
+    """Numbers that are equal exactly for structurally equal expressions."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._known: dict[Expr, int] = {}
+
+    def of(self, e: Expr) -> int:
+        """The number of *e*."""
+        if e not in self._known:
+            parts = tuple(self.of(part) for part in children(e))
+            own: object = None
+            match e:
+                case Var():
+                    own = e
+                case Const(value, dtype):
+                    own = (repr(value), dtype)
+                case Load(source, _):
+                    own = source
+                case _:
+                    own = (getattr(e, "op", None), getattr(e, "fn", None), e.dtype)
+            key = (type(e), own, parts)
+            self._known[e] = self._numbers.setdefault(key, len(self._numbers))
+        return self._known[e]

@@ -1,0 +1,102 @@
+"""Write out loops whose iterations compute different formulas, one iteration after another::
+
+    for p in 0..2  # unrolled                        T[0, c] = X[0, c] - X[2, c]
+      T[p, c] = select(p == 0, X[0, c] - X[2, c],    T[1, c] = X[1, c] + X[2, c]
+                               X[1, c] + X[2, c])
+
+The compiler would also fold the selects, but from a copy of all formulas in each iteration.
+"""
+
+from __future__ import annotations
+
+from ansorpy.codegen.cuda.passes.reuse_loads import loaded_once
+from ansorpy.codegen.tiles import as_sequence, free_vars
+from ansorpy.ir.analysis.interval import bounds
+from ansorpy.ir.expr import Compare, CompareOp, Const, Expr, Select, Var, as_expr, walk
+from ansorpy.ir.loops import (
+    Alloc,
+    For,
+    ForKind,
+    If,
+    Let,
+    Program,
+    Seq,
+    Stmt,
+    expressions,
+    walk_stmts,
+)
+from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
+from ansorpy.ir.rewrite.simplify import simplify
+
+__all__ = ["written_choices"]
+
+
+def written_choices(program: Program) -> Program:
+    """Write out each unrolled loop whose variable a select compares for equality."""
+    body = _Once().stmt(_written(program.body, {}))
+    return program if body is program.body else Program(program.name, program.params, body)
+
+
+def _written(s: Stmt, ranges: dict[Var, tuple[int, int]]) -> Stmt:
+    match s:
+        case Seq(body):
+            parts = tuple(_written(part, ranges) for part in body)
+            return s if all(a is b for a, b in zip(parts, body, strict=True)) else Seq(parts)
+        case For(var, extent, ForKind.UNROLLED, body) if _asked_about(var, body):
+            each = (_Iteration(var, n, ranges).stmt(body) for n in range(extent))
+            made = (_written(one, ranges) for one in each)
+            return Seq(tuple(part for one in made for part in as_sequence(one)))
+        case For(var, extent, kind, body):
+            inner = _written(body, {**ranges, var: (0, extent - 1)})
+            return s if inner is body else For(var, extent, kind, inner)
+        case Let(var, value, body):
+            inner = _written(body, {**ranges, var: bounds(value, ranges)})
+            return s if inner is body else Let(var, value, inner)
+        case Alloc(buffer, body):
+            inner = _written(body, ranges)
+            return s if inner is body else Alloc(buffer, inner)
+        case If(cond, then, other):
+            sides = _written(then, ranges), None if other is None else _written(other, ranges)
+            return s if sides == (then, other) else If(cond, *sides)
+        case _:
+            return s
+
+
+class _Once(Rewriter):
+    """Load values shared by several consecutive stores once."""
+
+    def stmt(self, s: Stmt) -> Stmt:
+        new = super().stmt(s)
+        return loaded_once(new.body) if isinstance(new, Seq) else new
+
+
+class _Iteration(Rewriter):
+    """Substitute a number for a variable and resolve the selects that this decides."""
+
+    def __init__(self, var: Var, number: int, ranges: dict[Var, tuple[int, int]]):
+        super().__init__()
+        self.known = {var: as_expr(number)}
+        self.ranges = ranges
+
+    def expr(self, e: Expr) -> Expr:
+        if isinstance(e, Var):
+            return self.known.get(e, e)
+        if isinstance(e, Select) and _is_choice(e):
+            cond = simplify(substitute(e.cond, self.known), self.ranges)
+            if isinstance(cond, Const):
+                return self.expr(e.then if cond.value else e.other)
+        return super().expr(e)
+
+
+def _asked_about(var: Var, body: Stmt) -> bool:
+    """Return whether a select in *body* compares an expression with *var* to a number."""
+    return any(
+        isinstance(e, Select) and _is_choice(e) and var in free_vars(e.cond)
+        for s in walk_stmts(body)
+        for root in expressions(s)
+        for e in walk(root)
+    )
+
+
+def _is_choice(e: Select) -> bool:
+    return isinstance(e.cond, Compare) and e.cond.op is CompareOp.EQ

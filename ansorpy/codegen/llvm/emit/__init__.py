@@ -1,0 +1,5 @@
+"""Loop programs as LLVM IR."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,330 @@
+"""Loads and stores of one lane or many, whose form depends on the offsets of the lanes.
+
+Equal offsets: one scalar access.  Consecutive: one vector access.  Within a few vectors' reach:
+vector loads and shuffles.  Anything else: gather or scatter.  Guarded accesses and the inactive
+lanes of a tail never touch memory that the program does not touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ansorpy.codegen.llvm.emit.addresses import (
+    address,
+    alignment,
+    flatten,
+    lane_pointers,
+    walked,
+)
+from ansorpy.codegen.llvm.emit.affine import Affine, lane_values
+from ansorpy.codegen.llvm.emit.conversions import from_stored, to_stored
+from ansorpy.codegen.llvm.emit.module import MAX_VECTOR_BYTES, ZERO_BYTES, mangled
+from ansorpy.codegen.llvm.emit.shuffles import assembled, windows
+from ansorpy.codegen.llvm.emit.text import Value, element_bytes, mask_bits, storage_type
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.loops import Buffer
+
+if TYPE_CHECKING:
+    from ansorpy.codegen.llvm.emit.emitter import Emitter, Place
+
+__all__ = ["Access", "access", "any_of", "load", "load_rows", "load_stored", "store"]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One use of a buffer: the flat element offset, and whether it is known to be in bounds.
+
+    ``dtype`` is the buffer's, or that of words as which several of its elements are read.
+    """
+
+    buffer: Buffer
+    place: Place
+    offset: Affine
+    in_bounds: bool
+    dtype: DType
+
+    @property
+    def element(self) -> str:
+        return storage_type(self.dtype)
+
+    @property
+    def size(self) -> int:
+        return element_bytes(self.dtype)
+
+
+def access(e: Emitter, buffer: Buffer, indices: list[Affine]) -> Access:
+    """Resolve ``buffer[indices]`` in the current environment."""
+    place = e.places[buffer]
+    inside = True
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        low, high = index.bounds()
+        inside = inside and low >= 0 and high < extent
+    return Access(buffer, place, flatten(place, indices), inside, buffer.dtype)
+
+
+def load(e: Emitter, use: Access) -> Value:
+    """Load the element, or one per lane, in the type that values are computed in."""
+    return from_stored(e, load_stored(e, use), use.dtype)
+
+
+def load_stored(e: Emitter, use: Access) -> Value:
+    """Like :func:`load`, but in the form that the value has in memory."""
+    offset = use.offset
+    if offset.has_vector_symbol:
+        return _gather(e, use)
+    if offset.lanes is None or e.lanes is None:
+        return _load_at(e, use, offset.const, 0)
+    lanes = lane_values(offset, e.lanes.width)[: e.lanes.active]
+    first = lanes[0]
+    if all(lane == first for lane in lanes):
+        return _load_at(e, use, first, 0)
+    if _consecutive(lanes):
+        return _load_consecutive(e, use, first)
+    if _lane_guard(e, use) is None:
+        found = windows(lanes, e.lanes.width)
+        if found is not None:
+            parts = [_load_at(e, use, start, width) for start, width in found]
+            return assembled(e, parts, found, lanes)
+    return _gather(e, use)
+
+
+def load_rows(e: Emitter, use: Access, starts: Sequence[int]) -> list[Value]:
+    """Load ``len(starts)`` consecutive elements from each start, in their form in memory."""
+    return [_load_at(e, use, start, len(starts)) for start in starts]
+
+
+def _lane_guard(e: Emitter, use: Access) -> Value | None:
+    return None if use.in_bounds else e.lane_guard()
+
+
+def _load_at(e: Emitter, use: Access, const: int, lanes: int) -> Value:
+    """Load *lanes* consecutive elements (0: a scalar) at constant *const* from the base."""
+    kind = f"<{lanes} x {use.element}>" if lanes else use.element
+    guard = None if use.in_bounds else _any_lane(e)
+    if guard is None:
+        base, level = address(e, use.place, use.offset, use.size)
+        shift = const * use.size
+        align = alignment(use.place, use.offset, const, use.size)
+    else:
+        base, level = guarded_address(e, use, const, guard)
+        shift, align = 0, use.size
+    known = e.scope.loads.get(use.buffer, base, shift, kind)
+    if known is not None:
+        return known
+    pointer = _at(e, base, level, shift)
+    value = e.text.value(use.element, lanes, f"load {kind}, ptr {pointer}, align {align}")
+    e.scope.loads.loaded(use.buffer, base, shift, max(1, lanes) * use.size, value)
+    return value
+
+
+def _at(e: Emitter, base: str, level: int, shift: int) -> str:
+    """*base* plus a constant number of bytes, emitted next to its use so that it folds there."""
+    return e.text.define(f"getelementptr i8, ptr {base}, i64 {shift}") if shift else base
+
+
+def guarded_address(e: Emitter, use: Access, const: int, guard: Value) -> tuple[str, int]:
+    """The address if *guard* holds, else one in a block of zeros, so that a read needs no branch.
+
+    The select is emitted in the outermost scope that knows the guard; what inner loops add then
+    walks over zeros instead of memory that must not be touched.
+    """
+    terms = use.offset.terms
+    inner = {s: c for s, c in terms.items() if s.level > guard.level}
+    low, high = Affine(inner, 0).bounds()
+    if low < 0 or (high + 1) * use.size + MAX_VECTOR_BYTES > ZERO_BYTES:
+        inner = {}
+    outer = {s: c for s, c in terms.items() if s not in inner}
+    base, level = address(e, use.place, Affine(outer, 0), use.size)
+    if const:
+        base = e.pure(level, f"getelementptr i8, ptr {base}, i64 {const * use.size}")
+    level = max(level, guard.level)
+    text = f"select i1 {guard.text}, ptr {base}, ptr {e.module.zeros()}"
+    return walked(e, e.pure(level, text), level, inner, use.size)
+
+
+def _any_lane(e: Emitter) -> Value | None:
+    """A scalar condition that holds if any lane may read."""
+    uniform, lane = e.uniform_guard(), e.lane_guard()
+    if lane is None:
+        return uniform
+    some = any_of(e, lane)
+    return some if uniform is None else e.both(uniform, some, 0)
+
+
+def any_of(e: Emitter, mask: Value) -> Value:
+    """True when at least one lane of *mask* is."""
+    name = e.module.declare(f"llvm.vector.reduce.or.{mangled(mask.type)}", "i1", mask.type)
+    return Value("i1", e.pure(mask.level, f"call i1 @{name}({mask.typed})"), 0, mask.level)
+
+
+def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
+    """Emit one vector load, masked where some lanes must not be read."""
+    assert e.lanes is not None
+    guard = _lane_guard(e, use)
+    if guard is None and (e.lanes.is_full or _room(e, use, first)):
+        return _load_at(e, use, first, e.lanes.width)
+    uniform = None if use.in_bounds else e.uniform_guard()
+    if uniform is None:
+        base, level = address(e, use.place, use.offset, use.size)
+        shift = first * use.size
+    else:
+        base, level = guarded_address(e, use, first, uniform)
+        shift = 0
+    mask = _active(e, guard)
+    kind = f"<{e.lanes.width} x {use.element}>"
+    pointer = _at(e, base, level, shift)
+    name = e.module.declare(
+        f"llvm.masked.load.{mangled(kind)}.p0", kind, f"ptr, i32, {mask.type}, {kind}"
+    )
+    text = (
+        f"call {kind} @{name}(ptr {pointer}, i32 {use.size}, {mask.typed}, {kind} zeroinitializer)"
+    )
+    return e.text.value(use.element, e.lanes.width, text)
+
+
+def _room(e: Emitter, use: Access, first: int) -> bool:
+    """True when a full vector from *first* stays inside the buffer for all symbol values."""
+    assert e.lanes is not None
+    low, high = Affine(use.offset.terms, first).bounds()
+    return use.in_bounds and low >= 0 and high + e.lanes.width <= use.place.size
+
+
+def _active(e: Emitter, guard: Value | None) -> Value:
+    """The active lanes, without those that *guard* excludes."""
+    assert e.lanes is not None
+    if guard is None:
+        return e.lanes.mask
+    if e.lanes.is_full:
+        return guard
+    return e.both(guard, e.lanes.mask, e.lanes.width)
+
+
+def _pointers_and_mask(e: Emitter, use: Access, *, guarded: bool) -> tuple[Value, Value]:
+    assert e.lanes is not None
+    pointers = lane_pointers(e, use.place, use.offset, use.element)
+    mask = _active(e, e.lane_guard() if guarded else None)
+    uniform = e.uniform_guard() if guarded else None
+    if uniform is not None:
+        mask = e.both(mask, uniform, e.lanes.width)
+    return pointers, mask
+
+
+def _gather(e: Emitter, use: Access) -> Value:
+    assert e.lanes is not None
+    pointers, mask = _pointers_and_mask(e, use, guarded=not use.in_bounds)
+    kind = f"<{e.lanes.width} x {use.element}>"
+    name = e.module.declare(
+        f"llvm.masked.gather.{mangled(kind)}.v{e.lanes.width}p0", kind,
+        f"{pointers.type}, i32, {mask.type}, {kind}",
+    )  # fmt: skip
+    text = (
+        f"call {kind} @{name}({pointers.typed}, i32 {use.size}, {mask.typed}, "
+        f"{kind} zeroinitializer)"
+    )
+    return e.text.value(use.element, e.lanes.width, text)
+
+
+def store(e: Emitter, use: Access, value: Value) -> None:
+    """Write *value*; memory of inactive lanes stays unchanged.
+
+    Uniform guards are already branches around the store; lanes are masked here.  If several lanes
+    share one address, the last active lane wins.
+    """
+    stored = to_stored(e, value, use.buffer.dtype)
+    e.scope.written.add(use.buffer)
+    if e.lanes is None or not (use.offset.is_vector or stored.lanes or e.lane_guard()):
+        _store_at(e, use, use.offset.const, stored)
+        return
+    lanes = lane_values(use.offset, e.lanes.width)[: e.lanes.active]
+    first, guard = lanes[0], e.lane_guard()
+    if use.offset.has_vector_symbol or guard is not None:
+        _store_masked(e, use, stored, lanes, guard)
+    elif all(lane == first for lane in lanes):
+        _store_at(e, use, first, _lane(e, stored, e.lanes.active - 1))
+    elif _consecutive(lanes):
+        stored = e.widened(stored, e.lanes.width)
+        if e.lanes.is_full or _may_spill_over(e, use, first):
+            _store_at(e, use, first, stored)
+        else:
+            _store_masked(e, use, stored, lanes, None)
+    else:
+        _store_masked(e, use, stored, lanes, None)
+
+
+def _lane(e: Emitter, value: Value, lane: int) -> Value:
+    if not value.lanes:
+        return value
+    return e.text.value(value.element, 0, f"extractelement {value.typed}, i64 {lane}")
+
+
+def _may_spill_over(e: Emitter, use: Access, first: int) -> bool:
+    """True when the inactive lanes fall into the padding after a register tile's row."""
+    assert e.lanes is not None
+    if not use.place.in_registers or use.offset.terms or len(use.place.strides) < 1:
+        return False
+    row = use.place.strides[-2] if len(use.place.strides) > 1 else use.place.size
+    column = first % row
+    return column + e.lanes.active == use.buffer.shape[-1] and column + e.lanes.width <= row
+
+
+def _store_at(e: Emitter, use: Access, const: int, value: Value) -> None:
+    base, level = address(e, use.place, use.offset, use.size)
+    align = alignment(use.place, use.offset, const, use.size)
+    pointer = _at(e, base, level, const * use.size)
+    e.text.emit(f"store {value.typed}, ptr {pointer}, align {align}")
+    e.scope.loads.stored(use.buffer, base, const * use.size, max(1, value.lanes) * use.size, value)
+
+
+def _store_masked(
+    e: Emitter, use: Access, value: Value, lanes: list[int], guard: Value | None
+) -> None:
+    """Store the active lanes: a single one, consecutive ones, or scattered."""
+    assert e.lanes is not None
+    value = e.widened(value, e.lanes.width)
+    mask = _active(e, guard)
+    if _is_held_in_registers(e, use, lanes):
+        old = _load_at(e, use, lanes[0], e.lanes.width)
+        blend = f"select {mask.typed}, {value.typed}, {old.typed}"
+        _store_at(e, use, lanes[0], e.text.value(value.element, value.lanes, blend))
+        return
+    e.scope.loads.forget(use.buffer)
+    chosen = [k for k, bit in enumerate(mask_bits(mask) or ()) if bit]
+    if len(chosen) == 1 and not use.offset.has_vector_symbol:
+        # LLVM 22 writes four bytes when it turns a truncating one-lane store into a scalar one.
+        _store_at(e, use, lanes[chosen[0]], _lane(e, value, chosen[0]))
+    elif not use.offset.has_vector_symbol and _consecutive(lanes):
+        _store_run(e, use, value, lanes[0], mask)
+    else:
+        _scatter(e, use, value, mask)
+
+
+def _is_held_in_registers(e: Emitter, use: Access, lanes: list[int]) -> bool:
+    """True when the lanes lie in a register tile, where a masked store would force it to memory."""
+    assert e.lanes is not None
+    fixed = use.place.in_registers and not use.offset.terms and _consecutive(lanes)
+    return fixed and lanes[0] + e.lanes.width <= use.place.size
+
+
+def _consecutive(lanes: list[int]) -> bool:
+    return all(lane == lanes[0] + k for k, lane in enumerate(lanes))
+
+
+def _store_run(e: Emitter, use: Access, value: Value, first: int, mask: Value) -> None:
+    base, level = address(e, use.place, use.offset, use.size)
+    pointer = _at(e, base, level, first * use.size)
+    name = e.module.declare(
+        f"llvm.masked.store.{mangled(value.type)}.p0", "void",
+        f"{value.type}, ptr, i32, {mask.type}",
+    )  # fmt: skip
+    e.text.emit(f"call void @{name}({value.typed}, ptr {pointer}, i32 {use.size}, {mask.typed})")
+
+
+def _scatter(e: Emitter, use: Access, value: Value, mask: Value) -> None:
+    pointers = lane_pointers(e, use.place, use.offset, use.element)
+    name = e.module.declare(
+        f"llvm.masked.scatter.{mangled(value.type)}.v{value.lanes}p0", "void",
+        f"{value.type}, {pointers.type}, i32, {mask.type}",
+    )  # fmt: skip
+    e.text.emit(f"call void @{name}({value.typed}, {pointers.typed}, i32 {use.size}, {mask.typed})")

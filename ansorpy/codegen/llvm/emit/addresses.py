@@ -1,0 +1,58 @@
+"""Addresses: a pointer for an index's varying part, hoisted per loop scope, plus a constant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ansorpy.codegen.llvm.emit.affine import Affine, Symbol, constant
+from ansorpy.codegen.llvm.emit.indices import index_value
+from ansorpy.codegen.llvm.emit.text import Value
+
+if TYPE_CHECKING:
+    from ansorpy.codegen.llvm.emit.emitter import Emitter, Place
+
+__all__ = ["address", "alignment", "flatten", "lane_pointers", "walked"]
+
+
+def flatten(place: Place, indices: list[Affine]) -> Affine:
+    """The offset in elements that *indices* address."""
+    total = constant(0)
+    for index, stride in zip(indices, place.strides, strict=True):
+        total = total + index.scaled(stride)
+    return total
+
+
+def address(e: Emitter, place: Place, offset: Affine, size: int) -> tuple[str, int]:
+    """Emit the pointer for the terms of *offset*, constants excluded; return it and its level.
+
+    An element has *size* bytes.  Each term is added in the prelude of the loop that owns its
+    symbol, outermost first, so an inner loop only adds what it changes.
+    """
+    return walked(e, place.pointer, 0, offset.terms, size)
+
+
+def walked(
+    e: Emitter, pointer: str, level: int, terms: Mapping[Symbol, int], size: int
+) -> tuple[str, int]:
+    """Add *terms* to *pointer* (known at *level*), each in the scope that defines its symbol."""
+    for term, coef in sorted(terms.items(), key=lambda item: item[0].level):
+        level = max(level, term.level)
+        step = e.pure(term.level, f"mul i64 {term.text}, {coef * size}")
+        pointer = e.pure(level, f"getelementptr i8, ptr {pointer}, i64 {step}")
+    return pointer, level
+
+
+def alignment(place: Place, offset: Affine, const: int, size: int) -> int:
+    """A number of bytes that the address is known to be a multiple of."""
+    return math.gcd(place.align, const * size, *(c * size for c in offset.terms.values()))
+
+
+def lane_pointers(e: Emitter, place: Place, offset: Affine, element: str) -> Value:
+    """One pointer per lane, for accesses with no better form."""
+    assert e.lanes is not None
+    lanes = e.lanes.width
+    index = e.widened(index_value(e, offset), lanes)
+    text = f"getelementptr {element}, ptr {place.pointer}, {index.typed}"
+    return Value("ptr", e.pure(index.level, text), lanes, index.level)

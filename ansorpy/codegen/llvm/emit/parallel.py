@@ -1,0 +1,215 @@
+"""Parallel loops: the body outlined into a function that a team of threads runs.
+
+The collapsed iteration space is cut into contiguous pieces, one per thread (:mod:`.team`).  With
+one thread, the function is called directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ansorpy.codegen.llvm.emit.affine import Affine, Symbol, constant, symbol
+from ansorpy.codegen.llvm.emit.functions import SCRATCH, TEAM, THREADS, Parameter, open_function
+from ansorpy.codegen.llvm.emit.indices import INDICES, scalar
+from ansorpy.codegen.llvm.emit.loops import counted_loop
+from ansorpy.codegen.llvm.emit.text import FunctionText
+from ansorpy.codegen.storage import allocated, buffers_used
+from ansorpy.ir.expr import Binary, BinaryOp, Expr, Var, const, walk
+from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Stmt, expressions, walk_stmts
+
+if TYPE_CHECKING:
+    from ansorpy.codegen.llvm.emit.emitter import Emitter
+
+__all__ = ["emit_parallel"]
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Consecutive parallel loops, their body, and what the body takes from outside."""
+
+    name: str
+    loops: tuple[tuple[Var, int], ...]
+    body: Stmt
+    parameters: tuple[Parameter, ...]
+    variables: tuple[Var, ...]
+
+    @property
+    def total(self) -> int:
+        product = 1
+        for _, extent in self.loops:
+            product *= extent
+        return product
+
+
+def emit_parallel(e: Emitter, loop: For) -> None:
+    """Outline *loop* and call the function; inside another parallel loop it runs serially."""
+    if e.in_region:
+        _serially(e, loop)
+        return
+    region = _region(e, loop)
+    _emit_body(e, region)
+    if region.total > 1:
+        _emit_piece(e, region)
+    _emit_call(e, region)
+    for buffer, writes in buffers_used(region.body).items():
+        if writes:
+            e.scope.loads.forget(buffer)
+            e.scope.written.add(buffer)
+
+
+def _serially(e: Emitter, loop: For) -> None:
+    def body(index: Affine) -> None:
+        with e.bound({loop.var: index}):
+            e.statement(loop.body)
+
+    counted_loop(e, loop.extent, loop.var.name, body)
+
+
+def _region(e: Emitter, loop: For) -> _Region:
+    loops: list[tuple[Var, int]] = []
+    body: Stmt = loop
+    while isinstance(body, For) and body.kind is ForKind.PARALLEL:
+        loops.append((body.var, body.extent))
+        body = body.body
+    used = buffers_used(body)
+    outer = [b for b in used if b in e.places]
+    parameters = tuple(_parameter(e, b, k, used[b]) for k, b in enumerate(outer))
+    free = {
+        var: None
+        for stmt in walk_stmts(body)
+        for root in expressions(stmt)
+        for var in walk(root)
+        if isinstance(var, Var) and var in e.env
+    }
+    return _Region(e.module.region_name(), tuple(loops), body, parameters, tuple(free))
+
+
+def _parameter(e: Emitter, buffer: Buffer, position: int, writes: bool) -> Parameter:
+    apart = buffer not in e.module.overlapping
+    return Parameter(buffer, f"%b{position}", e.places[buffer].align, writes, apart)
+
+
+def _emit_body(e: Emitter, region: _Region) -> None:
+    """Emit the function that runs iterations ``begin .. end - 1``; there is at least one."""
+    declared = [parameter.declaration for parameter in region.parameters]
+    declared += [f"i64 %x{k}" for k in range(len(region.variables))]
+    declared += [f"ptr {SCRATCH}", "i64 %begin", "i64 %end"]
+    inner = open_function(
+        e.module,
+        f"internal void @{region.name}({', '.join(declared)})",
+        region.parameters,
+        _region_locals(e, region),
+    )
+    inner.in_region = True
+    for k, var in enumerate(region.variables):
+        inner.env[var] = _received(e.env[var], k)
+
+    def body(index: Affine) -> None:
+        with inner.bound(_decomposed(inner, region, index)):
+            inner.statement(region.body)
+
+    counted_loop(inner, region.total, "iteration", body, begin="%begin", end="%end")
+    inner.text.emit("ret void")
+
+
+def _region_locals(e: Emitter, region: _Region) -> list[Buffer]:
+    return [b for b in _all_local(region.body) if b not in e.places]
+
+
+def _all_local(body: Stmt) -> list[Buffer]:
+    """Local buffers of the whole body: parallel loops inside run serially in this function."""
+    return [buffer for buffer in allocated(body) if buffer.scope is Scope.LOCAL]
+
+
+def _received(outside: Affine, position: int) -> Affine:
+    if outside.is_constant:
+        return outside
+    low, high = outside.bounds()
+    return symbol(Symbol(f"%x{position}", low, high, 0))
+
+
+def _decomposed(inner: Emitter, region: _Region, index: Affine) -> dict[Var, Affine]:
+    """Split the collapsed iteration number into one value per loop."""
+    flat = Var("iteration")
+    values: dict[Var, Affine] = {}
+    with inner.bound({flat: index}):
+        step = 1
+        for position, (var, extent) in reversed(list(enumerate(region.loops))):
+            expr: Expr = flat if step == 1 else Binary(BinaryOp.FLOORDIV, flat, const(step))
+            if position and extent > 1:
+                expr = Binary(BinaryOp.FLOORMOD, expr, const(extent))
+            values[var] = INDICES[type(expr)](inner, expr) if extent > 1 else constant(0)
+            step *= extent
+    return values
+
+
+def _slots(region: _Region) -> list[str]:
+    """Types of the arguments a region takes before its begin and end."""
+    return ["ptr"] * len(region.parameters) + ["i64"] * len(region.variables) + ["ptr"]
+
+
+def _emit_piece(e: Emitter, region: _Region) -> None:
+    """Emit what runs one piece on any thread: unpack, find its iterations, call the body."""
+    text = FunctionText(f"internal void @{region.name}.piece(ptr %data, i64 %number, i64 %pieces)")
+    e.module.functions.append(text)
+    arguments = []
+    for position, kind in enumerate(_slots(region)):
+        slot = text.define(f"getelementptr i8, ptr %data, i64 {8 * position}")
+        arguments.append((kind, text.define(f"load {kind}, ptr {slot}, align 8")))
+    begin = _cut(text, "%number", region.total)
+    end = _cut(text, text.define("add i64 %number, 1"), region.total)
+    bytes_ = text.define(f"mul i64 %number, {e.module.storage.thread_bytes}")
+    scratch = text.define(f"getelementptr i8, ptr {arguments[-1][1]}, i64 {bytes_}")
+    some = text.define(f"icmp ult i64 {begin}, {end}")
+    text.branch_if(some, "work", "done")
+    text.start_block("work")
+    passed = [f"{kind} {name}" for kind, name in arguments[:-1]]
+    passed += [f"ptr {scratch}", f"i64 {begin}", f"i64 {end}"]
+    text.emit(f"call void @{region.name}({', '.join(passed)})")
+    text.branch("done")
+    text.start_block("done")
+    text.emit("ret void")
+
+
+def _cut(text: FunctionText, number: str, total: int) -> str:
+    """First of the *total* iterations that belongs to piece *number*."""
+    return text.define(f"udiv i64 {text.define(f'mul i64 {number}, {total}')}, %pieces")
+
+
+def _emit_call(e: Emitter, region: _Region) -> None:
+    passed = [f"ptr {e.places[p.buffer].pointer}" for p in region.parameters]
+    passed += [f"i64 {scalar(e, e.env[var])[0]}" for var in region.variables]
+    passed.append(f"ptr {SCRATCH}")
+    if region.total == 1:
+        _call_directly(e, region, passed)
+        return
+    text = e.text
+    alone = e.pure(0, f"icmp eq i32 {THREADS}, 1")
+    direct, team, done = (text.fresh_label(hint) for hint in ("alone", "team", "joined"))
+    text.branch_if(alone, direct, team)
+    text.start_block(direct)
+    _call_directly(e, region, passed)
+    text.branch(done)
+    text.start_block(team)
+    _fork(e, region, passed)
+    text.branch(done)
+    text.start_block(done)
+    text.continue_here()
+
+
+def _call_directly(e: Emitter, region: _Region, passed: Sequence[str]) -> None:
+    arguments = [*passed, "i64 0", f"i64 {region.total}"]
+    e.text.emit(f"call void @{region.name}({', '.join(arguments)})")
+
+
+def _fork(e: Emitter, region: _Region, passed: Sequence[str]) -> None:
+    text = e.text
+    data = text.fresh()
+    e.allocas.append(f"  {data} = alloca [{8 * len(passed)} x i8], align 8")
+    for position, argument in enumerate(passed):
+        slot = text.define(f"getelementptr i8, ptr {data}, i64 {8 * position}")
+        text.emit(f"store {argument}, ptr {slot}, align 8")
+    e.module.declare(TEAM, "void", "ptr, ptr, i32")
+    text.emit(f"call void @{TEAM}(ptr @{region.name}.piece, ptr {data}, i32 {THREADS})")

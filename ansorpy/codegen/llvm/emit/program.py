@@ -1,0 +1,77 @@
+"""Emits a whole loop program as one LLVM module."""
+
+from __future__ import annotations
+
+from ansorpy.codegen.elementary import expand_functions
+from ansorpy.codegen.instructions import expand_instructions
+from ansorpy.codegen.llvm.emit.expressions import EXPRESSIONS
+from ansorpy.codegen.llvm.emit.functions import (
+    SCRATCH,
+    THREADS,
+    emit_entry,
+    main_parameters,
+    open_function,
+    own_buffers,
+)
+from ansorpy.codegen.llvm.emit.indices import INDICES
+from ansorpy.codegen.llvm.emit.module import Module, Tables
+from ansorpy.codegen.llvm.emit.statements import STATEMENTS
+from ansorpy.codegen.prefetch import prefetch_constants
+from ansorpy.codegen.promote import promote
+from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
+from ansorpy.codegen.vectors import loop_lanes
+from ansorpy.errors import CodegenError
+from ansorpy.ir.analysis.overwrite import may_overlap
+from ansorpy.ir.loops import Program
+from ansorpy.target import Target
+
+__all__ = ["emit_llvm", "emit_module"]
+
+
+def emit_llvm(program: Program, target: Target, symbol: str, *, prefetch: bool = False) -> str:
+    """The unoptimised LLVM IR of *program*: a module that defines *symbol* (kernel ABI).
+
+    With *prefetch*, the code assumes that constants lie outside a core's own caches, and prefetches
+    them.
+
+    Raises:
+        CodegenError: The program uses features no CPU has (block loops, shared memory).
+    """
+    return emit_module(program, target, symbol, prefetch)[0]
+
+
+def emit_module(
+    program: Program, target: Target, symbol: str, prefetch: bool
+) -> tuple[str, StoragePlan]:
+    """The module's text, and the storage plan of the program's buffers."""
+    if not target.triple:
+        raise CodegenError(
+            f"LLVM has no code for target {target.name}", hint="use its own code generator"
+        )
+    overlapping = may_overlap(program)
+    program = promote(expand_instructions(program), target)
+    if prefetch:
+        program = prefetch_constants(program, target)
+    plan = plan_storage(program, target)
+    # Chosen before expansion: intermediate types (sines reduce in float64) must not affect lanes.
+    lanes = loop_lanes(program.body, target)
+    program = expand_functions(program)
+    tables = Tables(EXPRESSIONS, INDICES, STATEMENTS)
+    module = Module(symbol, target, plan, tables, lanes=lanes, overlapping=overlapping)
+    _emit_main(module, program, f"{symbol}.main")
+    emit_entry(module, program, f"{symbol}.main")
+    return module.render(), plan
+
+
+def _emit_main(module: Module, program: Program, name: str) -> None:
+    parameters = main_parameters(program, module, buffers_used(program.body))
+    declared = [parameter.declaration for parameter in parameters]
+    declared += [f"ptr {SCRATCH}", f"i32 {THREADS}"]
+    e = open_function(
+        module,
+        f"internal void @{name}({', '.join(declared)})",
+        parameters,
+        own_buffers(program.body),
+    )
+    e.statement(program.body)
+    e.text.emit("ret void")

@@ -1,0 +1,116 @@
+"""From loop program to object code: emit IR, run the few passes that matter, generate code."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from ansorpy.codegen.llvm.emit.program import emit_module
+from ansorpy.codegen.objects import ObjectCode
+from ansorpy.errors import CodegenError
+from ansorpy.ir.loops import Program
+from ansorpy.target import Target
+
+if TYPE_CHECKING:
+    from llvmlite import binding
+
+__all__ = ["assembly", "build", "compile_ir"]
+
+
+def build(program: Program, target: Target, *, symbol: str, prefetch: bool = False) -> ObjectCode:
+    """Compile *program* for *target*, which need not be this machine.
+
+    With *prefetch*, the code assumes that constants lie outside a core's own caches, and prefetches
+    them.
+
+    Raises:
+        CodegenError: The program uses a feature no CPU has, or LLVM refuses the module.
+    """
+    start = time.perf_counter()
+    text, plan = emit_module(program, target, symbol, prefetch)
+    code = compile_ir(text, target)
+    return ObjectCode(
+        symbol,
+        code,
+        plan.shared_bytes,
+        plan.thread_bytes,
+        time.perf_counter() - start,
+        hashlib.blake2b(code, digest_size=16).hexdigest(),
+    )
+
+
+@lru_cache(maxsize=128)
+def compile_ir(text: str, target: Target) -> bytes:
+    """Compile LLVM IR *text* to an object file, optimisation passes included.
+
+    The latest results are cached: finalists, the default schedule, and packing code that several
+    candidates share are not compiled twice.
+    """
+    machine, module = _optimised(text, target)
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def assembly(text: str, target: Target) -> str:
+    """The machine code of LLVM IR *text* as readable assembly."""
+    machine, module = _optimised(text, target)
+    listing: str = machine.emit_assembly(module)
+    return listing
+
+
+def _optimised(text: str, target: Target) -> tuple[binding.TargetMachine, binding.ModuleRef]:
+    from llvmlite import binding
+
+    machine = _machine(target)
+    try:
+        module = binding.parse_assembly(text)
+    except RuntimeError as error:
+        raise CodegenError(f"LLVM refuses the generated module: {error}") from error
+    module.data_layout = str(machine.target_data)
+    builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(1))
+    passes = binding.create_new_module_pass_manager()
+    _add_passes(passes)
+    passes.run(module, builder)
+    return machine, module
+
+
+def _add_passes(passes: binding.ModulePassManager) -> None:
+    """Promote local tiles to registers, then clean up; loops already have their final form.
+
+    The standard pipelines would vectorise and unroll again, at several times the build time
+    (measurements: docs of the benchmark suite).
+    """
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+
+
+@cache
+def _machine(target: Target) -> binding.TargetMachine:
+    from llvmlite import binding
+
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    features = target.features
+    if target.vector_bits >= 512 and "x86" in target.triple:
+        # LLVM otherwise splits 512-bit vectors on some CPUs.
+        features = f"{features},-prefer-256-bit" if features else "-prefer-256-bit"
+    try:
+        found = binding.Target.from_triple(target.triple)
+    except RuntimeError as error:
+        raise CodegenError(f"LLVM has no target {target.triple}: {error}") from error
+    return found.create_target_machine(
+        cpu=target.cpu,
+        features=features,
+        opt=1,
+        reloc="pic",
+        codemodel="small",
+        abiname=_abi(target),
+    )
+
+
+def _abi(target: Target) -> str:
+    """The ABI name where LLVM does not derive it from the triple; linkers check that it agrees."""
+    return "lp64d" if target.triple.startswith("riscv64") else ""

@@ -1,0 +1,117 @@
+"""Loads object code into this process."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ansorpy.codegen.llvm.emit.functions import TEAM
+from ansorpy.codegen.llvm.threads.team import STOP, needs_team, team_object
+from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.singletons import singleton
+from ansorpy.errors import CodegenError
+from ansorpy.target import Target
+
+if TYPE_CHECKING:
+    from llvmlite import binding
+
+__all__ = ["Library", "load"]
+
+_names = itertools.count()
+
+
+class Library:
+    """Loaded objects; addresses are valid until :meth:`close` or garbage collection."""
+
+    def __init__(self, tracker: binding.orcjit.ResourceTracker, symbols: Iterable[str]) -> None:
+        self._tracker: binding.orcjit.ResourceTracker | None = tracker
+        self._addresses = {symbol: int(tracker[symbol]) for symbol in symbols}
+
+    def address(self, symbol: str) -> int:
+        """The address of *symbol*, a function the objects define.
+
+        Raises:
+            CodegenError: The library was closed or does not export *symbol*.
+        """
+        if self._tracker is None:
+            raise CodegenError(f"the library that held {symbol} was closed")
+        if symbol not in self._addresses:
+            known = ", ".join(sorted(self._addresses))
+            raise CodegenError(f"no function {symbol} was loaded; there are {known}")
+        return self._addresses[symbol]
+
+    def close(self) -> None:
+        """Unload the objects; calling an address afterwards crashes."""
+        tracker, self._tracker = self._tracker, None
+        if tracker is not None:
+            tracker.close()
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def load(
+    objects: Sequence[ObjectCode | bytes],
+    *,
+    symbols: Sequence[str] = (),
+    imports: Mapping[str, int] | None = None,
+) -> Library:
+    """Link *objects* into this process.
+
+    Args:
+        objects: Results of ``build``, or raw object files (then name what they export).
+        symbols: Functions to look up in addition to those of the :class:`ObjectCode` items.
+        imports: Addresses of functions that the objects call and this process already has.
+
+    Raises:
+        CodegenError: A symbol is undefined.
+    """
+    from llvmlite import binding
+
+    images = [item.code if isinstance(item, ObjectCode) else bytes(item) for item in objects]
+    wanted = [item.symbol for item in objects if isinstance(item, ObjectCode)] + list(symbols)
+    builder = binding.orcjit.JITLibraryBuilder()
+    for image in images:
+        builder.add_object_img(image)
+    builder.add_current_process()
+    if TEAM not in wanted and any(needs_team(image) for image in images):
+        builder.import_symbol(TEAM, _team().address(TEAM))
+    for symbol, address in (imports or {}).items():
+        builder.import_symbol(symbol, address)
+    for symbol in wanted:
+        builder.export_symbol(symbol)
+    try:
+        tracker = builder.link(_linker(), f"ansorpy.{next(_names)}")
+    except RuntimeError as error:
+        raise CodegenError(f"the object code cannot be loaded: {error}") from error
+    return Library(tracker, wanted)
+
+
+@singleton
+def _linker() -> binding.LLJIT:
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.create_lljit_compiler(suppress_errors=True)
+
+
+@singleton
+def _team() -> Library:
+    """The threads of this process's parallel loops."""
+    team = load([team_object(Target.host(), ends_with_library=False)], symbols=[TEAM, STOP])
+    # Stop the threads before the interpreter frees the code they run.
+    atexit.register(ctypes.CFUNCTYPE(None)(team.address(STOP)))
+    return team

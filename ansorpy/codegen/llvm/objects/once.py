@@ -1,0 +1,34 @@
+"""Loads, runs and unloads code that is needed only once."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.codegen.llvm.objects.jit import load
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
+from ansorpy.codegen.objects import ObjectCode
+from ansorpy.errors import CodegenError
+
+__all__ = ["run_once"]
+
+_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
+
+
+def run_once(code: ObjectCode, arrays: Sequence[npt.NDArray[Any]]) -> None:
+    """Run *code* on one thread with *arrays* from ``aligned_empty``, one per parameter.
+
+    Raises:
+        CodegenError: The code returned an error code.
+    """
+    table = np.array([array.ctypes.data for array in arrays], dtype=np.uint64)
+    workspace = aligned_empty((max(1, code.workspace_bytes(1)),), np.uint8)
+    with load([code]) as library:
+        function = _KERNEL(library.address(code.symbol))
+        status = function(table.ctypes.data, workspace.ctypes.data, 1)
+    if status:
+        raise CodegenError(f"{code.symbol} returned the error code {status}")

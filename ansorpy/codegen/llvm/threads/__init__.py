@@ -1,0 +1,5 @@
+"""The threads of parallel loops, as compiled code."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,113 @@
+"""Pools; an average is a window sum times the reciprocal of its number of elements."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
+from ansorpy.frontend.onnx.operators.windows import Windows, windows_of
+from ansorpy.graph.ops import Fn, Pool, PoolKind, Reduce, ReduceOp, Shape
+
+__all__ = ["OPERATORS"]
+
+
+def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[str, Windows]:
+    """*value* (default: the operand) reduced by windows, and the windows."""
+    spatial = ctx.shape()[2:]
+    if not 1 <= len(spatial) <= 3:
+        raise Unsupported(f"input shape {ctx.shape()}", "one to three spatial axes are supported")
+    w = windows_of(ctx, spatial, ctx.ints("kernel_shape", ()))
+    op = Pool(kind, w.kernel, w.strides, w.pads_begin, w.pads_end, w.dilations)
+    return ctx.emit(op, [value or ctx.operand()]), w
+
+
+def max_pool(ctx: NodeContext) -> str:
+    """The maximum of each window; padding never wins."""
+    if ctx.is_output_used(1):
+        raise Unsupported("output Indices", "remove the consumer of the indices")
+    return _pool(ctx, PoolKind.MAX)[0]
+
+
+def average_pool(ctx: NodeContext) -> str:
+    """The mean of each window, which includes declared padding with ``count_include_pad``."""
+    total, w = _pool(ctx, PoolKind.SUM)
+    include = bool(ctx.attr("count_include_pad", 0))
+    out = ctx.builder.types[total].shape[2:]
+    counts = _counts(ctx.shape()[2:], out, w, include)
+    if (counts == counts.flat[0]).all():
+        counts = counts.reshape(-1)[:1].reshape((1,) * len(out))
+    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / counts))
+
+
+def _counts(spatial: Shape, out: Shape, w: Windows, include_pad: bool) -> NDArray[np.float64]:
+    """Number of elements in each window's mean: the outer product of the counts along the axes."""
+    result = np.ones(())
+    for d, (size, count) in enumerate(zip(spatial, out, strict=True)):
+        low, high = (-w.pads_begin[d], size + w.declared_end[d]) if include_pad else (0, size)
+        starts = np.arange(count) * w.strides[d] - w.pads_begin[d]
+        taps = starts[:, None] + np.arange(w.kernel[d]) * w.dilations[d]
+        result = np.multiply.outer(result, ((taps >= low) & (taps < high)).sum(axis=1))
+    return result
+
+
+def _global(ctx: NodeContext, kind: ReduceOp, value: str | None = None) -> str:
+    axes = tuple(range(2, len(ctx.shape())))
+    return ctx.emit(Reduce(kind, axes, keepdims=True), [value or ctx.operand()])
+
+
+def lp_pool(ctx: NodeContext) -> str:
+    """The p-norm of each window."""
+    return _root(ctx, _pool(ctx, PoolKind.SUM, _power(ctx))[0])
+
+
+def global_lp_pool(ctx: NodeContext) -> str:
+    """The p-norm over all spatial axes, kept with extent one."""
+    return _root(ctx, _global(ctx, ReduceOp.SUM, _power(ctx)))
+
+
+def _exponent(ctx: NodeContext) -> float:
+    p = float(ctx.attr("p", 2))
+    if p <= 0:
+        raise Unsupported(f"p={p:g}", "it must be positive")
+    return p
+
+
+def _power(ctx: NodeContext) -> str:
+    """``|x| ** p``."""
+    x, p = ctx.input(), _exponent(ctx)
+    if p == 2:
+        return ctx.apply(Fn.MUL, x, x)
+    size = ctx.apply(Fn.ABS, x)
+    return size if p == 1 else ctx.apply(Fn.POW, size, ctx.literal(p))
+
+
+def _root(ctx: NodeContext, total: str) -> str:
+    """``total ** (1 / p)``."""
+    p = _exponent(ctx)
+    if p == 2:
+        return ctx.apply(Fn.SQRT, total)
+    return total if p == 1 else ctx.apply(Fn.POW, total, ctx.literal(1 / p))
+
+
+def global_average_pool(ctx: NodeContext) -> str:
+    """The mean over all spatial axes, kept with extent one."""
+    total = _global(ctx, ReduceOp.SUM)
+    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / math.prod(ctx.shape()[2:])))
+
+
+def global_max_pool(ctx: NodeContext) -> str:
+    """The maximum over all spatial axes, kept with extent one."""
+    return _global(ctx, ReduceOp.MAX)
+
+
+OPERATORS = {
+    "AveragePool": widely(average_pool),
+    "GlobalAveragePool": widely(global_average_pool),
+    "GlobalLpPool": widely(global_lp_pool),
+    "GlobalMaxPool": global_max_pool,
+    "LpPool": widely(lp_pool),
+    "MaxPool": max_pool,
+}

@@ -1,0 +1,5 @@
+"""Importers of quantized operators."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

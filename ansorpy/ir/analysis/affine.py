@@ -1,0 +1,174 @@
+"""Affine forms of integer expressions: a sum of integer multiples of atoms, plus a constant.
+
+An atom is a variable or a sub-expression that is not linear (``//``, ``%``, ``min``, ``max``,
+loads, selections, products of two non-constants).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ansorpy.ir.analysis.structural_equality import same_structure
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Axis, Binary, BinaryOp, Call, Const, Expr, Function, Var, const
+
+__all__ = ["Linear", "index_terms", "linear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """``sum(coefficient * atom) + const``; no coefficient is 0, atoms in order of appearance."""
+
+    terms: Mapping[Expr, int]
+    const: int
+
+    def to_expr(self) -> Expr:
+        """The form as an expression: ``atom * coefficient`` terms, then the constant.
+
+        >>> i, j = Var("i"), Var("j")
+        >>> linear(linear(3 + i * 2 - j + i).to_expr()) == Linear({i: 3, j: -1}, 3)
+        True
+        """
+        result: Expr | None = None
+        for atom, c in self.terms.items():
+            result = _plus(result, atom, c)
+        if result is None:
+            return const(self.const)
+        if self.const == 0:
+            return result
+        op = BinaryOp.ADD if self.const > 0 else BinaryOp.SUB
+        return Binary(op, result, const(abs(self.const)))
+
+
+def _plus(total: Expr | None, atom: Expr, c: int) -> Expr:
+    if total is None:
+        return atom if c == 1 else Binary(BinaryOp.MUL, atom, const(c))
+    term = atom if abs(c) == 1 else Binary(BinaryOp.MUL, atom, const(abs(c)))
+    return Binary(BinaryOp.ADD if c > 0 else BinaryOp.SUB, total, term)
+
+
+def linear(expr: Expr) -> Linear:
+    """The affine form of an int64 expression; equal atoms are merged.
+
+    An expression of another type is one atom: narrow integers may wrap around.
+
+    >>> i, j = Var("i"), Var("j")
+    >>> linear((i + 2) * 3 - j + i) == Linear({i: 4, j: -1}, 6)
+    True
+    """
+    terms: dict[Expr, int] = {}
+    offset = _collect(expr, 1, terms)
+    if 0 in terms.values():
+        terms = {atom: c for atom, c in terms.items() if c}
+    return Linear(terms, offset)
+
+
+def _collect(e: Expr, scale: int, terms: dict[Expr, int]) -> int:
+    """Add ``scale * e`` to *terms*, and return its constant part."""
+    kind = type(e)
+    if kind is Axis or kind is Var:
+        terms[e] = terms.get(e, 0) + scale
+        return 0
+    if kind is Const and e.type is DType.INT64:  # type: ignore[attr-defined]
+        return scale * int(e.value)  # type: ignore[attr-defined]
+    if kind is Binary:
+        return _collect_binary(e, scale, terms)  # type: ignore[arg-type]
+    if kind is Call and e.fn is Function.NEG and e.dtype is DType.INT64:  # type: ignore[attr-defined]
+        return _collect(e.args[0], -scale, terms)  # type: ignore[attr-defined]
+    return _collect_atom(e, scale, terms)
+
+
+def _collect_binary(e: Binary, scale: int, terms: dict[Expr, int]) -> int:
+    op = e.op
+    if (op is BinaryOp.ADD or op is BinaryOp.SUB) and e.dtype is DType.INT64:
+        offset = _collect(e.a, scale, terms)
+        return offset + _collect(e.b, scale if op is BinaryOp.ADD else -scale, terms)
+    if op is BinaryOp.MUL and e.dtype is DType.INT64:
+        if type(e.b) is Const:
+            return _collect(e.a, scale * int(e.b.value), terms)
+        return _collect_product(e, scale, terms)
+    return _collect_atom(e, scale, terms)
+
+
+def _collect_product(e: Binary, scale: int, terms: dict[Expr, int]) -> int:
+    a, b = linear(e.a), linear(e.b)
+    if a.terms and b.terms:
+        return _collect_atom(e, scale, terms)
+    factor, form = (b.const, a) if a.terms else (a.const, b)
+    for atom, c in form.terms.items():
+        _add_atom(atom, scale * factor * c, terms)
+    return scale * factor * form.const
+
+
+def _collect_atom(e: Expr, scale: int, terms: dict[Expr, int]) -> int:
+    _add_atom(e, scale, terms)
+    return 0
+
+
+def _add_atom(e: Expr, scale: int, terms: dict[Expr, int]) -> None:
+    if e not in terms and not isinstance(e, Var):
+        for other in terms:
+            if type(other) is type(e) and same_structure(other, e):
+                e = other
+                break
+    terms[e] = terms.get(e, 0) + scale
+
+
+def index_terms(index: Expr, axes: Iterable[Axis]) -> tuple[dict[Axis, int], int] | None:
+    """Coefficient of each of *axes* in *index*, and the offset; None when it is not affine.
+
+    Axes with coefficient 0 are absent.  A quotient or remainder counts as affine when the
+    axes' extents make it so.
+
+    >>> from ansorpy.ir.expr import AxisKind
+    >>> i, j = Axis("i", 3, AxisKind.SPACE), Axis("j", 4, AxisKind.SPACE)
+    >>> terms, offset = index_terms(i * 2 + j - 1, (i, j))
+    >>> terms[i], terms[j], offset
+    (2, 1, -1)
+    >>> index_terms((i * 4 + j) // 4, (i, j)) == ({i: 1}, 0)
+    True
+    >>> index_terms(i // 2, (i, j)) is None
+    True
+    """
+    form = linear(index)
+    known = axes if isinstance(axes, tuple) else tuple(axes)
+    coefficients: dict[Axis, int] = {}
+    offset = form.const
+    for atom, c in form.terms.items():
+        if type(atom) is Axis:
+            if atom not in known:
+                return None
+            coefficients[atom] = coefficients.get(atom, 0) + c
+            continue
+        inner = _division_terms(atom, known)
+        if inner is None:
+            return None
+        offset += c * inner[1]
+        for axis, k in inner[0].items():
+            coefficients[axis] = coefficients.get(axis, 0) + c * k
+    if 0 in coefficients.values():
+        coefficients = {axis: c for axis, c in coefficients.items() if c}
+    return coefficients, offset
+
+
+def _division_terms(atom: Expr, axes: tuple[Axis, ...]) -> tuple[dict[Axis, int], int] | None:
+    """Terms of ``x // c`` or ``x % c`` whose remainder part the extents keep in ``[0, c)``."""
+    if not isinstance(atom, Binary) or atom.op not in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD):
+        return None
+    divisor = atom.b
+    if not isinstance(divisor, Const) or divisor.value <= 0:
+        return None
+    inner = index_terms(atom.a, axes)
+    if inner is None:
+        return None
+    c = int(divisor.value)
+    rest = {axis: k for axis, k in inner[0].items() if k % c}
+    rest_offset = inner[1] % c
+    low = rest_offset + sum(min(0, k * (axis.extent - 1)) for axis, k in rest.items())
+    high = rest_offset + sum(max(0, k * (axis.extent - 1)) for axis, k in rest.items())
+    if low < 0 or high >= c:
+        return None
+    if atom.op is BinaryOp.FLOORMOD:
+        return rest, rest_offset
+    return {axis: k // c for axis, k in inner[0].items() if k % c == 0}, inner[1] // c

@@ -1,0 +1,257 @@
+"""Bounds of integer expressions, and proofs of comparisons from them.
+
+An int64 expression with nothing known lies in ``[INT64_MIN, INT64_MAX]``; arithmetic is taken
+not to overflow, so bounds are cut to that range.  Narrower integers may wrap around to anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import gcd, prod
+
+from ansorpy.ir.analysis.affine import Linear, linear
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Function,
+    Load,
+    Reduce,
+    ReduceKind,
+    Select,
+    Var,
+)
+
+__all__ = [
+    "INT64_MAX", "INT64_MIN", "Bounder", "Interval", "Ranges", "bounds", "can_prove", "decided",
+]  # fmt: skip
+
+INT64_MIN, INT64_MAX = DType.INT64.limits
+Ranges = Mapping[Var, tuple[int, int]]
+Interval = tuple[int, int]
+
+
+def bounds(expr: Expr, ranges: Ranges) -> Interval:
+    """Inclusive (lowest, highest) value of an integer or boolean *expr* over *ranges*.
+
+    An axis that *ranges* does not name runs over its extent.
+
+    >>> i, j = Var("i"), Var("j")
+    >>> bounds(i * 4 + j - 1, {i: (0, 7), j: (0, 3)})
+    (-1, 30)
+    """
+    return Bounder(ranges).bounds(expr)
+
+
+def can_prove(cond: Expr, ranges: Ranges) -> bool | None:
+    """True or False when *cond* has that value everywhere in *ranges*, None when unknown.
+
+    >>> i = Var("i")
+    >>> can_prove(i < 8, {i: (0, 7)}), can_prove(i < 7, {i: (0, 7)}), can_prove(i < 0, {i: (0, 7)})
+    (True, None, False)
+    """
+    return Bounder(ranges).truth(cond)
+
+
+def decided(op: CompareOp, low: int, high: int) -> bool | None:
+    """Truth of ``x op 0`` when it is one for all x in ``[low, high]``, else None."""
+    match op:
+        case CompareOp.LT:
+            return True if high < 0 else False if low >= 0 else None
+        case CompareOp.LE:
+            return True if high <= 0 else False if low > 0 else None
+        case CompareOp.EQ:
+            return False if low > 0 or high < 0 else True if low == high else None
+        case _:
+            known = decided(_OPPOSITE[op], low, high)
+            return None if known is None else not known
+
+
+_OPPOSITE = {CompareOp.GE: CompareOp.LT, CompareOp.GT: CompareOp.LE, CompareOp.NE: CompareOp.EQ}
+
+
+class Bounder:
+    """Bounds and proofs over *ranges*, each expression's found once, however often it is shared.
+
+    Args:
+        loaded: The values of what a load reads, where more is known than its type.
+    """
+
+    def __init__(self, ranges: Ranges, loaded: Callable[[Load], Interval] | None = None):
+        self.ranges = ranges
+        self.overflows = False
+        """Some arithmetic was met that may leave its type."""
+        self._loaded = loaded
+        self._known: dict[Expr, Interval] = {}
+        self._truths: dict[Expr, bool | None] = {}
+
+    def bounds(self, e: Expr) -> Interval:
+        """Inclusive (lowest, highest) value of an integer or boolean expression."""
+        kind = type(e)
+        if kind is Var or kind is Axis:
+            return self._variable(e)  # type: ignore[arg-type]
+        if kind is Const:
+            return int(e.value), int(e.value)  # type: ignore[attr-defined]
+        known = self._known.get(e)
+        if known is None:
+            is_index = e.dtype is DType.INT64
+            known = self.linear_bounds(linear(e)) if is_index else self._atom(e)
+            self._known[e] = known
+        return known
+
+    def linear_bounds(self, form: Linear) -> Interval:
+        """Inclusive bounds of an affine form."""
+        low = high = form.const
+        for atom, c in form.terms.items():
+            lo, hi = self._atom_bounds(atom)
+            low += c * (lo if c > 0 else hi)
+            high += c * (hi if c > 0 else lo)
+        return self._fitted((low, high), DType.INT64)
+
+    def truth(self, cond: Expr) -> bool | None:
+        """True or False when *cond* has that value everywhere, None when unknown."""
+        if type(cond) is Const:
+            return bool(cond.value)
+        if cond not in self._truths:
+            self._truths[cond] = self._proof(cond)
+        return self._truths[cond]
+
+    def _proof(self, cond: Expr) -> bool | None:
+        match cond:
+            case Compare(op, a, b) if a.dtype is DType.INT64:
+                return self._comparison(op, linear(a - b))
+            case Call(Function.NOT, (x,)):
+                known = self.truth(x)
+                return None if known is None else not known
+            case Binary(BinaryOp.AND, a, b):
+                return _both(self.truth(a), self.truth(b), decisive=False)
+            case Binary(BinaryOp.OR, a, b):
+                return _both(self.truth(a), self.truth(b), decisive=True)
+            case _:
+                return None
+
+    def _comparison(self, op: CompareOp, difference: Linear) -> bool | None:
+        """Truth of ``difference op 0``."""
+        known = decided(op, *self.linear_bounds(difference))
+        if known is None and op in (CompareOp.EQ, CompareOp.NE):
+            step = gcd(*difference.terms.values())
+            if step > 1 and difference.const % step:
+                return op is CompareOp.NE
+        return known
+
+    def _variable(self, v: Var) -> Interval:
+        known = self.ranges.get(v)
+        if known is not None:
+            return known
+        return (0, v.extent - 1) if isinstance(v, Axis) else (INT64_MIN, INT64_MAX)
+
+    def _atom_bounds(self, e: Expr) -> Interval:
+        """Bounds of a variable or of what is no sum."""
+        if isinstance(e, Var):
+            return self._variable(e)
+        known = self._known.get(e)
+        if known is None:
+            known = self._known[e] = self._atom(e)
+        return known
+
+    def _atom(self, e: Expr) -> Interval:
+        match e:
+            case Const(value, _):
+                return int(value), int(value)
+            case Binary(op, a, b) if op in _BINARY and not e.dtype.is_float:
+                return self._fitted(_BINARY[op](self.bounds(a), self.bounds(b)), e.dtype)
+            case Select(cond, then, other) if not e.dtype.is_float:
+                return _choice(self.truth(cond), self.bounds(then), self.bounds(other))
+            case Call(Function.ABS | Function.NEG as fn, (x,)) if e.dtype.is_int:
+                return self._fitted(_UNARY[fn](*self.bounds(x)), e.dtype)
+            case Cast(_, x) if not x.dtype.is_float and not e.dtype.is_float:
+                inner, outer = self.bounds(x), e.dtype.limits
+                return inner if outer[0] <= inner[0] and inner[1] <= outer[1] else outer
+            case Load() if self._loaded is not None and not e.dtype.is_float:
+                return self._loaded(e)
+            case Reduce() if not e.dtype.is_float:
+                return self._fitted(self._reduced(e), e.dtype)
+            case _:
+                return (INT64_MIN, INT64_MAX) if e.dtype.is_float else e.dtype.limits
+
+    def _reduced(self, e: Reduce) -> Interval | None:
+        low, high = self.bounds(e.source)
+        terms = prod(axis.extent for axis in e.axes)
+        if terms == 1 or e.kind in (ReduceKind.MAX, ReduceKind.MIN):
+            return low, high
+        if e.kind is ReduceKind.SUM:
+            return min(low, low * terms), max(high, high * terms)
+        largest = max(abs(low), abs(high)) ** min(terms, 64)
+        return -largest, largest
+
+    def _fitted(self, found: Interval | None, dtype: DType) -> Interval:
+        """*found* as far as *dtype* has it, None being all that this has."""
+        least, most = dtype.limits
+        if found is None:
+            return least, most
+        low, high = found
+        if least <= low and high <= most:
+            return found
+        self.overflows = True
+        return (max(low, least), min(high, most)) if dtype is DType.INT64 else (least, most)
+
+
+def _both(a: bool | None, b: bool | None, *, decisive: bool) -> bool | None:
+    if a is decisive or b is decisive:
+        return decisive
+    return None if a is None or b is None else not decisive
+
+
+def _choice(known: bool | None, then: Interval, other: Interval) -> Interval:
+    if known is not None:
+        return then if known else other
+    return min(then[0], other[0]), max(then[1], other[1])
+
+
+def _absolute(low: int, high: int) -> Interval:
+    least = 0 if low <= 0 <= high else min(abs(low), abs(high))
+    return least, max(abs(low), abs(high))
+
+
+def _mul(a: Interval, b: Interval) -> Interval:
+    ends = [x * y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _floordiv(a: Interval, b: Interval) -> Interval | None:
+    if b[0] <= 0 <= b[1]:
+        return None
+    ends = [x // y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _floormod(a: Interval, b: Interval) -> Interval | None:
+    if b[0] <= 0 <= b[1]:
+        return None
+    if b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
+        return a[0] % b[0], a[1] % b[0]
+    if b[1] < 0:
+        return b[0] + 1, 0
+    return 0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1
+
+
+_UNARY: dict[Function, Callable[[int, int], Interval]] = {
+    Function.ABS: _absolute,
+    Function.NEG: lambda low, high: (-high, -low),
+}
+_BINARY: dict[BinaryOp, Callable[[Interval, Interval], Interval | None]] = {
+    BinaryOp.ADD: lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    BinaryOp.SUB: lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    BinaryOp.MUL: _mul,
+    BinaryOp.FLOORDIV: _floordiv,
+    BinaryOp.FLOORMOD: _floormod,
+    BinaryOp.MIN: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    BinaryOp.MAX: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+}

@@ -1,0 +1,347 @@
+"""Translation of index expressions and conditions into isl, and questions with a limited budget.
+
+A :class:`Domain` is a box of integer variables.  Over it an index becomes a ``PwAff``
+(:meth:`Domain.affine`), a condition a pair of sets (:meth:`Domain.where`), and the indices of an
+access a map from points to elements (:meth:`Domain.access`).  Sums, products with numbers, ``min``,
+``max``, selections, and quotients and remainders by positive numbers are exact.  What isl cannot
+express (loads, products of variables, narrow integers, which may wrap around) is opaque: an opaque
+index may be any element of its dimension, an opaque condition may hold anywhere or nowhere.
+
+Nothing here knows definitions or loop programs, so the analyses of both share it.  The first domain
+loads islpy.  Questions go through :func:`decide`, which limits and counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
+
+from ansorpy.ir.analysis.affine import Linear, linear
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Function,
+    Select,
+    Var,
+    as_expr,
+)
+
+if TYPE_CHECKING:
+    import islpy as isl
+
+__all__ = [
+    "COUNTS", "MAX_OPERATIONS", "Counts", "Domain", "Holds", "Relation", "box_of", "decide",
+    "without_inputs",
+]  # fmt: skip
+
+T = TypeVar("T")
+
+MAX_OPERATIONS = 100_000
+"""Basic steps isl may take for one question: some milliseconds.  Most need a few hundred."""
+
+
+@dataclass
+class Counts:
+    """Questions put to isl in this process, and how many of them ran out of operations."""
+
+    asked: int = 0
+    undecided: int = 0
+
+
+COUNTS = Counts()
+
+
+def decide(question: Callable[[], T], operations: int = MAX_OPERATIONS) -> T | None:
+    """The answer to *question*, which calls isl; None when isl needs more than *operations* steps.
+
+    Not all that isl does is counted: a difference of sets whose quotients have coprime divisors
+    may run for minutes within any limit, so it is not asked for where nothing can stop it.
+    """
+    import islpy
+
+    context = islpy.DEFAULT_CONTEXT
+    context.reset_operations()
+    context.set_max_operations(operations)
+    COUNTS.asked += 1
+    try:
+        return question()
+    except islpy.Error as error:
+        if "maximal number of operations" not in str(error):
+            raise
+        COUNTS.undecided += 1
+        return None
+    finally:
+        context.set_max_operations(0)
+        context.reset_operations()
+
+
+@dataclass(frozen=True, eq=False)
+class Holds:
+    """Where a condition holds: everywhere in *must*, and nowhere outside of *may*."""
+
+    may: isl.Set
+    must: isl.Set
+    exact: bool
+
+    def __and__(self, other: Holds) -> Holds:
+        return Holds(self.may & other.may, self.must & other.must, self.exact and other.exact)
+
+    def __or__(self, other: Holds) -> Holds:
+        return Holds(self.may | other.may, self.must | other.must, self.exact and other.exact)
+
+    def __invert__(self) -> Holds:
+        return Holds(self.must.complement(), self.may.complement(), self.exact)
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """The elements accessed at each point.  Unless *exact*, some in *map* may not be accessed."""
+
+    map: isl.Map
+    exact: bool
+
+
+class Domain:
+    """The points of integer variables, each from 0 up to its extent.
+
+    Expressions are translated over the whole space of the variables; :attr:`box` holds the points.
+
+    Args:
+        extents: The variables in the order of the dimensions, with their extents.
+        name: What the points are called where relations are printed, such as a stage's name.
+        values: What other variables stand for, such as those bound by a let.
+    """
+
+    def __init__(
+        self,
+        extents: Mapping[Var, int],
+        name: str | None = None,
+        values: Mapping[Var, Expr] | None = None,
+    ):
+        self.extents = dict(extents)
+        self.box = box_of(tuple(extents.values()), name, tuple(v.name for v in extents))
+        self._space = self.box.get_space()
+        self._position = {v: n for n, v in enumerate(extents)}
+        self._values = values or {}
+        self._affine: dict[Expr, isl.PwAff | None] = {}
+        self._holds: dict[Expr, Holds] = {}
+
+    def affine(self, e: Expr) -> isl.PwAff | None:
+        """The value of an int64 expression at each point of the space; None if it is opaque.
+
+        Variables that are neither dimensions nor given a value are opaque.
+        """
+        if e.dtype is not DType.INT64:
+            return None
+        if e not in self._affine:
+            self._affine[e] = self._sum(linear(e))
+        return self._affine[e]
+
+    def where(self, condition: Expr) -> Holds:
+        """Where in the space a boolean expression holds."""
+        if condition not in self._holds:
+            self._holds[condition] = self._where(condition)
+        return self._holds[condition]
+
+    def within(self, conditions: Sequence[Expr]) -> Holds:
+        """Where in the :attr:`box` all *conditions* hold."""
+        held = Holds(self.box, self.box, exact=True)
+        for condition in conditions:
+            held &= self.where(condition)
+        return held
+
+    def access(
+        self,
+        indices: Sequence[Expr],
+        shape: Sequence[int],
+        name: str | None = None,
+        conditions: Sequence[Expr] = (),
+    ) -> Relation:
+        """The elements of a tensor of *shape* that are accessed where *conditions* hold.
+
+        An opaque index may be any element of its dimension.
+        """
+        import islpy
+
+        held, values = self.within(conditions), [self.affine(index) for index in indices]
+        known: list[isl.PwAff] = [value for value in values if value is not None]
+        space = self._space.map_from_domain_and_range(_anonymous(len(known)))
+        image = islpy.MultiPwAff.zero(space)
+        for d, affine in enumerate(known):
+            image = image.set_at(d, affine)
+        found = image.as_map()
+        for d, (value, extent) in enumerate(zip(values, shape, strict=True)):
+            if value is None:
+                found = found.insert_dims(islpy.dim_type.out, d, 1)
+                found = found.lower_bound_val(islpy.dim_type.out, d, 0)
+                found = found.upper_bound_val(islpy.dim_type.out, d, extent - 1)
+        if name is not None:
+            found = found.set_tuple_name(islpy.dim_type.out, name)
+        return Relation(found.intersect_domain(held.may), held.exact and len(known) == len(values))
+
+    def step(self, e: Expr, variable: Var) -> int | None:
+        """How far *e* moves in the :attr:`box` with one step of *variable*, which must have one.
+
+        None if that varies, if *e* is opaque, or if isl cannot tell.
+        """
+        import islpy
+
+        value, at = self.affine(e), self._position[variable]
+        if value is None:
+            return None
+        moved = islpy.MultiAff.identity(self._space.map_from_set())
+        moved = moved.set_at(at, moved.get_at(at).add_constant_val(1))
+        last = self.extents[variable] - 2
+        inside = self.box.upper_bound_val(islpy.dim_type.set, at, last)
+        difference = (value.pullback_multi_aff(moved) - value).intersect_domain(inside)
+        ends = decide(lambda: (difference.min_val(), difference.max_val()))
+        return None if ends is None or ends[0] != ends[1] else ends[0].to_python()
+
+    def at_origin(self, e: Expr) -> int | None:
+        """The value of *e* where all variables are 0; None if it is opaque."""
+        import islpy
+
+        value = self.affine(e)
+        return None if value is None else value.eval(islpy.Point.zero(self._space)).to_python()
+
+    # Values
+
+    def _sum(self, form: Linear) -> isl.PwAff | None:
+        """*form* at each point; None if an atom is opaque."""
+        import islpy
+
+        plain = islpy.Aff.zero_on_domain(islpy.LocalSpace.from_space(self._space))
+        plain = plain.set_constant_val(form.const)
+        others: list[isl.PwAff] = []
+        for atom, c in form.terms.items():
+            if isinstance(atom, Var) and atom in self._position:
+                plain = plain.set_coefficient_val(islpy.dim_type.in_, self._position[atom], c)
+                continue
+            part = self._atom(atom)
+            if part is None:
+                return None
+            others.append(part if c == 1 else part.scale_val(c))
+        return sum(others, start=islpy.PwAff.from_aff(plain))
+
+    def _atom(self, e: Expr) -> isl.PwAff | None:
+        """An expression that is no sum."""
+        match e:
+            case Var() if e in self._values:
+                return self.affine(self._values[e])
+            case Binary(op, a, Const(divisor, _)) if op in _QUOTIENTS and divisor > 0:
+                inner = self.affine(a)
+                return None if inner is None else _QUOTIENTS[op](inner, int(divisor))
+            case Binary(BinaryOp.MIN | BinaryOp.MAX as op, a, b):
+                left, right = self.affine(a), self.affine(b)
+                if left is None or right is None:
+                    return None
+                return left.min(right) if op is BinaryOp.MIN else left.max(right)
+            case Call(Function.ABS, (x,)):
+                inner = self.affine(x)
+                return None if inner is None else inner.max(inner.neg())
+            case Select(cond, then, other):
+                return self._choice(cond, self.affine(then), self.affine(other))
+            case Cast(_, x) if x.dtype is DType.BOOL:
+                return self._choice(x, self.affine(as_expr(1)), self.affine(as_expr(0)))
+            case _:
+                return None
+
+    def _choice(
+        self, cond: Expr, then: isl.PwAff | None, other: isl.PwAff | None
+    ) -> isl.PwAff | None:
+        holds = self.where(cond)
+        if then is None or other is None or not holds.exact:
+            return None
+        return then.intersect_domain(holds.may).union_add(
+            other.intersect_domain(holds.may.complement())
+        )
+
+    # Conditions
+
+    def _where(self, e: Expr) -> Holds:
+        match e:
+            case Const(value, _):
+                return self._everywhere if value else ~self._everywhere
+            case Compare(op, a, b) if a.dtype is DType.INT64:
+                return self._compared(op, self.affine(a - b))
+            case Call(Function.NOT, (x,)):
+                return ~self.where(x)
+            case Binary(BinaryOp.AND, a, b):
+                return self.where(a) & self.where(b)
+            case Binary(BinaryOp.OR, a, b):
+                return self.where(a) | self.where(b)
+            case _:
+                return self._unknown
+
+    def _compared(self, op: CompareOp, difference: isl.PwAff | None) -> Holds:
+        """Where ``difference op 0`` holds."""
+        if difference is None:
+            return self._unknown
+        found = _COMPARISONS[op](difference)
+        return Holds(found, found, exact=True)
+
+    @property
+    def _everywhere(self) -> Holds:
+        import islpy
+
+        space = islpy.Set.universe(self._space)
+        return Holds(space, space, exact=True)
+
+    @property
+    def _unknown(self) -> Holds:
+        space = self._everywhere.may
+        return Holds(space, space.complement(), exact=False)
+
+
+_QUOTIENTS: dict[BinaryOp, Callable[[isl.PwAff, int], isl.PwAff]] = {
+    BinaryOp.FLOORDIV: lambda a, divisor: a.scale_down_val(divisor).floor(),
+    BinaryOp.FLOORMOD: lambda a, divisor: a.mod_val(divisor),
+}
+_COMPARISONS: dict[CompareOp, Callable[[isl.PwAff], isl.Set]] = {
+    CompareOp.LT: lambda d: d.neg().pos_set(),
+    CompareOp.LE: lambda d: d.neg().nonneg_set(),
+    CompareOp.GT: lambda d: d.pos_set(),
+    CompareOp.GE: lambda d: d.nonneg_set(),
+    CompareOp.EQ: lambda d: d.zero_set(),
+    CompareOp.NE: lambda d: d.non_zero_set(),
+}
+
+
+@lru_cache(maxsize=1024)
+def box_of(
+    extents: tuple[int, ...], name: str | None = None, variables: tuple[str, ...] = ()
+) -> isl.Set:
+    """The points from 0 up to *extents*, with the tuple's *name* and those of its *variables*."""
+    import islpy
+
+    dims = islpy.dim_type.set
+    found = islpy.Set.universe(_anonymous(len(extents)))
+    for d, extent in enumerate(extents):
+        found = found.lower_bound_val(dims, d, 0).upper_bound_val(dims, d, extent - 1)
+    for d, variable in enumerate(variables):
+        found = found.set_dim_name(dims, d, variable)
+    return found if name is None else found.set_tuple_name(name)
+
+
+def without_inputs(relation: isl.Map, dims: Sequence[int]) -> isl.Map:
+    """*relation* with input dimensions *dims* projected out: from what is left of each point."""
+    import islpy
+
+    for d in sorted(dims, reverse=True):
+        relation = relation.project_out(islpy.dim_type.in_, d, 1)
+    return relation
+
+
+def _anonymous(dims: int) -> isl.Space:
+    import islpy
+
+    return islpy.Space.set_alloc(islpy.DEFAULT_CONTEXT, 0, dims)

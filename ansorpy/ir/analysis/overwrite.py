@@ -1,0 +1,98 @@
+"""Decides which inputs of a program its output may overwrite.
+
+An element of the input may be overwritten once nothing reads it any more.  This is guaranteed when
+each element of the output is stored once, and the only statement that reads the input is that
+store, at the same element.  (Tiles that recompute an overlap store elements twice: the second time
+they would read their own results.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansorpy.ir.analysis.structural_equality import same_structure
+from ansorpy.ir.expr import Expr, Load, walk
+from ansorpy.ir.loops import (
+    Buffer,
+    For,
+    Instruction,
+    Program,
+    Role,
+    Stmt,
+    Store,
+    expressions,
+    substatements,
+    walk_stmts,
+)
+
+__all__ = ["may_overlap", "overwritable"]
+
+
+def overwritable(program: Program) -> tuple[tuple[int, int], ...]:
+    """Pairs (number of an input, number of an output) where the output may overwrite the input.
+
+    *program* must be correct: it writes every element of its outputs.
+    """
+    inputs = [p.buffer for p in program.params if p.role is Role.INPUT]
+    outputs = [p.buffer for p in program.params if p.role is Role.OUTPUT]
+    if any(isinstance(stmt, Instruction) for stmt in walk_stmts(program.body)):
+        return ()
+    stores = list(_stores(program.body, 1))
+    return tuple(
+        (i, o)
+        for o, output in enumerate(outputs)
+        for i, given in enumerate(inputs)
+        if _alike(given, output)
+        and _is_stored_once(output, stores)
+        and _is_read_as_stored(given, output, program.body)
+    )
+
+
+def may_overlap(program: Program) -> frozenset[Buffer]:
+    """Parameters that may overlap another one in a call: all buffers of :func:`overwritable`.
+
+    Compiled code must not declare them ``noalias`` or ``__restrict__``: if such pointers overlap,
+    the behaviour is undefined in LLVM and CUDA.
+    """
+    inputs = [p.buffer for p in program.params if p.role is Role.INPUT]
+    outputs = [p.buffer for p in program.params if p.role is Role.OUTPUT]
+    return frozenset(buffer for i, o in overwritable(program) for buffer in (inputs[i], outputs[o]))
+
+
+def _alike(a: Buffer, b: Buffer) -> bool:
+    """True when equal indices give equal byte offsets in both buffers."""
+    return (a.shape, a.dtype.bytes, a.steps) == (b.shape, b.dtype.bytes, b.steps)
+
+
+def _stores(stmt: Stmt, times: int) -> Iterator[tuple[Store, int]]:
+    """Each store, and an upper bound on how often it runs."""
+    if isinstance(stmt, Store):
+        yield stmt, times
+    inner = times * stmt.extent if isinstance(stmt, For) else times
+    for below in substatements(stmt):
+        yield from _stores(below, inner)
+
+
+def _is_stored_once(output: Buffer, stores: list[tuple[Store, int]]) -> bool:
+    """True when the number of stores to *output* equals the number of its elements."""
+    own = [(store, times) for store, times in stores if store.buffer is output]
+    plain = all(store.reduce is None for store, _ in own)
+    return plain and sum(times for _, times in own) == output.size
+
+
+def _is_read_as_stored(given: Buffer, output: Buffer, body: Stmt) -> bool:
+    """True when *given* is read by stores to *output* only, at the elements they write."""
+    for stmt in walk_stmts(body):
+        for expr in expressions(stmt):
+            for load in walk(expr):
+                if not isinstance(load, Load) or load.source is not given:
+                    continue
+                if not isinstance(stmt, Store) or stmt.buffer is not output:
+                    return False
+                if expr is not stmt.value or not _same(load.indices, stmt.indices):
+                    return False
+    return True
+
+
+def _same(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
+    return all(same_structure(x, y) for x, y in zip(a, b, strict=True))

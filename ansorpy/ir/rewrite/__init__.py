@@ -1,0 +1,5 @@
+"""Rewriting of expressions and statements, and their simplification."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,5 @@
+"""Programs and definitions as text and as JSON."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,147 @@
+"""Converts a compute DAG to plain JSON data and back, and hashes its structure.
+
+The data are ``{"format", "version", "ops", "args", "outputs"}`` and, if some tensors are not
+dense, ``"strides"`` by op number.  An op lists its expression as rows ``[kind, ...]``, operands
+before users, each distinct sub-expression once; operands are row numbers, tensors op numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+)
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+from ansorpy.ir.text.parse_dag import FORMAT, VERSION, parse_dag
+
+__all__ = ["dag_from_dict", "dag_to_dict", "structural_hash"]
+
+
+def dag_to_dict(dag: ComputeDAG) -> dict[str, Any]:
+    """*dag* as JSON-able data; floats are hexadecimal, so they are restored bit for bit.
+
+    Raises:
+        ValueError: A definition uses a free variable, or an attribute that is not plain data.
+    """
+    return _encode(dag, names=True)
+
+
+def dag_from_dict(data: object) -> ComputeDAG:
+    """The DAG that :func:`dag_to_dict` wrote.
+
+    Raises:
+        ForeignFile: *data* is not such a description, or has another version.
+    """
+    return parse_dag(data)
+
+
+def structural_hash(dag: ComputeDAG) -> str:
+    """32 hexadecimal digits, equal for DAGs that differ only in names.
+
+    They depend on shapes, strides, types, constant flags, attributes, and the order of arguments
+    and outputs.
+    """
+    text = json.dumps(_encode(dag, names=False), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _encode(dag: ComputeDAG, *, names: bool) -> dict[str, Any]:
+    unread = [op for op in dag.args if op not in dag.ops]
+    numbers = {op: n for n, op in enumerate([*unread, *dag.ops])}
+    apart = {
+        str(n): list(dag.strides[op.name]) for op, n in numbers.items() if op.name in dag.strides
+    }
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "ops": [_encode_op(op, numbers, names) for op in numbers],
+        "args": [numbers[op] for op in dag.args],
+        "outputs": [numbers[op] for op in dag.outputs],
+        **({"strides": apart} if apart else {}),
+    }
+
+
+def _encode_op(op: Tensor, numbers: Mapping[Tensor, int], names: bool) -> dict[str, Any]:
+    data: dict[str, Any] = {"shape": list(op.shape)}
+    if names:
+        data["name"] = op.name
+    if isinstance(op, PlaceholderOp):
+        return data | {"kind": "placeholder", "dtype": op.dtype.value, "constant": op.constant}
+    if not isinstance(op, ComputeOp):
+        raise TypeError(f"{type(op).__name__} is neither a placeholder nor a compute")
+    rows = _Rows(op, numbers)
+    data |= {"kind": "compute", "body": rows.number(op.body), "rows": rows.rows}
+    data["reduce"] = [axis.extent for axis in op.reduce_axes]
+    axes = [axis.name for axis in (*op.axes, *op.reduce_axes)]
+    if names:
+        data["axes"] = axes
+    labels = {} if names else {name: f"axis {n}" for n, name in enumerate(axes)}
+    data["attrs"] = {key: _plain(value, labels) for key, value in op.attrs.stated().items()}
+    return data
+
+
+def _plain(value: Any, labels: Mapping[str, str]) -> Any:
+    """An attribute as JSON data; names of axes are replaced by *labels*."""
+    return [labels.get(name, name) for name in value] if isinstance(value, tuple) else value
+
+
+class _Rows:
+    """Numbers the distinct sub-expressions of one op, operands first."""
+
+    def __init__(self, op: ComputeOp, tensors: Mapping[Tensor, int]):
+        self.rows: list[list[Any]] = []
+        self._op = op
+        self._tensors = tensors
+        self._axes = {axis: n for n, axis in enumerate((*op.axes, *op.reduce_axes))}
+        self._by_node: dict[Expr, int] = {}
+        self._by_row: dict[tuple[Any, ...], int] = {}
+
+    def number(self, e: Expr) -> int:
+        found = self._by_node.get(e)
+        if found is None:
+            row = self._row(e)
+            # bool, int and float constants of one value are different rows.
+            key = tuple((type(item), item) for item in row)
+            found = self._by_row.setdefault(key, len(self.rows))
+            if found == len(self.rows):
+                self.rows.append(row)
+            self._by_node[e] = found
+        return found
+
+    def _row(self, e: Expr) -> list[Any]:
+        match e:
+            case Axis() if e in self._axes:
+                return ["axis", self._axes[e]]
+            case Const(value, kind):
+                text = float(value).hex() if kind.is_float else int(value)
+                return ["const", kind.value, text]
+            case Binary(op, a, b):
+                return ["binary", op.value, self.number(a), self.number(b)]
+            case Compare(cmp, a, b):
+                return ["compare", cmp.value, self.number(a), self.number(b)]
+            case Call(fn, args):
+                return ["call", fn.value, *map(self.number, args)]
+            case Select(cond, then, other):
+                return ["select", *map(self.number, (cond, then, other))]
+            case Cast(to, x):
+                return ["cast", to.value, self.number(x)]
+            case Load(source, indices) if isinstance(source, Tensor):
+                return ["load", self._tensors[source], *map(self.number, indices)]
+            case Reduce(kind, source, _):
+                return ["reduce", kind.value, self.number(source)]
+            case _:
+                raise ValueError(f"{self._op.name} uses a {type(e).__name__} bound nowhere in it")

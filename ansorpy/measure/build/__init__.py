@@ -1,0 +1,5 @@
+"""Candidates built in worker processes."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

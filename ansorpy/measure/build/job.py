@@ -1,0 +1,106 @@
+"""Handlers of a build worker: definition and steps in, object code out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import resource
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+
+from ansorpy.codegen.backends import codegen_of
+from ansorpy.config import DUMP
+from ansorpy.errors import AnsorpyError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.loops import Program
+from ansorpy.ir.text.printer import text
+from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.measure.build.built import Built, ParamSpec
+from ansorpy.measure.result import TrialKind
+from ansorpy.measure.workers.messages import BuildRequest
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.worker import Handler
+from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json
+from ansorpy.target import Target
+
+__all__ = ["BuildSession", "build_lowered", "make_handlers"]
+
+
+def build_lowered(
+    lowered: Lowered, target: Target, symbol: str, *, prefetch: bool = False
+) -> Built:
+    """Compile ``run`` as *symbol* and ``bind``, if there is one, as *symbol*_bind.
+
+    With *prefetch*, ``run`` expects its constants outside a core's private caches.  ``bind`` may be
+    for another machine: that of a GPU program is compiled for this machine's CPU, which runs it.
+    """
+    codegen = codegen_of(target)
+    folder = DUMP.get()
+    if folder is not None:
+        _dump(lowered.run, target, symbol, folder, prefetch)
+    run = codegen.build(lowered.run, target, symbol=symbol, prefetch=prefetch)
+    run_params = tuple(ParamSpec.of(param) for param in lowered.run.params)
+    if lowered.bind is None:
+        return Built(run, run_params)
+    bind, machine = codegen.for_constants(lowered.bind, target)
+    made = codegen_of(machine).build(bind, machine, symbol=f"{symbol}_bind")
+    return Built(run, run_params, made, tuple(ParamSpec.of(p) for p in bind.params))
+
+
+def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch: bool) -> None:
+    """Write *program* and its generated code, named by content so that nothing is overwritten."""
+    shown = text(program)
+    name = f"{symbol}-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.txt").write_text(shown)
+    source = next(iter(codegen_of(target).forms.values()))
+    (folder / f"{name}{source.suffix}").write_text(source.of(program, target, symbol, prefetch))
+
+
+class BuildSession:
+    """State of one build worker: the definitions it has parsed."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[bytes, ComputeDAG] = {}
+
+    def build(self, message: Message) -> Message:
+        """Answer ``built`` with the code, or ``failed`` with the kind of failure and the reason."""
+        request = BuildRequest.model_validate(message.fields)
+        definition, steps = message.blobs
+        stage_kind = TrialKind.LOWER_ERROR
+        try:
+            lowered = lower(State.replay(self._definition(definition), steps_from_json(steps)))
+            stage_kind = TrialKind.BUILD_ERROR
+            built = build_lowered(
+                lowered, request.target, request.symbol, prefetch=request.prefetch
+            )
+            header, blobs = built.parts()
+        except Exception as error:
+            # A schedule that breaks the compiler is a failed trial, not the end of the search.
+            return Message("failed", {"kind": stage_kind.value, "reason": _explained(error)})
+        return Message("built", header, blobs)
+
+    def _definition(self, text: bytes) -> ComputeDAG:
+        key = hashlib.sha256(text).digest()
+        if key not in self._definitions:
+            self._definitions.clear()
+            self._definitions[key] = dag_from_dict(json.loads(text))
+        return self._definitions[key]
+
+
+def _explained(error: Exception) -> str:
+    """Message for the user: plain for our own errors, a short traceback for others."""
+    if isinstance(error, AnsorpyError):
+        return f"{type(error).__name__}: {error}"
+    if isinstance(error, MemoryError):
+        allowed, _ = resource.getrlimit(resource.RLIMIT_DATA)
+        return f"out of memory: a build worker may take {allowed >> 20} MiB"
+    return "".join(traceback.format_exception(error, limit=-6)).strip()
+
+
+def make_handlers() -> Mapping[str, Handler]:
+    """The handlers of a build worker."""
+    return {"build": BuildSession().build}

@@ -1,0 +1,262 @@
+"""Compare an output with its reference, within the error its arithmetic can be expected to make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.measure.check.bounds import largest_value
+
+__all__ = [
+    "Comparison", "compare", "extra_error", "least_scale", "sample_points", "stated_error",
+    "tolerance",
+]  # fmt: skip
+
+Array = npt.NDArray[np.generic]
+Floats = npt.NDArray[np.floating[Any]]
+
+_BASE_ULPS = 32.0
+_ULPS_PER_ROOT_TERM = 4.0
+_ULPS_OF_MAGNITUDE = 16.0
+"""Error an element may have, in ulps of its magnitude, however far its sum cancels.
+
+Half of what the largest value is allowed; it takes effect only where all elements cancelled.
+Measured: for sums of 16 to 25,000 products of standard normals, the tolerance from the largest
+value is 2 to 17 times this.
+"""
+
+_BLOCK = 64
+"""Elements per block.  They are not all small by chance, though one may be if its sum cancels."""
+_BLOCK_FACTOR = 256.0
+"""Factor on the allowed error of an element when compared with the largest value of its block."""
+_FLOOR = 2.0**-10
+"""Fraction of the allowed error, relative to the largest value, that every element may have."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``error`` is the largest difference over the largest reference value or the least scale."""
+
+    error: float
+    reason: str
+
+    @property
+    def ok(self) -> bool:
+        return not self.reason
+
+
+def tolerance(dag: ComputeDAG, output: Tensor) -> float:
+    """Largest error allowed in *output*, as a fraction of its largest reference value.
+
+    Rounding errors of a sum of K terms grow like sqrt(K) for random data; the coarsest type on the
+    way sets the unit.  Errors that stages state themselves are added (``attrs.error``: Winograd,
+    approximated functions).  A saturating output does not show how large the sums before it were:
+    for random data they and their errors grow like sqrt(K).  The bound of such a function counts as
+    at least one: whatever scales it down scales the errors too.  0 for integers and booleans, which
+    must be equal.
+    """
+    stages = _ancestors(dag, output)
+    if not output.dtype.is_float:
+        return 0.0
+    terms = sum(math.prod(axis.extent for axis in op.reduce_axes) for op in stages)
+    epsilon = _epsilon(stages, output)
+    hidden = max(1.0, math.sqrt(terms) / max(1.0, largest_value(output)))
+    rounding = epsilon * (_BASE_ULPS + _ULPS_PER_ROOT_TERM * math.sqrt(terms))
+    return rounding * hidden + _stated(stages)
+
+
+def least_scale(dag: ComputeDAG, output: Tensor, magnitude: float) -> float:
+    """Scale that replaces the largest value in :func:`tolerance` if all values are below it.
+
+    *magnitude* is that of the output's elements (:mod:`ansorpy.ir.analysis.magnitude`).  Where
+    every sum cancels, only rounding errors remain, and these are proportional to the size of the
+    terms.
+    """
+    allowed = tolerance(dag, output)
+    if not allowed:
+        return 0.0
+    stages = _ancestors(dag, output)
+    lost = _ULPS_OF_MAGNITUDE * _epsilon(stages, output) + _stated(stages)
+    return magnitude * lost / allowed
+
+
+def _epsilon(stages: Iterable[ComputeOp], output: Tensor) -> float:
+    """Machine epsilon of the coarsest type on the way to *output*."""
+    types = [op.dtype for op in stages if op.dtype.is_float]
+    return max(dtype.epsilon for dtype in (*types, output.dtype))
+
+
+def stated_error(dag: ComputeDAG) -> float:
+    """Sum of the errors beyond rounding that the stages of a definition state."""
+    return _stated(dag.computes)
+
+
+def extra_error(wanted: ComputeDAG, definition: ComputeDAG) -> float:
+    """Stated error of *definition* beyond that of *wanted*, which it computes in another way."""
+    return max(0.0, stated_error(definition) - stated_error(wanted))
+
+
+def _stated(stages: Iterable[ComputeOp]) -> float:
+    return sum(op.attrs.error for op in stages)
+
+
+def _ancestors(dag: ComputeDAG, output: Tensor) -> list[ComputeOp]:
+    """The computes that *output* depends on, including itself."""
+    needed = {output}
+    found = []
+    for op in reversed(dag.computes):
+        if op in needed:
+            found.append(op)
+            needed.update(dag.reads(op))
+    return found
+
+
+def compare(
+    name: str,
+    got: Array,
+    want: Array,
+    allowed: float,
+    *,
+    by_block: bool = False,
+    least: float = 0.0,
+) -> Comparison:
+    """Compare an output with its reference; both have the same shape and type.
+
+    *allowed* is a fraction of the largest reference value, or of *least* if all values are smaller
+    (:func:`least_scale`).
+
+    NaNs and infinities must be where the reference has them.  With *by_block*, elements are also
+    compared, far less strictly, with the largest one of their row (the trailing dimensions with at
+    least 64 elements in all), which detects wrong elements in rows of small values.  This does not
+    apply to algorithms with a stated error, which is relative to the largest output, nor where all
+    values are below *least*.
+    """
+    got, want = np.atleast_1d(got), np.atleast_1d(want)  # a scalar becomes one element
+    if got.dtype.kind in "iub":
+        return _compare_exact(name, got, want)
+    a, b = _as_float(got), _as_float(want)
+    quick = _compare_finite(a, b, least)
+    if quick is not None and quick[0] <= allowed:
+        by_block = by_block and quick[1] > least
+        return Comparison(quick[0], _wrong_in_block(name, a, b, allowed) if by_block else "")
+    finite = np.isfinite(b)
+    same_special = np.where(finite, np.isfinite(a), (a == b) | (np.isnan(a) & np.isnan(b)))
+    if not same_special.all():
+        at = _first(~same_special)
+        what = "was never written or is not a number" if np.isnan(a[at]) else "is wrong"
+        return Comparison(math.inf, f"{name}{_text(at)} {what}: got {a[at]:g}, want {b[at]:g}")
+    difference = np.abs(np.where(finite, a, 0) - np.where(finite, b, 0))
+    own = float(np.abs(b[finite]).max(initial=0.0))
+    error = _relative(float(difference.max(initial=0.0)), max(own, least))
+    if error <= allowed:
+        by_block = by_block and own > least
+        return Comparison(error, _wrong_in_block(name, a, b, allowed) if by_block else "")
+    at = _position(int(difference.argmax()), difference.shape)
+    return Comparison(
+        error,
+        f"{name}{_text(at)} is {a[at]:.9g}, the reference {b[at]:.9g}: "
+        f"{error:.2g} of the largest value, {allowed:.2g} allowed",
+    )
+
+
+def _relative(largest: float, scale: float) -> float:
+    return largest / scale if scale else (0.0 if largest == 0 else math.inf)
+
+
+def _compare_finite(a: Floats, b: Floats, least: float) -> tuple[float, float] | None:
+    """Return error and largest value if all are finite, in as few passes as possible."""
+    with np.errstate(invalid="ignore"):
+        difference = np.subtract(a, b)
+    largest = float(np.abs(difference, out=difference).max(initial=0.0))
+    scale = max(float(b.max(initial=0.0)), -float(b.min(initial=0.0)))
+    if not math.isfinite(largest + scale):
+        return None
+    return _relative(largest, max(scale, least)), scale
+
+
+def _wrong_in_block(name: str, a: Floats, b: Floats, allowed: float) -> str:
+    """Why an element is wrong relative to the others of its row; empty if none is."""
+    size, limit = _row_elements(b.shape), _BLOCK_FACTOR * allowed
+    if size >= b.size or limit > 0.5:
+        return ""
+    finite = np.isfinite(b)
+    rows = np.abs(np.where(finite, b, 0)).reshape(-1, size)
+    with np.errstate(invalid="ignore"):
+        off = np.abs(np.where(finite, a - b, 0)).reshape(-1, size)
+    largest = rows.max(axis=1)
+    beyond = off.max(axis=1) > np.maximum(limit * largest, _FLOOR * allowed * largest.max())
+    if not beyond.any():
+        return ""
+    row = int(beyond.argmax())
+    at = _position(row * size + int(off[row].argmax()), b.shape)
+    return (
+        f"{name}{_text(at)} is {a[at]:.9g}, the reference {b[at]:.9g}; "
+        f"the largest value of its row is {largest[row]:.2g}"
+    )
+
+
+def _row_elements(shape: tuple[int, ...]) -> int:
+    """Size of a row: the fewest trailing dimensions with at least ``_BLOCK`` elements."""
+    size = 1
+    for extent in reversed(shape):
+        if size >= _BLOCK:
+            break
+        size *= extent
+    return size
+
+
+def _compare_exact(name: str, got: Array, want: Array) -> Comparison:
+    differs = got != want
+    if not differs.any():
+        return Comparison(0.0, "")
+    at = _first(differs)
+    share = f"{int(differs.sum())} of {differs.size} elements differ"
+    reason = f"{name}{_text(at)} is {got[at]}, the reference {want[at]}; {share}"
+    return Comparison(math.inf, reason)
+
+
+def _as_float(array: Array) -> Floats:
+    """Convert to a type wide enough for subtraction; float32 and float64 are left as they are."""
+    if array.dtype in (np.float32, np.float64):
+        return array  # type: ignore[return-value]
+    return array.astype(np.float32)
+
+
+def _first(mask: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    return _position(int(mask.argmax()), mask.shape)
+
+
+def _position(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(flat, shape))
+
+
+def _text(at: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, at))}]"
+
+
+def sample_points(
+    shape: tuple[int, ...], count: int, rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """At most *count* distinct points of *shape*, ``[n, ndim]``: corners, edges, random ones."""
+    total = math.prod(shape)
+    if total <= count:
+        return np.argwhere(np.ones(shape, dtype=bool)).astype(np.int64).reshape(total, len(shape))
+    ends = [np.unique([0, extent - 1]) for extent in shape]
+    corners = np.stack(np.meshgrid(*ends, indexing="ij"), axis=-1).reshape(-1, len(shape))
+    random = np.stack(np.unravel_index(rng.choice(total, count, replace=False), shape), axis=-1)
+    # Add a third as many points on faces of the box, where guards and tails are.
+    faces = random[: count // 3].copy()
+    axis = rng.integers(0, len(shape), len(faces))
+    high = np.asarray(shape)[axis] - 1
+    faces[np.arange(len(faces)), axis] = np.where(rng.random(len(faces)) < 0.5, 0, high)
+    points = np.concatenate([corners[:count], faces, random])
+    flat = np.ravel_multi_index(tuple(points.T), shape)
+    keep = np.sort(np.unique(flat, return_index=True)[1])[:count]
+    return points[keep].astype(np.int64)

@@ -1,0 +1,5 @@
+"""The tuning database."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

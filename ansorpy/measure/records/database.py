@@ -1,0 +1,443 @@
+"""The tuning database: every trial of every task, committed before it runs and after.
+
+One SQLite file in WAL mode.  Only drivers write; several may share a file.  Results are appended
+and never changed; the last one of a trial counts.  A trial that was started twice and never
+finished killed its driver twice: it counts as a crash and is not run again.  Nothing in the file is
+ever executed or unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import TypeAlias
+
+from cachetools import LRUCache
+
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.measure.records.definitions import DefinitionStore
+from ansorpy.measure.records.models import ModelStore
+from ansorpy.measure.records.objects import ObjectStore
+from ansorpy.measure.records.rows import (
+    NOW,
+    Event,
+    Position,
+    Record,
+    Scheduled,
+    Session,
+    TaskRow,
+    Trial,
+    program_name,
+    read_row,
+)
+from ansorpy.measure.records.samples import SampleStore
+from ansorpy.measure.records.schema import IN_MEMORY, connect, plain_errors, transaction
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.workers.processes import is_running, process_identity
+from ansorpy.profiler import Part, phase
+from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_to_json
+
+__all__ = ["Database", "trial_digest"]
+
+_LOG = logging.getLogger(__name__)
+
+_Identity: TypeAlias = tuple[str, str, str]
+"""What tells a trial from others: task, definition and digest of the steps."""
+
+_KEPT_STATES = 512
+
+_CRASHED_TWICE = "the driver died twice while this candidate ran"
+
+_RECORDS = """
+SELECT trials.id, task_key, definition, digest, steps, attempts, started_at,
+    results.id AS number, results.session, kind, reason, seconds, scale, median_s, spread, build_s,
+    run_s, max_error, object_digest, load, finished_at
+FROM trials JOIN results ON trial = trials.id
+"""
+
+_LAST = " results.id = (SELECT max(id) FROM results WHERE trial = trials.id AND id <= ?) "
+"""Selects the result that counted when a given one was the last of all."""
+
+
+def trial_digest(program: Scheduled) -> str:
+    """What identifies a schedule among those of one definition: a digest of its steps."""
+    return hashlib.sha256(steps_to_json(program.history).encode()).hexdigest()
+
+
+class Database:
+    """The tuning database at *path*, made when there is none; None: in memory, until it is closed.
+
+    Args:
+        seed, versions: Recorded with the session that opening for writing begins.
+
+    Raises:
+        ForeignFile: The file is not a tuning database, is damaged or has another format.
+    """
+
+    def __init__(
+        self,
+        path: Path | str | None = None,
+        *,
+        seed: int = 0,
+        versions: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path = IN_MEMORY if path is None else Path(path)
+        self._connection = connect(self.path)
+        self._seed = seed
+        self._versions = dict(versions or {})
+        self._session: int | None = None
+        self._states = LRUCache[int, State](_KEPT_STATES)
+        self._unreadable: set[int] = set()
+        self.definitions = DefinitionStore(self._connection, self.path)
+        self.objects = ObjectStore(self._connection, self.path)
+        self.samples = SampleStore(self._connection, self.path)
+        self.models = ModelStore(self._connection, self.path)
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close("" if kind is None else kind.__name__)
+
+    def close(self, failure: str = "") -> None:
+        """End the session and close the file; *failure* (empty: it finished) is its reason if none
+        was noted: what ended its last search says more than what was raised after that.
+        """
+        if self._session is not None:
+            self._do(
+                "UPDATE sessions SET ended_at = ?, reason = coalesce(nullif(reason, ''), ?)"
+                " WHERE id = ?",
+                (time.time(), failure, self._session),
+            )
+            self._session = None
+        self._connection.close()
+
+    def note_ending(self, reason: str) -> None:
+        """Record why this run, which is of several searches, measures no more; the last holds.
+
+        Empty: it measures again.
+        """
+        if self._session is not None:
+            self._do("UPDATE sessions SET reason = ? WHERE id = ?", (reason, self._session))
+
+    # Sessions and events
+
+    @property
+    def position(self) -> Position:
+        """How far the database has grown, all sessions together."""
+        row = self._do(
+            "SELECT (SELECT coalesce(max(id), 0) FROM results) AS results,"
+            " (SELECT coalesce(max(id), 0) FROM samples) AS samples"
+        ).fetchone()
+        return read_row(Position, row, self.path)
+
+    @property
+    def session(self) -> int:
+        """Number of this run; the first use records it."""
+        if self._session is None:
+            row = self._do(
+                "INSERT INTO sessions (process, seed, versions, started_at) VALUES (?, ?, ?, ?)",
+                (process_identity(), self._seed, json.dumps(self._versions), time.time()),
+            )
+            assert row.lastrowid is not None
+            self._session = row.lastrowid
+        return self._session
+
+    def sessions(self) -> list[Session]:
+        """All runs that wrote to this file, in order."""
+        rows = self._do("SELECT * FROM sessions ORDER BY id")
+        return [read_row(Session, row, self.path) for row in rows]
+
+    def log(self, kind: str, body: Mapping[str, object]) -> None:
+        """Append an event (an ask, a tell, a refit, a decision that read a clock) for replay."""
+        self._do(
+            "INSERT INTO events (session, kind, body) VALUES (?, ?, ?)",
+            (self.session, kind, json.dumps(body)),
+        )
+
+    def events(self, session: int) -> list[Event]:
+        """The events of one run, in order."""
+        rows = self._do("SELECT * FROM events WHERE session = ? ORDER BY id", (session,))
+        return [read_row(Event, row, self.path) for row in rows]
+
+    # Tasks and definitions
+
+    def add_task(self, task: Task) -> None:
+        """Record *task*; nothing happens when its key is known."""
+        if self.task(task.key) is not None:
+            return
+        with self._transaction():
+            definition = self.definitions.put(task.dag)
+            self._do(
+                "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    task.key, task.name, definition, _target_text(task), task.threads,
+                    task.precision, task.between_bytes, float(task.flops), task.class_key,
+                ),
+            )  # fmt: skip
+
+    def task(self, key: str) -> TaskRow | None:
+        """The recorded task with this key."""
+        row = self._do("SELECT * FROM tasks WHERE key = ?", (key,)).fetchone()
+        return None if row is None else read_row(TaskRow, row, self.path)
+
+    def tasks(self) -> list[TaskRow]:
+        rows = self._do("SELECT * FROM tasks ORDER BY name, key")
+        return [read_row(TaskRow, row, self.path) for row in rows]
+
+    def similar(self, task: Task) -> list[TaskRow]:
+        """The other recorded tasks of *task*'s class: other shapes or other threads."""
+        rows = self._do(
+            "SELECT * FROM tasks WHERE class_key = ? AND key != ? ORDER BY key",
+            (task.class_key, task.key),
+        )
+        return [read_row(TaskRow, row, self.path) for row in rows]
+
+    def add_variants(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
+        """Record what the ways to compute *task* are called."""
+        self.add_task(task)
+        with self._transaction():
+            for name, dag in definitions.items():
+                self._do(
+                    "INSERT OR IGNORE INTO variants VALUES (?, ?, ?)",
+                    (task.key, self.definitions.put(dag), name),
+                )
+
+    def variants(self, task_key: str) -> dict[str, str]:
+        """Id of a definition -> its name, of those :meth:`add_variants` recorded for a task."""
+        rows = self._do("SELECT definition, name FROM variants WHERE task_key = ?", (task_key,))
+        return {str(row["definition"]): str(row["name"]) for row in rows}
+
+    def definition(self, identifier: str) -> ComputeDAG:
+        """The recorded definition with this id; raises :class:`ForeignFile` when it is damaged."""
+        return self.definitions.get(identifier)
+
+    # Trials
+
+    def start(self, task: Task, program: Scheduled) -> Trial:
+        """Commit that *program* is about to run; returns its trial.
+
+        It is a :class:`Record`, and must not be run, when it was measured before or was started
+        twice by drivers that died.  A trial that another living driver is running may be run here
+        too; the last to finish counts.
+        """
+        self.add_task(task)
+        with self._transaction():
+            identity = task.key, self.definitions.put(program.base), trial_digest(program)
+            done = self._record(identity)
+            if done is not None:
+                return done
+            trial = self._trial(identity)
+            if trial is None:
+                self._insert(identity, steps_to_json(program.history))
+            elif not self._runs_elsewhere(trial):
+                if trial.attempts >= 2:
+                    crash = MeasureResult(TrialKind.CRASH, reason=_CRASHED_TWICE)
+                    return self._append(trial.id, trial.session, crash)
+                self._do(
+                    "UPDATE trials SET attempts = attempts + 1, session = ? WHERE id = ?",
+                    (self.session, trial.id),
+                )
+            found = self._trial(identity)
+        assert found is not None
+        return found
+
+    def complete(self, trial: Trial, result: MeasureResult, scale: float | None = None) -> Record:
+        """Append a result of a started trial; *scale* as in :class:`Record`.
+
+        Where another driver ran it too and took back its start, the trial is recorded anew.
+        """
+        identity = trial.task_key, trial.definition, trial.digest
+        with self._transaction():
+            found = self._trial(identity)
+            number = self._insert(identity, trial.steps) if found is None else found.id
+            return self._append(number, self.session, result, scale)
+
+    def abandon(self, trial: Trial) -> None:
+        """Take back :meth:`start`: the trial did not run, because the user stopped the work.
+
+        A start of another driver stands.
+        """
+        if trial.session != self._session:
+            return
+        with self._transaction():
+            self._do(
+                "UPDATE trials SET attempts = attempts - 1"
+                " WHERE id = ? AND NOT EXISTS (SELECT 1 FROM results WHERE trial = trials.id)",
+                (trial.id,),
+            )
+            self._do("DELETE FROM trials WHERE id = ? AND attempts = 0", (trial.id,))
+
+    def lookup(self, task: Task, program: Scheduled, at: Position = NOW) -> Record | None:
+        """The record of *program* for *task*; None if it has no result."""
+        definition = self.definitions.identify(program.base)
+        return self._record((task.key, definition, trial_digest(program)), at)
+
+    def record(self, number: int) -> Record:
+        """The result with this number, which must be there, and its trial."""
+        row = self._do(f"{_RECORDS} WHERE results.id = ?", (number,)).fetchone()
+        if row is None:
+            raise ForeignFile(f"{self.path} lacks the result {number}, to which an event refers")
+        return read_row(Record, row, self.path)
+
+    def records(self, task_key: str, at: Position = NOW) -> list[Record]:
+        """All finished trials of a task, failures included, in the order they were started."""
+        rows = self._do(
+            f"{_RECORDS} WHERE task_key = ? AND {_LAST} ORDER BY trials.id", (task_key, at.results)
+        )
+        return [read_row(Record, row, self.path) for row in rows]
+
+    def best(self, task_key: str) -> Record | None:
+        """The fastest correct trial of a task whose schedule can be read back."""
+        found = next(iter(self.fastest(task_key, 1)), None)
+        if found is None or self.state(found) is not None:
+            return found
+        return next((r for r in self.fastest(task_key, -1) if self.state(r) is not None), None)
+
+    def fastest(self, task_key: str, n: int, at: Position = NOW) -> list[Record]:
+        """The *n* fastest correct trials of a task, best first; -1: all."""
+        rows = self._do(
+            f"{_RECORDS} WHERE task_key = ? AND {_LAST} AND kind = ?"
+            " ORDER BY median_s, number LIMIT ?",
+            (task_key, at.results, TrialKind.OK.value, n),
+        )
+        return [read_row(Record, row, self.path) for row in rows]
+
+    def state(self, record: Record, dag: ComputeDAG | None = None) -> State | None:
+        """The schedule of *record*, on *dag* or on the definition it was recorded with.
+
+        None where another version wrote it, or it is damaged: the first such is warned of.
+        """
+        if record.id in self._unreadable:
+            return None
+        known = self._states.get(record.id) if dag is None else None
+        if known is not None:
+            return known
+        try:
+            state = record.state(dag or self.definition(record.definition))
+        except ForeignFile as error:
+            if not self._unreadable:
+                _LOG.warning(
+                    "%s: trial %d is passed over, and all others like it: %s",
+                    self.path, record.id, error.message,
+                )  # fmt: skip
+            self._unreadable.add(record.id)
+            return None
+        if dag is None:
+            self._states[record.id] = state
+        return state
+
+    def tuned(self) -> dict[str, float]:
+        """Task -> seconds of the fastest correct program, of trials made by searches.
+
+        Programs that were predicted, and measured as they were checked, are left out.
+        """
+        rows = self._do(
+            "SELECT task_key, min(median_s) FROM trials JOIN results ON trial = trials.id"
+            f" WHERE {_LAST} AND kind = ?"
+            " AND results.session IN (SELECT session FROM events WHERE kind = 'request')"
+            " GROUP BY task_key",
+            (NOW.results, TrialKind.OK.value),
+        )
+        return {str(row[0]): float(row[1]) for row in rows}
+
+    def trials(self, task_key: str, at: Position = NOW, kind: TrialKind | None = None) -> int:
+        """How many trials of a task are finished, or ended in this way."""
+        row = self._do(
+            "SELECT count(*) FROM trials JOIN results ON trial = trials.id"
+            f" WHERE task_key = ? AND {_LAST} AND (? IS NULL OR kind = ?)",
+            (task_key, at.results, *[None if kind is None else kind.value] * 2),
+        ).fetchone()
+        return int(row[0])
+
+    def failures(self, task_key: str) -> dict[TrialKind, tuple[int, str]]:
+        """Count and first full reason of each kind of failure."""
+        rows = self._do(
+            "SELECT kind, count(*) AS n, reason, min(results.id)"
+            f" FROM trials JOIN results ON trial = trials.id WHERE task_key = ? AND {_LAST}"
+            " AND kind != ? GROUP BY kind ORDER BY kind",
+            (task_key, NOW.results, TrialKind.OK.value),
+        )
+        return {TrialKind(row["kind"]): (int(row["n"]), str(row["reason"])) for row in rows}
+
+    def program(self, state: State) -> str:
+        """A short name of *state*, recorded or not: the same as :attr:`Trial.program`."""
+        return program_name(self.definitions.identify(state.base), trial_digest(state))
+
+    # Inside
+
+    def _insert(self, identity: _Identity, steps: str) -> int:
+        cursor = self._do(
+            "INSERT INTO trials (task_key, definition, digest, steps, session, attempts,"
+            " started_at) VALUES (?, ?, ?, ?, ?, 1, ?)",
+            (*identity, steps, self.session, time.time()),
+        )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def _append(
+        self, trial: int, session: int, result: MeasureResult, scale: float | None = None
+    ) -> Record:
+        counted = result if scale is None else result.scaled(scale)
+        finite = result.max_error != float("inf")
+        cursor = self._do(
+            "INSERT INTO results (trial, session, kind, reason, seconds, scale, median_s, spread,"
+            " build_s, run_s, max_error, object_digest, load, finished_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                trial, session, result.kind.value, result.reason, json.dumps(result.seconds),
+                scale, counted.median_s if result.seconds else None, result.spread, result.build_s,
+                result.run_s, result.max_error if finite else -1.0, result.object_digest,
+                os.getloadavg()[0], time.time(),
+            ),
+        )  # fmt: skip
+        assert cursor.lastrowid is not None
+        return self.record(cursor.lastrowid)
+
+    def _runs_elsewhere(self, trial: Trial) -> bool:
+        """True when the session that started *trial* is this one or still alive."""
+        if trial.session == self._session:
+            return True
+        row = self._do("SELECT * FROM sessions WHERE id = ?", (trial.session,)).fetchone()
+        owner = read_row(Session, row, self.path)
+        return owner.ended_at is None and is_running(owner.process)
+
+    def _trial(self, identity: _Identity) -> Trial | None:
+        row = self._do(
+            "SELECT * FROM trials WHERE task_key = ? AND definition = ? AND digest = ?", identity
+        ).fetchone()
+        return None if row is None else read_row(Trial, row, self.path)
+
+    def _record(self, identity: _Identity, at: Position = NOW) -> Record | None:
+        row = self._do(
+            f"{_RECORDS} WHERE task_key = ? AND definition = ? AND digest = ? AND {_LAST}",
+            (*identity, at.results),
+        ).fetchone()
+        return None if row is None else read_row(Record, row, self.path)
+
+    def _do(self, sql: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
+        with plain_errors(self.path), phase(Part.RECORD):
+            return self._connection.execute(sql, values)
+
+    def _transaction(self) -> AbstractContextManager[None]:
+        return transaction(self._connection, self.path)
+
+
+def _target_text(task: Task) -> str:
+    return " ".join(filter(None, (task.target.triple, task.target.cpu, task.target.features)))

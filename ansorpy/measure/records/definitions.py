@@ -1,0 +1,80 @@
+"""Definitions by their content, in the tuning database: many trials are of one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from pathlib import Path
+from weakref import WeakKeyDictionary
+
+from cachetools import LRUCache
+
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
+from ansorpy.measure.records.schema import plain_errors
+from ansorpy.profiler import Part, phase
+
+__all__ = ["KEPT", "DefinitionStore", "definition_json"]
+
+KEPT = 128
+"""Definitions that were read and are held, latest first."""
+
+
+def definition_json(dag: ComputeDAG) -> str:
+    """*dag* as canonical JSON text; equal texts are equal definitions, names included."""
+    return json.dumps(dag_to_dict(dag), sort_keys=True, separators=(",", ":"))
+
+
+class DefinitionStore:
+    """Definitions by their identifier, a digest of their text."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        self._known: WeakKeyDictionary[ComputeDAG, tuple[str, str]] = WeakKeyDictionary()
+        self._read = LRUCache[str, ComputeDAG](KEPT)
+
+    def put(self, dag: ComputeDAG) -> str:
+        """Record *dag*; returns its identifier."""
+        identifier, text = self._identified(dag)
+        self._do("INSERT OR IGNORE INTO definitions VALUES (?, ?)", identifier, text)
+        return identifier
+
+    def identify(self, dag: ComputeDAG) -> str:
+        """The identifier of *dag*, recorded or not."""
+        return self._identified(dag)[0]
+
+    def get(self, identifier: str) -> ComputeDAG:
+        """The recorded definition: one object for all its trials, as analyses are cached by it.
+
+        Raises:
+            ForeignFile: It is not there, or damaged.
+        """
+        dag = self._read.get(identifier)
+        if dag is None:
+            row = self._do("SELECT dag FROM definitions WHERE id = ?", identifier).fetchone()
+            dag = self._parsed(identifier, row)
+            self._read[identifier] = dag
+        return dag
+
+    def _parsed(self, identifier: str, row: sqlite3.Row) -> ComputeDAG:
+        try:
+            return dag_from_dict(json.loads(row["dag"]))
+        except (TypeError, ValueError) as error:
+            raise ForeignFile(
+                f"{self._path} holds no readable definition {identifier[:12]}: {error}",
+                hint="the file is damaged; name another with --db",
+            ) from None
+
+    def _identified(self, dag: ComputeDAG) -> tuple[str, str]:
+        """Identifier and text of *dag*, worked out once while it lives."""
+        if dag not in self._known:
+            text = definition_json(dag)
+            self._known[dag] = hashlib.sha256(text.encode()).hexdigest(), text
+        return self._known[dag]
+
+    def _do(self, sql: str, *values: str) -> sqlite3.Cursor:
+        with plain_errors(self._path), phase(Part.RECORD):
+            return self._connection.execute(sql, values)

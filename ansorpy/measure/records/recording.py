@@ -1,0 +1,89 @@
+"""Measure with a database: skip known trials, commit new ones as they end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ansorpy.ir.task import Task
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.rows import Record, Trial
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.run.runner import Runner
+from ansorpy.measure.trial_end import OnEnd, TrialEnd, ignore
+from ansorpy.schedule.state import State
+
+__all__ = ["measure_recorded"]
+
+
+def measure_recorded(
+    runner: Runner,
+    database: Database,
+    task: Task,
+    candidates: Sequence[State],
+    on_end: OnEnd = ignore,
+    *,
+    in_full: bool = False,
+) -> list[MeasureResult]:
+    """Results of *candidates*, in order; only those that *database* does not have are run.
+
+    Each trial is committed as started right before it runs and its result right after, so a kill
+    loses one trial per machine; the code of a new best is stored.  The incumbent is the best trial
+    recorded so far; with *in_full* there is none, so slow candidates are fully timed too.
+    A trial that was CUT does not count: its start is taken back.
+    """
+    database.add_task(task)
+    results = {}
+    for state in candidates:
+        record = database.lookup(task, state)
+        if record is not None:
+            results[state] = record.result
+            on_end(TrialEnd(state, record.result, record=record, is_own=False))
+    new = [state for state in candidates if state not in results]
+    best = database.best(task.key)
+    recorder = _Recorder(database, task, best, on_end)
+    incumbent_s = None if best is None or in_full else best.median_s
+    try:
+        found = runner.measure(task, new, incumbent_s=incumbent_s, observer=recorder)
+    except BaseException:
+        recorder.abandon()
+        raise
+    results.update(zip(new, found, strict=True))
+    return [results[state] for state in candidates]
+
+
+class _Recorder:
+    """Commits what an observer is told; several trials may be in progress at once."""
+
+    def __init__(self, database: Database, task: Task, best: Record | None, on_end: OnEnd) -> None:
+        self._database = database
+        self._task = task
+        self._best_s = None if best is None else best.median_s
+        self._on_end = on_end
+        self._running: dict[State, Trial] = {}
+
+    def started(self, state: State) -> MeasureResult | None:
+        trial = self._database.start(self._task, state)
+        if isinstance(trial, Record):
+            self._on_end(TrialEnd(state, trial.result, record=trial, is_own=False))
+            return trial.result
+        self._running[state] = trial
+        return None
+
+    def ended(self, end: TrialEnd) -> None:
+        result = end.result
+        if result.ok and (self._best_s is None or result.median_s < self._best_s):
+            self._best_s = result.median_s
+            if end.built is not None:
+                self._database.objects.put(end.built)
+        trial, record = self._running.pop(end.state), None
+        if result.kind is TrialKind.CUT:
+            self._database.abandon(trial)
+        else:
+            record = self._database.complete(trial, result)
+        self._on_end(replace(end, record=record))
+
+    def abandon(self) -> None:
+        """Take back the trials in progress, as the user stopped the run."""
+        while self._running:
+            self._database.abandon(self._running.popitem()[1])

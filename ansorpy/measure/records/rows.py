@@ -1,0 +1,203 @@
+"""What a database row must look like; nothing read from a file is believed unchecked."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError
+
+from ansorpy.errors import AnsorpyError, ForeignFile
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.base import Step
+from ansorpy.schedule.steps.records import steps_from_json
+
+__all__ = [
+    "NOW", "Event", "Position", "Record", "Scheduled", "Session", "TaskRow", "Trial", "Unmade",
+    "program_name", "read_row",
+]  # fmt: skip
+
+
+class Scheduled(Protocol):
+    """What a trial is of: a definition, and the steps that schedule it."""
+
+    @property
+    def base(self) -> ComputeDAG: ...
+
+    @property
+    def history(self) -> Sequence[Step]: ...
+
+
+@dataclass(frozen=True)
+class Unmade:
+    """A program that cannot be made: one of the steps is impossible."""
+
+    base: ComputeDAG
+    history: tuple[Step, ...]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TaskRow(_Row):
+    """One task as recorded: ``definition`` names its DAG in the definitions table.
+
+    Tasks of one ``class_key`` differ in shapes and threads only (:attr:`.Task.class_key`).
+    """
+
+    key: str
+    name: str
+    definition: str
+    target: str
+    threads: int = Field(ge=1)
+    precision: str
+    between_bytes: int = Field(ge=0)
+    flops: float = Field(ge=0)
+    class_key: str
+
+
+class Session(_Row):
+    """One run of a tuner; ``ended_at`` is None while it runs, or when it was killed.
+
+    ``reason``: why its last search measured no more, or what failed before it could tell; empty: it
+    searched nothing.
+    """
+
+    id: int
+    process: str
+    seed: int
+    versions: Json[dict[str, str]]
+    started_at: float
+    ended_at: float | None
+    reason: str
+
+
+class Event(_Row):
+    """One thing the driver did or decided, for replay."""
+
+    id: int
+    session: int
+    kind: str
+    body: Json[dict[str, object]]
+
+
+def program_name(definition: str, digest: str) -> str:
+    """The beginnings of the identifier of a program's definition and of its digest."""
+    return f"{definition[:8]}-{digest[:16]}"
+
+
+class Trial(_Row):
+    """A program of a task that was started: a schedule of one definition.
+
+    ``definition`` is the DAG the steps apply to: the task's own, or an equivalent one.
+    ``session`` started it last; ``attempts`` counts its starts.
+    """
+
+    id: int
+    task_key: str
+    definition: str
+    digest: str
+    steps: str
+    session: int
+    attempts: int = Field(ge=1)
+    started_at: float
+
+    @property
+    def program(self) -> str:
+        """A short name of the program."""
+        return program_name(self.definition, self.digest)
+
+    def state(self, dag: ComputeDAG) -> State:
+        """The schedule, replayed on *dag*: the definition it was recorded with (same names).
+
+        Raises:
+            ForeignFile: The steps do not apply to *dag*.
+        """
+        steps = steps_from_json(self.steps)
+        try:
+            return State.replay(dag, steps)
+        except AnsorpyError as error:
+            raise ForeignFile(
+                f"the schedule of trial {self.id} does not apply to this definition: {error}",
+                hint="replay it on Database.definition(record.definition)",
+            ) from None
+
+
+class Record(Trial):
+    """A trial with a result: the last one it got, unless an earlier one was asked for.
+
+    ``number`` counts all results in the order they became known; ``session`` measured this one.
+    ``scale``: the program was timed again beside other finalists, and its times are multiplied by
+    this to be comparable with those of other trials; None: it was measured on its own.
+    """
+
+    number: int
+    kind: TrialKind
+    reason: str
+    seconds: Json[tuple[float, ...]]
+    scale: float | None = Field(gt=0, allow_inf_nan=False)
+    median_s: float | None = Field(gt=0, allow_inf_nan=False)
+    spread: float = Field(ge=0)
+    build_s: float = Field(ge=0)
+    run_s: float = Field(ge=0)
+    max_error: float
+    object_digest: str
+    load: float
+    finished_at: float
+
+    @property
+    def ok(self) -> bool:
+        return self.kind is TrialKind.OK
+
+    @property
+    def measured(self) -> MeasureResult:
+        """The result as it was measured."""
+        return MeasureResult(
+            kind=self.kind,
+            seconds=self.seconds,
+            reason=self.reason,
+            build_s=self.build_s,
+            run_s=self.run_s,
+            max_error=math.inf if self.max_error < 0 else self.max_error,
+            object_digest=self.object_digest,
+        )
+
+    @property
+    def result(self) -> MeasureResult:
+        """The result, with times that are comparable with those of other trials."""
+        return self.measured if self.scale is None else self.measured.scaled(self.scale)
+
+
+class Position(_Row):
+    """How far a database had grown: the last numbers in the tables that are only appended to."""
+
+    results: int = Field(ge=0)
+    samples: int = Field(ge=0)
+
+
+NOW = Position(results=1 << 62, samples=1 << 62)
+"""Beyond all rows: a database as it is."""
+
+
+R = TypeVar("R", bound=BaseModel)
+
+
+def read_row(model: type[R], row: sqlite3.Row, path: Path) -> R:
+    """*row* as *model*; raises :class:`ForeignFile` naming the column that is wrong."""
+    try:
+        return model.model_validate(dict(row))
+    except ValidationError as error:
+        first = error.errors()[0]
+        column = ".".join(str(part) for part in first["loc"])
+        raise ForeignFile(
+            f"{path} holds a {model.__name__} this ansorpy did not write: "
+            f"column {column}: {first['msg']}",
+            hint="the file is damaged; name another with --db",
+        ) from None

@@ -1,0 +1,243 @@
+"""The tables of a tuning database, and the checks that a file is one.
+
+A trial is a program of a task; ``results`` says what measuring it gave.  Rows of ``results`` and
+``samples`` are only ever appended, and the last result of a trial counts.  So what a database held
+when a run began is what it holds up to two row numbers.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ansorpy.errors import ForeignFile
+from ansorpy.profiler import Part, phase
+
+__all__ = ["FORMAT", "IN_MEMORY", "connect", "plain_errors", "transaction"]
+
+FORMAT = 6
+"""Version of the tables; a file of another version is rejected."""
+
+IN_MEMORY = Path(":memory:")
+"""The path of a database that lives as long as its connection."""
+
+_APPLICATION_ID = 0x616E7370
+_MAGIC = b"SQLite format 3\0"
+_BUSY_S = 60.0
+_RETRY_S = 0.01
+
+_TABLES = """
+CREATE TABLE definitions (
+    id TEXT PRIMARY KEY,
+    dag TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE tasks (
+    key TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    definition TEXT NOT NULL REFERENCES definitions(id),
+    target TEXT NOT NULL,
+    threads INTEGER NOT NULL,
+    precision TEXT NOT NULL,
+    between_bytes INTEGER NOT NULL,
+    flops REAL NOT NULL,
+    class_key TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX tasks_of_class ON tasks (class_key);
+CREATE TABLE variants (
+    task_key TEXT NOT NULL REFERENCES tasks(key),
+    definition TEXT NOT NULL REFERENCES definitions(id),
+    name TEXT NOT NULL,
+    PRIMARY KEY (task_key, definition)
+) WITHOUT ROWID;
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    process TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    versions TEXT NOT NULL,
+    started_at REAL NOT NULL,
+    ended_at REAL,
+    reason TEXT NOT NULL DEFAULT ''
+);
+CREATE TABLE trials (
+    id INTEGER PRIMARY KEY,
+    task_key TEXT NOT NULL REFERENCES tasks(key),
+    definition TEXT NOT NULL REFERENCES definitions(id),
+    digest TEXT NOT NULL,
+    steps TEXT NOT NULL,
+    session INTEGER NOT NULL REFERENCES sessions(id),
+    attempts INTEGER NOT NULL,
+    started_at REAL NOT NULL,
+    UNIQUE (task_key, definition, digest)
+);
+CREATE TABLE results (
+    id INTEGER PRIMARY KEY,
+    trial INTEGER NOT NULL REFERENCES trials(id),
+    session INTEGER NOT NULL REFERENCES sessions(id),
+    kind TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    seconds TEXT NOT NULL,
+    scale REAL,
+    median_s REAL,
+    spread REAL NOT NULL,
+    build_s REAL NOT NULL,
+    run_s REAL NOT NULL,
+    max_error REAL NOT NULL,
+    object_digest TEXT NOT NULL,
+    load REAL NOT NULL,
+    finished_at REAL NOT NULL
+);
+CREATE INDEX results_of_trial ON results (trial);
+CREATE TABLE samples (
+    id INTEGER PRIMARY KEY,
+    trial INTEGER NOT NULL UNIQUE REFERENCES trials(id),
+    version TEXT NOT NULL,
+    prior_s REAL NOT NULL,
+    features BLOB NOT NULL
+);
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions(id),
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE TABLE models (
+    digest TEXT PRIMARY KEY,
+    text BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE objects (
+    digest TEXT PRIMARY KEY,
+    header TEXT NOT NULL,
+    code BLOB NOT NULL,
+    used_at REAL NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the database at *path*, creating it if there is none; each ``IN_MEMORY`` is a new one.
+
+    Raises:
+        ForeignFile: The file is not a tuning database, is damaged, has another format, or cannot be
+            opened or created.
+    """
+    if path != IN_MEMORY:
+        _refuse_other_files(path)
+    with plain_errors(path):
+        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+        try:
+            _check(connection, path)
+            if path != IN_MEMORY:
+                _write_ahead(connection)
+            # A commit survives the death of any process; a power failure may lose the last ones.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
+    connection.row_factory = sqlite3.Row
+    # Invalid UTF-8 must reach the validation of its row, not raise in sqlite3.
+    connection.text_factory = lambda raw: raw.decode(errors="replace")
+    return connection
+
+
+def _refuse_other_files(path: Path) -> None:
+    """Reject other files: SQLite itself takes a file of a few bytes for an empty database."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ForeignFile(
+            f"cannot read {path}: {error.strerror}", hint="name another file with --db"
+        ) from None
+    if start and start != _MAGIC:
+        raise ForeignFile(f"{path} is not a tuning database", hint="name another file with --db")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    if _number(connection, "application_id") != _APPLICATION_ID:
+        _create(connection, path)
+    found = _number(connection, "user_version")
+    if found != FORMAT:
+        raise ForeignFile(
+            f"{path} is a tuning database of format {found}; this ansorpy reads format {FORMAT}",
+            hint="name another file with --db, or use the ansorpy that wrote it",
+        )
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    """Create the tables, unless another process just did; rejects a file with other contents."""
+    with transaction(connection, path):
+        if _number(connection, "application_id") == _APPLICATION_ID:
+            return
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise ForeignFile(
+                f"{path} is an SQLite file of another program",
+                hint="name another file with --db; nothing was changed in this one",
+            )
+        for statement in _TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to WAL, waiting for other processes that do the same.
+
+    The switch begins as a reader and then writes.  SQLite refuses that at once while another
+    writes: it lets only those wait that hold no lock yet.
+    """
+    end = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(_RETRY_S)
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Run the block as one transaction; nested uses join the outermost."""
+    if connection.in_transaction:
+        yield
+        return
+    try:
+        with plain_errors(path), phase(Part.RECORD):
+            connection.execute("BEGIN IMMEDIATE")
+        yield
+        with plain_errors(path), phase(Part.RECORD):
+            connection.execute("COMMIT")
+    except BaseException:
+        # An open transaction would swallow later commits.  SQLite may already have ended it itself,
+        # and Ctrl-C may come before it is open or right after.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def plain_errors(path: Path) -> Iterator[None]:
+    """Convert exceptions of sqlite3 into one plain message about *path*."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise ForeignFile(
+            f"the tuning database {path} cannot be used: {error}",
+            hint="check the folder, its free space and its permissions, or name another with --db",
+        ) from None
+    except sqlite3.DatabaseError as error:
+        raise ForeignFile(
+            f"{path} is not a tuning database, or is damaged: {error}",
+            hint="name another file with --db",
+        ) from None

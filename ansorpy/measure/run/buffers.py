@@ -1,0 +1,217 @@
+"""The arrays a candidate works on: guarded for the check, allocated as at run time for timing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.codegen.llvm.objects.memory import ALIGNMENT, aligned_empty
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.loops import Role
+from ansorpy.ir.strides import dense_strides
+from ansorpy.measure.build.built import ParamSpec
+from ansorpy.measure.check.guard import GuardedArray
+from ansorpy.measure.run.inputs import input_array
+from ansorpy.measure.run.ranges import input_ranges
+
+__all__ = ["Array", "CheckBuffers", "ConstantCopies", "TaskArrays", "turns"]
+
+Array = npt.NDArray[np.generic]
+
+_MAX_COPIES = 1024
+"""Maximum number of copies: constants small enough to reach it stay in a cache anyway."""
+
+
+class TaskArrays:
+    """Inputs and outputs of one task, made once and used by all its candidates.
+
+    ``guarded`` holds every placeholder, sealed against writing; ``inputs`` and ``outputs`` are
+    used for timing, with warm caches.
+    """
+
+    def __init__(self, dag: ComputeDAG, seed: int) -> None:
+        self.dag = dag
+        self._floats = aligned_empty((0,), np.uint8)
+        ranges = input_ranges(dag)
+        self.guarded: dict[str, GuardedArray] = {}
+        self.inputs: dict[str, Array] = {}
+        for op in dag.args:
+            values = input_array(op, seed, ranges.get(op.name))
+            apart = dag.strides.get(op.name)
+            guarded = GuardedArray(op.shape, op.dtype.numpy, strides=apart)
+            guarded.array[...] = values
+            guarded.seal()
+            self.guarded[op.name] = guarded
+            if not op.constant:
+                self.inputs[op.name] = aligned_empty(values.shape, values.dtype, apart)
+                self.inputs[op.name][...] = values
+        self.outputs = [
+            aligned_empty(op.shape, op.dtype.numpy, dag.strides.get(op.name)) for op in dag.outputs
+        ]
+        self.checked = [
+            GuardedArray(op.shape, op.dtype.numpy, strides=dag.strides.get(op.name))
+            for op in dag.outputs
+        ]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of inputs and outputs, each counted once."""
+        return sum(a.nbytes for a in (*self.inputs.values(), *self.outputs))
+
+    def float_pool(self, size: int, like: Sequence[Array]) -> npt.NDArray[np.uint8]:
+        """Return *size* bytes, aligned to a huge page, filled by repeating the bytes of *like*.
+
+        All candidates share this memory, filled once: a kernel's time does not depend on the values
+        of its floats, and copying them would take longer than timing the kernel.
+        """
+        if self._floats.size < size:
+            self._floats = aligned_empty((size,), np.uint8)
+            values = np.concatenate([_bytes_of(array) for array in like])
+            for start in range(0, size, values.size):
+                place = self._floats[start : start + values.size]
+                place[:] = values[: place.size]
+        return self._floats[:size]
+
+    def values(self) -> dict[str, Array]:
+        """All placeholders by name."""
+        return {name: guarded.array for name, guarded in self.guarded.items()}
+
+
+class CheckBuffers:
+    """Arguments of the checking run: every buffer ends at a guard page.
+
+    Args:
+        packed: Specs of the constants that ``bind`` makes, which are not placeholders.
+    """
+
+    def __init__(self, task: TaskArrays, packed: Sequence[ParamSpec], workspace_bytes: int) -> None:
+        self.task = task
+        self.packed = {
+            spec.name: GuardedArray(spec.shape, spec.dtype.numpy, align=ALIGNMENT)
+            for spec in packed
+        }
+        self.workspace = GuardedArray((max(1, workspace_bytes),), np.uint8, align=ALIGNMENT)
+        # Unpacked constants are guaranteed cache-line alignment too; inputs only element alignment.
+        self._aligned: dict[str, GuardedArray] = {}
+        for guarded in (*self.packed.values(), *task.checked, self.workspace):
+            guarded.poison()
+
+    def arguments(self, params: Sequence[ParamSpec]) -> list[GuardedArray]:
+        """One array per parameter of ``run`` or ``bind``, in calling order."""
+        outputs = iter(self.task.checked)
+        found = []
+        for spec in params:
+            if spec.role is Role.OUTPUT and spec.name not in self.packed:
+                found.append(next(outputs))
+            elif spec.name in self.packed:
+                found.append(self.packed[spec.name])
+            elif spec.role is Role.CONSTANT:
+                found.append(self._constant(spec.name))
+            else:
+                found.append(self._placeholder(spec.name))
+        for spec, guarded in zip(params, found, strict=True):
+            if not _fits(spec, guarded.array):
+                raise CodegenError(f"parameter {spec.name} does not fit the task: {spec}")
+        return found
+
+    def constants(self, params: Sequence[ParamSpec]) -> dict[str, Array]:
+        """The constants that ``run`` takes, by name; valid after ``bind`` has run."""
+        names = [spec.name for spec in params if spec.role is Role.CONSTANT]
+        guarded = [self.packed[n] if n in self.packed else self._placeholder(n) for n in names]
+        return {name: array.array for name, array in zip(names, guarded, strict=True)}
+
+    def is_intact(self) -> bool:
+        """Return False if anything was written outside a buffer."""
+        watched = (*self.packed.values(), *self.task.checked, self.workspace)
+        return all(guarded.is_intact() for guarded in watched)
+
+    def _placeholder(self, name: str) -> GuardedArray:
+        if name not in self.task.guarded:
+            raise CodegenError(f"the kernel takes {name}, which the definition does not have")
+        return self.task.guarded[name]
+
+    def _constant(self, name: str) -> GuardedArray:
+        if name not in self._aligned:
+            source = self._placeholder(name).array
+            self._aligned[name] = GuardedArray(source.shape, source.dtype, align=ALIGNMENT)
+            self._aligned[name].array[...] = source
+            self._aligned[name].seal()
+        return self._aligned[name]
+
+
+class ConstantCopies:
+    """Copies of a candidate's constants used in turn, to reproduce cache misses as in a network.
+
+    ``tables`` is ``[copies, parameters]``: the addresses passed to each call.  Between two uses of
+    a copy the others are read: at least *between_bytes*, and less than one copy more.  The caches
+    then hold as much of it as they would in the network, which has its own layout of constants.
+    """
+
+    def __init__(
+        self,
+        task: TaskArrays,
+        params: Sequence[ParamSpec],
+        constants: dict[str, Array],
+        between_bytes: int,
+    ) -> None:
+        size = sum(_rounded(values.nbytes) for values in constants.values())
+        copies = turns(between_bytes, size)
+        floats = {n: v for n, v in constants.items() if v.dtype.kind == "f"}
+        others = {n: v for n, v in constants.items() if n not in floats}
+        starts, pitch = _layout(floats)
+        # Keep this pool alive: a later candidate that needs a larger one replaces it.
+        self._floats = task.float_pool(copies * pitch, [*floats.values()]) if floats else None
+        columns: dict[str, npt.NDArray[np.uint64]] = {}
+        rows = np.arange(copies, dtype=np.uint64)
+        if self._floats is not None:
+            for name, start in starts.items():
+                columns[name] = (
+                    np.uint64(self._floats.ctypes.data + start) + np.uint64(pitch) * rows
+                )
+        starts, pitch = _layout(others)
+        self._others = aligned_empty((copies, pitch), np.uint8)
+        for name, start in starts.items():
+            # This includes index tensors, whose values determine what is read.
+            flat = _bytes_of(others[name])
+            self._others[:, start : start + flat.size] = flat
+            columns[name] = np.uint64(self._others.ctypes.data + start) + np.uint64(pitch) * rows
+        self.tables = np.zeros((copies, len(params)), dtype=np.uint64)
+        outputs = iter(task.outputs)
+        for column, spec in enumerate(params):
+            if spec.role is Role.CONSTANT:
+                self.tables[:, column] = columns[spec.name]
+            else:
+                from_task = task.inputs.get(spec.name) if spec.role is Role.INPUT else next(outputs)
+                assert from_task is not None
+                self.tables[:, column] = from_task.ctypes.data
+
+
+def turns(between_bytes: int, size: int) -> int:
+    """Number of copies of *size* bytes such that all but one make at least *between_bytes*."""
+    return min(_MAX_COPIES, 1 - (-between_bytes // size)) if size else 1
+
+
+def _layout(arrays: dict[str, Array]) -> tuple[dict[str, int], int]:
+    """Return each array's offset within one copy of all arrays, and the size of a copy in bytes."""
+    starts, size = {}, 0
+    for name, values in arrays.items():
+        starts[name] = size
+        size += _rounded(values.nbytes)
+    return starts, size
+
+
+def _fits(spec: ParamSpec, array: Array) -> bool:
+    steps = dense_strides(spec.shape) if spec.strides is None else spec.strides
+    apart = tuple(step * array.itemsize for step in steps)
+    return (array.shape, array.dtype, array.strides) == (spec.shape, spec.dtype.numpy, apart)
+
+
+def _rounded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _bytes_of(array: Array) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

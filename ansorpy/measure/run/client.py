@@ -1,0 +1,328 @@
+"""The driver's side of the run worker: tracks its open task and interprets its answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from pydantic import ValidationError
+
+from ansorpy.deadline import OutOfTime, left_s
+from ansorpy.errors import AnsorpyError, VerificationFailed
+from ansorpy.ir.task import Task
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.records.definitions import definition_json
+from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
+from ansorpy.measure.run.limits import STARVED, run_limit_s
+from ansorpy.measure.run.timing import TimingPolicy
+from ansorpy.measure.run.undisturbed import CREDIT_S
+from ansorpy.measure.workers.messages import (
+    Measured,
+    MeasureRequest,
+    OpenRequest,
+    ReferenceMade,
+    Retimed,
+    RetimeRequest,
+)
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
+from ansorpy.profiler import Part, charge, phase
+
+__all__ = ["Reference", "RunClient"]
+
+Magnitudes = tuple[float, ...]
+
+_FAILURES = {"timeout": TrialKind.TIMEOUT, "crash": TrialKind.CRASH}
+_GUARDED = (
+    "an access outside its buffers is the usual cause: they end at guard pages in the first run"
+)
+_KEPT_REFERENCE_BYTES = 512 << 20
+_ROUNDS_SHARE = 0.9
+"""Share of a limit after which the worker begins no other round: its answer must come in time."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The outputs of a task that every candidate must reproduce, and their magnitudes if known."""
+
+    outputs: tuple[bytes, ...]
+    magnitudes: Magnitudes = ()
+
+
+class RunClient:
+    """One run worker, pinned to *cores* if given; reopens its task after each restart.
+
+    Args:
+        module: Module with the worker's handlers, which select the device.
+        environment: Variables added to the driver's.
+        patience: Factor by which a candidate may take longer while others occupy the cores.
+    """
+
+    def __init__(
+        self,
+        cores: tuple[int, ...] | None,
+        *,
+        seed: int,
+        policy: TimingPolicy,
+        check_points: int,
+        run_timeout_s: float,
+        reference_timeout_s: float,
+        module: str = "ansorpy.measure.run.job",
+        environment: Mapping[str, str] | None = None,
+        patience: float = STARVED,
+    ) -> None:
+        self.cores = cores
+        self.seed = seed
+        self.policy = policy
+        self.check_points = check_points
+        self.run_timeout_s = run_timeout_s
+        self.reference_timeout_s = reference_timeout_s
+        # numpy's own threads would compete with the kernel's for the pinned cores.
+        variables = {"OPENBLAS_NUM_THREADS": "1", **(environment or {})}
+        self.worker = Worker(module, cores=cores, environment=variables)
+        self.patience = patience
+        self._open: tuple[int, str] | None = None
+        self._references: dict[str, Reference] = {}
+        self._verified: dict[str, Magnitudes] = {}
+
+    def close(self) -> None:
+        """End the worker."""
+        self.worker.close()
+
+    def has_reference(self, task: Task) -> bool:
+        """Return whether the reference outputs of *task* are known here."""
+        return _identity(task) in self._references
+
+    def make_reference(self, task: Task, built: Built) -> None:
+        """Run the reference and keep its outputs as those every candidate must reproduce.
+
+        The first time, they are checked against the interpreter at sampled points.
+
+        Raises:
+            VerificationFailed: They are wrong, or there are none.
+            OutOfTime: The deadline passed first.
+        """
+        identity = _identity(task)
+        points = 0 if identity in self._verified else self.check_points
+        header, blobs = built.parts()
+        failure = self._open_task(task, Reference(()), points)
+        answer = failure or self.worker.request(
+            Message("reference", header, blobs), self.reference_timeout_s
+        )
+        self._open = None
+        if _is_cut(answer):
+            raise OutOfTime
+        made = None if isinstance(answer, Failure) else _reference(answer, task)
+        if made is None:
+            raise VerificationFailed(
+                f"the reference of {task.name or task.key} cannot be made, so no "
+                f"candidate can be checked: {_reason(answer)}"
+            )
+        if points or identity not in self._verified:
+            self._verified[identity] = made.magnitudes
+        self.take_reference(task, replace(made, magnitudes=self._verified[identity]))
+
+    def reference(self, task: Task) -> Reference:
+        """The reference of *task*, which must be known."""
+        return self._references[_identity(task)]
+
+    def take_reference(self, task: Task, reference: Reference) -> None:
+        """Use *reference*, made and checked elsewhere, as the outputs of *task*."""
+        identity = _identity(task)
+        self._references[identity] = reference
+        self._forget_old(identity)
+
+    def measure(
+        self, task: Task, built: Built, incumbent_s: float | None, stated_error: float = 0.0
+    ) -> MeasureResult:
+        """Check and time one candidate; its definition may add *stated_error* to the tolerance.
+
+        The result is CUT when the deadline passes before the answer.
+
+        Raises:
+            AnsorpyError: The worker cannot open the task, which is not the candidate's fault.
+        """
+        try:
+            with phase(Part.CHECK):
+                self._ensure_open(task)
+        except OutOfTime:
+            return out_of_time()
+        header, blobs = built.parts()
+        request = MeasureRequest(
+            built=header, stated_error=stated_error, incumbent_s=incumbent_s, policy=self.policy
+        )
+        message = Message("measure", request.model_dump(mode="json"), blobs)
+        timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s) + CREDIT_S
+        answer = self.worker.request(message, timeout_s, starved_s=self.patience * timeout_s)
+        result, check_s = _measured(answer)
+        charge(Part.CHECK, check_s)
+        self._distrust([result])
+        return result
+
+    def retime(self, task: Task, builds: list[Built], rounds: int) -> list[MeasureResult]:
+        """Time several candidates in turns; if one fails, all fail.
+
+        There are fewer *rounds* if the candidates take long or the deadline is near.
+
+        Raises:
+            AnsorpyError: The worker cannot open the task.
+        """
+        try:
+            self._ensure_open(task)
+        except OutOfTime:
+            return [out_of_time()] * len(builds)
+        parts = [built.parts() for built in builds]
+        # Three rounds are no more calls of each than measuring it was.
+        timeout_s = run_limit_s(task, self.run_timeout_s, None) * len(builds) + CREDIT_S
+        request = RetimeRequest(
+            built=[header for header, _ in parts],
+            blobs=[len(blobs) for _, blobs in parts],
+            rounds=rounds,
+            within_s=_ROUNDS_SHARE * min(timeout_s, left_s()),
+            policy=self.policy,
+        )
+        blobs = tuple(blob for _, blobs in parts for blob in blobs)
+        message = Message("retime", request.model_dump(mode="json"), blobs)
+        results = _retimed(self.worker.request(message, timeout_s), builds)
+        self._distrust(results)
+        return results
+
+    def _distrust(self, results: Sequence[MeasureResult]) -> None:
+        """End the worker where a candidate may have written where it should not.
+
+        The next one gets clean memory.
+        """
+        if any(result.kind is TrialKind.RUN_ERROR for result in results):
+            self.worker.kill()
+
+    def _ensure_open(self, task: Task) -> None:
+        """Open *task* with its reference, unless this worker process already has it open.
+
+        If that fails, the worker is restarted once: the machine may have been at fault.
+
+        Raises:
+            AnsorpyError: It failed again.
+            OutOfTime: The deadline passed first.
+        """
+        if self.worker.is_alive and self._open == (self.worker.generation, _identity(task)):
+            return
+        reason = ""
+        for _ in range(2):
+            if left_s() <= 0:
+                raise OutOfTime
+            failure = self._open_task(task, self._references[_identity(task)], 0)
+            if failure is None:
+                return
+            if _is_cut(failure):
+                raise OutOfTime
+            self.worker.kill()
+            reason = failure.reason
+        raise AnsorpyError(
+            f"the run worker cannot get {task.name or task.key} ready: {reason}",
+            hint="does this machine have memory for its operands and a second copy of its results?",
+        )
+
+    def _open_task(self, task: Task, reference: Reference, points: int) -> Failure | None:
+        request = OpenRequest(
+            seed=self.seed,
+            threads=task.threads,
+            between_bytes=task.between_bytes,
+            check_points=points,
+            magnitudes=reference.magnitudes,
+        )
+        definition = definition_json(task.dag).encode()
+        message = Message("open", request.model_dump(mode="json"), (definition, *reference.outputs))
+        answer = self.worker.request(message, self.reference_timeout_s)
+        if isinstance(answer, Failure):
+            return answer
+        if answer.kind != "opened":
+            return Failure("crash", _reason(answer))
+        self._open = (self.worker.generation, _identity(task))
+        return None
+
+    def _forget_old(self, keep: str) -> None:
+        """Drop references of other tasks, oldest first, while they take too much memory."""
+        sizes = {key: sum(map(len, kept.outputs)) for key, kept in self._references.items()}
+        for key in list(self._references):
+            if key != keep and sum(sizes.values()) > _KEPT_REFERENCE_BYTES:
+                del self._references[key], sizes[key]
+
+
+@lru_cache(maxsize=1024)
+def _identity(task: Task) -> str:
+    """Key of a task plus the names in its definition: inputs are drawn and passed by name."""
+    return f"{task.key} {definition_json(task.dag)}"
+
+
+def _reason(answer: Outcome) -> str:
+    if isinstance(answer, Failure):
+        return answer.reason
+    return str(answer.fields.get("reason") or answer.fields.get("text") or answer.kind)
+
+
+def _is_cut(answer: Outcome) -> bool:
+    """Whether the deadline, not the request's own limit, ended the wait for *answer*."""
+    return isinstance(answer, Failure) and answer.kind == "timeout" and left_s() <= 0
+
+
+def _failed(failure: Failure) -> MeasureResult:
+    if _is_cut(failure):
+        return out_of_time()
+    reason = f"while running: {failure.reason}"
+    if "SIGSEGV" in reason or "SIGBUS" in reason:
+        reason = f"{reason}\n{_GUARDED}"
+    return MeasureResult(_FAILURES[failure.kind], reason=reason)
+
+
+def _reference(answer: Message, task: Task) -> Reference | None:
+    """Read the outputs of *task* from *answer*; None if it does not contain them."""
+    sizes = [op.bytes for op in task.dag.outputs]
+    if answer.kind != "reference" or sizes != [len(blob) for blob in answer.blobs]:
+        return None
+    try:
+        magnitudes = ReferenceMade.model_validate(answer.fields).magnitudes
+    except ValidationError:
+        return None
+    return Reference(answer.blobs, magnitudes) if len(magnitudes) in (0, len(sizes)) else None
+
+
+def _measured(answer: Outcome) -> tuple[MeasureResult, float]:
+    """Read an answer to ``measure``: the result, and the part of its seconds spent on checking."""
+    if isinstance(answer, Failure):
+        return _failed(answer), 0.0
+    if answer.kind == "error":
+        return MeasureResult(TrialKind.RUN_ERROR, reason=_reason(answer)), 0.0
+    try:
+        read = Measured.model_validate(answer.fields)
+    except ValidationError as error:
+        return _junk(error), 0.0
+    result = MeasureResult(
+        kind=read.kind,
+        seconds=read.seconds,
+        reason=read.reason,
+        run_s=read.run_s,
+        max_error=math.inf if read.max_error is None else read.max_error,
+    )
+    return result, read.check_s
+
+
+def _retimed(answer: Outcome, builds: Sequence[Built]) -> list[MeasureResult]:
+    """Read an answer to ``retime``: one result for each of *builds*."""
+    if isinstance(answer, Failure):
+        return [_failed(answer)] * len(builds)
+    if answer.kind == "error":
+        return [MeasureResult(TrialKind.RUN_ERROR, reason=_reason(answer))] * len(builds)
+    try:
+        seconds = Retimed.model_validate(answer.fields).seconds
+        return [
+            MeasureResult(TrialKind.OK, taken, object_digest=built.digest)
+            for taken, built in zip(seconds, builds, strict=True)
+        ]
+    except ValueError as error:
+        return [_junk(error)] * len(builds)
+
+
+def _junk(error: ValueError) -> MeasureResult:
+    return MeasureResult(TrialKind.CRASH, reason=f"the run worker answered junk: {error}")

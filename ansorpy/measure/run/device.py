@@ -1,0 +1,68 @@
+"""Interface between the run worker and the device that runs candidates: CPU cores or a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.measure.build.built import Built
+
+__all__ = ["Array", "Bench", "Candidate", "OpenTask"]
+
+Array = npt.NDArray[Any]
+
+
+class Candidate(Protocol):
+    """A candidate loaded for a task."""
+
+    @property
+    def fresh_bytes(self) -> int:
+        """Bytes not touched before its first timed call."""
+
+    def check(self) -> float:
+        """Run it once with poisoned outputs and guarded buffers; returns the seconds it took.
+
+        Raises:
+            CodegenError: It wrote outside its buffers, or returned an error.
+        """
+
+    def prepare(self, between_bytes: int) -> None:
+        """Prepare for timing, after the check; *between_bytes* lie between uses of a constant."""
+
+    @property
+    def unit(self) -> int:
+        """A burst is so many calls, or a multiple; known once it is prepared."""
+
+    def burst(self, number: int) -> float:
+        """Return the seconds that *number* consecutive calls took."""
+
+
+class OpenTask(Protocol):
+    """The arrays of one task, shared by all its candidates."""
+
+    @property
+    def dag(self) -> ComputeDAG: ...
+
+    def values(self) -> Mapping[str, Array]:
+        """All placeholders by name."""
+
+    def results(self) -> Sequence[Array]:
+        """Outputs of the last checked candidate."""
+
+    def is_disturbed(self) -> bool:
+        """Whether the device is slower now than it was a moment ago."""
+
+    def load(self, built: Built) -> AbstractContextManager[Candidate]:
+        """Load a candidate, until the context exits.
+
+        Raises:
+            CodegenError: Its parameters do not fit the task, or its code cannot be loaded.
+        """
+
+
+Bench = Callable[[ComputeDAG, int, int], OpenTask]
+"""Opens a task: called with its definition, a seed for the inputs, and the number of threads."""

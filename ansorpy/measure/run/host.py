@@ -1,0 +1,86 @@
+"""Run candidates on the CPU cores of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+
+from ansorpy.codegen.llvm.objects.jit import load
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.probe.cores import Cores
+from ansorpy.measure.run.buffers import CheckBuffers, TaskArrays
+from ansorpy.measure.run.device import Array
+from ansorpy.measure.run.kernel import LoadedKernel, Loader
+
+__all__ = ["HostTask"]
+
+
+class HostTask:
+    """A task whose candidates run in this process; a crash in one ends it.
+
+    Args:
+        load: Loads their code; by default object code for this machine.
+    """
+
+    def __init__(self, dag: ComputeDAG, seed: int, threads: int, load: Loader = load) -> None:
+        self.arrays = TaskArrays(dag, seed)
+        self.threads = threads
+        self._load = load
+
+    @property
+    def dag(self) -> ComputeDAG:
+        return self.arrays.dag
+
+    def values(self) -> Mapping[str, Array]:
+        return self.arrays.values()
+
+    def results(self) -> Sequence[Array]:
+        return [guarded.array for guarded in self.arrays.checked]
+
+    def is_disturbed(self) -> bool:
+        return _cores(self.threads).look()
+
+    @contextmanager
+    def load(self, built: Built) -> Iterator[_Candidate]:
+        with LoadedKernel(built, self.arrays, self.threads, self._load) as kernel:
+            yield _Candidate(kernel)
+
+
+class _Candidate:
+    """A kernel, and the guarded buffers of its check, from which timing copies the constants."""
+
+    def __init__(self, kernel: LoadedKernel) -> None:
+        self._kernel = kernel
+        self._buffers: CheckBuffers | None = None
+
+    @property
+    def fresh_bytes(self) -> int:
+        return self._kernel.task.nbytes + self._kernel.workspace_bytes
+
+    def check(self) -> float:
+        kernel = self._kernel
+        self._buffers = CheckBuffers(kernel.task, kernel.packed, kernel.workspace_bytes)
+        seconds = kernel.run_checked(self._buffers)
+        if not self._buffers.is_intact():
+            raise CodegenError("it wrote outside its buffers (found by the pattern around them)")
+        return seconds
+
+    def prepare(self, between_bytes: int) -> None:
+        assert self._buffers is not None, "check comes first"
+        self._kernel.prepare_timing(self._buffers, between_bytes)
+
+    @property
+    def unit(self) -> int:
+        return 1
+
+    def burst(self, number: int) -> float:
+        return self._kernel.burst(number)
+
+
+@cache
+def _cores(threads: int) -> Cores:
+    """One instance for all tasks, as its history describes the machine."""
+    return Cores(threads)

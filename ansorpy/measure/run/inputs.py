@@ -1,0 +1,46 @@
+"""Input values for timing and checking: standard normal, the same in every process.
+
+Zeros and constants would hide wrong indexing and distort timings (denormals, early exits).  For the
+ranges of integers see :mod:`ansorpy.measure.run.ranges`.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.ir.tensor import PlaceholderOp
+
+__all__ = ["input_array"]
+
+_BLOCK = (1 << 20) + 7
+"""Number of values drawn before they repeat, rotated: drawing large tensors would take seconds."""
+
+
+def input_array(
+    op: PlaceholderOp, seed: int, bounds: tuple[int, int] | None = None
+) -> npt.NDArray[np.generic]:
+    """Values of *op*: standard normal for floats, uniform in *bounds* for integers and booleans.
+
+    The same *seed* and name give the same values in every process.
+    """
+    rng = np.random.default_rng([seed, zlib.crc32(op.name.encode())])
+    count = min(op.size, _BLOCK)
+    if bounds is None:
+        block = rng.standard_normal(count, dtype=np.float32).astype(op.dtype.numpy)
+    else:
+        block = rng.integers(bounds[0], bounds[1], count).astype(op.dtype.numpy)
+    return _tiled(block, op.size).reshape(op.shape)
+
+
+def _tiled(block: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
+    """Repeat *block* to *size* elements, rotating each repetition further."""
+    if len(block) >= size:
+        return block
+    out = np.empty(size, block.dtype)
+    for number, start in enumerate(range(0, size, len(block))):
+        piece = out[start : start + len(block)]
+        piece[:] = np.roll(block, 7919 * number)[: len(piece)]
+    return out

@@ -1,0 +1,315 @@
+"""Handlers of the run worker: holds one task's arrays, checks and times its candidates.
+
+A :class:`~ansorpy.measure.run.device.Bench` determines where candidates run: on the cores of this
+process, unless another module's ``make_handlers`` says otherwise.  A bad candidate may kill the
+process; the driver restarts it and opens the task again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+import numpy as np
+
+from ansorpy.codegen.llvm.objects.timing import bench_address
+from ansorpy.errors import AnsorpyError, CodegenError, DeviceLost
+from ansorpy.ir.analysis.magnitude import magnitude_of
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.interpret import evaluate_points
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.measure.build.built import built_from_parts
+from ansorpy.measure.check.compare import Comparison, compare, least_scale, sample_points, tolerance
+from ansorpy.measure.check.compare import stated_error as error_of
+from ansorpy.measure.check.flips import may_flip, without_flips
+from ansorpy.measure.probe.loops import busy_address
+from ansorpy.measure.result import TrialKind
+from ansorpy.measure.run.device import Array, Bench, Candidate, OpenTask
+from ansorpy.measure.run.host import HostTask
+from ansorpy.measure.run.timing import Timing, time_calls, time_interleaved
+from ansorpy.measure.run.undisturbed import Undisturbed
+from ansorpy.measure.workers.messages import (
+    MeasureRequest,
+    OpenRequest,
+    ReferenceMade,
+    RetimeRequest,
+)
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.worker import Handler
+
+__all__ = ["RunSession", "make_handlers", "sampled_magnitude", "warm_up"]
+
+
+_MAGNITUDES = 128
+"""Number of points at which magnitudes are sampled; few suffice for their median."""
+
+
+class RunSession:
+    """State of the run worker: the open task and its reference.
+
+    If a GPU's context is lost the process ends, like after a crash on a CPU, and is restarted.
+    """
+
+    def __init__(self, bench: Bench = HostTask) -> None:
+        self._bench = bench
+        self._options = OpenRequest(seed=0, threads=1, between_bytes=0, check_points=0)
+        self._task: OpenTask | None = None
+        self._reference: list[Array] = []
+        self._magnitudes: Sequence[float] = ()
+        self._undisturbed = Undisturbed(lambda: self.task.is_disturbed())
+
+    @property
+    def task(self) -> OpenTask:
+        if self._task is None:
+            raise CodegenError("no task is open")
+        return self._task
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """The worker's handlers by kind of message."""
+        return {
+            "open": _or_end(self.open),
+            "reference": _or_end(self.reference),
+            "measure": _or_end(self.measure),
+            "retime": _or_end(self.retime),
+        }
+
+    def open(self, message: Message) -> Message:
+        """Make the inputs of a task, and take its reference outputs if they are known."""
+        self._task, self._reference = None, []
+        self._options = OpenRequest.model_validate(message.fields)
+        self._magnitudes = self._options.magnitudes
+        dag = dag_from_dict(json.loads(message.blobs[0]))
+        self._task = self._bench(dag, self._options.seed, self._options.threads)
+        self._reference = [
+            np.frombuffer(blob, op.dtype.numpy).reshape(op.shape)
+            for op, blob in zip(dag.outputs, message.blobs[1:], strict=len(message.blobs) > 1)
+        ]
+        return Message("opened")
+
+    def reference(self, message: Message) -> Message:
+        """Run the reference once, check sampled points, keep and return its outputs.
+
+        The interpreter runs first: it reports an out-of-bounds read, which may crash compiled code.
+        """
+        if self._options.check_points:
+            self._magnitudes = self._sampled_magnitudes()
+        built = built_from_parts(message.fields, message.blobs)
+        with self.task.load(built) as candidate:
+            candidate.check()
+        outputs = [array.copy() for array in self.task.results()]
+        wrong = self._points_comparison(outputs)
+        if wrong is not None:
+            return _failed(TrialKind.WRONG_RESULT, wrong.reason, wrong.error)
+        self._reference = outputs
+        made = ReferenceMade(magnitudes=tuple(self._magnitudes))
+        return Message("reference", made.model_dump(), tuple(o.tobytes() for o in outputs))
+
+    def measure(self, message: Message) -> Message:
+        """Run a candidate once on guarded buffers, compare all outputs, then time it."""
+        request = MeasureRequest.model_validate(message.fields)
+        begin = time.perf_counter()
+        try:
+            built = built_from_parts(request.built, message.blobs)
+            with self.task.load(built) as candidate:
+                first_s = candidate.check()
+                worst = self.compared(request.stated_error)
+                check_s = time.perf_counter() - begin
+                if not worst.ok:
+                    return _failed(TrialKind.WRONG_RESULT, worst.reason, worst.error, begin)
+                timing = self._timing(candidate, first_s, request)
+        except DeviceLost:
+            raise
+        except AnsorpyError as error:
+            return _failed(TrialKind.RUN_ERROR, str(error), 0.0, begin)
+        return _timed(timing, worst.error, request, begin, check_s)
+
+    def retime(self, message: Message) -> Message:
+        """Time several candidates in turns; their results were compared when first measured."""
+        request = RetimeRequest.model_validate(message.fields)
+        end = time.perf_counter() + request.within_s
+        blobs = iter(message.blobs)
+        with ExitStack() as loaded:
+            candidates = []
+            for header, count in zip(request.built, request.blobs, strict=True):
+                built = built_from_parts(header, [next(blobs) for _ in range(count)])
+                candidate = loaded.enter_context(self.task.load(built))
+                candidate.check()
+                candidate.prepare(self._options.between_bytes)
+                candidates.append(candidate)
+            timings = time_interleaved(
+                [candidate.burst for candidate in candidates],
+                request.policy,
+                request.rounds,
+                self._undisturbed,
+                [candidate.unit for candidate in candidates],
+                lambda: end - time.perf_counter(),
+            )
+        return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
+
+    def _timing(self, candidate: Candidate, first_s: float, request: MeasureRequest) -> Timing:
+        """Time a candidate unless its checking run was already far too slow."""
+        policy, incumbent_s = request.policy, request.incumbent_s
+        fresh_bytes = candidate.fresh_bytes
+        if incumbent_s is not None:
+            slow_s = policy.slow_factor * incumbent_s + 2 * policy.cold_s(fresh_bytes)
+            if first_s > slow_s:
+                return Timing((first_s,), is_slow=True)
+        candidate.prepare(self._options.between_bytes)
+        return self._undisturbed(
+            lambda: time_calls(candidate.burst, policy, incumbent_s, fresh_bytes, candidate.unit)
+        )
+
+    def compared(self, stated_error: float) -> Comparison:
+        """Compare all outputs with the reference; returns the first wrong or else the worst one."""
+        dag, worst = self.task.dag, Comparison(0.0, "")
+        if len(self._reference) != len(dag.outputs):
+            raise CodegenError("the task has no reference yet")
+        is_exact = stated_error == 0.0 and error_of(dag) == 0.0
+        scales = self._least_scales()
+        for n, (got, want) in enumerate(zip(self.task.results(), self._reference, strict=True)):
+            op = dag.outputs[n]
+            allowed = tolerance(dag, op) + stated_error
+            if may_flip(dag, op):
+                got = without_flips(got, want, allowed, scales[n])
+            found = compare(op.name, got, want, allowed, by_block=is_exact, least=scales[n])
+            if not found.ok:
+                return found
+            worst = max(worst, found, key=lambda c: c.error)
+        return worst
+
+    def _points_comparison(self, outputs: Sequence[Array]) -> Comparison | None:
+        """Compare with the interpreter at sampled points; returns the first wrong output."""
+        if not self._options.check_points:
+            return None
+        dag = self.task.dag
+        rng = np.random.default_rng(self._options.seed)
+        for op, got, least in zip(dag.outputs, outputs, self._least_scales(), strict=True):
+            points = sample_points(op.shape, self._options.check_points, rng)
+            found = _at_points(dag, op, points, got, self.task.values(), least)
+            if not found.ok:
+                return found
+        return None
+
+    def _least_scales(self) -> list[float]:
+        """For each output, the scale of errors where no value is that large."""
+        dag = self.task.dag
+        known = self._magnitudes or [0.0] * len(dag.outputs)
+        return [least_scale(dag, op, m) for op, m in zip(dag.outputs, known, strict=True)]
+
+    def _sampled_magnitudes(self) -> list[float]:
+        """For each output, the median magnitude of the sampled elements."""
+        rng = np.random.default_rng(self._options.seed)
+        count = min(self._options.check_points, _MAGNITUDES)
+        inputs = self.task.values()
+        return [sampled_magnitude(op, count, rng, inputs) for op in self.task.dag.outputs]
+
+
+def sampled_magnitude(
+    op: object, count: int, rng: np.random.Generator, inputs: Mapping[str, Array]
+) -> float:
+    """Median :mod:`~ansorpy.ir.analysis.magnitude` of *count* random elements of *op*."""
+    assert isinstance(op, ComputeOp)
+    if not op.dtype.is_float:
+        return 0.0
+    dag, magnitude = magnitude_of(op)
+    found = evaluate_points(dag, dict(inputs), magnitude, sample_points(op.shape, count, rng))
+    finite = found[np.isfinite(found)]
+    return float(np.median(finite)) if finite.size else 0.0
+
+
+def _at_points(
+    dag: ComputeDAG,
+    op: object,
+    points: np.ndarray,
+    got: Array,
+    inputs: Mapping[str, Array],
+    least: float,
+) -> Comparison:
+    assert isinstance(op, ComputeOp)
+    want = evaluate_points(dag, dict(inputs), op, points)
+    picked = got[tuple(points.T)].astype(np.float64)
+    if may_flip(dag, op):
+        picked = without_flips(picked, want.astype(got.dtype), tolerance(dag, op), least)
+    own = float(np.abs(got.astype(np.float64)).max(initial=0.0, where=np.isfinite(got)))
+    scale = max(own, least)
+    found = compare(op.name, picked, want, math.inf)
+    if not found.ok:
+        return found
+    difference = np.abs(np.where(np.isfinite(want), picked - want, 0.0))
+    worst = int(difference.argmax())
+    error = float(difference[worst]) / scale if scale else float(difference[worst])
+    if error <= tolerance(dag, op):
+        return Comparison(error, "")
+    at = ", ".join(str(int(i)) for i in points[worst])
+    return Comparison(
+        error, f"{op.name}[{at}] is {picked[worst]:.9g}, the interpreter says {want[worst]:.9g}"
+    )
+
+
+def _timed(
+    timing: Timing, error: float, request: MeasureRequest, begin: float, check_s: float
+) -> Message:
+    kind, reason = TrialKind.OK, ""
+    if timing.is_slow and request.incumbent_s is not None:
+        kind = TrialKind.SLOW
+        ratio = timing.seconds[0] / request.incumbent_s
+        reason = f"stopped early: {ratio:.1f} times the best so far"
+    return Message(
+        "measured",
+        {
+            "kind": kind.value,
+            "reason": reason,
+            "seconds": timing.seconds,
+            "max_error": error,
+            "run_s": time.perf_counter() - begin,
+            "check_s": check_s,
+        },
+    )
+
+
+def _failed(
+    kind: TrialKind, reason: str, error: float = 0.0, begin: float | None = None
+) -> Message:
+    spent = 0.0 if begin is None else time.perf_counter() - begin
+    return Message(
+        "measured",
+        {
+            "kind": kind.value,
+            "reason": reason,
+            "seconds": [],
+            "max_error": error if math.isfinite(error) else None,
+            "run_s": spent,
+            "check_s": spent,
+        },
+    )
+
+
+def _or_end(handler: Handler) -> Handler:
+    """Wrap *handler* so that the process ends with a message when the GPU's context is lost."""
+
+    def handled(message: Message) -> Message:
+        try:
+            return handler(message)
+        except DeviceLost as lost:
+            raise SystemExit(str(lost)) from lost
+
+    return handled
+
+
+def warm_up() -> None:
+    """Load the compiler, its clock and its probe.
+
+    Otherwise the first candidate would pay for that, within the second or so it is allowed.
+    """
+    bench_address()
+    busy_address()
+
+
+def make_handlers() -> Mapping[str, Handler]:
+    """Handlers of the run worker."""
+    warm_up()
+    return RunSession().handlers()

@@ -1,0 +1,115 @@
+"""A candidate loaded into this process: bound once, run once for the check, timed in bursts."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from ansorpy.codegen.llvm.objects.jit import load
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
+from ansorpy.codegen.llvm.objects.timing import bench
+from ansorpy.codegen.objects import ObjectCode
+from ansorpy.errors import CodegenError
+from ansorpy.ir.loops import Role
+from ansorpy.measure.build.built import Built, ParamSpec
+from ansorpy.measure.check.guard import GuardedArray
+from ansorpy.measure.run.buffers import CheckBuffers, ConstantCopies, TaskArrays
+
+__all__ = ["LoadedCode", "LoadedKernel", "Loader"]
+
+
+class LoadedCode(Protocol):
+    """Functions in this process, until they are unloaded."""
+
+    def address(self, symbol: str) -> int:
+        """The address of the function *symbol*."""
+
+    def close(self) -> None:
+        """Unload them."""
+
+
+Loader: TypeAlias = Callable[[Sequence[ObjectCode]], LoadedCode]
+"""Loads generated code into this process."""
+
+_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
+
+
+class LoadedKernel:
+    """One candidate of *task*, run with *threads* threads.  A crash in it ends this process.
+
+    Args:
+        load: Loads its code; by default object code for this machine.
+    """
+
+    def __init__(self, built: Built, task: TaskArrays, threads: int, load: Loader = load) -> None:
+        self.built = built
+        self.task = task
+        self.threads = threads
+        self.packed = tuple(spec for spec in built.bind_params if spec.role is Role.OUTPUT)
+        codes = [code for code in (built.run, built.bind) if code is not None]
+        self.workspace_bytes = max(code.workspace_bytes(threads) for code in codes)
+        self._library = load(codes)
+        self._copies: ConstantCopies | None = None
+        self._workspace = aligned_empty((max(64, self.workspace_bytes),), np.uint8)
+        self._next_copy = 0
+
+    def __enter__(self) -> LoadedKernel:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Unload the code."""
+        self._library.close()
+
+    def run_checked(self, buffers: CheckBuffers) -> float:
+        """Run ``bind`` and then ``run`` once on guarded buffers; returns the seconds of ``run``.
+
+        Raises:
+            CodegenError: One of them returned an error code.
+        """
+        if self.built.bind is not None:
+            self._call(self.built.bind, self.built.bind_params, buffers)
+        return self._call(self.built.run, self.built.run_params, buffers)
+
+    def _call(self, code: ObjectCode, params: Sequence[ParamSpec], buffers: CheckBuffers) -> float:
+        arguments: list[GuardedArray] = buffers.arguments(params)
+        table = np.array([guarded.address for guarded in arguments], dtype=np.uint64)
+        function = _KERNEL(self._library.address(code.symbol))
+        begin = time.perf_counter()
+        status = function(table.ctypes.data, buffers.workspace.address, self.threads)
+        seconds = time.perf_counter() - begin
+        if status != 0:
+            raise CodegenError(f"{code.symbol} returned the error code {status}")
+        return seconds
+
+    def prepare_timing(self, checked: CheckBuffers, between_bytes: int) -> None:
+        """Lay out the constants for timing, with *between_bytes* between two uses of a copy."""
+        constants = checked.constants(self.built.run_params)
+        params = self.built.run_params
+        self._copies = ConstantCopies(self.task, params, constants, between_bytes)
+
+    def burst(self, number: int) -> float:
+        """Run *number* consecutive calls from compiled code; returns the seconds they took."""
+        assert self._copies is not None, "prepare_timing comes first"
+        tables = np.roll(self._copies.tables, -self._next_copy, axis=0)[:number]
+        self._next_copy = (self._next_copy + number) % len(self._copies.tables)
+        symbol = self.built.run.symbol
+        status, seconds = bench(
+            self._library.address(symbol), tables.tolist(), self._workspace.ctypes.data,
+            threads=self.threads, warmup=0, count=number,
+        )  # fmt: skip
+        if status != 0:
+            raise CodegenError(f"{symbol} returned the error code {status}")
+        return float(seconds.sum())

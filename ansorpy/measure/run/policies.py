@@ -1,0 +1,30 @@
+"""Measuring policies by name: how long candidates are timed.
+
+A policy is sent to the timing process as the numbers of a
+:class:`~ansorpy.measure.run.timing.TimingPolicy`, so a custom one is that class with other numbers.
+"""
+
+from __future__ import annotations
+
+from ansorpy.measure.run.timing import TimingPolicy
+from ansorpy.registry import Registry
+
+__all__ = ["POLICIES", "fixed", "variance_adaptive"]
+
+POLICIES: Registry[TimingPolicy] = Registry(
+    "measuring policy",
+    {
+        "fixed": "ansorpy.measure.run.policies:fixed",
+        "variance_adaptive": "ansorpy.measure.run.policies:variance_adaptive",
+    },
+)
+
+
+def fixed() -> TimingPolicy:
+    """Every candidate for the same time, 18 ms and three samples at least."""
+    return TimingPolicy()
+
+
+def variance_adaptive() -> TimingPolicy:
+    """Until the mean is known to half a percent, at most 60 ms; losers only roughly."""
+    return TimingPolicy(spread=0.005, min_samples=5, total_s=0.06, max_samples=120)

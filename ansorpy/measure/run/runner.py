@@ -1,0 +1,416 @@
+"""Measure candidates on this machine: build a batch, then run it, one candidate at a time."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, runtime_checkable
+
+from cachetools import LRUCache
+
+from ansorpy.config import available_cores
+from ansorpy.deadline import OutOfTime
+from ansorpy.errors import AnsorpyError, UsageError, VerificationFailed
+from ansorpy.ir.task import Task
+from ansorpy.measure.build.builder import BUILD_MEMORY_BYTES, Builder
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.check.compare import extra_error
+from ansorpy.measure.check.reference import reference_state
+from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
+from ansorpy.measure.run.client import Reference, RunClient
+from ansorpy.measure.run.timing import TimingPolicy
+from ansorpy.measure.trial_end import TrialEnd
+from ansorpy.measure.workers.locks import lock_cores
+from ansorpy.measure.workers.supervisor import Worker
+from ansorpy.profiler import Part, phase
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = [
+    "BuildService", "BuildingRunner", "Expecting", "LocalRunner", "MeasureOptions", "Observer",
+    "Runner", "RunnerBase",
+]  # fmt: skip
+
+
+class Observer(Protocol):
+    """Notified of each candidate right before it runs and right after."""
+
+    def started(self, state: State) -> MeasureResult | None:
+        """*state* is about to run; if a result is returned, it is used instead."""
+
+    def ended(self, end: TrialEnd) -> None:
+        """A candidate has its result, unless :meth:`started` returned it."""
+
+
+class BuildService(Protocol):
+    """Turns schedules into object code, by workers here or on other machines."""
+
+    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+        """Build each of *states* in order: object code, or why there is none."""
+
+    def close(self) -> None:
+        """Release all resources."""
+
+
+class Runner(Protocol):
+    """Turns candidates into results.
+
+    Candidates without a result when the deadline (:mod:`ansorpy.deadline`) passes are CUT.
+    """
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        """Return one result per candidate, in order; *incumbent_s*: best known time of *task*."""
+
+
+@runtime_checkable
+class Expecting(Protocol):
+    """A runner that can prepare candidates in the background."""
+
+    def expect(self, task: Task, candidates: Sequence[State]) -> None:
+        """Announce that *candidates* of *task* will be built or measured; returns at once."""
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How :class:`LocalRunner` measures.
+
+    Args:
+        seed: Seed of the input values.
+        build_timeout_s: Seconds one build may take (TVM: 15).
+        run_timeout_s: Seconds one candidate may take in all while no time is known (TVM: 10).
+        reference_timeout_s: Seconds that making the reference may take.
+        check_points: Points of the reference checked against the interpreter, once per task.
+        builders: Build workers; None: one per core.
+        build_memory_bytes: Memory each of them may take; a build that needs more fails.
+        cores: Cores to time on; None: the first ``task.threads`` this process may use.
+        kept_builds: Object codes kept in memory for re-timing and for the database.
+        lock_folder: Folder of the machine-wide core locks; None: the temporary folder.
+    """
+
+    seed: int = 0
+    build_timeout_s: float = 15.0
+    run_timeout_s: float = 10.0
+    reference_timeout_s: float = 300.0
+    check_points: int = 4096
+    builders: int | None = None
+    build_memory_bytes: int = BUILD_MEMORY_BYTES
+    cores: tuple[int, ...] | None = None
+    kept_builds: int = 256
+    policy: TimingPolicy = field(default_factory=TimingPolicy)
+    lock_folder: Path | None = None
+
+
+class RunnerBase(ABC):
+    """Common parts of all runners: options, recently measured code, and workers that it owns.
+
+    As a context manager it ends all workers on exit.
+    """
+
+    def __init__(self, options: MeasureOptions | None) -> None:
+        self.options = options or MeasureOptions()
+        self._kept = LRUCache[str, Built](self.options.kept_builds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """End all workers."""
+
+    @abstractmethod
+    def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
+        """Build each candidate: code, or the result that says why there is none."""
+
+    def built(self, object_digest: str) -> Built | None:
+        """Recently measured code, by :attr:`MeasureResult.object_digest`."""
+        return self._kept.get(object_digest)
+
+
+class BuildingRunner(RunnerBase):
+    """A runner on this machine: builds a batch, then waits for its turn to run it."""
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        """Build, check and time *candidates*; a candidate's failure becomes its result.
+
+        Raises:
+            UsageError: The task is for a machine whose code this one cannot run.
+            VerificationFailed: The reference itself is wrong, so nothing can be
+                checked: a defect of ansorpy or of the definition, not of a candidate.
+        """
+        with self._turn(task, candidates) as builds:
+            return self._run(task, candidates, builds, incumbent_s, observer)
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult]:
+        """Time finalists (including the incumbent) in turns, so that drift affects all alike."""
+        with self._turn(task, candidates) as builds:
+            good = [build for build in builds if isinstance(build, Built)]
+            timed = iter(self._client(task).retime(task, good, rounds) if good else [])
+            return [next(timed) if isinstance(build, Built) else build for build in builds]
+
+    @contextmanager
+    def _turn(
+        self, task: Task, candidates: Sequence[State]
+    ) -> Iterator[Sequence[Built | MeasureResult]]:
+        """Build *candidates* for checking and running now; all are CUT if time is up first."""
+        builds = self.build(task, candidates)
+        with ExitStack() as held:
+            try:
+                if any(isinstance(build, Built) for build in builds):
+                    self._prepare(task)
+                held.enter_context(self._alone(task))
+            except OutOfTime:
+                builds = [out_of_time()] * len(builds)
+            yield builds
+
+    @abstractmethod
+    def _prepare(self, task: Task) -> None:
+        """Make the reference of *task* unless it is known; raises :class:`OutOfTime`."""
+
+    @abstractmethod
+    def _alone(self, task: Task) -> AbstractContextManager[None]:
+        """Hold the devices of *task* alone for timing; raises :class:`OutOfTime` as locks do."""
+
+    @abstractmethod
+    def _client(self, task: Task) -> RunClient:
+        """The worker that times *task* (one of them)."""
+
+    @abstractmethod
+    def _run(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        builds: Sequence[Built | MeasureResult],
+        incumbent_s: float | None,
+        observer: Observer | None,
+    ) -> list[MeasureResult]:
+        """Check and time *builds*, which were made from *candidates*."""
+
+
+class LocalRunner(BuildingRunner):
+    """Builds in parallel workers, then runs one candidate at a time in a pinned worker.
+
+    Builds and runs never overlap, and timing holds the machine-wide lock of its cores, for which
+    other processes' searches and builds wait.
+
+    Args:
+        builder: Replaces the local build workers.
+        module: Module with the run workers' handlers, which load the code.
+    """
+
+    def __init__(
+        self,
+        options: MeasureOptions | None = None,
+        builder: BuildService | None = None,
+        *,
+        module: str = "ansorpy.measure.run.job",
+    ) -> None:
+        super().__init__(options)
+        self._module = module
+        self._builder: BuildService = builder or Builder(
+            self.options.builders or available_cores(),
+            timeout_s=self.options.build_timeout_s,
+            memory_bytes=self.options.build_memory_bytes,
+            lock_folder=self.options.lock_folder,
+        )
+        self._clients: dict[tuple[int, ...], RunClient] = {}
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="ansorpy-expect")
+        self._expected: list[Future[None]] = []
+        self.is_closing = False
+
+    @property
+    def workers(self) -> list[Worker]:
+        """The processes that time programs, one a set of cores, and those that build, if any do."""
+        builders = self._builder.workers if isinstance(self._builder, Builder) else []
+        return [*(client.worker for client in self._clients.values()), *builders]
+
+    def start(self, threads: int) -> None:
+        """Start what a task with so many threads needs, side by side; returns at once."""
+        if isinstance(self._builder, Builder):
+            self._builder.start()
+        self._client_on(self._cores(threads)).worker.start()
+
+    def close(self) -> None:
+        """End all workers; preparation in the background is abandoned."""
+        self.is_closing = True
+        self._background.shutdown(cancel_futures=True)
+        self._builder.close()
+        for client in self._clients.values():
+            client.close()
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Hold the cores shared for computation, so that nobody times on them meanwhile.
+
+        Past the deadline it does not wait any longer: little is computed then.
+        """
+        cores = sorted(os.sched_getaffinity(0))
+        with ExitStack() as held:
+            with suppress(OutOfTime):
+                held.enter_context(lock_cores(cores, self.options.lock_folder, shared=True))
+            yield
+
+    def expect(self, task: Task, candidates: Sequence[State]) -> None:
+        """Build *candidates* of *task* and make its reference in the background.
+
+        Failures are retried, and reported, when the results are requested.
+        """
+        self._expected.append(self._background.submit(self._get_ready, task, tuple(candidates)))
+
+    def _get_ready(self, task: Task, candidates: Sequence[State]) -> None:
+        runs_here = task.target.runs_on_host()
+        with suppress(AnsorpyError):
+            self._builder.build(
+                task, [*candidates, reference_state(task.dag)] if runs_here else candidates
+            )
+            if runs_here and not self.is_closing:
+                self._prepare(task)
+
+    def _settle(self) -> None:
+        """Wait until all background preparation is done, so that none runs beside timing."""
+        with phase(Part.BUILD):
+            wait(self._expected)
+        self._expected.clear()
+
+    def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
+        """Build each candidate: object code, or the result that says why there is none."""
+        self._settle()
+        with phase(Part.BUILD):
+            return self._builder.build(task, candidates)
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        _refuse_foreign(task)
+        return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+
+    def _run(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        builds: Sequence[Built | MeasureResult],
+        incumbent_s: float | None,
+        observer: Observer | None,
+    ) -> list[MeasureResult]:
+        results, client = [], self._client(task)
+        for state, build in zip(candidates, builds, strict=True):
+            known = None if observer is None else observer.started(state)
+            lost = extra_error(task.dag, state.base)
+            with phase(Part.RUN):
+                result = known or self._one(client, task, build, incumbent_s, lost)
+            if result.ok:
+                incumbent_s = min(result.median_s, incumbent_s or result.median_s)
+            if observer is not None and known is None:
+                built = build if isinstance(build, Built) else None
+                observer.ended(TrialEnd(state, result, built))
+            results.append(result)
+        return results
+
+    def _one(
+        self,
+        client: RunClient,
+        task: Task,
+        build: Built | MeasureResult,
+        incumbent_s: float | None,
+        lost: float,
+    ) -> MeasureResult:
+        if isinstance(build, MeasureResult):
+            return build
+        result = client.measure(task, build, incumbent_s, lost)
+        self._kept[build.digest] = build
+        return replace(result, build_s=build.build_s, object_digest=build.digest)
+
+    def reference(self, task: Task) -> Reference:
+        """The reference of *task*, made and checked unless it is known.
+
+        Raises:
+            VerificationFailed: Its outputs are wrong, or there are none.
+            OutOfTime: The deadline passed first.
+        """
+        self._settle()
+        self._prepare(task)
+        return self._client(task).reference(task)
+
+    def _prepare(self, task: Task) -> None:
+        """Make the reference of *task* unless it is known; raises :class:`OutOfTime`."""
+        client = self._client(task)
+        if client.has_reference(task):
+            return
+        with phase(Part.BUILD):
+            (built,) = self._builder.build(task, [reference_state(task.dag)])
+        if isinstance(built, MeasureResult):
+            if built.kind is TrialKind.CUT:
+                raise OutOfTime
+            raise VerificationFailed(
+                f"the reference of {task.name or task.key} cannot be built, so no "
+                f"candidate can be checked: {built.reason}"
+            )
+        with lock_cores(client.cores or (), self.options.lock_folder), phase(Part.CHECK):
+            client.make_reference(task, built)
+
+    def _alone(self, task: Task) -> AbstractContextManager[None]:
+        return lock_cores(self._client(task).cores or (), self.options.lock_folder)
+
+    def _client(self, task: Task) -> RunClient:
+        return self._client_on(self._cores(task.threads))
+
+    def _cores(self, threads: int) -> tuple[int, ...]:
+        """Where programs with so many threads are timed."""
+        usable = sorted(os.sched_getaffinity(0))
+        return self.options.cores or tuple(usable[:threads])
+
+    def _client_on(self, cores: tuple[int, ...]) -> RunClient:
+        if cores not in self._clients:
+            self._clients[cores] = RunClient(
+                cores,
+                seed=self.options.seed,
+                policy=self.options.policy,
+                check_points=self.options.check_points,
+                run_timeout_s=self.options.run_timeout_s,
+                reference_timeout_s=self.options.reference_timeout_s,
+                module=self._module,
+            )
+        return self._clients[cores]
+
+
+def _refuse_foreign(task: Task) -> None:
+    """Reject tasks for other machines, whose code cannot be timed here."""
+    if not task.target.runs_on_host():
+        raise UsageError(
+            f"code for {task.target.name} cannot be timed on this machine ({Target.host().cpu})",
+            hint="tune on such a machine and copy its database, or compile with --effort none",
+        )

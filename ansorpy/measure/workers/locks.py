@@ -1,0 +1,199 @@
+"""Machine-wide locks on cores and GPUs, so that only one process at a time times on each.
+
+Timing holds its cores exclusively; searching, training and building would disturb it and hold
+theirs shared.  Requests are served in order, so neither side starves.  A process that waits longer
+than a moment logs which processes it waits for, once for each.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from math import inf
+from pathlib import Path
+from threading import Event, Lock, Thread, Timer
+
+from ansorpy.deadline import OutOfTime, left_s
+from ansorpy.errors import AnsorpyError
+from ansorpy.profiler import Part, phase
+
+__all__ = ["PATIENCE_S", "WaitLog", "holders", "lock_cores", "lock_gpus"]
+
+_LOG = logging.getLogger(__name__)
+
+PATIENCE_S = 1.0
+"""Seconds of waiting that are not logged, as another tuner's batch may end in the meantime."""
+
+
+@contextmanager
+def lock_cores(
+    cores: Sequence[int], folder: Path | None = None, *, shared: bool = False
+) -> Iterator[None]:
+    """Hold *cores* until the block ends; waits while another process on this machine holds any.
+
+    Raises:
+        OutOfTime: The deadline (:mod:`ansorpy.deadline`) passed before the locks were free.
+
+
+    *shared* holders exclude only exclusive ones.  There is one lock file per core, taken in
+    ascending order, so overlapping sets exclude each other and never deadlock; a second file is
+    held while waiting, so that nobody overtakes.  Must not be nested: a process would wait for
+    itself.  The kernel drops the locks when the process dies.
+    """
+    with _locked([f"core {core}" for core in sorted(set(cores))], folder, shared):
+        yield
+
+
+@contextmanager
+def lock_gpus(places: Sequence[str], folder: Path | None = None) -> Iterator[None]:
+    """Hold GPUs, identified by their bus addresses (*places*); otherwise as :func:`lock_cores`."""
+    with _locked([f"GPU {place}" for place in sorted(set(places))], folder, shared=False):
+        yield
+
+
+@contextmanager
+def _locked(units: Sequence[str], folder: Path | None, shared: bool) -> Iterator[None]:
+    """Hold *units*, which every process takes in this order."""
+    where = Path(tempfile.gettempdir()) if folder is None else folder
+    with ExitStack() as held:
+        for unit in units:
+            descriptor = _open(where / f"{_file(unit)}.lock")
+            held.callback(_release, descriptor)
+            with phase(Part.WAIT), _turn(unit, where):
+                _take(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, unit)
+        yield
+
+
+def _file(unit: str) -> str:
+    """``core 3`` -> ``ansorpy-core-3``."""
+    return f"ansorpy-{re.sub('[^a-z0-9]+', '-', unit.lower())}"
+
+
+@contextmanager
+def _turn(unit: str, where: Path) -> Iterator[None]:
+    """Serve in order of arrival: otherwise changing shared holders would starve exclusive ones."""
+    descriptor = _open(where / f"{_file(unit)}.turn")
+    try:
+        _take(descriptor, fcntl.LOCK_EX, unit)
+        yield
+    finally:
+        _release(descriptor)
+
+
+def _take(descriptor: int, mode: int, unit: str) -> None:
+    """Lock the open file; if that takes long, log which processes hold it."""
+    try:
+        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+    except BlockingIOError:
+        timer = Timer(PATIENCE_S, _WAIT_LOG.name_holders, (descriptor, unit))
+        timer.daemon = True
+        timer.start()
+        try:
+            if left_s() == inf:
+                fcntl.flock(descriptor, mode)
+            else:
+                _Waiting(descriptor, mode).until_deadline()
+        finally:
+            timer.cancel()
+
+
+class _Waiting:
+    """A thread that waits for a file lock, since the kernel cannot time out such a wait.
+
+    It keeps its place in the queue, which polling would lose.  If the caller has given up, it
+    releases the lock as soon as it gets it.
+    """
+
+    def __init__(self, descriptor: int, mode: int) -> None:
+        self._descriptor = os.dup(descriptor)  # the same open file description, which owns the lock
+        self._mode = mode
+        self._came, self._guard, self._is_left = Event(), Lock(), False
+
+    def until_deadline(self) -> None:
+        """Wait for the lock; raises :class:`OutOfTime` once the deadline has passed."""
+        Thread(target=self._wait, daemon=True).start()
+        try:
+            self._came.wait(max(0.0, left_s()))
+        finally:
+            with self._guard:
+                self._is_left = not self._came.is_set()
+        if self._is_left:
+            raise OutOfTime
+
+    def _wait(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, self._mode)
+            with self._guard:
+                if self._is_left:
+                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                self._came.set()
+        finally:
+            os.close(self._descriptor)
+
+
+class WaitLog:
+    """Logs which processes hold a lock, each of them once."""
+
+    def __init__(self) -> None:
+        self._named: set[int] = set()
+
+    def name_holders(self, descriptor: int, unit: str) -> None:
+        """Log who holds the open file of *unit*; 0 stands for an unknown process."""
+        found = holders(descriptor)
+        if self._named.issuperset(found or (0,)):
+            return
+        self._named.update(found or (0,))
+        who = ", ".join(f"process {pid}" for pid in found) or "another process"
+        _LOG.warning("waiting for %s, at work on %s", who, unit)
+
+
+_WAIT_LOG = WaitLog()
+
+
+def holders(descriptor: int) -> list[int]:
+    """The processes that hold a lock on the open file, as far as the kernel tells."""
+    try:
+        status = os.fstat(descriptor)
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return []
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    found = set()
+    for line in lines:
+        words = line.split()  # "1: FLOCK ADVISORY WRITE 4711 fe:00:4242 0 EOF"; "->" marks waiters
+        if len(words) > 5 and words[1] == "FLOCK" and words[5] == f"{device}:{status.st_ino}":
+            found.add(int(words[4]))
+    return sorted(found - {0})
+
+
+def _release(descriptor: int) -> None:
+    """Unlock before closing: a process forked meanwhile also holds the open file."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        try:
+            # First without O_CREAT: in a sticky folder the kernel refuses O_CREAT on another
+            # user's file, while opening it is allowed.
+            return os.open(path, flags)
+        except FileNotFoundError:
+            descriptor = os.open(path, flags | os.O_CREAT, 0o666)
+            with suppress(PermissionError):
+                # Another user's tuner must be able to lock it too, whatever our umask.
+                os.fchmod(descriptor, 0o666)
+            return descriptor
+    except OSError as error:
+        raise AnsorpyError(
+            f"cannot lock a core or GPU for timing: {path}: {error.strerror}",
+            hint="remove that file, or set TMPDIR to a folder you can write to",
+        ) from None

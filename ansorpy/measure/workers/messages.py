@@ -1,0 +1,124 @@
+"""Fields of the messages between driver and workers, validated on both sides."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
+
+from ansorpy.measure.result import TrialKind
+from ansorpy.measure.run.timing import TimingPolicy
+from ansorpy.target import Target
+
+__all__ = [
+    "BuildFailed", "BuildRequest", "MeasureRequest", "Measured", "OpenRequest", "ReferenceMade",
+    "RetimeRequest", "Retimed",
+]  # fmt: skip
+
+Samples = Annotated[tuple[PositiveFloat, ...], Field(min_length=1)]
+"""Seconds per call, one number per sample."""
+
+
+Magnitude = Annotated[float, Field(ge=0)]
+"""Median magnitude of an output's elements (:mod:`ansorpy.ir.analysis.magnitude`)."""
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class OpenRequest(_Message):
+    """Fields of ``open``; blobs: the definition as JSON, then the reference outputs if known.
+
+    ``magnitudes``: those of the outputs, if known.
+    """
+
+    seed: int
+    threads: int
+    between_bytes: int = Field(ge=0)
+    check_points: int
+    magnitudes: tuple[Magnitude, ...] = ()
+
+
+class ReferenceMade(_Message):
+    """Fields of the answer ``reference``, whose blobs are the outputs.
+
+    ``magnitudes``: those of the outputs, if points were checked.
+    """
+
+    magnitudes: tuple[Magnitude, ...] = ()
+
+
+class MeasureRequest(_Message):
+    """Fields of ``measure``; ``built`` is the header of the blobs.
+
+    ``stated_error``: error the candidate's definition may add to the task's own tolerance.
+    """
+
+    built: dict[str, object]
+    stated_error: float = Field(ge=0)
+    incumbent_s: float | None
+    policy: TimingPolicy
+
+
+class RetimeRequest(_Message):
+    """Fields of ``retime``: several candidates, each with a header and a number of blobs.
+
+    ``within_s``: Seconds within which to answer, with fewer rounds if need be.
+    """
+
+    built: list[dict[str, object]]
+    blobs: list[int]
+    rounds: int
+    within_s: float
+    policy: TimingPolicy
+
+
+class BuildRequest(_Message):
+    """Fields of a ``build`` message; its blobs are the definition and the steps, as JSON.
+
+    With ``prefetch``, the program expects its constants outside a core's own caches.
+    """
+
+    target: Target
+    symbol: str
+    prefetch: bool
+
+
+class BuildFailed(_Message):
+    """Fields of the answer ``failed`` to ``build``."""
+
+    kind: TrialKind
+    reason: str
+
+    @model_validator(mode="after")
+    def _is_failure(self) -> BuildFailed:
+        if self.kind not in (TrialKind.LOWER_ERROR, TrialKind.BUILD_ERROR):
+            raise ValueError(f"{self.kind.value} is not a failure to build")
+        return self
+
+
+class Measured(_Message):
+    """Fields of the answer to ``measure``; ``max_error`` is None when it is infinite.
+
+    ``check_s``: the part of ``run_s`` that passed before the result was known to be correct.
+    """
+
+    kind: TrialKind
+    reason: str
+    seconds: tuple[PositiveFloat, ...]
+    max_error: float | None = Field(ge=0)
+    run_s: float = Field(ge=0)
+    check_s: float = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _has_times(self) -> Measured:
+        if self.kind in (TrialKind.OK, TrialKind.SLOW) and not self.seconds:
+            raise ValueError("a program that was timed has times")
+        return self
+
+
+class Retimed(_Message):
+    """Fields of the answer to ``retime``: the samples of each candidate."""
+
+    seconds: tuple[Samples, ...]

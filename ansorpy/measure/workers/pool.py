@@ -1,0 +1,81 @@
+"""Process many requests on several workers at once, each request with its own deadline."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from ansorpy.deadline import left_s
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.supervisor import Outcome, Worker
+
+__all__ = ["ask_all"]
+
+
+def ask_all(
+    workers: Sequence[Worker], messages: Sequence[Message], timeout_s: float
+) -> Iterator[tuple[int, Outcome]]:
+    """Yield ``(index, outcome)`` of each message as it is answered, in no fixed order.
+
+    A worker that hangs or dies loses only its current message and is restarted for the next.
+    Past the deadline no more messages are sent, and pending ones count as timed out.
+    """
+    waiting = deque(enumerate(messages))
+    busy: dict[Worker, tuple[int, float]] = {}
+    used = workers[: len(messages)]
+    for worker in used:
+        # Start all before waiting for any, so that their imports run in parallel.
+        worker.start()
+    try:
+        while waiting or busy:
+            for worker in used:
+                if worker not in busy:
+                    yield from _give(worker, waiting, busy, timeout_s)
+            yield from _collect(busy, timeout_s)
+    finally:
+        # If the caller stopped early, late answers must not be taken for those to later messages.
+        for worker in busy:
+            worker.kill()
+
+
+def _give(
+    worker: Worker,
+    waiting: deque[tuple[int, Message]],
+    busy: dict[Worker, tuple[int, float]],
+    timeout_s: float,
+) -> Iterator[tuple[int, Outcome]]:
+    """Send *worker* the next message it takes; yields messages that failed on the way."""
+    while waiting:
+        index, message = waiting.popleft()
+        failure = worker.make_ready()
+        if failure is None:
+            deadline = time.monotonic() + min(timeout_s, left_s())
+            busy[worker] = (index, deadline)
+            failure = worker.send(message, deadline)
+            if failure is None:
+                return
+            del busy[worker]
+        yield index, failure
+
+
+def _collect(busy: dict[Worker, tuple[int, float]], timeout_s: float) -> list[tuple[int, Outcome]]:
+    """Wait until a worker answers or the first deadline passes; frees the workers that are done."""
+    found: list[tuple[int, Outcome]] = []
+    if not busy:
+        return found
+    with selectors.DefaultSelector() as selector:
+        for worker in busy:
+            selector.register(worker, selectors.EVENT_READ)
+        first = min(deadline for _, deadline in busy.values())
+        readable = selector.select(max(0.0, first - time.monotonic()))
+        ready = {key.fileobj for key, _ in readable}
+    for worker, (index, deadline) in list(busy.items()):
+        outcome = worker.receive(0.0) if worker in ready else None
+        if outcome is None and time.monotonic() >= deadline:
+            outcome = worker.fail_timeout(timeout_s)
+        if outcome is not None:
+            del busy[worker]
+            found.append((index, outcome))
+    return found

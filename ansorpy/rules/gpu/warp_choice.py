@@ -1,0 +1,210 @@
+"""Choosing the warp or warpgroup instruction for an operator's products, and its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Axis, Expr, Load, walk
+from ansorpy.ir.intrinsics import (
+    GROUP_PRODUCTS,
+    MATRIX_LOADS,
+    WARP_PRODUCTS,
+    Intrinsic,
+    operand_axes,
+    operand_tensors,
+)
+from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.schedule.lowering.gpu.warp_products import axes_in, factors
+from ansorpy.schedule.stage import Stage
+from ansorpy.target import Target
+
+__all__ = [
+    "WarpChoice", "best_choice", "group_choices", "has_group_products",
+    "has_warp_products", "matrix_dims", "matrix_load", "may_round",
+]  # fmt: skip
+
+FIRST_WITH_THEM = 80
+"""The first architecture with all of these instructions (PTX ISA, ``mma``)."""
+
+WITH_GROUPS = "sm_90a"
+"""The only architecture with warpgroup products (PTX ISA, ``wgmma``)."""
+
+
+_WORTH = 2.0
+"""Speedup of warpgroup over warp instructions (NVIDIA, "H100 Tensor Core GPU Architecture").
+
+Warpgroup instructions whose waste exceeds that of warps by more than this factor are not used.
+"""
+
+_NEAR_BEST = 1.1
+"""Widths that waste at most this factor times the best one's waste are considered."""
+
+_WIDTHS = 2
+"""How many of these widths are tried, the widest first."""
+
+
+@dataclass(frozen=True)
+class WarpChoice:
+    """An instruction and the axes it runs over.
+
+    ``waste`` is the number of products computed in whole fragments over that of the operator.
+    """
+
+    by: Intrinsic
+    rows: Axis
+    columns: Axis
+    depth: Axis
+    waste: float
+
+
+def has_warp_products(target: Target) -> bool:
+    """True for GPUs with warp product instructions."""
+    return target.capability >= FIRST_WITH_THEM
+
+
+def has_group_products(target: Target) -> bool:
+    """True for GPUs with warpgroup product instructions (PTX ISA, ``wgmma``)."""
+    return target.cpu == WITH_GROUPS
+
+
+def best_choice(op: Tensor) -> WarpChoice | None:
+    """The instruction and axes that fill fragments of warps best; None if no instruction fits.
+
+    Ties prefer axes in the last two dimensions of the factors, then columns along which results
+    are stored, then the longest rows and depth.
+    """
+    return _best(op, WARP_PRODUCTS)
+
+
+def group_choices(op: Tensor) -> list[WarpChoice]:
+    """The best axes for some widths of warpgroup instructions, widest first; empty if wasteful."""
+    by_warps = best_choice(op)
+    if by_warps is None:
+        return []
+    widths = dict.fromkeys(by.pattern.shape[1] for by in GROUP_PRODUCTS)
+    found = [_best(op, [by for by in GROUP_PRODUCTS if by.pattern.shape[1] == n]) for n in widths]
+    some = [choice for choice in found if choice is not None]
+    least = min((choice.waste for choice in some), default=0.0)
+    most = min(least * _NEAR_BEST, by_warps.waste * _WORTH)
+    return [choice for choice in reversed(some) if choice.waste <= most][:_WIDTHS]
+
+
+def _best(op: Tensor, among: Sequence[Intrinsic]) -> WarpChoice | None:
+    if not isinstance(op, ComputeOp):
+        return None
+
+    def order(choice: WarpChoice) -> tuple[float, ...]:
+        apart = sum(not _is_along(e, choice) for e in factors(op) or ())
+        across = choice.columns is not op.axes[-1]
+        return choice.waste, apart, across, -choice.depth.extent * choice.rows.extent
+
+    return min(_choices(op, among), key=order, default=None)
+
+
+def _is_along(factor: Expr, choice: WarpChoice) -> bool:
+    """True when the axes of *choice* in *factor* all index its last two dimensions."""
+    if not isinstance(factor, Load):
+        return False
+    wanted = axes_in(factor) & {choice.rows, choice.columns, choice.depth}
+    return wanted <= {axis for index in factor.indices[-2:] for axis in axes_in(index)}
+
+
+def may_round(op: ComputeOp, choice: WarpChoice) -> bool:
+    """True unless the instruction would round factors that must stay as they are."""
+    return choice.by.types[1] is not DType.FLOAT32 or op.attrs.rounds_to_tf32
+
+
+def matrix_dims(operand: Stage) -> tuple[int, ...]:
+    """The source dimensions that *operand*'s rows and columns index; () if it is not a copy."""
+    load, axes = operand.compute.body, set(operand.compute.axes[-2:])
+    if not isinstance(load, Load):
+        return ()
+    return tuple(d for d, index in enumerate(load.indices) if axes_in(index) & axes)
+
+
+def matrix_load(operand: Stage, depth: str) -> Intrinsic | None:
+    """The instruction that loads fragments of *operand* from a shared-memory copy of its source.
+
+    None if lanes must load them: the operand computes something, or its rows and columns are not
+    two dimensions of its source, including the last, of equal extent along *depth*.
+    """
+    load, axes = operand.compute.body, operand.compute.axes[-2:]
+    dims = matrix_dims(operand)
+    if not isinstance(load, Load) or len(dims) != 2 or operand.fragment is None:
+        return None
+    row, last = (load.indices[d] for d in dims)
+    if dims[1] != len(load.indices) - 1 or last not in axes:
+        return None
+    across = axes[0] if last is axes[1] else axes[1]
+    if axes_in(row) & set(axes) != {across} or linear(row).terms[across] != 1:
+        return None
+    there = {load.indices[d]: load.source.shape[d] for d in dims}
+    if any(a.name == depth and there.get(a) != a.extent for a in axes):
+        return None
+    fragment = tuple(filter(None, operand.fragment))
+    for by in MATRIX_LOADS:
+        source = by.pattern.body
+        assert isinstance(source, Load), by.name
+        near = axes[by.pattern.axes.index(source.indices[-1])]
+        if by.fragments[0] == fragment and by.types[0] is operand.op.dtype and near is last:
+            return by
+    return None
+
+
+def _choices(op: ComputeOp, among: Sequence[Intrinsic]) -> Iterator[WarpChoice]:
+    found = factors(op)
+    for left, right in (found, found[::-1]) if found is not None else ():
+        both = axes_in(left) & axes_in(right)
+        depths = [axis for axis in op.reduce_axes if axis in both]
+        ends = list(product(_of_one(op.axes, left, right), _of_one(op.axes, right, left), depths))
+        for by in (by for by in among if _multiplies(by, op, left.dtype, right.dtype)):
+            sizes = [axis.extent for axis in (*by.pattern.axes, *by.pattern.reduce_axes)]
+            for axes in ends:
+                waste = prod(_filled(axis, n) for axis, n in zip(axes, sizes, strict=True))
+                choice = WarpChoice(by, *axes, waste)
+                if _lies_so(choice, left, right):
+                    yield choice
+
+
+def _multiplies(by: Intrinsic, op: ComputeOp, left: DType, right: DType) -> bool:
+    """True if *by* multiplies these types and accumulates as *op* does or more exactly."""
+    return by.types[1:] == (left, right) and op.dtype.is_float is by.types[0].is_float
+
+
+def _lies_so(choice: WarpChoice, left: Expr, right: Expr) -> bool:
+    """True when factors are contiguous along the same axes as operands in shared memory.
+
+    Copies then use vectors.  A factor contiguous along no axis must be stored along the reduction.
+    """
+    by = choice.by
+    ends = (choice.rows, choice.columns, choice.depth)
+    axes = dict(zip((*by.pattern.axes, *by.pattern.reduce_axes), ends, strict=True))
+    operands = zip(operand_tensors(by.pattern)[1:], by.fragments[1:], (left, right), strict=True)
+    for tensor, fragment, factor in operands:
+        mine = [axes[axis] for axis in operand_axes(by, tensor)]
+        if not fragment and mine[-1] is not _nearest(factor, mine, choice.depth):
+            return False
+    return True
+
+
+def _nearest(factor: Expr, among: Sequence[Axis], otherwise: Axis) -> Axis:
+    """The axis of *among* along which *factor* reads contiguous elements, else *otherwise*."""
+    for e in walk(factor):
+        if isinstance(e, Load) and e.indices:
+            steps = linear(e.indices[-1]).terms
+            return next((axis for axis in among if steps.get(axis) == 1), otherwise)
+    return otherwise
+
+
+def _of_one(axes: Iterable[Axis], one: Expr, other: Expr) -> list[Axis]:
+    mine = axes_in(one) - axes_in(other)
+    return [axis for axis in axes if axis in mine]
+
+
+def _filled(axis: Axis, whole: int) -> float:
+    return -(-axis.extent // whole) * whole / axis.extent

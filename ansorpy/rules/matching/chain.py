@@ -1,0 +1,117 @@
+"""Recognising chains: a product, the stages before it and the stages after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.ir.analysis.access import reads
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.rules.matching.branches import periods
+from ansorpy.rules.matching.relations import consumers, has_reduce_iters, is_input
+from ansorpy.rules.predicates import (
+    has_data_reuse,
+    is_repeated_in_tiles,
+    is_strictly_inlineable,
+)
+from ansorpy.schedule.lowering.inlining import effective
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+
+__all__ = ["Chain", "ancestors", "find_chain", "is_read_once"]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain with its cheap stages inlined.
+
+    Args:
+        state: The state, with nothing tiled or placed yet.
+        last: The output; every other member leads to it.
+        product: The last stage that re-reads its inputs enough to need tiles of its own.
+        before: Members that do not depend on *product*, producers first.
+        after: The members between *product* and *last*.
+    """
+
+    state: State
+    last: str
+    product: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def find_chain(state: State) -> Chain | str:
+    """The chain that the unscheduled *state* forms, or the reason why it is none."""
+    if state.history:
+        return "the stages are being scheduled already"
+    if len(state.dag.outputs) != 1:
+        return "there are several outputs"
+    state = inline_cheap(state)
+    members = _members(state)
+    products = [s for s in members if has_data_reuse(state, s)]
+    if not products:
+        return "no stage re-reads its inputs enough to be the product of a chain"
+    product, last = products[-1], members[-1]
+    if product is last:
+        # Its tiles are accumulated in a local buffer and copied, so the result is stored once.
+        state, name = state.cache_write(last.name, "local")
+        members, product = _members(state), state.stage(name)
+        last = members[-1]
+    downstream = {s.name for s in members if product.name in ancestors(state, s)}
+    before = tuple(s for s in members if s is not product and s.name not in downstream)
+    if all(axis.extent == 1 for axis in last.compute.axes):
+        return "the result is a single element"
+    placed = bool(periods(effective(state).ops[last.name]))
+    if not placed and not any(_computes(state, s) for s in before):
+        return f'nothing that "{product.name}" reads is computed first'
+    after = tuple(s for s in members if s is not last and s.name in downstream)
+    return Chain(
+        state, last.name, product.name,
+        tuple(s.name for s in before), tuple(s.name for s in after),
+    )  # fmt: skip
+
+
+def _members(state: State) -> list[Stage]:
+    """The stages with loops of their own, producers first."""
+    return [s for s in state.stages if not (is_input(state, s) or s.inlined)]
+
+
+def inline_cheap(state: State) -> State:
+    """Inline stages that cost nothing to recompute or are read only once, last stage first."""
+    for name in [s.name for s in reversed(state.stages)]:
+        stage = state.stage(name)
+        if is_input(state, stage) or state.dag.is_output(stage.op) or has_reduce_iters(stage):
+            continue
+        if is_repeated_in_tiles(state, stage):
+            continue
+        if is_strictly_inlineable(state, stage) or is_read_once(state, stage):
+            state = state.compute_inline(name)
+    return state
+
+
+def is_read_once(state: State, stage: Stage) -> bool:
+    """True when one stage reads *stage*, in one load that reads no element twice."""
+    readers = [r for r in state.dag.readers(stage.op) if isinstance(r, ComputeOp)]
+    if len(readers) != 1:
+        return False
+    (reader,) = readers
+    found = reads(reader, stage.op)
+    summed = any(axis.extent > 1 for axis in reader.reduce_axes)
+    return len(found) == 1 and not summed and found[0].is_once
+
+
+def _computes(state: State, stage: Stage) -> bool:
+    """True when the stage does arithmetic worth keeping; False for copies and padding."""
+    op = stage.compute
+    if op.reduce_axes or is_repeated_in_tiles(state, stage):
+        return True
+    return any(len(reads) > 1 for reads in state.dag.reads(op).values())
+
+
+def ancestors(state: State, stage: Stage) -> frozenset[str]:
+    """Names of the stages with loops that *stage* depends on."""
+    found: set[str] = set()
+    for other in reversed(state.stages):
+        readers = consumers(state, other)
+        if stage in readers or any(reader.name in found for reader in readers):
+            found.add(other.name)
+    return frozenset(found)

@@ -1,0 +1,194 @@
+"""Conditions for definitions that pass over data once: normalisations, softmax, row sums."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ansorpy.codegen.vectors import lanes_of
+from ansorpy.ir.analysis.access import Access, accesses, reads
+from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Call, Expr, Function, walk
+from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.matching.relations import has_reduce_iters, is_input
+from ansorpy.rules.predicates import has_data_reuse, is_strictly_inlineable
+from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.lowering.inlining import effective
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+from ansorpy.schedule.tables.size import product
+from ansorpy.target import Target
+
+__all__ = [
+    "COSTLY", "block_axes", "contiguous_reduction", "fills_lanes", "is_costly_broadcast",
+    "is_evaluated_once", "is_worth_inlining", "passes_once", "space_loops_of", "streams",
+    "with_cheap_inlined",
+]  # fmt: skip
+
+COSTLY = frozenset({
+    Function.EXP, Function.LOG, Function.SQRT, Function.RSQRT, Function.TANH, Function.ERF,
+    Function.SIN, Function.COS,
+})  # fmt: skip
+"""Calls whose results are worth keeping; so are those of divisions and powers."""
+
+
+def streams(state: State, stage: Stage) -> bool:
+    """True when the stage uses each element of its largest input about once, so tiles gain nothing.
+
+    Elementwise stages, row sums and norms do; matrix products and windows do not.  A vector times
+    a constant matrix does not either: tiling allows packing the matrix, which is then read from
+    memory sequentially.
+    """
+    op = stage.compute
+    if not op.reduce_axes:
+        return True
+    domain = prod(axis.extent for axis in (*op.axes, *op.reduce_axes))
+    largest = max(state.dag.reads(op), key=lambda producer: producer.size, default=None)
+    if largest is None or largest in state.dag.constant_ops:
+        return False
+    return domain <= largest.size
+
+
+def passes_once(state: State, stage: Stage) -> bool:
+    """True for a stage that streams and is not a product; products have rules of their own."""
+    product = has_reduce_iters(stage) and has_data_reuse(state, stage)
+    return streams(state, stage) and not product
+
+
+def with_cheap_inlined(state: State, last: Stage) -> tuple[State, list[str]]:
+    """*state* with cheap stages inlined, and the stages that remain to be placed, last first."""
+    members = []
+    for stage in reversed(state.stages):
+        if stage.is_placeholder or stage is last or stage.op in state.dag.constant_ops:
+            continue
+        if is_worth_inlining(state, stage):
+            state = state.compute_inline(stage.name)
+        else:
+            members.append(stage.name)
+    return state, members
+
+
+def is_evaluated_once(state: State, stage: Stage) -> bool:
+    """True when inlining evaluates no element twice: one reader uses each once, in one load."""
+    if state.dag.is_output(stage.op):
+        return False
+    definition = effective(state)
+    readers = definition.readers.get(stage.name, ())
+    if len(readers) != 1:
+        return False
+    found = reads(definition.ops[readers[0]], stage.op)
+    return len(found) == 1 and _is_permutation(found[0])
+
+
+def _is_permutation(access: Access) -> bool:
+    """True when each index is a different axis of the reader, and no axis is left out."""
+    used = [shift.axis for shift in access.shifts if shift is not None and shift.axis is not None]
+    every = {axis for axis in access.axes if axis.extent > 1}
+    return None not in access.shifts and len(set(used)) == len(used) and set(used) == every
+
+
+def is_worth_inlining(state: State, stage: Stage) -> bool:
+    """True when recomputing the stage's value at each read costs no more than keeping it.
+
+    Costly values are kept if they would be evaluated several times: when two stages read them, or
+    when there is one per row and every element of the row reads it.
+    """
+    if is_input(state, stage) or state.dag.is_output(stage.op) or has_reduce_iters(stage):
+        return False
+    if is_evaluated_once(state, stage):
+        return True
+    return not _is_costly(stage.compute.body) and is_strictly_inlineable(state, stage)
+
+
+def is_costly_broadcast(state: State, stage: Stage) -> bool:
+    """True when the stage's values are costly and every reader has more elements than the stage."""
+    definition = effective(state)
+    readers = [definition.ops[name] for name in definition.readers.get(stage.name, ())]
+    larger = bool(readers) and all(op.size > stage.op.size for op in readers)
+    return larger and _is_costly(stage.compute.body)
+
+
+def _is_costly(body: Expr) -> bool:
+    slow = (BinaryOp.DIV, BinaryOp.POW)
+    return any(
+        (isinstance(e, Call) and e.fn in COSTLY) or (isinstance(e, Binary) and e.op in slow)
+        for e in walk(body)
+    )
+
+
+def space_loops_of(stage: Stage) -> list[str]:
+    """Names of the stage's space loops, outermost first."""
+    return [it.name for it in stage.iters if it.kind is AxisKind.SPACE]
+
+
+def block_axes(state: State, last: Stage, members: list[str]) -> tuple[str, ...]:
+    """Axes of *last* whose blocks need disjoint parts of all *members*, in axis order.
+
+    For a softmax over the last axis, these are all other axes.  An axis does not count if parts
+    overlap (rows under a window) or every block needs the whole (a sum over the axis).
+    """
+    found = [
+        axis.name
+        for axis in last.compute.axes
+        if axis.extent > 1 and _parts_are_disjoint(state, last, members, [axis.name])
+    ]
+    return tuple(found) if _parts_are_disjoint(state, last, members, found) else ()
+
+
+def _parts_are_disjoint(state: State, last: Stage, members: list[str], outer: list[str]) -> bool:
+    """True when the members' regions over all iterations of loops *outer* add up to their sizes."""
+    if not outer:
+        return True
+    rest = [name for name in space_loops_of(last) if name not in outer]
+    trial = state.reorder(last.name, [*outer, *rest])
+    for member in members:
+        trial = trial.compute_at(member, last.name, outer[-1])
+    bounds, blocks = Bounds(trial, {}), prod(last.root_extents[name] for name in outer)
+    level = trial.stage(last.name).index(outer[-1])
+    for member in members:
+        box = product(span.extent for span in bounds.region(member, last.name, level))
+        if box * blocks != state.stage(member).op.size:
+            return False
+    return True
+
+
+def contiguous_reduction(state: State, stage: Stage) -> tuple[str, ...]:
+    """The longest suffix of the reduce axes along which the stage reads memory in order.
+
+    Every read indexed by these axes is contiguous: the last axis steps through the innermost
+    dimension, and each axis before it continues where a run of the next one ends.
+    """
+    op = effective(state).ops[stage.name]
+    if any(None in access.terms for access in accesses(op)):
+        return ()
+    reading = [
+        (access.tensor, [dict(terms[0]) for terms in access.terms if terms is not None])
+        for access in accesses(op)
+    ]
+    found: list[Axis] = []
+    for axis in reversed(op.reduce_axes):
+        steps = [_steps(t, terms, axis, found) for t, terms in reading]
+        if not all(steps) or not any(axis in form for _, terms in reading for form in terms):
+            break
+        found.insert(0, axis)
+    return tuple(axis.name for axis in found)
+
+
+def fills_lanes(state: State, stage: Stage, axes: tuple[str, ...], target: Target) -> bool:
+    """True when the reduce *axes* together are longer than a quarter of a vector of *target*."""
+    length = prod(stage.root_extents[axis] for axis in axes)
+    return bool(axes) and length * 4 > lanes_of(effective(state).ops[stage.name], target)
+
+
+def _steps(tensor: Tensor, terms: list[dict[Axis, int]], axis: Axis, inner: list[Axis]) -> bool:
+    """True when a step of *axis* moves the read by exactly the elements that *inner* runs over.
+
+    Also when neither *axis* nor *inner* moves it.
+    """
+    moved = [d for d, form in enumerate(terms) if axis in form]
+    run = prod(a.extent for a in inner)
+    if not moved:
+        return not any(a in form for a in inner for form in terms)
+    if len(moved) > 1 or terms[moved[0]][axis] != 1:
+        return False
+    behind = tensor.shape[moved[0] + 1 :]
+    covers = all(any(a in form for form in terms) for a in inner)
+    return prod(behind) == run and covers

@@ -1,0 +1,5 @@
+"""Tile structures, their loops, and which sizes are drawn."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

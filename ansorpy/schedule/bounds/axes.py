@@ -1,0 +1,131 @@
+"""Axis values as expressions of the current loops, from a stage's split and fuse relations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import TypeGuard
+
+from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.expr import Binary, BinaryOp, Compare, CompareOp, Const, Expr, as_expr
+from ansorpy.schedule.decisions import Product, known, open_columns
+from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
+from ansorpy.schedule.tables.size import (
+    Size,
+    above,
+    both,
+    fails,
+    is_multiple,
+    product,
+    split_extents,
+)
+
+__all__ = ["axis_exprs", "guard", "is_ragged", "iter_extents", "number", "overshoot", "ragged"]
+
+
+def number(factors: Product) -> int:
+    """The value of a product without open columns."""
+    total = known(factors)
+    assert total is not None, f"{open_columns(factors)} are still open"
+    return total
+
+
+def iter_extents(stage: Stage, roots: Mapping[str, int]) -> dict[str, int]:
+    """Extent of every loop that ever existed in *stage*, with its axes running over *roots*."""
+    extents = dict(roots)
+    for relation in stage.relations:
+        if isinstance(relation, SplitRelation):
+            factors = [number(p) for p in relation.factors]
+            for child, part in zip(
+                relation.children,
+                split_extents(extents[relation.parent], factors, whole=relation.tail == "whole"),
+                strict=True,
+            ):
+                assert isinstance(part, int)
+                extents[child] = part
+        else:
+            total = 1
+            for parent in relation.parents:
+                total *= extents[parent]
+            extents[relation.child] = total
+    return extents
+
+
+def axis_exprs(
+    stage: Stage,
+    leaves: Mapping[str, Expr],
+    extents: Mapping[str, int] | None = None,
+    starts: Mapping[str, Expr] | None = None,
+) -> dict[str, Expr]:
+    """Value of every axis (and intermediate loop) of *stage*, given those of its current loops.
+
+    *starts* has the tile starts that are already bound to variables, by parent of the split.
+    """
+    extents = iter_extents(stage, stage.root_extents) if extents is None else extents
+    values: dict[str, Expr] = dict(leaves)
+    for relation in reversed(stage.relations):
+        if isinstance(relation, SplitRelation):
+            value = _start(relation, values, extents, starts or {})
+            for n, child in enumerate(relation.children[1:], start=2):
+                value = value + values[child] * prod(extents[c] for c in relation.children[n:])
+            values[relation.parent] = value
+        else:
+            _unfuse(relation, values, extents)
+    return values
+
+
+def _start(
+    relation: SplitRelation,
+    values: Mapping[str, Expr],
+    extents: Mapping[str, int],
+    starts: Mapping[str, Expr],
+) -> Expr:
+    """Where the tile of the outermost loop of a split starts."""
+    if relation.parent in starts:
+        return starts[relation.parent]
+    tile = prod(extents[c] for c in relation.children[1:])
+    start = values[relation.children[0]] * tile
+    if relation.tail != "shift" or not is_ragged(relation, extents):
+        return start
+    last = extents[relation.parent] - tile
+    if isinstance(start, Const):
+        return as_expr(min(int(start.value), last))
+    return Binary(BinaryOp.MIN, start, as_expr(last))
+
+
+def is_ragged(relation: Relation, extents: Mapping[str, int]) -> TypeGuard[SplitRelation]:
+    """True for a split that is :func:`ragged`."""
+    return isinstance(relation, SplitRelation) and ragged(relation, extents) == 1
+
+
+def ragged(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:
+    """1 where tiles of ``shift``, ``even`` or ``peel`` do not divide the loop they split, else 0.
+
+    Not for a tile larger than the loop (in a box that compute_at shrank), which is guarded.
+    """
+    if relation.covers or relation.tail == "guard":
+        return 0
+    tile, extent = product(extents[c] for c in relation.children[1:]), extents[relation.parent]
+    return both(fails(above(tile - extent, 0)), fails(is_multiple(extent, tile)))
+
+
+def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[str, int]) -> None:
+    rest = values[relation.child]
+    for parent in reversed(relation.parents[1:]):
+        values[parent] = rest % as_expr(extents[parent])
+        rest = rest // as_expr(extents[parent])
+    values[relation.parents[0]] = rest
+
+
+def overshoot(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:
+    """1 where the loops of a split run beyond the loop they split, so that guards skip the rest."""
+    beyond = above(product(extents[c] for c in relation.children) - extents[relation.parent], 0)
+    return both(beyond, fails(ragged(relation, extents)))
+
+
+def guard(
+    relation: SplitRelation, values: Mapping[str, Expr], extents: Mapping[str, int]
+) -> Compare:
+    """The condition ``loop < extent`` of a split, given the *values* of :func:`axis_exprs`."""
+    loop = relation.parent
+    return Compare(CompareOp.LT, linear(values[loop]).to_expr(), as_expr(extents[loop]))

@@ -1,0 +1,443 @@
+"""Bound inference: the extent of every loop, and the box of a tensor that a loop level needs.
+
+All extents are :class:`~ansorpy.schedule.tables.size.Size`, so one pass serves a program or a whole
+population.  The start of a box is structural: an affine form, with non-negative coefficients, of
+the axes of the stage that owns the loop, or of their quotients by numbers (``h // 4``: the tile
+that a pixel is in).  Where there is no such form, the box is the whole dimension.
+
+Invariant: the box stored for a tensor at its attach loop holds every element of the tensor that
+readers load in one iteration of that loop (in shared or warp memory: in those of all threads that
+share it).  Three regions keep it:
+
+- :meth:`Bounds.needs`: what readers ask for, neither clipped nor moved; it may reach outside of
+  the tensor at both ends.
+- :meth:`Bounds.region`: what is stored.  Its extent is clipped to :meth:`Bounds.ends`, and
+  lowering moves its start so that the box lies inside.  A :meth:`Bounds.masked` box is not
+  clipped; it is moved only if it starts before 0, and what lies beyond the end is masked.
+- :meth:`Bounds.box`: what is computed, for the needs of producers.  It covers the box both where
+  it is needed and where it is moved to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.loops import Scope
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.schedule.bounds.spans import (
+    ZERO,
+    Origin,
+    Part,
+    Span,
+    end_of,
+    hull,
+    moved_inside,
+    touched,
+)
+from ansorpy.schedule.decisions import Product, value_of
+from ansorpy.schedule.kinds import ALONE, LANES, Kinds, shared_by
+from ansorpy.schedule.lowering.inlining import Effective, effective
+from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
+from ansorpy.schedule.tables.size import (
+    Size,
+    above,
+    ceil_div,
+    product,
+    size_gcd,
+    size_max,
+    size_min,
+    split_extents,
+)
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["Bounds"]
+
+
+class Bounds:
+    """Extents and boxes of one state under *values* (column name -> Size).
+
+    *second* maps (stage, loop) of each split whose second body is being built to the extents
+    inside its smaller tiles.
+
+    Raises:
+        ScheduleError: A stage is computed inside a loop that one of its readers is outside of.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        values: Mapping[str, Size],
+        second: Mapping[tuple[str, str], Sequence[int]] | None = None,
+    ):
+        self.state = state
+        self.values = values
+        self.second = second or {}
+        self.definition: Effective = effective(state)
+        self._extents: dict[str, dict[str, Size]] = {}
+        self._needs: dict[tuple[str, str, int, Kinds], tuple[Span, ...]] = {}
+        self._reaches: dict[str, tuple[int, ...]] = {}
+        self._masked: dict[str, bool] = {}
+
+    def number(self, factors: Product) -> Size:
+        """The value of a product of numbers and columns."""
+        return value_of(factors, self.values)
+
+    def op(self, name: str) -> ComputeOp:
+        return self.definition.ops[name]
+
+    # Loops
+
+    def roots(self, name: str) -> dict[str, Size]:
+        """Extent of each axis of a stage: its whole extent, or that of its :meth:`region`."""
+        stage = self.state.stage(name)
+        op = stage.compute
+        extents: dict[str, Size] = {a.name: a.extent for a in (*op.axes, *op.reduce_axes)}
+        if stage.attach is not None:
+            stored = self.stored(name)
+            extents.update((a.name, s.extent) for a, s in zip(op.axes, stored, strict=True))
+        return extents
+
+    def extents(self, name: str) -> dict[str, Size]:
+        """Extent of every axis and loop of a stage, by name."""
+        if name not in self._extents:
+            stage, extents = self.state.stage(name), self.roots(name)
+            for relation in stage.relations:
+                if isinstance(relation, SplitRelation):
+                    factors = [self.number(p) for p in relation.factors]
+                    whole = relation.tail == "whole"
+                    parts = split_extents(extents[relation.parent], factors, whole=whole)
+                    extents.update(zip(relation.children, parts, strict=True))
+                    smaller = self.second.get((name, relation.parent), ())
+                    extents.update(zip(relation.children[1:], smaller, strict=bool(smaller)))
+                else:
+                    extents[relation.child] = product(extents[p] for p in relation.parents)
+            self._extents[name] = extents
+        return self._extents[name]
+
+    def inside(self, name: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
+        """Box of each axis that the stage's loops inside number *level* run over.
+
+        With *among*, the union of these boxes over all iterations of the enclosing loops of these
+        kinds; it starts where the first thread's does.  Clipped to the axis, except where a split
+        covers more; not moved.
+        """
+        stage = self.state.stage(name)
+        moving = {it.name for it in stage.iters[level + 1 :]}
+        moving |= {it.name for it in stage.iters if it.annotation in among}
+        op, steps = stage.compute, self._steps(name, level)
+        extents, whole = self._reached(name, moving)
+        for axis, far in self._sway(name, among).items() if among else ():
+            whole |= {axis} if far is None else set()
+            extents[axis] = extents[axis] + (0 if far is None else far)
+        return {
+            a.name: Span(
+                None if a.name in whole else Origin(((Part(a.name), 1),), 0),
+                extents[a.name],
+                1 if stage.attach is not None or among else steps[a.name],
+            )
+            for a in (*op.axes, *op.reduce_axes)
+        }
+
+    def _sway(self, name: str, among: Kinds) -> dict[str, Size | None]:
+        """How far the :meth:`region` of *name* moves over the enclosing loops of kinds *among*.
+
+        By axis; None where that is unknown, as the start is not affine.  The lanes that share a
+        box in warp registers do not move it.
+        """
+        stage = self.state.stage(name)
+        if stage.attach is None:
+            return {}
+        among = among - LANES if stage.scope is Scope.WARP else among
+        owner = self.state.stage(stage.attach.stage)
+        level = owner.index(stage.attach.iter)
+        threads = {it.name for it in owner.iters[: level + 1] if it.annotation in among}
+        reached, whole = self._reached(owner.name, threads)
+        outer = self._sway(owner.name, among)
+        sway: dict[str, Size | None] = {}
+        spans = self.region(name, owner.name, level)
+        for axis, span in zip(stage.compute.axes, spans, strict=True):
+            far: Size | None = 0
+            for (moved, divisor), c in span.origin.terms if span.origin else ():
+                own = outer.get(moved, 0)
+                if far is None or own is None or moved in whole:
+                    far = None
+                else:
+                    far = far + ceil_div(reached[moved] - 1 + own, divisor) * c
+            sway[axis.name] = far
+        return sway
+
+    def _reached(self, name: str, moving: set[str]) -> tuple[dict[str, Size], set[str]]:
+        """How much of each axis the loops *moving* run over, and the axes of unknown start.
+
+        Clipped to the axis, except where a split covers more; not moved.
+        """
+        stage, extents = self.state.stage(name), self.extents(name)
+        spans: dict[str, Size] = {
+            it.name: extents[it.name] if it.name in moving else 1 for it in stage.iters
+        }
+        fixed = {it.name for it in stage.iters if it.name not in moving}
+        whole: set[str] = set()
+        for relation in reversed(stage.relations):
+            if isinstance(relation, SplitRelation):
+                spans[relation.parent] = self._joined(relation, spans, extents)
+                _mark(fixed, whole, relation.parent, relation.children)
+            else:
+                self._unfused(stage, relation, spans, extents, fixed, whole)
+        return spans, whole
+
+    def _steps(self, name: str, level: int) -> dict[str, Size]:
+        """What divides the start of each axis's box in all iterations of the loops to *level*."""
+        stage, extents = self.state.stage(name), self.extents(name)
+        steps: dict[str, Size] = {it.name: int(n <= level) for n, it in enumerate(stage.iters)}
+        for relation in reversed(stage.relations):
+            if isinstance(relation, FuseRelation):
+                steps.update((p, size_min(steps[relation.child], 1)) for p in relation.parents)
+                continue
+            step, stride = cast(Size, 0), cast(Size, 1)
+            pairs = zip(
+                reversed(relation.children), (*reversed(relation.factors), (1,)), strict=True
+            )
+            for child, factor in pairs:
+                step = size_gcd(step, steps[child] * stride)
+                stride = stride * self.number(factor)
+            step = size_gcd(step, self._tail_step(relation, step, extents[relation.parent]))
+            steps[relation.parent] = step
+        return steps
+
+    def _tail_step(self, relation: SplitRelation, step: Size, extent: Size) -> Size:
+        """What divides the starts of tiles not at multiples of their size; 0 without such tiles."""
+        if relation.tail == "shift":
+            return size_min(step, 1) * extent
+        if relation.tail == "even":
+            tile = product(self.number(p) for p in relation.factors)
+            return size_min(step, 1) * above(extent - extent // tile * tile, 0)
+        return 0
+
+    def _joined(
+        self, relation: SplitRelation, spans: Mapping[str, Size], extents: Mapping[str, Size]
+    ) -> Size:
+        stride: Size = 1
+        reach: Size = 1
+        pairs = zip(reversed(relation.children), (*reversed(relation.factors), (1,)), strict=True)
+        for child, factor in pairs:
+            reach = reach + (spans[child] - 1) * stride
+            stride = stride * self.number(factor)
+        # A split that covers its axis may run beyond it, in every thread.
+        return reach if relation.covers else size_min(reach, extents[relation.parent])
+
+    def _unfused(
+        self,
+        stage: Stage,
+        relation: FuseRelation,
+        spans: dict[str, Size],
+        extents: Mapping[str, Size],
+        fixed: set[str],
+        whole: set[str],
+    ) -> None:
+        """Boxes of fused loops; exact if the fused loop lies wholly outside or inside the level."""
+        child = relation.child
+        for parent in relation.parents:
+            if child in fixed:
+                spans[parent] = 1
+                fixed.add(parent)
+            else:
+                spans[parent] = extents[parent]
+                if child in whole or child not in _untouched(stage, relation, fixed):
+                    whole.add(parent)
+
+    # Boxes
+
+    def within(self, name: str, owner: str, level: int) -> bool:
+        """True when *name* runs inside loop number *level* of *owner* (or is *owner*)."""
+        if name == owner:
+            return True
+        attach = self.state.stage(name).attach
+        if attach is None:
+            return False
+        if attach.stage == owner:
+            return self.state.stage(owner).index(attach.iter) >= level
+        return self.within(attach.stage, owner, level)
+
+    def box(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
+        """Box of each axis of *name* computed per iteration of *owner*'s loops down to *level*.
+
+        For *owner* itself it is :meth:`inside`.  For others it covers the box both where it is
+        needed and where it is moved to, not clipped.  *among* is that of :meth:`inside`.
+        """
+        if name == owner:
+            return self.inside(name, level, among=among)
+        op, masked, overshot = self.op(name), self.masked(name), self._overshot(owner)
+        needs = self.needs(name, owner, level, among=among)
+        spans: dict[str, Span] = {}
+        for axis, span, reach in zip(op.axes, needs, self._reach(name), strict=True):
+            moves = {part.axis for part, _ in span.origin.terms} if span.origin else set()
+            late = span.late or reach > axis.extent or bool(moves & overshot)
+            spans[axis.name] = moved_inside(span, late and not masked)
+        return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
+
+    def region(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
+        """The box of tensor *name* stored for one iteration of *owner*'s loops down to *level*.
+
+        Its extent is clipped to :meth:`ends` unless the box is :meth:`masked`; lowering moves a
+        start that lies outside.  For shared memory it is what all threads of the block read, for
+        warp registers what all lanes read.
+        """
+        if self.masked(name):
+            return self.needs(name, owner, level)
+        return tuple(
+            replace(span, extent=size_min(span.extent, end))
+            for span, end in zip(self.needs(name, owner, level), self.ends(name), strict=True)
+        )
+
+    def stored(self, name: str) -> tuple[Span, ...]:
+        """The :meth:`region` of an attached stage, for one iteration of the loop where it is."""
+        attach = self.state.stage(name).attach
+        assert attach is not None, name
+        return self.region(name, attach.stage, self.state.stage(attach.stage).index(attach.iter))
+
+    def masked(self, name: str) -> bool:
+        """True for a box in a GPU kernel, which is not moved where it ends outside of its tensor.
+
+        Threads hold such boxes in registers, whose indices must be the same in every thread.
+        """
+        if name not in self._masked:
+            self._masked[name] = self._is_in_launch(self.state.stage(name))
+        return self._masked[name]
+
+    def _is_in_launch(self, stage: Stage) -> bool:
+        if stage.attach is None:
+            return False
+        owner = self.state.stage(stage.attach.stage)
+        outer = owner.iters[: owner.index(stage.attach.iter) + 1]
+        return any(it.annotation.is_bound for it in outer) or self._is_in_launch(owner)
+
+    def _overshot(self, name: str) -> set[str]:
+        """The axes of *name* that its loops are known to run beyond, where guards skip the rest."""
+        stage, extents = self.state.stage(name), self.extents(name)
+        found: set[str] = set()
+        for relation in reversed(stage.relations):
+            if isinstance(relation, FuseRelation):
+                found |= set(relation.parents) if relation.child in found else set()
+                continue
+            tile, extent = self.number(sum(relation.factors, ())), extents[relation.parent]
+            ragged = relation.tail == "guard" and _is_ragged(extent, tile)
+            found |= {relation.parent} if ragged or found & set(relation.children) else set()
+        return found
+
+    def ends(self, name: str) -> tuple[int, ...]:
+        """Where all reads of tensor *name* end, by dimension; clipped to the shape.
+
+        Boxes are moved to end there at the latest.
+        """
+        shape = self.state.stage(name).op.shape
+        return tuple(min(end, n) for end, n in zip(self._reach(name), shape, strict=True))
+
+    def _reach(self, name: str) -> tuple[int, ...]:
+        """As :meth:`ends`, but not clipped: counts reads that a condition prevents."""
+        if name not in self._reaches:
+            reach = [1] * len(self.state.stage(name).op.shape)
+            for reader, indices in self._readings(name):
+                reach = list(map(max, reach, self._ends_read(reader, indices)))
+            self._reaches[name] = tuple(reach)
+        return self._reaches[name]
+
+    def _readings(self, name: str) -> Iterator[tuple[str, tuple[Expr, ...]]]:
+        """The readers of tensor *name*, and the indices with which they read it."""
+        for reader in self.definition.readers.get(name, ()):
+            for indices in self.definition.index_tuples(reader, name):
+                yield reader, indices
+
+    def _ends_read(self, reader: str, indices: Sequence[Expr]) -> list[int]:
+        """Where all that *reader* reads at *indices* ends, by dimension; not clipped.
+
+        A box of the reader that is moved computes nothing beyond its :meth:`ends`.
+        """
+        op, clipped = self.op(reader), self.state.stage(reader).attach and not self.masked(reader)
+        ends = self.ends(reader) if clipped else [axis.extent for axis in op.axes]
+        whole = {a.name: Span(ZERO, end, 0) for a, end in zip(op.axes, ends, strict=True)}
+        whole.update((a.name, Span(ZERO, a.extent, 0)) for a in op.reduce_axes)
+        return [end_of(touched(index, op, whole)) for index in indices]
+
+    def needs(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> tuple[Span, ...]:
+        """The box of tensor *name* that readers ask for; neither clipped nor moved.
+
+        The union over the threads that share the tensor's memory and those of kinds *among*.
+        Boxes of producers are derived from this: derived from a box that is clipped but not yet
+        moved, they would miss what the moved box reads.
+        """
+        key = (name, owner, level, among | shared_by(self.state.stage(name)))
+        if key not in self._needs:
+            self._needs[key] = tuple(self._reads_of(*key))
+        return self._needs[key]
+
+    def _reads_of(self, name: str, owner: str, level: int, among: Kinds) -> Iterable[Span]:
+        for dim, found in enumerate(self._touched(name, owner, level, among)):
+            span = hull([span for span, _ in found], [lag for _, lag in found])
+            yield self._anywhere(name, dim, among) if span is None else span
+
+    def _touched(
+        self, name: str, owner: str, level: int, among: Kinds
+    ) -> list[list[tuple[Span, int]]]:
+        """By dimension of tensor *name*, the span of each load and its lag (:func:`hull`)."""
+        found: list[list[tuple[Span, int]]] = [[] for _ in self.state.stage(name).op.shape]
+        masked = self.masked(name)
+        for reader, indices in self._readings(name):
+            self._require_within(reader, name, owner, level)
+            op, box = self.op(reader), self.box(reader, owner, level, among=among)
+            ends = self._ends_read(reader, indices)
+            for d, index in enumerate(indices):
+                lag = 0 if masked else self._reach(name)[d] - ends[d]
+                found[d].append((touched(index, op, box), lag))
+        return found
+
+    def _anywhere(self, name: str, dim: int, among: Kinds) -> Span:
+        """A whole dimension of tensor *name*, for loads whose starts are unknown or lie apart.
+
+        A :meth:`masked` box also covers what threads beyond the end of the dimension read.
+        """
+        stage = self.state.stage(name)
+        extent: Size = stage.op.shape[dim]
+        if self.masked(name):
+            while stage.attach is not None:
+                stage = self.state.stage(stage.attach.stage)
+            for span, _ in self._touched(name, stage.name, -1, among)[dim]:
+                if span.origin is not None:  # before all loops, every axis starts at 0
+                    extent = size_max(extent, span.extent + span.origin.offset)
+        return Span(ZERO, extent, 0)
+
+    def _require_within(self, reader: str, name: str, owner: str, level: int) -> None:
+        if not self.within(reader, owner, level):
+            raise ScheduleError(
+                f'"{name}" is computed inside a loop of "{owner}", '
+                f'but "{reader}", which reads it, is not',
+                stage=name, program=self.state.text(),
+                hint=f'compute "{name}" at a loop around all of its readers, or at the root',
+            )  # fmt: skip
+
+
+def _is_ragged(extent: Size, tile: Size) -> bool:
+    """True when *tile* does not divide *extent*; tiles still to be chosen are taken to divide."""
+    return isinstance(extent, int) and isinstance(tile, int) and extent % tile != 0
+
+
+def _untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str]:
+    """The fused loop, or nothing if a loop split from it is fixed outside the level."""
+    names = {relation.child}
+    for r in stage.relations:
+        if isinstance(r, SplitRelation) and r.parent in names:
+            names.update(r.children)
+    return set() if names & fixed else {relation.child}
+
+
+def _mark(fixed: set[str], whole: set[str], parent: str, children: tuple[str, ...]) -> None:
+    """Mark a split loop fixed if all its parts are, and of unknown start if one part is."""
+    if all(child in fixed for child in children):
+        fixed.add(parent)
+    if any(child in whole for child in children):
+        whole.add(parent)

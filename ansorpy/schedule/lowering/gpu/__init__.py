@@ -1,0 +1,5 @@
+"""Lowering for GPU blocks: launches, barriers, pipelines, shared sums, fragments."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,152 @@
+"""Software pipelining: tiles are copied into shared memory iterations before they are read.
+
+With a depth of ``n`` there are ``n`` instances of each tile.  Iteration ``k`` waits for its own
+copies and passes one barrier, after which all threads see these copies and have read the tile
+that is overwritten next.  It then starts the copies of iteration ``k + n - 1`` and computes.
+
+Asynchronous instructions of one iteration are left running during the next, whose copies must not
+overwrite a tile they read: copies are then one iteration less ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr
+from ansorpy.ir.loops import (
+    Alloc,
+    Async,
+    AsyncCopy,
+    Barrier,
+    Buffer,
+    Commit,
+    For,
+    ForKind,
+    If,
+    Instruction,
+    Let,
+    Scope,
+    Seq,
+    Stmt,
+    Store,
+    Wait,
+)
+from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
+from ansorpy.ir.strides import Strides, dense_strides
+from ansorpy.ir.zeros import is_zero
+from ansorpy.schedule.asynchronous import grouped, made_visible, runs_asynchronously
+
+__all__ = ["Producer", "bound_to", "padded_strides", "pipelined"]
+
+LEAST_BYTES = 4
+"""The shortest asynchronous copy of the hardware (PTX ``cp.async``: 4, 8 or 16 bytes)."""
+
+
+class Producer(NamedTuple):
+    """What fills a tile: its buffer, the variables to bind first, and the statement."""
+
+    buffer: Buffer
+    lets: Sequence[tuple[Var, Expr]]
+    fill: Stmt
+
+
+def pipelined(var: Var, extent: int, depth: int, tiles: Sequence[Producer], use: Stmt) -> Stmt:
+    """``for var in 0..extent: fill tiles; use`` with the copies *depth* - 1 iterations ahead."""
+    under_way = int(runs_asynchronously(use) and depth > 2)
+    ahead = depth - 1 - under_way
+    slots = {tile.buffer: _instances(tile.buffer, depth) for tile in tiles}
+    step = Var(f"{var.name}.first")
+    barrier = Barrier(Scope.SHARED)
+    begin: list[Stmt] = [barrier]
+    first = min(ahead, extent)
+    begin.append(For(step, first, ForKind.SERIAL, Seq((_fetched(tiles, slots, var, step, depth),
+                                                       Commit(Async.COPIES)))))  # fmt: skip
+    begin += [Commit(Async.COPIES)] * (ahead - first)
+    lets = [let for tile in tiles for let in tile.lets]
+    used = bound_to(lets, grouped(_InSlot(slots, var % depth).stmt(use), under_way))
+    body: list[Stmt] = [Wait(Async.COPIES, ahead - 1), *made_visible(use), barrier]
+    if ahead < extent:
+        later = _fetched(tiles, slots, var, var + ahead, depth)
+        body.append(If(var + ahead < as_expr(extent), later, None))
+    loop = For(var, extent, ForKind.SERIAL, Seq((*body, Commit(Async.COPIES), used)))
+    stmt: Stmt = Seq((*begin, loop, *([Wait(Async.PRODUCTS, 0)] if under_way else [])))
+    for buffer in slots.values():
+        stmt = Alloc(buffer, stmt)
+    return stmt
+
+
+def bound_to(lets: Sequence[tuple[Var, Expr]], stmt: Stmt) -> Stmt:
+    """*stmt* with *lets* around it."""
+    for var, value in reversed(lets):
+        stmt = Let(var, value, stmt)
+    return stmt
+
+
+def padded_strides(shape: tuple[int, ...], pad: int) -> Strides | None:
+    """Strides of a tile with *pad* unused elements after each row; None if it stays dense."""
+    if not pad or len(shape) < 2:
+        return None
+    return dense_strides((*shape[:-1], shape[-1] + pad))
+
+
+def _instances(buffer: Buffer, depth: int) -> Buffer:
+    strides = None
+    if buffer.strides is not None:
+        strides = (buffer.shape[0] * buffer.strides[0], *buffer.strides)
+    shape = (depth, *buffer.shape)
+    return Buffer(buffer.name, shape, buffer.dtype, buffer.scope, strides, swizzle=buffer.swizzle)
+
+
+def _fetched(
+    tiles: Sequence[Producer], slots: dict[Buffer, Buffer], var: Var, at: Expr, depth: int
+) -> Stmt:
+    """The statement that fills the tiles of iteration *at*."""
+    copies = _InSlot(slots, var % depth, start=True)
+    filled = Seq(tuple(bound_to(tile.lets, copies.stmt(tile.fill)) for tile in tiles))
+    return substitute(filled, {var: at})
+
+
+class _InSlot(Rewriter):
+    """Redirects accesses to tiles to instance *slot*; with *start*, stores become async copies."""
+
+    def __init__(self, slots: dict[Buffer, Buffer], slot: Expr, *, start: bool = False):
+        super().__init__()
+        self.slots = slots
+        self.slot = slot
+        self.start = start
+        self.together = 1
+
+    def leave(self, e: Expr) -> Expr:
+        if isinstance(e, Load) and isinstance(e.source, Buffer) and e.source in self.slots:
+            return Load(self.slots[e.source], (self.slot, *e.indices))
+        return e
+
+    def stmt(self, s: Stmt) -> Stmt:
+        if isinstance(s, For) and s.kind is ForKind.VECTORIZED:
+            self.together = s.extent
+            s = super().stmt(s)
+            self.together = 1
+            return s
+        s = super().stmt(s)
+        if isinstance(s, Instruction) and any(b in self.slots for b, _ in s.operands):
+            return Instruction(s.name, tuple(
+                (self.slots[b], (self.slot, *at)) if b in self.slots else (b, at)
+                for b, at in s.operands
+            ))  # fmt: skip
+        if not isinstance(s, Store) or s.buffer not in self.slots:
+            return s
+        buffer, indices = self.slots[s.buffer], (self.slot, *s.indices)
+        if self.start and s.reduce is None and self._can_copy(s):
+            return AsyncCopy(buffer, indices, s.value)
+        return Store(buffer, indices, s.value, s.reduce)
+
+    def _can_copy(self, s: Store) -> bool:
+        """True for a plain copy, or zeros in its place, of at least ``LEAST_BYTES`` at once."""
+        value = s.value
+        if isinstance(value, Select) and is_zero(value.other):
+            value = value.then
+        if not isinstance(value, Load) or not isinstance(value.source, Buffer):
+            return False
+        outside = value.source.scope in (Scope.GLOBAL, Scope.WORKSPACE)
+        return outside and s.buffer.dtype.bytes * self.together >= LEAST_BYTES

@@ -1,0 +1,145 @@
+"""Sums of products as sums of products of fragments in the registers of a team of lanes.
+
+The operators that replace one, producers first::
+
+    C[i, j] = sum_k A[i, k] * B[k, j]     -->     A.warp[i, k] = A[i, k];  B.warp[k, j] = B[k, j]
+                                                  C.warp[i, j] = sum_k A.warp[i, k] * B.warp[k, j]
+                                                  C[i, j] = C.warp[i, j]
+
+Instructions of warpgroups read operands from shared memory, where they are ``A.shared``.
+Operands are indexed by the axes of the sum, not by those of the tensors they are read from, so
+windows of a convolution and slices need no special treatment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Axis,
+    AxisKind,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Expr,
+    Function,
+    Load,
+    Reduce,
+    ReduceKind,
+    Var,
+    walk,
+)
+from ansorpy.ir.intrinsics import Intrinsic, operand_axes, operand_tensors
+from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.tensor import ComputeOp, Tensor
+
+__all__ = ["WarpProduct", "axes_in", "factors", "in_fragments"]
+
+_HALF = (DType.FLOAT16, DType.BFLOAT16)
+_TF32_STEP = 1 << 13
+"""One step of TF32, in float32 bits: TF32 lacks the 13 lowest ones."""
+
+
+@dataclass(frozen=True)
+class WarpProduct:
+    """A sum of products: its factors, and the axes that an instruction runs over.
+
+    ``rows`` is an axis of ``left`` alone, ``columns`` of ``right`` alone, ``depth`` of both.
+    """
+
+    left: Expr
+    right: Expr
+    rows: Axis
+    columns: Axis
+    depth: Axis
+
+
+def factors(op: Tensor) -> tuple[Expr, Expr] | None:
+    """The two factors whose products *op* sums, in the types in which they are read.
+
+    None for other operators, and for sums in a type that cannot hold all products.
+    """
+    match op:
+        case ComputeOp(body=Reduce(ReduceKind.SUM, Binary(BinaryOp.MUL, x, y), _)):
+            pass
+        case _:
+            return None
+    a, b = (e.x if isinstance(e, Cast) and e.type is op.dtype else e for e in (x, y))
+    wide = op.dtype in (DType.FLOAT32, DType.INT32)
+    alike = a.dtype is b.dtype is op.dtype and op.dtype in _HALF
+    return (a, b) if wide or alike else None
+
+
+def axes_in(e: Expr) -> frozenset[Axis]:
+    """The axes that *e* depends on."""
+    return frozenset(part for part in walk(e) if isinstance(part, Axis))
+
+
+def in_fragments(
+    op: ComputeOp, form: WarpProduct, by: Intrinsic, name: Callable[[str], str]
+) -> tuple[ComputeOp, tuple[ComputeOp, ComputeOp, ComputeOp]]:
+    """The replacement of *op*, and what it reads: both operands, then the sum.
+
+    Args:
+        name: Makes names for the new operators.
+    """
+    ends = (form.rows, form.columns, form.depth)
+    runs = dict(zip((*by.pattern.axes, *by.pattern.reduce_axes), ends, strict=True))
+
+    def operand(factor: Expr, number: int) -> _Operand:
+        tensor = operand_tensors(by.pattern)[number]
+        place = "warp" if by.fragments[number] else "shared"
+        last = tuple(runs[axis] for axis in operand_axes(by, tensor))
+        base = factor.source.name if isinstance(factor, Load) else f"{op.name}.{last[0].name}"
+        return _operand(op, factor, last, tensor.dtype, name(f"{base}.{place}"))
+
+    left, right = operand(form.left, 1), operand(form.right, 2)
+    order = (*(a for a in op.axes if a not in (form.rows, form.columns)), form.rows, form.columns)
+    axes = _fresh(order, AxisKind.SPACE)
+    reduce = _fresh(op.reduce_axes, AxisKind.REDUCE)
+    own: dict[Var, Expr] = {
+        **dict(zip(order, axes, strict=True)), **dict(zip(op.reduce_axes, reduce, strict=True)),
+    }  # fmt: skip
+    total = by.pattern.dtype
+    read = [_as(substitute(Load(operand, at), own), total) for operand, at in (left, right)]
+    body = Reduce(ReduceKind.SUM, read[0] * read[1], reduce)
+    shape = tuple(axis.extent for axis in order)
+    summed = ComputeOp(name(f"{op.name}.warp"), shape, axes, reduce, body, op.attrs)
+    final_axes = _fresh(op.axes, AxisKind.SPACE)
+    back = dict(zip(op.axes, final_axes, strict=True))
+    copy = _as(Load(summed, tuple(back[axis] for axis in order)), op.dtype)
+    final = ComputeOp(op.name, op.shape, final_axes, (), copy)
+    return final, (left[0], right[0], summed)
+
+
+_Operand = tuple[ComputeOp, tuple[Axis, ...]]
+
+
+def _operand(
+    op: ComputeOp, factor: Expr, last: tuple[Axis, ...], wanted: DType, name: str
+) -> _Operand:
+    """The stage of one factor, and the axes of *op* that index it, those of a fragment last."""
+    used = axes_in(factor)
+    order = (*(a for a in (*op.axes, *op.reduce_axes) if a in used and a not in last), *last)
+    axes = _fresh(order, AxisKind.SPACE)
+    body = substitute(factor, dict(zip(order, axes, strict=True)))
+    shape = tuple(axis.extent for axis in order)
+    body = _rounded(body) if wanted is DType.FLOAT32 else body
+    return ComputeOp(name, shape, axes, (), body), order
+
+
+def _rounded(x: Expr) -> Expr:
+    """A float32 rounded to the 19 bits of TF32, halves away from zero."""
+    bits = Call(Function.BITS, (x,)) + _TF32_STEP // 2
+    return Call(Function.FROM_BITS, (bits // _TF32_STEP * _TF32_STEP,))
+
+
+def _fresh(axes: tuple[Axis, ...], kind: AxisKind) -> tuple[Axis, ...]:
+    return tuple(Axis(axis.name, axis.extent, kind) for axis in axes)
+
+
+def _as(e: Expr, wanted: DType) -> Expr:
+    return e if e.dtype is wanted else e.astype(wanted)

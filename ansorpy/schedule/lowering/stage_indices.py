@@ -1,0 +1,151 @@
+"""The indices of a stage in terms of its loops, and the guards that keep them in bounds."""
+
+from __future__ import annotations
+
+from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.builders import all_of
+from ansorpy.ir.expr import (
+    Axis,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Var,
+    as_expr,
+    walk,
+)
+from ansorpy.ir.loops import ForKind, If, Stmt, Store
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.ir.zeros import is_zero
+from ansorpy.schedule.bounds.axes import axis_exprs, guard
+from ansorpy.schedule.guards import guarded_splits, is_zero_beyond, peeled
+from ansorpy.schedule.lowering.context import Index, Surroundings, minus
+from ansorpy.schedule.lowering.loop_kinds import loop_kinds
+from ansorpy.schedule.stage import SplitRelation, Stage
+
+__all__ = ["StageIndices"]
+
+
+class StageIndices:
+    """The loops of one stage, as far as they have variables, and its axes in terms of them."""
+
+    def __init__(self, outer: Surroundings, name: str):
+        self.outer = outer
+        self.state = outer.state
+        self.name = name
+        self.stage: Stage = outer.state.stage(name)
+        self.op: ComputeOp = outer.bounds.op(name)
+        self.extents: dict[str, int] = {}
+        for key, size in outer.bounds.extents(name).items():
+            assert isinstance(size, int)
+            self.extents[key] = size
+        self.attached = outer.state.attached(name)
+        self.hosts = frozenset(s.attach.iter for s in self.attached if s.attach is not None)
+        self.kinds = {it: kind.kind for it, kind in loop_kinds(outer.bounds, name).items()}
+        self.buffer = outer.buffers[name]
+        self.leaves: dict[str, Expr] = {}
+        self.starts: dict[str, Expr] = {}
+        self.peeled = self._peeled()
+
+    def _axis_values(self, level: int | None = None) -> dict[str, Expr]:
+        """Every axis in terms of the loops; with *level*, where the box inside it starts."""
+        leaves = dict(self.leaves)
+        if level is not None:
+            leaves.update({it.name: as_expr(0) for it in self.stage.iters[level + 1 :]})
+        values = axis_exprs(self.stage, leaves, self.extents, self.starts)
+        origins = self.outer.origin(self.name)
+        return {
+            a.name: linear(values[a.name] + origin).to_expr()
+            for a, origin in zip(self.op.axes, origins, strict=True)
+        } | {a.name: linear(values[a.name]).to_expr() for a in self.op.reduce_axes}
+
+    def _write_index(self) -> Index:
+        values, origins = self._axis_values(), self.outer.origin(self.name)
+        inside = (minus(values[a.name], o) for a, o in zip(self.op.axes, origins, strict=True))
+        return tuple(self.outer.simple(index) for index in inside)
+
+    def _peeled(self) -> SplitRelation | None:
+        """The split into lanes whose last part is cut short instead of guarded."""
+        splits = (r for r in self.stage.relations if isinstance(r, SplitRelation))
+        return next((r for r in splits if peeled(r, self.stage, self.extents, self.hosts)), None)
+
+    def _guarded(self, stmt: Stmt) -> Stmt:
+        values = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
+        needed = guarded_splits(self.outer.bounds, self.stage, self.extents, self.hosts)
+        guards = [guard(r, values, self.extents) for r, beyond in needed.items() if beyond]
+        alike = (self._of_first_lane(g) for g in guards)
+        kept = [g for g in alike if any(isinstance(e, Var) for e in walk(g))]
+        return If(all_of(*kept), stmt, None) if kept else stmt
+
+    # Boxes that reach beyond their tensor
+
+    def _masked(self, store: Store) -> Stmt:
+        """*store* without reads beyond a tensor: 0 is stored instead, or nothing is added."""
+        masks = self._masks()
+        if not masks or self._reads_boxes_only() and not self._is_operand():
+            return store
+        inside = all_of(*masks)
+        if store.reduce is not None:
+            return If(inside, store, None)
+        zero, value = as_expr(0, store.value.dtype), store.value
+        if isinstance(value, Select) and is_zero(value.other):
+            # One choice: what moves elements or puts zeros in their place is a copy.
+            inside, value = all_of(inside, value.cond), value.then
+        return Store(store.buffer, store.indices, Select(inside, value, zero), None)
+
+    def _masks(self) -> list[Expr]:
+        """Conditions for this stage's box to be inside of its tensor, without those always met."""
+        if not self.outer.bounds.masked(self.name):
+            return []
+        values = self._axis_values()
+        found: list[Expr] = []
+        for axis in self.op.axes:
+            value = self.outer.simple(values[axis.name])
+            if self._is_operand() and self._may_be_anything(axis):
+                continue
+            if self.outer.range_of(value)[1] >= axis.extent:
+                mask = Compare(CompareOp.LT, value, as_expr(axis.extent))
+                found.append(self._of_first_lane(mask))
+        return found
+
+    def _of_first_lane(self, guard: Expr) -> Expr:
+        """*guard* for the first lane of a vector if it is the same for all lanes, else as it is."""
+        if not isinstance(guard, Compare) or not isinstance(guard.b, Const):
+            return guard
+        form = linear(guard.a)
+        for name, kind in self.kinds.items():
+            lane, lanes = self.leaves.get(name), self.extents[name]
+            if kind is not ForKind.VECTORIZED or lane is None or form.terms.get(lane) != 1:
+                continue
+            others = [c for atom, c in form.terms.items() if atom is not lane]
+            if all(n % lanes == 0 for n in (*others, form.const, int(guard.b.value))):
+                return Compare(guard.op, linear(guard.a - lane).to_expr(), guard.b)
+        return guard
+
+    def _is_operand(self) -> bool:
+        """True for an operand of a warp's instruction: its sums must add nothing from beyond."""
+        return self.stage.fragment is not None and not self.op.reduce_axes
+
+    def _may_be_anything(self, axis: Axis) -> bool:
+        """True when the values of an instruction's operand beyond *axis* change no result.
+
+        Either all that is read there is 0, or they go into sums that nothing stores.
+        """
+        if not self._reads_boxes_only():
+            return False
+        loads = [e for e in walk(self.op.body) if isinstance(e, Load)]
+        definition = self.outer.bounds.definition
+        summed = {
+            a.name for reader in definition.readers.get(self.name, ())
+            for a in definition.ops[reader].reduce_axes
+        }  # fmt: skip
+        return axis.name not in summed or all(
+            is_zero_beyond(self.outer.bounds, e, axis) for e in loads
+        )
+
+    def _reads_boxes_only(self) -> bool:
+        """True when all reads are in bounds, however far the box of this stage reaches."""
+        reads = self.outer.bounds.definition.reads[self.name]
+        return all(self.outer.bounds.masked(read.tensor.name) for read in reads)

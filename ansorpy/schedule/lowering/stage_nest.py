@@ -1,0 +1,441 @@
+"""Lowering of one stage's loop nest, including the stages computed inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import gcd, prod
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.expr import (
+    AxisKind,
+    Binary,
+    BinaryOp,
+    Expr,
+    Reduce,
+    Select,
+    Var,
+    as_expr,
+)
+from ansorpy.ir.intrinsics import intrinsic
+from ansorpy.ir.loops import (
+    Alloc,
+    Buffer,
+    For,
+    ForKind,
+    If,
+    Let,
+    Scope,
+    Seq,
+    Stmt,
+    Store,
+)
+from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, number
+from ansorpy.schedule.bounds.spans import start_of
+from ansorpy.schedule.kinds import shared_by
+from ansorpy.schedule.lowering.context import Index, Surroundings
+from ansorpy.schedule.lowering.dag_edit import map_loads
+from ansorpy.schedule.lowering.gpu.lane_loops import LaneLoops, require_whole_fragments
+from ansorpy.schedule.lowering.gpu.pipeline import Producer, bound_to, padded_strides, pipelined
+from ansorpy.schedule.lowering.gpu.program import synchronised
+from ansorpy.schedule.lowering.gpu.thread_sums import ThreadSums, shared_reduce_loop
+from ansorpy.schedule.lowering.lane_sums import LaneSums
+from ansorpy.schedule.lowering.skipping import condition_to_add, repeated
+from ansorpy.schedule.lowering.stage_indices import StageIndices
+from ansorpy.schedule.lowering.tails import refuse_unsafe_shifts, second_body
+from ansorpy.schedule.lowering.tensorize import as_instruction
+from ansorpy.schedule.sharedmemory import copies_ahead, is_in_shared
+from ansorpy.schedule.stage import SplitRelation, Stage
+
+__all__ = ["StageLowering"]
+
+
+class StageLowering(Surroundings):
+    """Lowers stages to statements and keeps the buffers and packings they need."""
+
+    def statement(self, name: str) -> Stmt:
+        """The whole loop nest of stage *name*, whose buffer and origin must be known."""
+        return _Nest(self, name).build()
+
+
+class _Nest(StageIndices):
+    """The loop nest of one stage while it is being built."""
+
+    def __init__(self, outer: StageLowering, name: str):
+        super().__init__(outer, name)
+        self.outer: StageLowering = outer
+        self.pending: list[tuple[Var, Expr]] = []
+        self.tile: tuple[Var, Var] | None = None
+        """Index and start of the tile with two bodies, until these are built."""
+        self.across = shared_reduce_loop(self.state, self.stage, self.kinds, outer.threads_around())
+        self.sums: LaneSums | ThreadSums | None = None
+        self.sums_level = 0
+        self.lanes_in_use: int | None = None
+        self.second = second_body(self.stage, self.extents, self.kinds)
+        self.sum_level = self._sum_level()
+        refuse_unsafe_shifts(self.state, self.stage, self.extents, self.kinds)
+
+    def build(self) -> Stmt:
+        if not self.stage.iters:
+            return Seq((*self._initial(0), self._store()))
+        return self._from(0)
+
+    # Loops
+
+    def _sum_level(self) -> int | None:
+        """Number of the loop before which the sum is initialised; None without reduce loops.
+
+        It is the outermost reduce loop that repeats, or the innermost one if none does, so that
+        a result is cleared right before it is summed, not in a separate pass.  Asynchronous
+        instructions add to it until they are waited for: for them it is the outermost reduce loop.
+        """
+        reduce = [n for n, it in enumerate(self.stage.iters) if it.kind is AxisKind.REDUCE]
+        if self.stage.tensorized is not None and intrinsic(self.stage.tensorized[1]).asynchronous:
+            return reduce[0]
+        return next((n for n in reduce if self._repeats(n)), reduce[-1] if reduce else None)
+
+    def _repeats(self, level: int) -> bool:
+        name = self.stage.iters[level].name
+        is_peeled = self.peeled is not None and name == self.peeled.children[0]
+        return self.extents[name] > 1 or is_peeled or self.kinds[name].is_bound
+
+    def _from(self, level: int) -> Stmt:
+        """Lower loop number *level* and all loops inside it."""
+        if level == len(self.stage.iters):
+            return self._store()
+        it = self.stage.iters[level]
+        first_reduce = level == self.sum_level
+        if self.stage.tensorized is not None and self.stage.tensorized[0] == it.name:
+            return self._instruction(level)
+        if first_reduce and self.stage.lanes is not None:
+            return self._in_lanes(level)
+        if first_reduce and self.across is not None:
+            return self._across_threads(level, self.across)
+        before = self._initial(level) if first_reduce else []
+        made = self._loop(level, lambda: self._inside(level))
+        return Seq((*before, made)) if before else made
+
+    def _loop(self, level: int, body: Callable[[], Stmt]) -> Stmt:
+        it = self.stage.iters[level]
+        if self.peeled is not None and it.name == self.peeled.children[0]:
+            return self._full_then_rest(level, self.peeled, body)
+        if it.name == self.across:
+            return self._with_starts(level, body)
+        partly = self.lanes_in_use if it.name == self.stage.lanes else None
+        return self._repeated(level, partly or self.extents[it.name], body)
+
+    def _repeated(self, level: int, extent: int, body: Callable[[], Stmt]) -> Stmt:
+        """Loop number *level* with *extent* iterations."""
+        it = self.stage.iters[level]
+        if extent == 1 and not self.kinds[it.name].is_bound:
+            self.leaves[it.name] = as_expr(0)
+            return self._with_starts(level, body)
+        kind = self.kinds[it.name]
+        threads = self.outer.threads_left(kind) if kind is not ForKind.VTHREAD else None
+        if threads is not None and threads < extent:
+            return self._in_turns(level, threads, extent, body)
+        var = self.outer.fresh(it.name)
+        self.leaves[it.name] = var
+        with self.outer.loop((self.name, it.name), var, extent, kind):
+            if self.stage.pipeline is not None and self.stage.pipeline[0] == it.name:
+                return self._pipelined(level, var, extent)
+            self._start_tiles(it.name, var)
+            return repeated(var, extent, kind, self._with_starts(level, body))
+
+    def _pipelined(self, level: int, var: Var, extent: int) -> Stmt:
+        """Loop number *level* with its tiles copied ahead of their use, where that is possible."""
+        assert self.stage.pipeline is not None
+        tiles, depth = self._producers(level), min(number(self.stage.pipeline[1]), extent)
+        rest = self._from(level + 1)
+        if depth > 1 and copies_ahead(self.outer.bounds, self.stage):
+            return pipelined(var, extent, depth, tiles, rest)
+        return For(var, extent, ForKind.SERIAL, self._with_producers(tiles, rest))
+
+    def _in_turns(self, level: int, threads: int, extent: int, body: Callable[[], Stmt]) -> Stmt:
+        """Loop number *level*, bound to an index of too few *threads*, run in several turns."""
+        it = self.stage.iters[level]
+        turn, thread = self.outer.fresh(f"{it.name}.turn"), self.outer.fresh(it.name)
+        turns = -(-extent // threads)
+        self.leaves[it.name] = at = turn * threads + thread
+        with (
+            self.outer.loop((self.name, f"{it.name}.turn"), turn, turns, ForKind.SERIAL),
+            self.outer.loop((self.name, it.name), thread, threads, self.kinds[it.name]),
+        ):
+            stmt = self._with_starts(level, body)
+        if turns * threads > extent:
+            stmt = If(at < as_expr(extent), stmt, None)
+        inner = For(thread, threads, self.kinds[it.name], stmt)
+        return For(turn, turns, ForKind.SERIAL, inner)
+
+    def _full_then_rest(self, level: int, split: SplitRelation, body: Callable[[], Stmt]) -> Stmt:
+        """A loop over the parts that use all lanes, then the last part, which uses some."""
+        outer, lanes = split.children
+        full, rest = divmod(self.extents[split.parent], self.extents[lanes])
+        parts = [self._repeated(level, full, body)] if full else []
+        self.leaves[outer] = as_expr(full)
+        self.lanes_in_use = rest
+        parts.append(self._with_starts(level, body))
+        self.lanes_in_use = None
+        return Seq(tuple(parts)) if full else parts[0]
+
+    def _start_tiles(self, name: str, var: Var) -> None:
+        """Queue bindings of tile starts for the ragged splits whose tiles loop *name* counts."""
+        for relation in self.stage.relations:
+            if not is_ragged(relation, self.extents) or name != relation.children[0]:
+                continue
+            tile = prod(self.extents[c] for c in relation.children[1:])
+            last = self.extents[relation.parent] - tile
+            start = self.outer.fresh(f"{relation.parent}.start")
+            value: Expr = Binary(BinaryOp.MIN, var * tile, as_expr(last))
+            if self.second is not None and self.second.relation is relation:
+                value, self.tile = self.second.start(var), (var, start)
+            self.starts[relation.parent] = start
+            self.pending.append((start, value))
+            self.outer.define(start, value, last)
+
+    def _with_starts(self, level: int, body: Callable[[], Stmt]) -> Stmt:
+        """*body* with the pending tile starts bound; deferred while the next loop is parallel."""
+        following = self.stage.iters[level + 1 : level + 2]
+        if any(self.kinds[it.name] is ForKind.PARALLEL for it in following):
+            return body()
+        starts, self.pending = self.pending, []
+        tile, self.tile = self.tile, None
+        stmt = body() if tile is None else self._two_bodies(*tile, body)
+        for var, value in reversed(starts):
+            stmt = Let(var, value, stmt)
+        return stmt
+
+    def _two_bodies(self, n: Var, start: Var, body: Callable[[], Stmt]) -> Stmt:
+        """*body* once for the full tiles and once for the smaller ones."""
+        second = self.second
+        assert second is not None
+        if self.outer.in_second_body:
+            raise ScheduleError(
+                "it is computed inside tiles that have two bodies already",
+                stage=self.name, program=self.state.text(self.name),
+                hint=f'split "{second.relation.parent}" with tail="guard" or "shift"',
+            )  # fmt: skip
+        whole, extents = dict(self.extents), self.extents
+        smaller = dict(zip(second.relation.children[1:], second.extents, strict=True))
+        made = []
+        for is_second in (False, True):
+            key = (self.name, second.relation.parent)
+            extents.update(smaller if is_second else {})
+            sizes = {key: second.extents} if is_second else {}
+            numbers, starts = second.ranges(second=is_second)
+            with self.outer.body(sizes, {n: numbers, start: starts}):
+                made.append(body())
+        extents.update(whole)
+        return If(n < as_expr(second.first), made[0], made[1])
+
+    def _inside(self, level: int) -> Stmt:
+        """The body of loop *level*: the stages computed there, then the rest of this stage."""
+        producers = self._producers(level)
+        return self._with_producers(producers, self._from(level + 1))
+
+    def _with_producers(self, producers: Sequence[Producer], stmt: Stmt) -> Stmt:
+        """*stmt* preceded by the statements that fill the buffers it reads, with barriers."""
+        parts, stmt = synchronised([(tile.buffer, tile.fill) for tile in producers], stmt)
+        for n, (tile, part) in reversed([*enumerate(zip(producers, parts, strict=True))]):
+            stmt = Seq((*part, stmt))
+            if all(tile.buffer is not before.buffer for before in producers[:n]):
+                stmt = Alloc(tile.buffer, stmt)
+            stmt = bound_to(tile.lets, stmt)
+        return stmt
+
+    def _producers(self, level: int) -> list[Producer]:
+        """The tiles computed in loop number *level*, producers first."""
+        name = self.stage.iters[level].name
+        here = [s for s in self.attached if s.attach is not None and s.attach.iter == name]
+        return [self._producer(stage, level) for stage in here]
+
+    def _producer(self, stage: Stage, level: int) -> Producer:
+        region = self.outer.bounds.region(stage.name, self.name, level)
+        values = self._axis_values(level)
+        together = shared_by(stage)
+        if together:
+            values = {name: self.outer.of_first(together, value) for name, value in values.items()}
+        starts = tuple(self.outer.simple(start_of(span, values)) for span in region)
+        lets = self.outer.place(stage.name, region, starts)
+        shape = tuple(int(span.extent) for span in region if isinstance(span.extent, int))
+        strides = padded_strides(shape, number(stage.pad))
+        scope = self._scope(stage, level)
+        swizzle = gcd(stage.swizzle, shape[-1] * stage.op.dtype.bytes) if stage.swizzle else 0
+        buffer = Buffer(stage.name, shape, stage.op.dtype, scope, strides, stage.fragment, swizzle)
+        require_whole_fragments(self.state, stage, buffer)
+        if stage.name in self.outer.overlays:
+            buffer = self.outer.buffers[self.outer.overlays[stage.name]]
+        self.outer.buffers[stage.name] = buffer
+        return Producer(buffer, lets, self.outer.statement(stage.name))
+
+    def _scope(self, stage: Stage, level: int) -> Scope:
+        """The memory for *stage*'s box: LOCAL unless threads inside this level share it."""
+        if stage.scope is Scope.WARP:
+            return stage.scope
+        if is_in_shared(self.state, stage):
+            return Scope.SHARED
+        inner = [self.kinds[it.name] for it in self.stage.iters[level + 1 :]]
+        below = ForKind.PARALLEL in inner or stage.parallel is not None
+        shared = below and not self.outer.in_parallel
+        return Scope.WORKSPACE if shared or stage.scope is Scope.WORKSPACE else Scope.LOCAL
+
+    # Statements
+
+    def _store(self) -> Stmt:
+        body = self.op.body
+        source = body.source if isinstance(body, Reduce) else body
+        values = self._axis_values()
+        axes = (*self.op.axes, *self.op.reduce_axes)
+        mapping: dict[Var, Expr] = {a: values[a.name] for a in axes}
+        value = map_loads(substitute(source, mapping), lambda x: self.outer.load(self.name, x))
+        if self.sums is not None:
+            return self._guarded(self._masked(self.sums.added(self._sum_index(), value)))
+        kind = body.kind if isinstance(body, Reduce) else None
+        inner = {
+            self.leaves[it.name] for it in self.stage.iters
+            if it.kind is not AxisKind.REDUCE
+            and self.kinds[it.name] in (ForKind.UNROLLED, ForKind.VECTORIZED)
+        }  # fmt: skip
+        condition = None if kind is None else condition_to_add(value, kind, inner)
+        if condition is not None and isinstance(value, Select):
+            value = value.then
+        stmt = self._masked(Store(self.buffer, self._write_index(), value, kind))
+        return self._guarded(stmt if condition is None else If(condition, stmt, None))
+
+    def _initial(self, level: int) -> list[Stmt]:
+        """Set this stage's box inside loop *level* to the reduction's identity."""
+        body = self.op.body
+        if not isinstance(body, Reduce):
+            return []
+        value = as_expr(body.kind.identity(body.dtype), body.dtype)
+
+        def cleared() -> Stmt:
+            return self._guarded(Store(self.buffer, self._write_index(), value, None))
+
+        if self.stage.fragment is None:
+            return [self._each(level, cleared)]
+        first = self._instruction_level()
+        inner = [self.stage.iters[n].name for n in self._space_from(first)]
+        shares = [digits for digits in self.stage.fragment if digits]
+        own = LaneLoops.of(dict(zip(inner, shares, strict=True)), self.outer.fresh)
+
+        def mine() -> Stmt:
+            self.leaves.update(own.values)
+            return cleared()
+
+        return [own.around(self._each(level, mine, until=first))]
+
+    def _each(self, level: int, body: Callable[[], Stmt], until: int | None = None) -> Stmt:
+        """*body* for each element of this stage's box inside loop *level*.
+
+        With *until*, the loops from that number inward are left out.
+        """
+        saved = dict(self.leaves)
+        self.leaves.update(
+            {it.name: as_expr(0) for it in self.stage.iters[level:] if it.kind is AxisKind.REDUCE}
+        )
+
+        def nest(remaining: list[int]) -> Stmt:
+            return self._loop(remaining[0], lambda: nest(remaining[1:])) if remaining else body()
+
+        stmt = nest([n for n in self._space_from(level) if until is None or n < until])
+        self.leaves = saved
+        return stmt
+
+    def _in_lanes(self, level: int) -> Stmt:
+        """The loops from *level* inward with a partial sum per lane, then their tree."""
+        body, fresh = self.op.body, self.outer.fresh
+        assert isinstance(body, Reduce) and self.stage.lanes is not None
+        names = [it.name for it in self.stage.iters]
+        inner = [self.extents[names[n]] for n in self._space_from(level)]
+        shape = (*inner, self.extents[self.stage.lanes])
+        shared = ForKind.PARALLEL in [self.kinds[name] for name in names[level:]]
+        sums = LaneSums.of(self.name, body.dtype, shape, body.kind, shared=shared)
+
+        def combined() -> Stmt:
+            return sums.combined(self._element(level), self.buffer, self._write_index(), fresh)
+
+        before = self._each(level, lambda: sums.cleared(self._element(level), fresh))
+        self.sums, self.sums_level = sums, level
+        made = self._loop(level, lambda: self._inside(level))
+        self.sums = None
+        after = self._each(level, lambda: self._guarded(combined()))
+        return Alloc(sums.buffer, Seq((before, made, after)))
+
+    def _sum_index(self) -> Index:
+        """Index of the current partial sum; the lane, if there are lanes, comes last."""
+        at = self._element(self.sums_level)
+        if self.stage.lanes is None:
+            return at
+        made = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
+        return (*at, linear(made[self.stage.lanes]).to_expr())
+
+    def _across_threads(self, level: int, across: str) -> Stmt:
+        """The loops from *level* inward with a partial sum per thread, then their combination."""
+        body, fresh = self.op.body, self.outer.fresh
+        assert isinstance(body, Reduce)
+        kind, var, threads = self.kinds[across], fresh(across), self.extents[across]
+        inner = [self.extents[self.stage.iters[n].name] for n in self._space_from(level)]
+        around = [(other, n) for other, (_, n) in self.outer.threads_around().items()]
+        sums = ThreadSums.of(self.name, body.dtype, inner, body.kind, var, threads, around, kind)
+
+        def at() -> Index:
+            return self._element(level)
+
+        def total(scratch: Buffer | None) -> Stmt:
+            place = (self.buffer, self._write_index())
+            return sums.total(at(), scratch, place, self._guarded, fresh)
+
+        with self.outer.loop((self.name, across), var, threads, kind):
+            self.leaves[across] = var
+            self._start_tiles(across, var)
+            self.sums, self.sums_level = sums, level
+            parts = self._loop(level, lambda: self._inside(level))
+            self.sums = None
+            return sums.nest(parts, lambda made: self._each(level, made), at, total)
+
+    def _element(self, level: int) -> Index:
+        """Values of the space loops from *level* inward."""
+        return tuple(self.leaves[self.stage.iters[n].name] for n in self._space_from(level))
+
+    def _space_from(self, level: int) -> list[int]:
+        iters = self.stage.iters
+        return [n for n in range(level, len(iters)) if iters[n].kind is not AxisKind.REDUCE]
+
+    def _instruction_level(self) -> int:
+        """Number of the outermost loop that the instruction replaces."""
+        if self.stage.tensorized is None:
+            raise ScheduleError(
+                "only an instruction adds up what lies in a warp's registers",
+                stage=self.name, program=self.state.text(self.name),
+                hint="tensorize the innermost loops",
+            )  # fmt: skip
+        return self.stage.index(self.stage.tensorized[0])
+
+    def _instruction(self, level: int) -> Stmt:
+        """The loops from *level* inward as the one instruction that the schedule names."""
+        assert self.stage.tensorized is not None
+        inner = self.stage.iters[level:]
+        if self.hosts & {it.name for it in inner}:
+            raise ScheduleError(
+                "another stage is computed inside the loops of the instruction",
+                stage=self.name, program=self.state.text(self.name),
+            )  # fmt: skip
+        reduces = self.sum_level is not None and self.sum_level < level
+        before = [] if reduces else self._initial(level)
+        loops = {it.name: self.outer.fresh(it.name) for it in inner}
+        self.leaves.update(loops)
+        store = self._store()
+        if not isinstance(store, Store):
+            raise ScheduleError(
+                "the loops of an instruction must divide their axes",
+                stage=self.name, program=self.state.text(self.name),
+            )  # fmt: skip
+        sized = [(it.kind, (loops[it.name], self.extents[it.name])) for it in inner]
+        made = as_instruction(
+            self.stage.tensorized[1], store,
+            [x for kind, x in sized if kind is not AxisKind.REDUCE],
+            [x for kind, x in sized if kind is AxisKind.REDUCE],
+        )  # fmt: skip
+        return Seq((*before, made)) if before else made

@@ -1,0 +1,191 @@
+"""Sizes as formulas over a table's columns: recorded once per structure, run on every table.
+
+Code that computes sizes runs on symbols, which record each operation.  Equal operations share one
+number, so that common subexpressions are computed once.  Each formula knows the columns it
+depends on, so that it can be evaluated only for their distinct settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.schedule.tables.size import Column, Size, SizeOp, Symbol
+
+__all__ = ["Formula", "Formulas", "Tape", "symbols_of"]
+
+Ints = npt.NDArray[np.int64]
+
+
+class Formula(Symbol):
+    """Number *number* of *formulas*; ``columns`` has a bit for every column it depends on."""
+
+    __slots__ = ("columns", "formulas", "number")
+
+    def __init__(self, formulas: Formulas, number: int, columns: int):
+        self.formulas = formulas
+        self.number = number
+        self.columns = columns
+
+    def combine(self, op: SizeOp, a: Size, b: Size) -> Size:
+        return self.formulas.note(op, a, b)
+
+    def __repr__(self) -> str:
+        return f"Formula({self.number})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """An operation on formulas *a* and *b*; the values *last* are not needed after it."""
+
+    compute: Callable[[Any, Any], Any]
+    a: int
+    b: int
+    last: tuple[int, ...] = ()
+
+
+class Formulas:
+    """Formulas over the columns of one table layout.
+
+    *fixed* maps each column that holds one number in every row to it; formulas use the number.
+    """
+
+    def __init__(self, columns: Sequence[str], fixed: Mapping[str, int]):
+        self._width = len(columns)
+        self._noted: list[_Noted | int] = [0] * self._width
+        self._known: dict[tuple[SizeOp, int, int], Formula] = {}
+        self._constants: dict[int, int] = {}
+        self.values: dict[str, Size] = {
+            name: fixed.get(name, Formula(self, at, 1 << at)) for at, name in enumerate(columns)
+        }
+
+    def note(self, op: SizeOp, a: Size, b: Size) -> Size:
+        """The formula ``a op b``."""
+        simple = _simplified(op, a, b)
+        if simple is not None:
+            return simple
+        key = (op, self._number(a), self._number(b))
+        found = self._known.get(key)
+        if found is None:
+            parts = [x.columns for x in (a, b) if isinstance(x, Formula)]
+            found = Formula(self, len(self._noted), parts[0] | parts[-1])
+            self._noted.append(_Noted(_COMPUTE[op], key[1], key[2]))
+            self._known[key] = found
+        return found
+
+    def _number(self, size: Size) -> int:
+        if isinstance(size, Formula):
+            return size.number
+        if not isinstance(size, int):
+            raise TypeError("columns and symbols do not mix")
+        if size not in self._constants:
+            self._constants[size] = len(self._noted)
+            self._noted.append(size)
+        return self._constants[size]
+
+    def program(self, wanted: Iterable[Formula]) -> Tape:
+        """The program that computes the formulas *wanted*."""
+        roots = tuple(dict.fromkeys(wanted))
+        needed: set[int] = set()
+        stack = [f.number for f in roots]
+        while stack:
+            number = stack.pop()
+            if number in needed:
+                continue
+            needed.add(number)
+            noted = self._noted[number]
+            if isinstance(noted, _Noted):
+                stack += (noted.a, noted.b)
+        inputs = tuple(sorted(n for n in needed if n < self._width))
+        rest = sorted(n for n in needed if n >= self._width)
+        place = {number: at for at, number in enumerate((*inputs, *rest))}
+        steps: list[_Noted | int] = []
+        kept = {place[f.number] for f in roots}
+        for number in reversed(rest):
+            noted = self._noted[number]
+            if isinstance(noted, _Noted):
+                a, b = place[noted.a], place[noted.b]
+                last = {a, b} - kept
+                kept |= last
+                noted = _Noted(noted.compute, a, b, tuple(last))
+            steps.append(noted)
+        return Tape(inputs, tuple(reversed(steps)), {f: place[f.number] for f in roots})
+
+
+@dataclass(frozen=True)
+class Tape:
+    """Operations in an order in which operands are computed before they are used.
+
+    The first values are the table's columns ``inputs``; ``places`` has each formula's position.
+    """
+
+    inputs: tuple[int, ...]
+    steps: tuple[_Noted | int, ...]
+    places: Mapping[Formula, int]
+
+    def run(self, table: Ints) -> dict[Formula, Column]:
+        """The formulas for every row of *table*."""
+        values: list[Any] = [np.ascontiguousarray(table[:, at]) for at in self.inputs]
+        for step in self.steps:
+            if isinstance(step, int):
+                values.append(step)
+            else:
+                values.append(step.compute(values[step.a], values[step.b]))
+                for at in step.last:  # freed, so that the next result reuses its place in the cache
+                    values[at] = None
+        return {formula: Column(values[at]) for formula, at in self.places.items()}
+
+
+def symbols_of(sizes: Iterable[Size]) -> list[Formula]:
+    """The formulas among *sizes*."""
+    return [size for size in sizes if isinstance(size, Formula)]
+
+
+def _simplified(op: SizeOp, a: Size, b: Size) -> Size | None:
+    """``a op b`` if it is *a*, *b* or a number, else None.  GCD operands must not be negative."""
+    match op, a, b:
+        case (SizeOp.ADD, 0, x) | (SizeOp.MUL, 1, x) | (SizeOp.GCD, 0, x):
+            return x
+        case (SizeOp.ADD | SizeOp.SUB, x, 0) | (SizeOp.MUL | SizeOp.FLOORDIV, x, 1):
+            return x
+        case SizeOp.GCD, x, 0:
+            return x
+        case (SizeOp.MUL, 0, _) | (SizeOp.MUL, _, 0):
+            return 0
+        case (SizeOp.GCD, 1, _) | (SizeOp.GCD, _, 1):
+            return 1
+    if a is b:
+        return {SizeOp.SUB: 0, SizeOp.ABOVE: 0, SizeOp.MIN: a, SizeOp.MAX: a}.get(op)
+    return None
+
+
+def _above(a: Ints, b: int) -> Ints:
+    return (a > b).astype(np.int64)
+
+
+def _floordiv(a: Any, b: Any) -> Ints:
+    """Floor division through float64, as numpy does not vectorise integer division by columns.
+
+    Exact while the numbers are below 2**52: no quotient is then rounded up to the next integer.
+    """
+    if isinstance(b, int):
+        divided: Ints = np.floor_divide(a, b)
+        return divided
+    quotients: Ints = np.floor(np.true_divide(a, b)).astype(np.int64)
+    return quotients
+
+
+_COMPUTE: Mapping[SizeOp, Callable[[Any, Any], Any]] = {
+    SizeOp.ADD: np.add,
+    SizeOp.SUB: np.subtract,
+    SizeOp.MUL: np.multiply,
+    SizeOp.FLOORDIV: _floordiv,
+    SizeOp.MIN: np.minimum,
+    SizeOp.MAX: np.maximum,
+    SizeOp.GCD: np.gcd,
+    SizeOp.ABOVE: _above,
+}

@@ -1,0 +1,336 @@
+"""The loop nest of a state, with sizes, as features and the analytic model read it.
+
+It is the program before tails, vectors and unrolling are expanded: for every stage the loops
+around its statement, outermost first, and for every tensor it accesses the stride of each loop
+in each dimension.  Built on columns, one nest describes a whole population.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.ir.analysis.affine import index_terms, linear
+from ansorpy.ir.analysis.conditions import share_held, skip_condition
+from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduce, walk
+from ansorpy.ir.fragments import fragment_lanes
+from ansorpy.ir.loops import ForKind
+from ansorpy.ir.strides import Strides
+from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.bounds.spans import ZERO, Origin
+from ansorpy.schedule.kinds import shared_by
+from ansorpy.schedule.lowering.loop_kinds import loop_kinds
+from ansorpy.schedule.sharedmemory import instances, stage_bytes
+from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
+from ansorpy.schedule.tables.size import Size
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["Leaf", "LeafAccess", "Loop", "Nest", "Settings", "build_nest", "moving"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop around a statement; masks (:mod:`ansorpy.schedule.lowering.loop_kinds`) are 0 or 1."""
+
+    stage: str
+    name: str
+    kind: AxisKind
+    extent: Size
+    parallel: Size
+    vector: Size
+    unroll: Size
+    index: ForKind = ForKind.SERIAL
+    """The GPU index that the loop is bound to; serial if there is none."""
+
+
+@dataclass(frozen=True)
+class LeafAccess:
+    """One access of a statement to a tensor.
+
+    ``coefs[d][l]`` is how far dimension ``d`` moves per iteration of loop ``l``.  Loops outside
+    the buffer's allocation (the first ``alloc_depth``) have 0, unless they are threads that share
+    it.  ``exact`` is False where an index is not affine: its loops have coefficient 0, and the
+    whole dimension counts as accessed.  ``strides`` are those of a tensor that is not dense,
+    ``pad`` the unused elements after each row of a tile.
+    """
+
+    buffer: str
+    shape: tuple[Size, ...]
+    elem_bytes: int
+    coefs: tuple[tuple[Size, ...], ...]
+    alloc_depth: int
+    is_constant: bool
+    is_packed: bool
+    is_output: bool
+    exact: tuple[bool, ...]
+    moving: tuple[tuple[int, ...], ...]
+    """For each loop the dimensions that it may move, always including those that are not exact."""
+    strides: Strides | None = None
+    pad: Size = 0
+    team: int = 0
+    """Number of lanes whose registers hold it together (a warp or a warpgroup); 0 for memory."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The distinct settings of the decisions that a statement depends on."""
+
+    first: Ints
+    """For each setting the first candidate that has it."""
+    of: Ints
+    """For each candidate the number of its setting."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A stage's statement: its loops, reads (one entry per index tuple) and write.
+
+    Its columns have one size per setting, or per candidate where ``settings`` is None.
+    """
+
+    stage: str
+    op: ComputeOp
+    loops: tuple[Loop, ...]
+    accesses: tuple[LeafAccess, ...]
+    write: LeafAccess
+    body: Expr
+    max_unroll: Size
+    own_from: int
+    """Number of the first of ``loops`` that is the stage's own; those before enclose it."""
+    asks: tuple[Size, ...] = ()
+    """For each loop, whether it changes the condition under which the sum gets a term; () when
+    there is none."""
+    held: float = 1.0
+    """The fraction of iterations in which that condition holds; 1 without one."""
+    settings: Settings | None = None
+    instances: Size = 1
+    """Instances of the tile that exist at once, more than 1 if it is copied ahead of its use."""
+    shared_bytes: Size = 0
+    """Bytes of shared memory of a GPU block that the stage takes."""
+
+
+@dataclass(frozen=True)
+class Nest:
+    """All statements of a state, producers first."""
+
+    leaves: tuple[Leaf, ...]
+
+
+def build_nest(state: State, values: Mapping[str, Size]) -> Nest:
+    """The loop nest of *state* under *values* (one entry for every open column)."""
+    return Nest(tuple(_Builder(Bounds(state, values)).leaves()))
+
+
+class _Builder:
+    def __init__(self, bounds: Bounds):
+        self.bounds = bounds
+        self.state = bounds.state
+        self._loops: dict[str, tuple[Loop, ...]] = {}
+        self._strides: dict[str, dict[str, dict[tuple[str, str], Size]]] = {}
+
+    def leaves(self) -> list[Leaf]:
+        skip = self.state.bind_stages
+        return [self._leaf(name) for name in self.bounds.definition.ops if name not in skip]
+
+    def _leaf(self, name: str) -> Leaf:
+        stage, op = self.state.stage(name), self.bounds.op(name)
+        loops = self.loops(name)
+        reads = tuple(
+            self._access(name, read.tensor, indices)
+            for read in self.bounds.definition.reads[name]
+            for indices in read.indices
+        )
+        asks, held = self._condition(name, op, loops)
+        return Leaf(
+            name, op, loops, reads, self._access(name, stage.op, op.axes), op.body,
+            self.bounds.number(stage.max_unroll), len(self._outer(stage)), asks, held,
+            instances=instances(self.bounds, stage),
+            shared_bytes=stage_bytes(self.bounds, stage),
+        )  # fmt: skip
+
+    def _condition(
+        self, name: str, op: ComputeOp, loops: Sequence[Loop]
+    ) -> tuple[tuple[Size, ...], float]:
+        condition = skip_condition(op.body) if isinstance(op.body, Reduce) else None
+        if condition is None:
+            return (), 1.0
+        moved = {
+            loop
+            for axis in walk(condition)
+            if isinstance(axis, Axis)
+            for loop in self.strides(name)[axis.name]
+        }
+        return tuple(int((x.stage, x.name) in moved) for x in loops), share_held(condition)
+
+    # Loops
+
+    def loops(self, name: str) -> tuple[Loop, ...]:
+        """All loops around the statement of stage *name*, outermost first."""
+        if name not in self._loops:
+            stage = self.state.stage(name)
+            self._loops[name] = (*self._outer(stage), *self._own(stage))
+        return self._loops[name]
+
+    def _outer(self, stage: Stage) -> tuple[Loop, ...]:
+        if stage.attach is None:
+            return ()
+        target = self.state.stage(stage.attach.stage)
+        inside = {it.name for it in target.iters[: target.index(stage.attach.iter) + 1]}
+        kept = {(target.name, leaf) for it in inside for leaf in components(target, it)}
+        loops = self.loops(target.name)
+        found = tuple(x for x in loops if x.stage != target.name or (x.stage, x.name) in kept)
+        # The stage's own loops divide the tile among the threads that fill it together.
+        together = shared_by(stage)
+        return tuple(replace(x, extent=1) if x.index in together else x for x in found)
+
+    def _own(self, stage: Stage) -> list[Loop]:
+        extents, kinds = self.bounds.extents(stage.name), loop_kinds(self.bounds, stage.name)
+        return [
+            Loop(
+                stage.name, part, it.kind, extents[part], kinds[it.name].parallel,
+                kinds[it.name].vector, kinds[it.name].unroll, kinds[it.name].index,
+            )
+            for it in stage.iters
+            for part in components(stage, it.name)
+        ]  # fmt: skip
+
+    # Accesses
+
+    def strides(self, name: str) -> dict[str, dict[tuple[str, str], Size]]:
+        """Axis -> (stage, loop) -> how far the axis moves per iteration of that loop."""
+        if name in self._strides:
+            return self._strides[name]
+        stage = self.state.stage(name)
+        op = stage.compute
+        strides: dict[str, dict[tuple[str, str], Size]] = {}
+        for axis in (*op.axes, *op.reduce_axes):
+            own = {axis.name: 1} | self._descend(stage, axis.name)
+            leaves = {part for it in stage.iters for part in components(stage, it.name)}
+            strides[axis.name] = {(name, k): v for k, v in own.items() if k in leaves}
+        if stage.attach is not None:
+            level = self.state.stage(stage.attach.stage).index(stage.attach.iter)
+            region = self.bounds.region(name, stage.attach.stage, level)
+            for axis, span in zip(op.axes, region, strict=True):
+                strides[axis.name].update(
+                    self._origin(span.origin or ZERO, stage.attach.stage, level)
+                )
+        self._strides[name] = strides
+        return strides
+
+    def _descend(self, stage: Stage, axis: str) -> dict[str, Size]:
+        """Stride of every loop made from *axis*."""
+        strides: dict[str, Size] = {axis: 1}
+        for relation in stage.relations:
+            if isinstance(relation, SplitRelation) and relation.parent in strides:
+                step = strides[relation.parent]
+                for child, factor in zip(
+                    reversed(relation.children), (*reversed(relation.factors), (1,)), strict=True
+                ):
+                    strides[child] = step
+                    step = step * self.bounds.number(factor)
+            elif isinstance(relation, FuseRelation) and relation.parents[-1] in strides:
+                strides[relation.child] = strides[relation.parents[-1]]
+        return strides
+
+    def _origin(self, origin: Origin, owner: str, level: int) -> dict[tuple[str, str], Size]:
+        """Strides of *owner*'s loops down to *level*, and those around it, in a box's start."""
+        target = self.state.stage(owner)
+        kept = {p for it in target.iters[: level + 1] for p in components(target, it.name)}
+        strides: dict[tuple[str, str], Size] = {}
+        for (axis, divisor), c in origin.terms:
+            for (stage, loop), s in self.strides(owner)[axis].items():
+                if stage != owner or loop in kept:
+                    strides[stage, loop] = strides.get((stage, loop), 0) + s // divisor * c
+        return strides
+
+    def _access(self, name: str, tensor: Tensor, indices: tuple[Expr, ...]) -> LeafAccess:
+        loops = self.loops(name)
+        source = self.state.stage(tensor.name)
+        depth = len(self._outer(source))
+        roots = self.bounds.roots(tensor.name) if not source.is_placeholder else {}
+        shape = tuple(roots.values())[: len(tensor.shape)] if roots else tensor.shape
+        rows = [self._index(name, index) for index in indices]
+        together = shared_by(source)
+        coefs = tuple(
+            tuple(
+                0 if n < depth and x.index not in together
+                else (terms or {}).get((x.stage, x.name), 0)
+                for n, x in enumerate(loops)
+            )
+            for terms in rows
+        )  # fmt: skip
+        exact = tuple(terms is not None for terms in rows)
+        return LeafAccess(
+            tensor.name, shape, tensor.dtype.bytes, coefs, depth,
+            tensor.name in self.state.bind_stages,
+            tensor.name in self.state.stage(name).packed,
+            self.state.dag.is_output(tensor), exact, moving(coefs, exact, len(loops)),
+            self.state.dag.strides.get(tensor.name), self.bounds.number(source.pad),
+            0 if source.fragment is None else fragment_lanes(source.fragment),
+        )  # fmt: skip
+
+    def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:
+        """Stride of every loop in *index*; None if it is no sum of axes, quotients and remainders.
+
+        Quotients and remainders are of such sums by numbers; they count as if no loop crossed
+        from one group to the next.
+        """
+        op = self.bounds.op(name)
+        found = index_terms(index, (*op.axes, *op.reduce_axes))
+        strides: dict[tuple[str, str], Size] = {}
+        terms = linear(index).terms if found is None else found[0]
+        for atom, c in terms.items():
+            part = self._part(name, atom)
+            if part is None:
+                return None
+            for loop, s in part.items():
+                strides[loop] = strides.get(loop, 0) + s * c
+        return strides
+
+    def _part(self, name: str, atom: Expr) -> Mapping[tuple[str, str], Size] | None:
+        """Strides of an axis, or of the quotient or remainder of a sum by a number."""
+        if isinstance(atom, Axis):
+            return self.strides(name)[atom.name]
+        if not (isinstance(atom, Binary) and isinstance(atom.b, Const)):
+            return None
+        strides = self._index(name, atom.a)
+        divisor = int(atom.b.value)
+        if strides is None or divisor < 1:
+            return None
+        quotients = {loop: s // divisor for loop, s in strides.items()}
+        if atom.op is BinaryOp.FLOORDIV:
+            return quotients
+        if atom.op is BinaryOp.FLOORMOD:
+            return {loop: s - quotients[loop] * divisor for loop, s in strides.items()}
+        return None
+
+
+def moving(
+    coefs: Sequence[Sequence[Size]], exact: Sequence[bool], loops: int
+) -> tuple[tuple[int, ...], ...]:
+    """For each of *loops* loops the dimensions that it may move, by their coefficients."""
+    return tuple(
+        tuple(d for d, row in enumerate(coefs) if not (exact[d] and _is_zero(row[loop])))
+        for loop in range(loops)
+    )
+
+
+def _is_zero(size: Size) -> bool:
+    return isinstance(size, int) and size == 0
+
+
+def components(stage: Stage, name: str) -> tuple[str, ...]:
+    """Loop *name*, or the loops it was fused from, all of which it iterates over."""
+    for relation in stage.relations:
+        if isinstance(relation, FuseRelation) and relation.child == name:
+            return tuple(part for p in relation.parents for part in components(stage, p))
+    return (name,)

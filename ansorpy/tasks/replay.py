@@ -1,0 +1,259 @@
+"""Repeating a recorded run: its search with recorded answers, and its best programs' code.
+
+The same versions on the same kind of machine request the same programs in the same order, and
+build them to the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from ansorpy.cost.models import MODELS
+from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.saved import SavedModel
+from ansorpy.errors import ForeignFile, NoValidProgram, UsageError, VerificationFailed
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.journal import Diverged, ReplayEnded, ReplayJournal
+from ansorpy.measure.records.rows import Event
+from ansorpy.measure.run.runner import BuildService
+from ansorpy.registry import Registry
+from ansorpy.rules.presets import Preset, preset_for
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.search.replay import ReplayedTrials
+from ansorpy.search.selectors import SELECTORS
+from ansorpy.search.strategies import STRATEGIES
+from ansorpy.search.transfers import TRANSFERS
+from ansorpy.tasks.objectives import OBJECTIVES
+from ansorpy.tasks.run_request import (
+    RecordedPart,
+    RunRequest,
+    Setting,
+    TaskRequest,
+    adjusted,
+    described,
+    differences,
+    place_of,
+)
+from ansorpy.tasks.schedulers import SCHEDULERS
+from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, search_tasks
+
+__all__ = ["Rerun", "TaskRerun", "rerun"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TaskRerun:
+    """The best program of one task: digests of the code that was timed and of its rebuild.
+
+    ``timed`` is empty when the database no longer has it, ``rebuilt`` when the build fails.
+    """
+
+    name: str
+    program: str
+    median_s: float
+    timed: str
+    rebuilt: str
+
+    @property
+    def is_same(self) -> bool:
+        """True when the rebuilt code is byte-identical to the code that was timed."""
+        return bool(self.timed) and self.timed == self.rebuilt
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """The result of replaying one search of a run.
+
+    Args:
+        run: The run's number in the database.
+        followed: How many of its ``events`` matched before the first difference.
+        trials: Recorded results that the replay used.
+        divergence: The first event that differs, as recorded and as replayed; empty if none does.
+        ended: How the recorded search ended: ``complete``, ``stopped`` by its user, or ``killed``.
+        tasks: The best program of each task that has one, if the run did not diverge.
+    """
+
+    run: int
+    events: int
+    followed: int
+    trials: int
+    divergence: str
+    ended: str
+    tasks: tuple[TaskRerun, ...] = ()
+
+    @property
+    def is_same(self) -> bool:
+        """True when history and code match the recorded ones."""
+        return not self.divergence and all(task.is_same for task in self.tasks)
+
+    def demand(self) -> None:
+        """Raise :class:`VerificationFailed` unless everything matches."""
+        if self.divergence:
+            raise VerificationFailed(
+                f"run {self.run} differs from event {self.followed + 1} of {self.events} on:\n"
+                f"{self.divergence}",
+                hint="same history is promised for the same versions and machine only",
+            )
+        changed = ", ".join(task.name for task in self.tasks if not task.is_same)
+        if changed:
+            raise VerificationFailed(f"run {self.run}: other object code for {changed}")
+
+
+def rerun(
+    database: Database, run: int, builder: BuildService, *, options: TuneOptions | None = None
+) -> Iterator[Rerun]:
+    """Replay run number *run* of *database*, which is only read; yield one answer for each search.
+
+    *options* are needed for a run that used parts of the caller's own.
+
+    Raises:
+        UsageError: There is no such run, it searched nothing, or it used rules or parts that have
+            no registered name.
+        ForeignFile: Its events are damaged.
+    """
+    events = database.events(run)
+    starts = [n for n, event in enumerate(events) if event.kind == "request"]
+    if not starts:
+        known = ", ".join(str(s.id) for s in database.sessions()) or "none"
+        raise UsageError(f"run {run} recorded no search", hint=f"runs: {known}")
+    for first, end in zip(starts, [*starts[1:], len(events)], strict=True):
+        yield _Replay(database, run, events[first:end], options).result(builder)
+
+
+@dataclass
+class _Replay:
+    """One search of a run."""
+
+    database: Database
+    run: int
+    events: Sequence[Event]
+    given: TuneOptions | None
+
+    def result(self, builder: BuildService) -> Rerun:
+        request = self._request()
+        options = self._options(request)
+        journal = ReplayJournal(self.events)
+        trials = ReplayedTrials(self.database, journal, request.began, self.run)
+        entries = [
+            WeightedTask(task, StructureSampler(task, self._rules(asked)), asked.weight)
+            for asked in request.tasks
+            for task in [asked.task(self.database)]
+        ]
+        divergence = ""
+        outcomes: tuple[Outcome, ...] = ()
+        try:
+            outcomes = search_tasks(entries, request.budget, trials, options=options).outcomes
+        except Diverged as found:
+            divergence = _with_names(str(found), entries)
+        except (ReplayEnded, NoValidProgram):
+            pass
+        return Rerun(
+            run=self.run,
+            events=len(self.events),
+            followed=journal.at,
+            trials=trials.spent,
+            divergence=divergence,
+            ended=self._ended(),
+            tasks=tuple(self._rebuilt(outcomes, builder)),
+        )
+
+    def _request(self) -> RunRequest:
+        try:
+            return RunRequest.model_validate(self.events[0].body)
+        except ValidationError as error:
+            raise ForeignFile(
+                f"{self.database.path}: run {self.run} was recorded by an incompatible version: "
+                f"{error.errors()[0]['msg']}"
+            ) from None
+
+    def _options(self, request: RunRequest) -> TuneOptions:
+        """The run's options, restored from recorded places and numbers unless given."""
+        recorded = request.options
+        options = self.given or adjusted(_recorded_parts(recorded, self.database), recorded)
+        other = differences(recorded, described(replace(options, goals=())))
+        if other:
+            raise UsageError(
+                f"run {self.run} used other parts than these: {', '.join(other)}",
+                hint="replay it from Python with the same options",
+            )
+        return replace(options, goals=request.goals)
+
+    def _rules(self, asked: TaskRequest) -> Preset:
+        if not asked.preset:
+            raise UsageError(f"run {self.run} used rules of its caller's own")
+        return preset_for(asked.target, asked.preset)
+
+    def _ended(self) -> str:
+        kinds = {event.kind for event in self.events}
+        return "stopped" if "stopped" in kinds else "complete" if "found" in kinds else "killed"
+
+    def _rebuilt(self, outcomes: Sequence[Outcome], builder: BuildService) -> Iterator[TaskRerun]:
+        for outcome in outcomes:
+            if outcome.best is None:
+                continue
+            task, state = outcome.task, outcome.best.state
+            [built] = builder.build(task, [state])
+            record = self.database.lookup(task, state)
+            yield TaskRerun(
+                name=task.name,
+                program=self.database.program(state),
+                median_s=outcome.best.seconds,
+                timed="" if record is None else record.object_digest,
+                rebuilt=built.digest if isinstance(built, Built) else "",
+            )
+
+
+def _with_names(text: str, entries: Sequence[WeightedTask]) -> str:
+    """*text* with the names of the tasks instead of their keys, which list all CPU features."""
+    for entry in entries:
+        text = text.replace(entry.task.key, entry.task.name)
+    return text
+
+
+def _recorded_parts(recorded: RecordedPart, database: Database) -> TuneOptions:
+    """Default options but with the registered or stored parts that *recorded* names."""
+    options, settings = TuneOptions(), recorded.settings
+    search = settings.get("search")
+    of_search = search.settings if isinstance(search, RecordedPart) else {}
+    model = settings.get("model")
+    models: list[Callable[[], CostModel]] = [*_factories(MODELS), *_kept_model(model, database)]
+    return replace(
+        options,
+        search=replace(
+            options.search,
+            strategy=_like(of_search.get("strategy"), _factories(STRATEGIES)),
+            selector=_like(of_search.get("selector"), _made(SELECTORS)),
+            transfer=_like(of_search.get("transfer"), _made(TRANSFERS)),
+        ),
+        scheduler=_like(settings.get("scheduler"), _made(SCHEDULERS)),
+        objective=_like(settings.get("objective"), _made(OBJECTIVES)),
+        model=_like(model, models),
+    )
+
+
+def _kept_model(recorded: Setting, database: Database) -> Iterator[SavedModel]:
+    """The trained model that the run was given, if any."""
+    digest = recorded.settings.get("digest") if isinstance(recorded, RecordedPart) else None
+    text = database.models.get(digest) if isinstance(digest, str) else None
+    if text is not None:
+        yield SavedModel.parse(text, f"{database.path}: the run's cost model")
+
+
+def _factories(registry: Registry[T]) -> list[Callable[[], T]]:
+    return [registry.factory(name) for name in registry]
+
+
+def _made(registry: Registry[T]) -> list[T]:
+    return [registry.one(name) for name in registry]
+
+
+def _like(recorded: Setting, choices: Sequence[T]) -> T:
+    """The choice of the recorded class, whatever its numbers; the first if there is none."""
+    place = recorded.place if isinstance(recorded, RecordedPart) else ""
+    return next((choice for choice in choices if place_of(choice) == place), choices[0])

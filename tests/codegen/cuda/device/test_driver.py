@@ -1,0 +1,121 @@
+"""What the driver makes of CUDA's errors, with a runtime that has no GPU."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ansorpy.codegen.cuda.device.driver import CudaDevice
+from ansorpy.codegen.cuda.launch.plan import Launch
+from ansorpy.errors import CodegenError, DeviceLost
+from ansorpy.target import Target
+
+
+class RuntimeFailure(Exception):
+    """As cupy raises it."""
+
+
+class Runtime:
+    """CUDA's runtime as far as the driver asks for it; ``said`` are the calls."""
+
+    CUDARuntimeError = RuntimeFailure
+    streamNonBlocking = 1
+    eventDisableTiming = 2
+    streamCaptureModeThreadLocal = 1
+    streamCaptureModeRelaxed = 2
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, tuple[Any, ...]]] = []
+        self.refused: set[str] = set()
+
+    def getDeviceProperties(self, number: int) -> dict[str, int]:  # noqa: N802 (cupy's)
+        return {"major": 9, "minor": 0}
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*given: Any) -> int:
+            self.said.append((name, given))
+            if name in self.refused:
+                raise RuntimeFailure(f"{name} fails")
+            return 7
+
+        return call
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
+    runtime = Runtime()
+    driver = SimpleNamespace(CUDADriverError=RuntimeFailure)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "cupy.cuda", SimpleNamespace(runtime=runtime, driver=driver))
+    yield runtime
+
+
+def names(runtime: Runtime) -> list[str]:
+    return [name for name, _ in runtime.said]
+
+
+def test_an_error_that_stays_is_a_lost_device_wherever_it_shows(runtime: Runtime) -> None:
+    device = CudaDevice()
+    runtime.refused = {"malloc"}
+    with pytest.raises(CodegenError, match="the GPU refuses: malloc fails"):
+        device.allocate(8)
+    runtime.refused = {"setDevice", "deviceSynchronize"}
+    with pytest.raises(DeviceLost, match="context is lost: deviceSynchronize fails"):
+        device.allocate(8)
+
+
+def test_memory_may_be_given_back_while_a_graph_is_captured(runtime: Runtime) -> None:
+    device = CudaDevice()
+    assert device.capture(lambda: device.release(8)) == 7
+    [(_, (_, mode))] = [call for call in runtime.said if call[0] == "streamBeginCapture"]
+    assert mode == runtime.streamCaptureModeRelaxed
+
+
+def test_what_is_refused_during_a_capture_ends_it_without_waiting(runtime: Runtime) -> None:
+    device = CudaDevice()
+    runtime.refused = {"memsetAsync", "streamEndCapture", "deviceSynchronize"}
+    with pytest.raises(CodegenError, match="the GPU refuses: memsetAsync fails"):
+        device.capture(lambda: device.fill(8, 0, 4))
+    assert names(runtime)[-1] == "streamEndCapture" and "deviceSynchronize" not in names(runtime)
+    runtime.refused = set()
+    assert device.capture(lambda: device.fill(8, 0, 4)) == 7
+
+
+def test_producers_are_told_the_stream_with_the_gpu_current(runtime: Runtime) -> None:
+    device = CudaDevice(3)
+    runtime.said.clear()
+    device.follow(lambda stream: runtime.said.append(("told", (stream,))))
+    assert runtime.said == [("setDevice", (3,)), ("told", (7,))]
+
+
+def test_memory_is_compared_on_the_gpu(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = CudaDevice()
+    asked: list[tuple[str, tuple[int, ...]]] = []
+    answer = 0
+
+    def download(self: CudaDevice, address: int, into: Any) -> None:
+        assert into.tolist() == [100, 0]
+        into[1] = answer
+
+    def launch(self: CudaDevice, module: object, launch: Launch, addresses: Sequence[int]) -> None:
+        asked.append((launch.kernel, tuple(addresses)))
+
+    compiled: list[str] = []
+
+    def compiling(text: str, target: Target) -> tuple[bytes, str]:
+        compiled.append(target.cpu)
+        return b"", ""
+
+    monkeypatch.setattr("ansorpy.codegen.cuda.device.driver.compile_source", compiling)
+    monkeypatch.setattr(CudaDevice, "load", lambda self, cubin: object())
+    monkeypatch.setattr(CudaDevice, "launch", launch)
+    monkeypatch.setattr(CudaDevice, "download", download)
+    assert device.equal(256, 512, 100)
+    answer = 1
+    assert not device.equal(256, 512, 100)
+    assert asked == [("differs", (256, 512, 7))] * 2 and names(runtime).count("malloc") == 1
+    assert compiled == ["sm_90"]

@@ -1,0 +1,93 @@
+"""Programs for instructions of warpgroups as C text: run on the host, and compiled for sm_90a."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.codegen.cuda.device.nvrtc import compile_source
+from ansorpy.codegen.cuda.emit.program import emit_cuda
+from ansorpy.codegen.cuda.launch.resources import parse_report
+from ansorpy.errors import CodegenError
+from ansorpy.ir.loops import Buffer, Program
+from ansorpy.ir.rewrite.rewriter import Rewriter
+from ansorpy.ir.tensor import Tensor
+from ansorpy.schedule.lowering.program import lower
+from tests.codegen.cuda.compiling import needs_nvrtc
+from tests.codegen.cuda.emulator import needs_compiler
+from tests.codegen.cuda.products import assert_text_computes
+from tests.conftest import session_seed
+from tests.tensor_cores import (
+    HOPPER,
+    LARGE,
+    group_structures,
+    matmul,
+)
+
+
+@pytest.fixture(scope="module")
+def drawn(request: pytest.FixtureRequest) -> dict[str, Program]:
+    """A random program of each case and sketch."""
+    rng, found = np.random.default_rng(session_seed(request.config)), dict[str, Program]()
+    for name, tensors in LARGE.items():
+        for structure in group_structures(tensors, rng):
+            table = structure.sample(32, rng)
+            rows = table[structure.valid(table)]
+            found[f"{name}_{len(found)}"] = lower(structure.bind(rows[0])).run
+    assert {symbol.rsplit("_", 1)[0] for symbol in found} == LARGE.keys()
+    return found
+
+
+@needs_compiler
+def test_the_text_computes_what_the_program_does(
+    drawn: dict[str, Program], tmp_path: Path, rng: np.random.Generator
+) -> None:
+    assert_text_computes(drawn, LARGE, HOPPER, "wgmma_", tmp_path, rng)
+
+
+@needs_nvrtc
+def test_programs_compile_and_instructions_overlap(drawn: dict[str, Program]) -> None:
+    for symbol, program in drawn.items():
+        source = emit_cuda(program, HOPPER, symbol)
+        cubin, report = compile_source(source.text, HOPPER)
+        assert cubin and "serialized" not in report, f"{symbol}: {report}"
+        assert all(found.spilled_bytes == 0 for found in parse_report(report, source.plan))
+
+
+def a_program() -> Program:
+    rng = np.random.default_rng(7)
+    structure = group_structures(matmul("float16", 128, 64, 64), rng)[0]
+    table = structure.sample(16, rng)
+    return lower(structure.bind(table[structure.valid(table)][0])).run
+
+
+class _Laid(Rewriter):
+    """Gives swizzled tiles parts of other sizes."""
+
+    def __init__(self, part: int) -> None:
+        super().__init__()
+        self.part = part
+        self.made: dict[Buffer, Buffer] = {}
+
+    def source(self, source: Tensor | Buffer) -> Tensor | Buffer:
+        if not isinstance(source, Buffer) or not source.swizzle:
+            return source
+        new = Buffer(source.name, source.shape, source.dtype, source.scope, swizzle=self.part)
+        return self.made.setdefault(source, new)
+
+
+@pytest.mark.parametrize("part", [0, 16, 48])
+def test_tiles_must_be_laid_out_as_descriptors_say(part: int) -> None:
+    program = a_program()
+    with pytest.raises(CodegenError, match="not laid out as wgmma"):
+        emit_cuda(replace(program, body=_Laid(part).stmt(program.body)), HOPPER, "kernel")
+
+
+def test_swizzled_tiles_start_where_their_pattern_does() -> None:
+    text = emit_cuda(a_program(), HOPPER, "kernel").kernels
+    assert "__align__(1024)" in text and "swizzled<" in text
+    assert text.index("fence_shared();") < text.rindex("__syncthreads();")
+    assert text.index("wait_products<0>();") < text.index("settled(C_warp);")

@@ -1,0 +1,74 @@
+"""Squares that are read along one axis and written along the other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.codegen.llvm.emit.program import emit_llvm
+from ansorpy.codegen.llvm.objects.build import assembly
+from ansorpy.ir.builders import minimum
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Var
+from ansorpy.ir.loops import Program, Stmt
+from ansorpy.target import Target
+from tests.codegen.programs import F32, Compiled, at, buffer, empty, nest, program, put, random
+
+AVX512 = Target.parse("x86-64-v4")
+
+
+def transpose(rows: int, columns: int, tall: int, wide: int, dtype: DType = F32) -> Program:
+    """``T[c, v] = A[v, c]`` in blocks of *wide* columns by *tall* rows, the last ones shifted."""
+    a, t = buffer("A", rows, columns, dtype=dtype), buffer("T", columns, rows, dtype=dtype)
+
+    def block(v0: Var, c0: Var) -> Stmt:
+        def element(c1: Var, v1: Var) -> Stmt:
+            c, v = minimum(c0 * wide, columns - wide) + c1, minimum(v0 * tall, rows - tall) + v1
+            return put(t, (c, v), at(a, v, c))
+
+        return nest(f"u{wide} v{tall}", element)
+
+    return program(nest(f"s{-(-rows // tall)} s{-(-columns // wide)}", block), [a], [t])
+
+
+def listing(source: Program) -> str:
+    return assembly(emit_llvm(source, AVX512, "test"), AVX512)
+
+
+@pytest.mark.parametrize("dtype", list(DType), ids=str)
+@pytest.mark.parametrize(("tall", "wide"), [(16, 16), (8, 8), (4, 16), (37, 16), (64, 32), (1, 8)])
+def test_every_type_and_shape_of_block(dtype: DType, tall: int, wide: int) -> None:
+    rows, columns = 67, 50
+    a, t = random((rows, columns), dtype, seed=tall), empty((columns, rows), dtype)
+    Compiled(transpose(rows, columns, tall, wide, dtype))(a, t)
+    np.testing.assert_array_equal(t, a.T)
+
+
+def test_a_square_is_loaded_along_its_rows() -> None:
+    text = listing(transpose(64, 48, 16, 16))
+    assert "gather" not in text
+    assert text.count("unpcklps") == text.count("unpckhps") == 8
+
+
+def test_what_is_narrower_than_a_vector_is_gathered() -> None:
+    assert "gather" in listing(transpose(64, 48, 16, 3))
+
+
+def test_rows_that_overlap_are_not_squares() -> None:
+    """``y[c, v] = x[5 v + c]``: the block reads elements of several lanes' rows twice."""
+    x, y = buffer("x", 16 * 5 + 16), buffer("y", 16, 16)
+    source = program(nest("u16 v16", lambda c, v: put(y, (c, v), at(x, v * 5 + c))), [x], [y])
+    values, out = random((96,)), empty((16, 16))
+    Compiled(source)(values, out)
+    c, v = np.indices((16, 16))
+    np.testing.assert_array_equal(out, values[5 * v + c])
+
+
+def test_arithmetic_around_the_read_and_a_second_operand_in_order() -> None:
+    a, b, t = buffer("A", 24, 16), buffer("B", 16, 24), buffer("T", 16, 24)
+    source = program(
+        nest("u16 v24", lambda c, v: put(t, (c, v), at(a, v, c) * 2.0 + at(b, c, v))), [a, b], [t]
+    )
+    x, y, out = random((24, 16)), random((16, 24), seed=1), empty((16, 24))
+    Compiled(source)(x, y, out)
+    np.testing.assert_allclose(out, x.T * 2 + y, rtol=1e-6)

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansorpy.ir.analysis.affine import Linear, index_terms, linear
+from ansorpy.ir.builders import minimum
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Axis, AxisKind, Cast, Expr, Var, const
+from ansorpy.ir.tensor import placeholder
+from tests.ir.scalar import INTEGERS, VARS, points, value
+
+i, j, k = Var("i"), Var("j"), Var("k")
+
+
+@given(INTEGERS, st.data())
+def test_a_linear_form_has_the_value_of_its_expression(e: Expr, data: st.DataObject) -> None:
+    env = data.draw(points(dict.fromkeys(VARS, (-20, 20))))
+    form = linear(e)
+    assert 0 not in form.terms.values()
+    assert form.const + sum(c * value(a, env) for a, c in form.terms.items()) == value(e, env)
+    assert value(form.to_expr(), env) == value(e, env)
+
+
+def test_equal_atoms_are_gathered_and_vanish() -> None:
+    assert linear(i // 3 + j - i // 3) == Linear({j: 1}, 0)
+    assert linear((i + 1) * 4 - i * 4) == Linear({}, 4)
+
+
+def test_a_product_of_two_variables_is_an_atom_and_commutes_with_constants() -> None:
+    form = linear(i * j * 2 + const(3) * (i + 1))
+    assert form.terms[i] == 3 and form.const == 3
+    assert sorted(form.terms.values()) == [2, 3]
+
+
+def test_narrow_integers_are_not_taken_apart() -> None:
+    narrow = placeholder((4,), "int32", name="n")[i]
+    e = Cast(DType.INT64, narrow + narrow)
+    assert linear(e).terms == {e: 1}
+
+
+def test_index_terms() -> None:
+    a, b = Axis("a", 6, AxisKind.SPACE), Axis("b", 4, AxisKind.SPACE)
+    assert index_terms(a * 2 + b - 3, (a, b)) == ({a: 2, b: 1}, -3)
+    assert index_terms(a - a + 5, (a, b)) == ({}, 5)
+    assert index_terms((a * 4 + b + 8) // 4, (a, b)) == ({a: 1}, 2)
+    assert index_terms((a * 4 + b) % 4, (a, b)) == ({b: 1}, 0)
+    assert index_terms((a * 4 + b + 1) // 4, (a, b)) is None
+    assert index_terms(minimum(a, b), (a, b)) is None
+    assert index_terms(a + i, (a, b)) is None
+    assert index_terms(a + b, (a,)) is None

@@ -1,0 +1,63 @@
+"""A definition is read once, however many trials are of it, and nobody's DAG is kept alive."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import ansorpy.measure.records.definitions as definitions
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.result import MeasureResult, TrialKind
+from tests.measure.definitions import matmul, task_of, tiled
+
+
+def test_a_definition_is_parsed_once_for_all_its_trials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[ComputeDAG] = []
+
+    def counted(values: Mapping[str, object]) -> ComputeDAG:
+        parsed.append(dag_from_dict(values))
+        return parsed[-1]
+
+    monkeypatch.setattr(definitions, "dag_from_dict", counted)
+    dag, other = matmul(), matmul(n=7)
+    with Database(tmp_path / "t.db") as database:
+        for factor in range(1, 25):
+            for each in (dag, other):
+                made = database.start(task_of(each), tiled(each, factor))
+                database.complete(made, MeasureResult(TrialKind.OK, (1.0,)))
+    with Database(tmp_path / "t.db") as database:
+        for each in (dag, other):
+            states = [database.state(r) for r in database.records(task_of(each).key)]
+            assert len(states) == 24
+            assert len({state.base for state in states if state is not None}) == 1
+    assert len(parsed) == 2
+
+
+def test_a_definition_asked_for_by_many_is_not_kept_alive(tmp_path: Path) -> None:
+    with Database(tmp_path / "t.db") as database:
+        dags = [matmul(n=n) for n in range(3, 9)]
+        known = [database.definitions.identify(dag) for dag in dags]
+        assert known == [database.definitions.identify(dag) for dag in dags]
+        left = [weakref.ref(dag) for dag in dags]
+        del dags
+        gc.collect()
+        assert [ref() for ref in left] == [None] * 6
+
+
+def test_few_definitions_that_were_read_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definitions, "KEPT", 2)
+    with Database(tmp_path / "t.db") as database:
+        names = [database.definitions.put(matmul(n=n)) for n in range(3, 7)]
+        read = [weakref.ref(database.definition(name)) for name in names]
+        gc.collect()
+        assert [ref() is None for ref in read] == [True, True, False, False]

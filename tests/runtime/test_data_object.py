@@ -1,0 +1,44 @@
+"""Objects of bytes: LLVM reads them back, for machines of every width and byte order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from llvmlite import binding as llvm
+
+from ansorpy.runtime.data_object import write_data_object
+
+TRIPLES = {
+    "x86_64-unknown-linux-gnu": 62, "aarch64-unknown-linux-gnu": 183,
+    "riscv64-unknown-linux-gnu": 243, "armv7-unknown-linux-gnueabihf": 40,
+    "powerpc-unknown-linux-gnu": 20, "s390x-unknown-linux-gnu": 22,
+}  # fmt: skip
+
+
+def compiled(triple: str) -> bytes:
+    """An object of that machine, from LLVM itself."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine = llvm.Target.from_triple(triple).create_target_machine()
+    module = llvm.parse_assembly(f'target triple = "{triple}"\n@x = global i32 7\n')
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+@pytest.mark.parametrize("triple", TRIPLES)
+@pytest.mark.parametrize("is_written", [True, False])
+def test_llvm_reads_what_was_written(triple: str, is_written: bool, tmp_path: Path) -> None:
+    like = compiled(triple)
+    parts = [np.random.default_rng(n).bytes(n) for n in (1, 64, 1021)]
+    write_data_object(tmp_path / "c.o", like, "net_data", iter(parts), is_written=is_written)
+    made = (tmp_path / "c.o").read_bytes()
+    machine = int.from_bytes(made[18:20], "little" if like[5] == 1 else "big")
+    assert machine == TRIPLES[triple]
+    image = llvm.ObjectFileRef.from_data(made)  # has to outlive its sections
+    sections = {s.name(): bytes(s.data()) for s in image.sections() if s.size()}
+    assert sections[b".data" if is_written else b".rodata"] == b"".join(parts)
+    assert (b".rodata" in sections) != is_written
+    assert b".note.GNU-stack" in sections[b".shstrtab"]
+    assert made.count(b"\0net_data\0") == 1

@@ -1,0 +1,367 @@
+"""A recorded run replays to the same events, whatever became of the database since."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+import ansorpy
+from ansorpy.cost.models import MODELS
+from ansorpy.errors import ForeignFile, UsageError, VerificationFailed
+from ansorpy.ir.builders import sqrt, sum
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.run.runner import LocalRunner, Observer
+from ansorpy.rules.presets import CPU
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.state import State
+from ansorpy.search.driver import SearchOptions
+from ansorpy.search.population import sample_valid
+from ansorpy.search.selectors import SELECTORS
+from ansorpy.search.strategies import STRATEGIES
+from ansorpy.search.transfers import TRANSFERS
+from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
+from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.objective import Goal
+from ansorpy.tasks.objectives import OBJECTIVES
+from ansorpy.tasks.replay import Rerun, rerun
+from ansorpy.tasks.schedulers import SCHEDULERS
+from ansorpy.tasks.schedulers.round_robin import RoundRobin
+from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
+from tests.search.runners import FormulaRunner
+from tests.search.small import EVOLUTION, TREES
+from tests.search.tasks import dense_relu, matmul, scale
+
+ROOT = str(Path(ansorpy.__file__).parents[1])
+QUICK = TuneOptions(SearchOptions(EVOLUTION, seed=5), model=TREES)
+
+
+def entries(*tasks: Task) -> list[WeightedTask]:
+    return [WeightedTask(task, StructureSampler(task), 2.0) for task in tasks]
+
+
+TASKS = entries(dense_relu(16, 32, 64), scale(64))
+
+
+class NoBuilds:
+    """Builds nothing: histories are compared without a compiler."""
+
+    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+        return [MeasureResult(TrialKind.BUILD_ERROR)] * len(states)
+
+    def close(self) -> None: ...
+
+
+def tune(path: Path, budget: Budget, runner: FormulaRunner, options: TuneOptions = QUICK) -> None:
+    with Database(path) as database:
+        tune_tasks(TASKS, budget, runner, database=database, options=options)
+
+
+def replayed(path: Path, run: int = 1, options: TuneOptions | None = QUICK) -> Rerun:
+    with Database(path) as database:
+        [again] = rerun(database, run, NoBuilds(), options=options)
+    return again
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tune.db"
+
+
+def test_noise_failures_and_the_clock_come_from_the_events(path: Path) -> None:
+    def crashes(state: State, number: int) -> MeasureResult | None:
+        return MeasureResult(TrialKind.CRASH, reason="signal 11") if number % 7 == 3 else None
+
+    tune(path, Budget(trials=60, time_limit_s=1000), FormulaRunner(noise=0.3, fails=crashes))
+    before = path.read_bytes()
+    again = replayed(path)
+    assert again.divergence == "" and again.ended == "complete"
+    assert (again.followed, again.trials) == (again.events, 60)
+    assert [task.program != "" for task in again.tasks] == [True, True]
+    assert path.read_bytes() == before
+
+
+def test_a_resumed_run_starts_from_what_there_was_then(path: Path) -> None:
+    for number, trials in enumerate((16, 30, 44)):
+        tune(path, Budget(trials=trials), FormulaRunner(noise=0.3, seed=number))
+    again = [replayed(path, run) for run in (1, 2, 3)]
+    assert [a.divergence for a in again] == ["", "", ""]
+    assert [a.trials for a in again] == [16, 14, 14]
+
+
+def test_a_definition_that_repeats_itself_replays(path: Path) -> None:
+    """The database holds equal parts of a definition once; the search must see them so too."""
+    x, mean = placeholder((32, 64), name="x"), placeholder((32,), name="mean")
+    k = reduce_axis(64, name="k")
+    squares = compute(
+        (32,), lambda i: sum((x[i, k] - mean[i]) * (x[i, k] - mean[i]), axis=k), name="squares"
+    )
+    y = compute((32, 64), lambda i, j: (x[i, j] - mean[i]) / sqrt(squares[i]), name="y")
+    tasks = entries(Task(ComputeDAG([y]), Target.parse("x86-64-v4"), 2, name="normalize"))
+    with Database(path) as database:
+        tune_tasks(tasks, Budget(trials=24), FormulaRunner(), database=database, options=QUICK)
+    again = replayed(path)
+    assert (again.divergence, again.trials) == ("", 24)
+
+
+def test_a_run_beside_another_tuner_replays(path: Path) -> None:
+    class Rival(FormulaRunner):
+        """Before each batch another driver measures the batch's second program."""
+
+        def measure(
+            self,
+            task: Task,
+            candidates: Sequence[State],
+            *,
+            incumbent_s: float | None,
+            observer: Observer | None = None,
+        ) -> list[MeasureResult]:
+            with Database(path) as other:
+                for state in candidates[1:2]:
+                    record = other.start(task, state)
+                    other.complete(record, MeasureResult(TrialKind.OK, (1e-3,)))
+            return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+
+    tune(path, Budget(trials=30), Rival(noise=0.3))
+    again = replayed(path)
+    assert again.divergence == "" and again.trials == 30
+
+
+def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
+    similar = dense_relu(32, 64, 128)
+    [other_entry] = entries(similar)
+    rng = np.random.default_rng(4)
+    structures = other_entry.source.draw(3, rng)
+    rows = [s.bind(row) for s in structures for row in sample_valid(s, 6, rng)]
+    assert len(rows) >= ScheduleReuse().programs + 3, "or nothing is taken over"
+
+    @dataclass
+    class Beside(FormulaRunner):
+        """Before each batch another tuner measures the similar task, and compares times anew."""
+
+        given: list[State] = field(default_factory=list)
+
+        def measure(
+            self,
+            task: Task,
+            candidates: Sequence[State],
+            *,
+            incumbent_s: float | None,
+            observer: Observer | None = None,
+        ) -> list[MeasureResult]:
+            with Database(path) as other:
+                for record in other.records(similar.key):
+                    other.complete(
+                        record, MeasureResult(TrialKind.OK, (float(self._rng.random()),))
+                    )
+                for state in self.given[:1]:
+                    result = MeasureResult(TrialKind.OK, (1e-6 * len(self.given),))
+                    other.complete(other.start(similar, state), result)
+                    del self.given[0]
+            return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+
+    with Database(path) as database:
+        for state in rows[:-3]:
+            result = MeasureResult(TrialKind.OK, (float(rng.random()),))
+            database.complete(database.start(similar, state), result)
+        database.add_variants(similar, {d.name: d.dag for d in other_entry.source.definitions})
+    # The task that is like the other's has its first round after another's.
+    tasks = [*entries(scale(4096)), *entries(dense_relu(16, 32, 64))]
+    with Database(path) as database:
+        runner = Beside(noise=0.3, given=list(rows[-3:]))
+        options = replace(QUICK, scheduler=RoundRobin())
+        tune_tasks(tasks, Budget(trials=30), runner, database=database, options=options)
+        assert len(database.records(similar.key)) == len(rows) and not runner.given
+        run = database.session
+    again = replayed(path, run, replace(QUICK, scheduler=RoundRobin()))
+    assert again.divergence == "" and again.trials == 30
+
+
+@pytest.mark.parametrize(
+    ("strategy", "selector", "model", "scheduler", "transfer"),
+    [
+        ("random", "top_k", "analytic", "round_robin", "none"),
+        ("annealing", "diversity", "random", "gradient", "history_best"),
+    ],
+)
+def test_parts_chosen_by_name_are_found_again(
+    path: Path, strategy: str, selector: str, model: str, scheduler: str, transfer: str
+) -> None:
+    search = SearchOptions(
+        STRATEGIES.factory(strategy), SELECTORS.one(selector), TRANSFERS.one(transfer), seed=3
+    )
+    options = TuneOptions(search, SCHEDULERS.one(scheduler), model=MODELS.factory(model))
+    tune(path, Budget(trials=12), FormulaRunner(noise=0.2), options)
+    again = replayed(path, options=None)
+    assert (again.divergence, again.trials) == ("", 12)
+
+
+class Sampling(FormulaRunner):
+    """Takes four samples of each program."""
+
+    def answer(self, task: Task, state: State) -> MeasureResult:
+        result = super().answer(task, state)
+        noise = self._rng.uniform(0.9, 1.1, 4)
+        return replace(result, seconds=tuple(float(s * x) for s in result.seconds for x in noise))
+
+
+def test_all_samples_are_told_though_the_best_programs_were_timed_again(path: Path) -> None:
+    droplet = TuneOptions(SearchOptions(STRATEGIES.factory("droplet"), seed=3))
+    tune(path, Budget(trials=48), Sampling(noise=0.1), droplet)
+    with Database(path) as database:
+        tells = [event for event in database.events(1) if event.kind == "tell"]
+        told = TypeAdapter(list[list[int]]).validate_python([e.body["results"] for e in tells])
+        records = [database.record(number) for batch in told for number in batch]
+    assert {len(record.seconds) for record in records} == {4}
+    again = replayed(path, options=None)
+    assert (again.divergence, again.trials) == ("", 48)
+
+
+def test_a_run_for_several_networks_is_replayed_with_their_aims(path: Path) -> None:
+    goals = (Goal((1.0, 0.0), bound_s=0.25, name="a"), Goal((0.0, 2.0), 3.0, name="b"))
+    search = SearchOptions(STRATEGIES.factory("random"), seed=3)
+    options = TuneOptions(search, objective=OBJECTIVES.one("latency_bounds"), goals=goals)
+    tune(path, Budget(trials=40), FormulaRunner(noise=0.2), options)
+    again = replayed(path, options=None)
+    assert (again.divergence, again.trials) == ("", 40)
+
+
+def test_a_stopped_run_replays_up_to_the_stop(path: Path) -> None:
+    def stop(state: State, number: int) -> MeasureResult | None:
+        if number == 20:
+            raise KeyboardInterrupt
+        return None
+
+    tune(path, Budget(trials=64), FormulaRunner(noise=0.2, fails=stop))
+    again = replayed(path)
+    assert (again.divergence, again.ended, again.trials) == ("", "stopped", 19)
+    assert again.followed == again.events and again.tasks
+
+
+@pytest.mark.parametrize("lost", [1, 2, 5, 9])
+def test_a_killed_run_replays_up_to_its_last_event(path: Path, lost: int) -> None:
+    tune(path, Budget(trials=40), FormulaRunner(noise=0.2))
+    with sqlite3.connect(path) as raw:
+        raw.execute(
+            "DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id DESC LIMIT ?)",
+            (lost,),
+        )
+    raw.close()
+    again = replayed(path)
+    assert (again.divergence, again.ended) == ("", "killed")
+    assert again.followed == again.events and again.tasks == ()
+
+
+def test_the_first_difference_is_named(path: Path) -> None:
+    tune(path, Budget(trials=40), FormulaRunner(noise=0.2))
+    with sqlite3.connect(path) as raw:
+        number, text = raw.execute(
+            "SELECT id, body FROM events WHERE kind = 'ask' ORDER BY id LIMIT 1 OFFSET 3"
+        ).fetchone()
+        body = json.loads(text)
+        programs = body["programs"]
+        programs[0] = "00000000-0000000000000000"
+        raw.execute("UPDATE events SET body = ? WHERE id = ?", (json.dumps(body), number))
+    raw.close()
+    again = replayed(path)
+    assert "00000000-0000000000000000" in again.divergence and again.tasks == ()
+    assert f'event {again.followed + 1}: recorded ask {{"task": "scale_64"' in again.divergence
+    assert not any(entry.task.key in again.divergence for entry in TASKS)
+    with pytest.raises(VerificationFailed, match="run 1 differs from event"):
+        again.demand()
+
+
+@pytest.mark.parametrize(
+    "body", ["{}", "[", '{"results": ["x"]}', '{"results": [99999]}', '{"results": [1, 1]}']
+)
+def test_damaged_events_are_one_plain_error(path: Path, body: str) -> None:
+    tune(path, Budget(trials=12), FormulaRunner(noise=0.2))
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE events SET body = ? WHERE kind = 'tell'", (body,))
+    raw.close()
+    with pytest.raises(ForeignFile):
+        replayed(path)
+
+
+def test_an_incompatible_request_is_one_plain_error(path: Path) -> None:
+    tune(path, Budget(trials=12), FormulaRunner())
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE events SET body = json_remove(body, '$.budget') WHERE kind = 'request'")
+    raw.close()
+    with pytest.raises(ForeignFile, match="run 1 was recorded by an incompatible version"):
+        replayed(path)
+
+
+def test_other_results_lead_to_another_history(path: Path) -> None:
+    tune(path, Budget(trials=60), FormulaRunner(noise=0.2))
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE results SET seconds = '[1e-9]', median_s = 1e-9 WHERE id = 2")
+    raw.close()
+    assert replayed(path).divergence
+
+
+class _Own(RoundRobin):
+    """A scheduler that no table names."""
+
+
+def test_runs_that_cannot_be_replayed_say_why(path: Path) -> None:
+    other = replace(TuneOptions(SearchOptions(seed=7)), scheduler=_Own())
+    tune(path, Budget(trials=10), FormulaRunner(), other)
+    own = [
+        WeightedTask(e.task, StructureSampler(e.task, replace(CPU, sketch=CPU.sketch[1:])))
+        for e in TASKS
+    ]
+    with Database(path) as database:
+        tune_tasks(own, Budget(trials=14), FormulaRunner(), database=database, options=QUICK)
+    with Database(path) as database:
+        assert database.session == 3
+        with pytest.raises(UsageError, match="run 3 recorded no search(.|\n)*runs: 1, 2, 3"):
+            list(rerun(database, 3, NoBuilds()))
+    with pytest.raises(UsageError, match="rules of its caller's own"):
+        replayed(path, 2)
+    with pytest.raises(UsageError, match="used other parts than these: scheduler"):
+        replayed(path, 1, None)
+    assert replayed(path, 1, other).divergence == ""
+
+
+def test_real_runs_have_the_same_history_and_bytes_in_another_process(path: Path) -> None:
+    host = Target.host()
+    options = TuneOptions(SearchOptions(STRATEGIES.factory("random"), seed=9))
+    tasks = [replace(t, target=host, threads=1) for t in (matmul(32, 32, 32), dense_relu(8, 16, 8))]
+    with LocalRunner() as runner:
+        for budget in (Budget(trials=12, time_limit_s=100), Budget(time_limit_s=1.0)):
+            with Database(path) as database:
+                tune_tasks(entries(*tasks), budget, runner, database=database, options=options)
+    for run in ("1", "2"):
+        finished = subprocess.run(
+            [sys.executable, "-m", "ansorpy", "db", "replay", str(path), "--run", run, "--json"],
+            capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": ROOT, "PYTHONHASHSEED": run},
+        )  # fmt: skip
+        assert finished.returncode == 0, finished.stderr
+        [again] = json.loads(finished.stdout)
+        assert again["same"] and again["divergence"] == "" and len(again["tasks"]) == 2
+        assert all(task["timed"] == task["rebuilt"] != "" for task in again["tasks"])
+
+
+def test_other_code_is_refused(path: Path) -> None:
+    tune(path, Budget(trials=8), FormulaRunner())
+    again = replayed(path)
+    assert again.divergence == "" and not again.is_same
+    with pytest.raises(VerificationFailed, match="other object code for"):
+        again.demand()
