@@ -1,10 +1,10 @@
-"""Where a run spends its time: each second counts once, for the innermost active phase.
+"""Where a run spends its time: each second counts once, for the innermost activity.
 
->>> with Phases() as run:
-...     with phase(Part.SEARCH):
-...         with phase(Part.MODEL):
+>>> with Profiler() as run:
+...     with profiled(Activity.SEARCH):
+...         with profiled(Activity.MODEL):
 ...             pass
->>> sorted(part.value for part in run.seconds)
+>>> sorted(activity.value for activity in run.seconds)
 ['model', 'other', 'search']
 """
 
@@ -17,10 +17,10 @@ from contextvars import ContextVar, Token
 from enum import Enum
 from types import TracebackType
 
-__all__ = ["Part", "Phases", "charge", "phase"]
+__all__ = ["Activity", "Profiler", "charge", "profiled"]
 
 
-class Part(Enum):
+class Activity(Enum):
     """What a second was spent on."""
 
     OPEN = "open"
@@ -50,26 +50,26 @@ class Part(Enum):
     OTHER = "other"
 
 
-class Phases:
-    """Seconds by part while entered; time in a nested instance counts for both.
+class Profiler:
+    """Measures seconds by activity while entered; time in a nested instance counts for both.
 
     It watches only the thread that entered it, so background work is not counted twice.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
-        self._seconds: dict[Part, float] = {}
-        self._stack: list[Part] = []
+        self._seconds: dict[Activity, float] = {}
+        self._stack: list[Activity] = []
         self._since = 0.0
-        self._outer: Phases | None = None
-        self._token: Token[Phases | None] | None = None
+        self._outer: Profiler | None = None
+        self._token: Token[Profiler | None] | None = None
 
-    def __enter__(self) -> Phases:
+    def __enter__(self) -> Profiler:
         self._outer = _current.get()
         if self._outer is not None:
             self._outer._count()
         self._token = _current.set(self)
-        self._stack = [Part.OTHER]
+        self._stack = [Activity.OTHER]
         self._since = self._clock()
         return self
 
@@ -87,69 +87,69 @@ class Phases:
             self._outer._take(self._seconds)
 
     @property
-    def seconds(self) -> Mapping[Part, float]:
-        """Seconds of each part so far, in the order of :class:`Part`."""
+    def seconds(self) -> Mapping[Activity, float]:
+        """Seconds of each activity so far, in the order of :class:`Activity`."""
         if self._stack:
             self._count()
-        return {part: self._seconds[part] for part in Part if part in self._seconds}
+        return {one: self._seconds[one] for one in Activity if one in self._seconds}
 
     @property
     def total_s(self) -> float:
         """Seconds in all."""
         return sum(self.seconds.values())
 
-    def enter(self, part: Part) -> None:
-        """Count time for *part* from now on."""
+    def enter(self, activity: Activity) -> None:
+        """Count time for *activity* from now on."""
         self._count()
-        self._stack.append(part)
+        self._stack.append(activity)
 
     def leave(self) -> None:
-        """Count time for the previous part again."""
+        """Count time for the previous activity again."""
         self._count()
         self._stack.pop()
 
-    def charge(self, part: Part, seconds: float) -> None:
-        """Move *seconds* from the current part to *part*, at most as many as it has."""
+    def charge(self, activity: Activity, seconds: float) -> None:
+        """Move *seconds* from the current activity to *activity*, at most as many as it has."""
         self._count()
         here = self._stack[-1]
         moved = min(seconds, self._seconds.get(here, 0.0))
         self._add(here, -moved)
-        self._add(part, moved)
+        self._add(activity, moved)
 
     def _count(self) -> None:
         now = self._clock()
         self._add(self._stack[-1], now - self._since)
         self._since = now
 
-    def _take(self, inner: Mapping[Part, float]) -> None:
+    def _take(self, inner: Mapping[Activity, float]) -> None:
         """Add the seconds of an inner instance that has just been left."""
-        for part, seconds in inner.items():
-            self._add(self._stack[-1] if part is Part.OTHER else part, seconds)
+        for activity, seconds in inner.items():
+            self._add(self._stack[-1] if activity is Activity.OTHER else activity, seconds)
         self._since = self._clock()
 
-    def _add(self, part: Part, seconds: float) -> None:
-        self._seconds[part] = self._seconds.get(part, 0.0) + seconds
+    def _add(self, activity: Activity, seconds: float) -> None:
+        self._seconds[activity] = self._seconds.get(activity, 0.0) + seconds
 
 
-_current: ContextVar[Phases | None] = ContextVar("phases", default=None)
+_current: ContextVar[Profiler | None] = ContextVar("profiler", default=None)
 
 
 @contextmanager
-def phase(part: Part) -> Iterator[None]:
-    """Count the time inside for *part*, if a :class:`Phases` watches this thread."""
-    watch = _current.get()
-    if watch is None:
+def profiled(activity: Activity) -> Iterator[None]:
+    """Count the time inside for *activity*, if a :class:`Profiler` watches this thread."""
+    profiler = _current.get()
+    if profiler is None:
         yield
         return
-    watch.enter(part)
+    profiler.enter(activity)
     try:
         yield
     finally:
-        watch.leave()
+        profiler.leave()
 
 
-def charge(part: Part, seconds: float) -> None:
-    """Count the last *seconds* for *part*, as reported by another process about its work."""
-    watch = _current.get()
-    if watch is not None:
-        watch.charge(part, seconds)
+def charge(activity: Activity, seconds: float) -> None:
+    """Count the last *seconds* for *activity*, as reported by another process about its work."""
+    profiler = _current.get()
+    if profiler is not None:
+        profiler.charge(activity, seconds)

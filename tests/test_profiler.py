@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ansorpy.profiler
-from ansorpy.profiler import Part, Phases, charge, phase
+from ansorpy.profiler import Activity, Profiler, charge, profiled
 
 
 @dataclass
@@ -24,77 +24,77 @@ class Clock:
         return self.now
 
 
-def test_the_innermost_phase_is_charged() -> None:
+def test_the_innermost_activity_is_charged() -> None:
     clock = Clock()
-    with Phases(clock) as run:
+    with Profiler(clock) as run:
         clock.now += 1
-        with phase(Part.SEARCH):
+        with profiled(Activity.SEARCH):
             clock.now += 2
-            with phase(Part.MODEL):
+            with profiled(Activity.MODEL):
                 clock.now += 4
             clock.now += 8
         clock.now += 16
     clock.now += 32
-    assert run.seconds == {Part.SEARCH: 10, Part.MODEL: 4, Part.OTHER: 17}
+    assert run.seconds == {Activity.SEARCH: 10, Activity.MODEL: 4, Activity.OTHER: 17}
     assert run.total_s == 31
 
 
 def test_figures_are_there_while_it_runs_and_after_an_error() -> None:
     clock = Clock()
-    with pytest.raises(KeyboardInterrupt), Phases(clock) as run, phase(Part.BUILD):
+    with pytest.raises(KeyboardInterrupt), Profiler(clock) as run, profiled(Activity.BUILD):
         clock.now += 3
-        assert run.seconds[Part.BUILD] == 3
+        assert run.seconds[Activity.BUILD] == 3
         clock.now += 4
         raise KeyboardInterrupt
-    assert run.seconds == {Part.BUILD: 7, Part.OTHER: 0}
+    assert run.seconds == {Activity.BUILD: 7, Activity.OTHER: 0}
 
 
 def test_an_inner_watch_counts_for_the_outer_too() -> None:
     clock = Clock()
-    with Phases(clock) as outer, phase(Part.OPEN):
+    with Profiler(clock) as outer, profiled(Activity.OPEN):
         clock.now += 1
-        with Phases(clock) as inner:
+        with Profiler(clock) as inner:
             clock.now += 2
-            with phase(Part.RUN):
+            with profiled(Activity.RUN):
                 clock.now += 4
         clock.now += 8
-    assert inner.seconds == {Part.RUN: 4, Part.OTHER: 2}
-    assert outer.seconds == {Part.OPEN: 11, Part.RUN: 4, Part.OTHER: 0}
+    assert inner.seconds == {Activity.RUN: 4, Activity.OTHER: 2}
+    assert outer.seconds == {Activity.OPEN: 11, Activity.RUN: 4, Activity.OTHER: 0}
 
 
 def test_a_worker_s_report_moves_seconds_that_went_by() -> None:
     clock = Clock()
-    with Phases(clock) as run, phase(Part.RUN):
+    with Profiler(clock) as run, profiled(Activity.RUN):
         clock.now += 5
-        charge(Part.CHECK, 2)
-        charge(Part.CHECK, 100)
-    assert run.seconds == {Part.CHECK: 5, Part.RUN: 0, Part.OTHER: 0}
+        charge(Activity.CHECK, 2)
+        charge(Activity.CHECK, 100)
+    assert run.seconds == {Activity.CHECK: 5, Activity.RUN: 0, Activity.OTHER: 0}
 
 
 def test_nobody_watches_other_threads_or_without_a_watch() -> None:
     clock = Clock()
 
     def work() -> None:
-        with phase(Part.RUN):
+        with profiled(Activity.RUN):
             clock.now += 1
 
     work()
-    charge(Part.RUN, 1)
-    with Phases(clock) as run:
+    charge(Activity.RUN, 1)
+    with Profiler(clock) as run:
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
-    assert run.seconds == {Part.OTHER: 1}
+    assert run.seconds == {Activity.OTHER: 1}
 
 
-@given(st.lists(st.tuples(st.sampled_from([*Part, None]), st.floats(0, 10)), max_size=30))
-def test_the_sum_is_the_time_that_went_by(walk: list[tuple[Part | None, float]]) -> None:
+@given(st.lists(st.tuples(st.sampled_from([*Activity, None]), st.floats(0, 10)), max_size=30))
+def test_the_sum_is_the_time_that_went_by(walk: list[tuple[Activity | None, float]]) -> None:
     clock, depth = Clock(), 0
-    with Phases(clock) as run:
-        for part, seconds in walk:
+    with Profiler(clock) as run:
+        for activity, seconds in walk:
             clock.now += seconds
-            if part is not None:
-                run.enter(part)
+            if activity is not None:
+                run.enter(activity)
                 depth += 1
             elif depth:
                 run.leave()

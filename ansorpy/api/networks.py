@@ -21,7 +21,7 @@ from ansorpy.api.session import Chosen, Session, open_session
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.options import those, with_arguments
-from ansorpy.profiler import Part, phase
+from ansorpy.profiler import Activity, profiled
 from ansorpy.quantities import bytes_of
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.tasks.objective import Goal
@@ -135,7 +135,7 @@ def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
     """
     _demand_use(specs, request)
     projects = []
-    with phase(Part.OPEN):
+    with profiled(Activity.OPEN):
         for spec in specs:
             found = open_project(spec.model, request, shapes=spec.shapes, dims=spec.dims)
             found = found.fit(None if spec.memory is None else bytes_of(spec.memory))
@@ -238,5 +238,5 @@ def compile_many(
     request = Request.of(**arguments)
     specs = [n if isinstance(n, NetworkSpec) else NetworkSpec(n) for n in networks]
     finished = tune_networks(open_networks(specs, request), request)
-    with phase(Part.ASSEMBLE):
+    with profiled(Activity.ASSEMBLE):
         return [model_of(done.project, done.chosen, request.threads) for done in finished]

@@ -24,7 +24,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import Expecting, MeasureOptions, Observer
 from ansorpy.measure.versions import versions
 from ansorpy.measure.workers.select import LOCAL, open_machines
-from ansorpy.profiler import Part, phase
+from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
@@ -76,7 +76,7 @@ class Session:
         target = self.request.target
         if self.request.workers != LOCAL:
             return target
-        with phase(Part.CALIBRATE):
+        with profiled(Activity.CALIBRATE):
             return calibrated(target)
 
     def plan(self, weights: Mapping[Task, float]) -> Plan | None:
@@ -133,7 +133,7 @@ class Session:
 
     def choose(self, tasks: Sequence[Task]) -> list[Chosen]:
         """The best known program of each task, or the one predicted best if there is none."""
-        with phase(Part.ASSEMBLE):
+        with profiled(Activity.ASSEMBLE):
             return self._choose(tasks)
 
     def _choose(self, tasks: Sequence[Task]) -> list[Chosen]:
@@ -166,7 +166,7 @@ class Session:
 
     def predicted_s(self, tasks: Sequence[Task]) -> dict[str, float]:
         """Predicted seconds of the program predicted best for each of *tasks*, by key."""
-        with phase(Part.ASSEMBLE):
+        with profiled(Activity.ASSEMBLE):
             return {
                 task.key: predicted_seconds(self._on_machine(task), states[0])
                 for task, states in self._predictions(tasks)

@@ -15,9 +15,9 @@ from ansorpy.api.request import Request
 from ansorpy.cli.interrupt import graceful_interrupt
 from ansorpy.cli.progress import ProgressDisplay, milliseconds
 from ansorpy.errors import Interrupted, NoValidProgram
-from ansorpy.profiler import Part, Phases, phase
+from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.report.tables import show
-from ansorpy.report.tuning import phases_table
+from ansorpy.report.tuning import activities_table
 from ansorpy.runtime.export import export as export_plan
 
 __all__ = ["accounted", "followed", "write_library"]
@@ -48,19 +48,19 @@ def accounted(request: Request) -> Iterator[None]:
 
     It does so even if the user stopped the run or no program was correct.
     """
-    phases = Phases()
+    profiler = Profiler()
     try:
-        with phases:
+        with profiler:
             yield
     except (Interrupted, NoValidProgram):
-        _show_phases(phases, request)
+        _show_activities(profiler, request)
         raise
-    _show_phases(phases, request)
+    _show_activities(profiler, request)
 
 
-def _show_phases(phases: Phases, request: Request) -> None:
+def _show_activities(profiler: Profiler, request: Request) -> None:
     if request.budget is not None:
-        show(phases_table(phases.seconds), sys.stderr)
+        show(activities_table(profiler.seconds), sys.stderr)
 
 
 def write_library(networks: Networks, request: Request, library: Path) -> None:
@@ -72,7 +72,7 @@ def write_library(networks: Networks, request: Request, library: Path) -> None:
     with followed(request) as following:
         [finished] = tune_networks(networks, following)
     total_s = kernels_median_s(finished.project, finished.chosen)
-    with phase(Part.ASSEMBLE):
+    with profiled(Activity.ASSEMBLE):
         if target is request.target:
             model = model_of(finished.project, finished.chosen, request.threads)
             written, memory = model.export(library), model.footprint

@@ -10,14 +10,14 @@ from typing import Any
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Session, TaskRow
 from ansorpy.measure.result import TrialKind
-from ansorpy.profiler import Part
+from ansorpy.profiler import Activity
 from ansorpy.report.tables import Table
 from ansorpy.tasks.allotment import Allotment
 
 __all__ = [
     "TaskSummary",
     "failures_table",
-    "phases_table",
+    "activities_table",
     "sessions_table",
     "summaries",
     "tasks_table",
@@ -169,13 +169,13 @@ def failures_table(tasks: Sequence[TaskSummary]) -> Table:
     return Table("failed trials", heading, tuple(rows), frozenset({"trials"}))
 
 
-def phases_table(seconds: Mapping[Part, float]) -> Table:
-    """Time of each part of a run, longest first, and the total."""
+def activities_table(seconds: Mapping[Activity, float]) -> Table:
+    """Time of each activity of a run, longest first, and the total."""
     total = sum(seconds.values())
     entries = [*sorted(seconds.items(), key=lambda entry: -entry[1]), (None, total)]
     rows = tuple(
-        ("all" if part is None else part.value, f"{s:.1f}", f"{s / total:.1%}")
-        for part, s in entries
+        ("all" if activity is None else activity.value, f"{s:.1f}", f"{s / total:.1%}")
+        for activity, s in entries
         if total and s >= total / 1000
     )
     heading = ("time", "seconds", "share")

@@ -17,7 +17,7 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.profiler import Part, phase
+from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.events import Listener, Phase, Progress, silent
@@ -93,7 +93,7 @@ class TaskSearch:
         trial measures the default schedule too.
         """
         before = self.history.trials
-        with self.trials.computing(), phase(Part.SEARCH):
+        with self.trials.computing(), profiled(Activity.SEARCH):
             picked = self._pick(n)
         failed = self.history.trials > 0 and self.history.best is None
         with_default = self.default_pending and (n > 1 or failed)
@@ -103,7 +103,7 @@ class TaskSearch:
             self.default_pending = False
             if not self._measured_default():
                 found += self._measure(held_back)
-        with self.trials.computing(), phase(Part.MODEL):
+        with self.trials.computing(), profiled(Activity.MODEL):
             self._tell(found)
         self.history.end_round()
         self._report(Phase.MEASURED, _correlation(found))
@@ -199,7 +199,7 @@ class TaskSearch:
         for candidate in picked:
             self.context.note([candidate])
             try:
-                with self.trials.computing(), phase(Part.SEARCH):
+                with self.trials.computing(), profiled(Activity.SEARCH):
                     states[candidate.state()] = candidate
             except AnsorpyError as error:
                 result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))

@@ -8,7 +8,7 @@ from enum import Enum
 
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.profiler import Part
+from ansorpy.profiler import Activity
 
 __all__ = ["Event", "Listener", "Phase", "Progress", "silent"]
 
@@ -41,7 +41,7 @@ class Progress(Event):
         trial: The trial that just ended, if one did.
         correlation: Rank correlation of scores with measured speed in this round.
         left_s: Seconds until the time limit; None without one.
-        seconds: Time of each part of the run so far.
+        seconds: Time of each activity of the run so far.
     """
 
     phase: Phase
@@ -55,7 +55,7 @@ class Progress(Event):
     trial: TrialEnd | None = None
     correlation: float | None = None
     left_s: float | None = None
-    seconds: Mapping[Part, float] | None = None
+    seconds: Mapping[Activity, float] | None = None
 
 
 Listener = Callable[[Progress], None]

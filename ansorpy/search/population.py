@@ -13,7 +13,7 @@ from ansorpy.cost.protocol import CostModel, predictions
 from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.rows import Unmade
-from ansorpy.profiler import Part, phase
+from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.algorithms.base import Definition
 from ansorpy.rules.reuse.recover import Steps
 from ansorpy.rules.structure import Pair, Recovered, Structure
@@ -157,7 +157,7 @@ def score_all(
     This is the only place where populations become loop nests.
     """
     nests = [(s.space.nest(table), len(table)) for s, table in tables if len(table)]
-    with phase(Part.MODEL):
+    with profiled(Activity.MODEL):
         scores = iter(predictions(model, task, nests))
     return [Scored(s, t, next(scores) if len(t) else np.zeros(0)) for s, t in tables]
 

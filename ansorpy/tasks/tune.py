@@ -18,7 +18,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import Journal
 from ansorpy.measure.run.runner import Runner
-from ansorpy.profiler import Part, Phases, phase
+from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import Best, History
@@ -105,13 +105,13 @@ class Tuning:
     """Outcomes in the order of the tasks; ``interrupted``: the user stopped the run.
 
     ``ended``: why measuring stopped.
-    ``seconds``: time of each part of the run; they add up to its duration.
+    ``seconds``: time of each activity of the run; they add up to its duration.
     """
 
     outcomes: tuple[Outcome, ...]
     interrupted: bool = False
     ended: Ending = Ending.NOTHING_LEFT
-    seconds: Mapping[Part, float] = field(default_factory=dict)
+    seconds: Mapping[Activity, float] = field(default_factory=dict)
 
 
 def tune_tasks(
@@ -149,8 +149,8 @@ def search_tasks(
     """The same with *trials* that are measured, or replayed from a recorded run."""
     trials.note_ending("")
     interrupted, ended = False, Ending.INTERRUPTED
-    with Phases() as phases:
-        run = _Run(tasks, budget, trials, options or TuneOptions(), listener, phases)
+    with Profiler() as profiler:
+        run = _Run(tasks, budget, trials, options or TuneOptions(), listener, profiler)
         try:
             run.resume()
             ended = run.spend()
@@ -166,7 +166,7 @@ def search_tasks(
         # Until the default schedule is tried, nothing is known to be wrong with the task.
         if not search.default_pending and run.lacks(at):
             raise search.history.no_valid_program(search.task.name, ended.value)
-    return Tuning(outcomes, interrupted, ended, phases.seconds)
+    return Tuning(outcomes, interrupted, ended, profiler.seconds)
 
 
 @dataclass
@@ -178,7 +178,7 @@ class _Run:
     trials: Trials
     options: TuneOptions
     listener: Listener
-    phases: Phases
+    profiler: Profiler
 
     def __post_init__(self) -> None:
         given = self.options.model
@@ -211,7 +211,7 @@ class _Run:
 
         Other processes may continue to write; the run never sees what they add.
         """
-        with until(self._moment(0.0)), self.trials.computing(), phase(Part.RESUME):
+        with until(self._moment(0.0)), self.trials.computing(), profiled(Activity.RESUME):
             self.journal.note("request", self._request())
             for search in self.searches:
                 search.resume()
@@ -276,7 +276,7 @@ class _Run:
         for at in np.argsort(shares)[::-1] if self.options.retime else ():
             left_s, search = self._left_s(0.0), self.searches[at]
             if slopes[at] and (left_s is None or left_s > least_retime_s(search.history)):
-                with phase(Part.RETIME), until(self._moment(0.0)):
+                with profiled(Activity.RETIME), until(self._moment(0.0)):
                     search.retime()
         self._report(Progress(Phase.FINISHED))
 
@@ -398,7 +398,7 @@ class _Run:
                 trial_limit=limit,
                 total_s=self.total_s,
                 left_s=None if time_s is None else time_s - self.journal.shown_s(),
-                seconds=self.phases.seconds,
+                seconds=self.profiler.seconds,
             )
         )
 

@@ -16,7 +16,7 @@ from ansorpy.api.session import open_session
 from ansorpy.ir.task import Task
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.records.database import Database
-from ansorpy.profiler import Part, Phases
+from ansorpy.profiler import Activity, Profiler
 from ansorpy.rates import Rates
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
@@ -91,11 +91,11 @@ def test_measuring_the_machine_has_a_phase_and_is_paid_from_the_budget(
 
     monkeypatch.setattr(ansorpy.api.session, "calibrated", measured)
     task, request = _task(), replace(SMALL, budget=Budget(time_limit_s=0.2), db=tmp_path / "t.db")
-    with open_session(request) as session, Phases() as phases:
+    with open_session(request) as session, Profiler() as profiler:
         tuning = session.tune({task: 1.0})
         assert session.database.trials(task.key) == 0
     assert tuning is not None and tuning.ended is Ending.TIME
-    assert phases.seconds[Part.CALIBRATE] >= 0.3
+    assert profiler.seconds[Activity.CALIBRATE] >= 0.3
 
 
 def test_the_plan_counts_what_the_database_has(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from ansorpy.cli.main import main
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.profiler import Part
-from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
+from ansorpy.profiler import Activity
+from ansorpy.report.tuning import activities_table, failures_table, summaries, tasks_table
 from ansorpy.target import Target
 from ansorpy.tasks.allotment import Allotment
 from tests.measure.definitions import matmul, task_of, tiled
@@ -50,14 +50,16 @@ def test_a_task_summed_up(tuned: Path) -> None:
 
 
 def test_the_parts_of_a_run_longest_first() -> None:
-    table = phases_table({Part.SEARCH: 1.0, Part.RUN: 6.0, Part.OTHER: 1e-4, Part.BUILD: 3.0})
+    table = activities_table(
+        {Activity.SEARCH: 1.0, Activity.RUN: 6.0, Activity.OTHER: 1e-4, Activity.BUILD: 3.0}
+    )
     assert table.rows == (
         ("run", "6.0", "60.0%"),
         ("build", "3.0", "30.0%"),
         ("search", "1.0", "10.0%"),
         ("all", "10.0", "100.0%"),
     )
-    assert phases_table({}).rows == ()
+    assert activities_table({}).rows == ()
 
 
 def test_tables(tuned: Path) -> None:

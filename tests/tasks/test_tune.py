@@ -24,7 +24,7 @@ from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.runner import Observer
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.profiler import Part, Phases
+from ansorpy.profiler import Activity, Profiler
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
@@ -575,7 +575,7 @@ def test_predictions_repeat_themselves() -> None:
 
 def test_the_parts_of_a_run_make_up_its_wall_clock_time(tmp_path: Path) -> None:
     reports: list[Progress] = []
-    with Database(tmp_path / "tune.db") as database, Phases() as outer:
+    with Database(tmp_path / "tune.db") as database, Profiler() as outer:
         tuned = tune_tasks(
             TASKS,
             Budget(trials=24),
@@ -584,6 +584,6 @@ def test_the_parts_of_a_run_make_up_its_wall_clock_time(tmp_path: Path) -> None:
             options=QUICK,
             listener=reports.append,
         )
-    assert {Part.SEARCH, Part.MODEL, Part.RECORD, Part.RESUME} <= set(tuned.seconds)
+    assert {Activity.SEARCH, Activity.MODEL, Activity.RECORD, Activity.RESUME} <= set(tuned.seconds)
     assert sum(tuned.seconds.values()) == pytest.approx(outer.total_s, rel=0.05)
     assert reports[-1].seconds is not None and reports[-1].seconds.keys() <= tuned.seconds.keys()

@@ -27,7 +27,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.runner import Observer
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.protocol import Message, ProtocolError, encode
-from ansorpy.profiler import Part, phase
+from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.version import __version__
 
@@ -130,7 +130,7 @@ class Batch:
             return []
         runs = any(node.kind == "measure" for node in self._nodes.values())
         least_s = min(self._left_s(node) for node in self._nodes.values())
-        with phase(Part.RUN if runs else Part.BUILD):
+        with profiled(Activity.RUN if runs else Activity.BUILD):
             return self._fleet.wait(tickets, max(0.0, min(least_s, self._patience.look_s)))
 
     # Nodes joining and leaving

@@ -27,7 +27,7 @@ from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.locks import lock_gpus
 from ansorpy.measure.workers.supervisor import Worker
-from ansorpy.profiler import Part, phase
+from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -116,7 +116,7 @@ class GpuRunner(BuildingRunner):
     ) -> list[MeasureResult]:
         """Run each candidate on the next free GPU."""
         batch = _Batch(self, task, candidates, builds, incumbent_s, observer)
-        with phase(Part.RUN):
+        with profiled(Activity.RUN):
             return batch.run(self._clients)
 
     def _client(self, task: Task) -> RunClient:

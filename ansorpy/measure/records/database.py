@@ -44,7 +44,7 @@ from ansorpy.measure.records.samples import SampleStore
 from ansorpy.measure.records.schema import IN_MEMORY, connect, plain_errors, transaction
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.workers.processes import is_running, process_identity
-from ansorpy.profiler import Part, phase
+from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
 
@@ -432,7 +432,7 @@ class Database:
         return None if row is None else read_row(Record, row, self.path)
 
     def _do(self, sql: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
-        with plain_errors(self.path), phase(Part.RECORD):
+        with plain_errors(self.path), profiled(Activity.RECORD):
             return self._connection.execute(sql, values)
 
     def _transaction(self) -> AbstractContextManager[None]:

@@ -14,7 +14,7 @@ from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
 from ansorpy.measure.records.schema import plain_errors
-from ansorpy.profiler import Part, phase
+from ansorpy.profiler import Activity, profiled
 
 __all__ = ["KEPT", "DefinitionStore", "definition_json"]
 
@@ -76,5 +76,5 @@ class DefinitionStore:
         return self._known[dag]
 
     def _do(self, sql: str, *values: str) -> sqlite3.Cursor:
-        with plain_errors(self._path), phase(Part.RECORD):
+        with plain_errors(self._path), profiled(Activity.RECORD):
             return self._connection.execute(sql, values)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ansorpy.errors import ForeignFile
-from ansorpy.profiler import Part, phase
+from ansorpy.profiler import Activity, profiled
 
 __all__ = ["FORMAT", "IN_MEMORY", "connect", "plain_errors", "transaction"]
 
@@ -213,10 +213,10 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
         yield
         return
     try:
-        with plain_errors(path), phase(Part.RECORD):
+        with plain_errors(path), profiled(Activity.RECORD):
             connection.execute("BEGIN IMMEDIATE")
         yield
-        with plain_errors(path), phase(Part.RECORD):
+        with plain_errors(path), profiled(Activity.RECORD):
             connection.execute("COMMIT")
     except BaseException:
         # An open transaction would swallow later commits.  SQLite may already have ended it itself,

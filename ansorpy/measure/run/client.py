@@ -28,7 +28,7 @@ from ansorpy.measure.workers.messages import (
 )
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
-from ansorpy.profiler import Part, charge, phase
+from ansorpy.profiler import Activity, charge, profiled
 
 __all__ = ["Reference", "RunClient"]
 
@@ -145,7 +145,7 @@ class RunClient:
             AnsorpyError: The worker cannot open the task, which is not the candidate's fault.
         """
         try:
-            with phase(Part.CHECK):
+            with profiled(Activity.CHECK):
                 self._ensure_open(task)
         except OutOfTime:
             return out_of_time()
@@ -157,7 +157,7 @@ class RunClient:
         timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s) + CREDIT_S
         answer = self.worker.request(message, timeout_s, starved_s=self.patience * timeout_s)
         result, check_s = _measured(answer)
-        charge(Part.CHECK, check_s)
+        charge(Activity.CHECK, check_s)
         self._distrust([result])
         return result
 

@@ -28,7 +28,7 @@ from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.measure.workers.supervisor import Worker
-from ansorpy.profiler import Part, phase
+from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -297,14 +297,14 @@ class LocalRunner(BuildingRunner):
 
     def _settle(self) -> None:
         """Wait until all background preparation is done, so that none runs beside timing."""
-        with phase(Part.BUILD):
+        with profiled(Activity.BUILD):
             wait(self._expected)
         self._expected.clear()
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
         """Build each candidate: object code, or the result that says why there is none."""
         self._settle()
-        with phase(Part.BUILD):
+        with profiled(Activity.BUILD):
             return self._builder.build(task, candidates)
 
     def measure(
@@ -330,7 +330,7 @@ class LocalRunner(BuildingRunner):
         for state, build in zip(candidates, builds, strict=True):
             known = None if observer is None else observer.started(state)
             lost = extra_error(task.dag, state.base)
-            with phase(Part.RUN):
+            with profiled(Activity.RUN):
                 result = known or self._one(client, task, build, incumbent_s, lost)
             if result.ok:
                 incumbent_s = min(result.median_s, incumbent_s or result.median_s)
@@ -370,7 +370,7 @@ class LocalRunner(BuildingRunner):
         client = self._client(task)
         if client.has_reference(task):
             return
-        with phase(Part.BUILD):
+        with profiled(Activity.BUILD):
             (built,) = self._builder.build(task, [reference_state(task.dag)])
         if isinstance(built, MeasureResult):
             if built.kind is TrialKind.CUT:
@@ -379,7 +379,7 @@ class LocalRunner(BuildingRunner):
                 f"the reference of {task.name or task.key} cannot be built, so no "
                 f"candidate can be checked: {built.reason}"
             )
-        with lock_cores(client.cores or (), self.options.lock_folder), phase(Part.CHECK):
+        with lock_cores(client.cores or (), self.options.lock_folder), profiled(Activity.CHECK):
             client.make_reference(task, built)
 
     def _alone(self, task: Task) -> AbstractContextManager[None]:

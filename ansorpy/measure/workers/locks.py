@@ -20,7 +20,7 @@ from threading import Event, Lock, Thread, Timer
 
 from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import AnsorpyError
-from ansorpy.profiler import Part, phase
+from ansorpy.profiler import Activity, profiled
 
 __all__ = ["PATIENCE_S", "WaitLog", "holders", "lock_cores", "lock_gpus"]
 
@@ -64,7 +64,7 @@ def _locked(units: Sequence[str], folder: Path | None, shared: bool) -> Iterator
         for unit in units:
             descriptor = _open(where / f"{_file(unit)}.lock")
             held.callback(_release, descriptor)
-            with phase(Part.WAIT), _turn(unit, where):
+            with profiled(Activity.WAIT), _turn(unit, where):
                 _take(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, unit)
         yield
 
