@@ -24,7 +24,7 @@ from ansorpy.options import those, with_arguments
 from ansorpy.profiler import Activity, profiled
 from ansorpy.quantities import bytes_of
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.tasks.objective import Goal
+from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.tune import Tuning
 from ansorpy.tasks.ways import Either
@@ -83,10 +83,10 @@ class Networks:
         return found
 
     @property
-    def goals(self) -> tuple[Goal, ...]:
+    def tuned(self) -> tuple[TunedNetwork, ...]:
         """What the objective sees: each network's calls of :attr:`tasks`, weight and bounds."""
         return tuple(
-            Goal(
+            TunedNetwork(
                 self._row(project.common),
                 weight=float(spec.weight),
                 bound_s=None if spec.bound is None else float(spec.bound),
@@ -168,17 +168,19 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
     with open_session(request) as session:
         weights = networks.task_weights
         request.listener(Planned(networks.projects, request, session.plan(weights)))
-        session.search(weights, _goals(networks), lambda tuning: _report(networks, session, tuning))
+        session.search(
+            weights, _tuned_networks(networks), lambda tuning: _report(networks, session, tuning)
+        )
         chosen = networks.cut(lambda project: decide(session, project))
         return [Finished(p, choose_within(session, p)) for p in chosen.projects]
 
 
-def _goals(networks: Networks) -> tuple[Goal, ...]:
+def _tuned_networks(networks: Networks) -> tuple[TunedNetwork, ...]:
     """What the objective refers to; empty for a single network with nothing to choose from."""
     [*projects], [*specs] = networks.projects, networks.specs
     plain = all(s.weight == 1.0 and s.bound is None and s.baseline is None for s in specs)
     alone = len(projects) == 1 and plain and not projects[0].regions
-    return () if alone else networks.goals
+    return () if alone else networks.tuned
 
 
 def _report(networks: Networks, session: Session, tuning: Tuning) -> None:

@@ -32,7 +32,7 @@ from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import Best
 from ansorpy.search.trials import Sharing
 from ansorpy.target import Target
-from ansorpy.tasks.objective import Goal
+from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.plan import Plan, before, plan
 from ansorpy.tasks.predict import PredictOptions, predicted_seconds
 from ansorpy.tasks.predict_many import predicted_of_all
@@ -89,7 +89,7 @@ class Session:
     def search(
         self,
         weights: Mapping[Task, float],
-        goals: Sequence[Goal] = (),
+        networks: Sequence[TunedNetwork] = (),
         report: Callable[[Tuning], None] = _unreported,
     ) -> None:
         """:meth:`tune`, if the request allows measuring; *report* is called with the result.
@@ -97,16 +97,18 @@ class Session:
         Raises:
             KeyboardInterrupt: The user stopped the run; what it found is in the database.
         """
-        tuning = self.tune(weights, goals)
+        tuning = self.tune(weights, networks)
         if tuning is not None:
             report(tuning)
         if tuning is not None and tuning.interrupted:
             raise KeyboardInterrupt
 
-    def tune(self, weights: Mapping[Task, float], goals: Sequence[Goal] = ()) -> Tuning | None:
+    def tune(
+        self, weights: Mapping[Task, float], networks: Sequence[TunedNetwork] = ()
+    ) -> Tuning | None:
         """Measure programs of the tasks (with their weights) until the budget is spent.
 
-        *goals* are the networks that the objective refers to; empty: one, with these weights.
+        *networks* are the networks that the objective refers to; empty: one, with these weights.
         Returns ``None`` when the request allows no measuring.  The database receives every trial.
 
         Raises:
@@ -124,7 +126,7 @@ class Session:
             self.request.budget,
             runner,
             self.database,
-            options=replace(self.request.parts.tuning(self.request.seed), goals=tuple(goals)),
+            options=replace(self.request.parts.tuning(self.request.seed), networks=tuple(networks)),
             listener=self.request.listener,
             journal=RecordingJournal(self.database, self.began_at),
         )

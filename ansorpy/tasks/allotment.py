@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["Allotment", "allotments"]
 
@@ -33,7 +33,7 @@ class Allotment:
 
 
 def allotments(
-    tasks: Sequence[Standing], earlier: Sequence[int], ended: Sequence[str]
+    tasks: Sequence[TaskProgress], earlier: Sequence[int], ended: Sequence[str]
 ) -> list[Allotment]:
     """The allotment of each of *tasks* at the end of a run.
 
@@ -41,7 +41,7 @@ def allotments(
     this one, and is empty for the others.
     """
     got = [task.trials - before for task, before in zip(tasks, earlier, strict=True)]
-    seconds = [t.slope * t.best_s if np.isfinite(t.best_s) else 0.0 for t in tasks]
+    seconds = [t.gradient * t.best_s if np.isfinite(t.best_s) else 0.0 for t in tasks]
     total_s = sum(seconds) or 1.0
     found = []
     for task, trials, before, reason, part_s in zip(
@@ -57,8 +57,8 @@ def allotments(
     return found
 
 
-def _why_less(task: Standing, earlier: int, part: float) -> str:
-    if not task.slope:
+def _why_less(task: TaskProgress, earlier: int, part: float) -> str:
+    if not task.gradient:
         return "no longer matters to the objective"
     if earlier:
         return f"had {earlier} trials before"
@@ -69,7 +69,7 @@ def _why_less(task: Standing, earlier: int, part: float) -> str:
     return "others promised more"
 
 
-def _why_more(task: Standing, part: float) -> str:
+def _why_more(task: TaskProgress, part: float) -> str:
     if part > 1.25 * task.share:
         return f"takes {part:.0%} of the time, not {task.share:.0%}"
     return f"{task.headroom:.0%} of its time is above its roofline"

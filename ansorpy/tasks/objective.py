@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.errors import UsageError
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.ways import Either
 
 __all__ = [
-    "Floats", "Goal", "Objective", "is_known", "latency_s", "latency_slopes", "misses",
+    "Floats", "TunedNetwork", "Objective", "is_known", "latency_s", "latency_gradient", "misses",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Goal:
+class TunedNetwork:
     """One network, and what it should achieve.
 
     Args:
@@ -54,62 +54,65 @@ class Goal:
 class Objective(Protocol):
     """A function to minimize, and its derivatives.
 
-    ``reads`` names the fields of a :class:`Goal` that it uses besides calls and weights.
+    ``reads`` names the fields of a :class:`TunedNetwork` that it uses besides calls and weights.
     """
 
     @property
     def reads(self) -> frozenset[str]:
         """Those of ``bound_s`` and ``baseline_s`` that affect it."""
 
-    def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
+    def value(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> float:
         """Its current value; tasks without a correct program are left out."""
 
-    def slopes(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> Floats:
+    def gradient(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> Floats:
         """Its change per second of each task; never negative."""
 
 
-def latency_s(goal: Goal, tasks: Sequence[Standing]) -> float:
+def latency_s(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> float:
     """Total seconds of the network's calls; tasks without a correct program are left out.
 
     For parts with several ways, the fastest counts.
     """
-    calls = sum((either.leader(tasks) for either in goal.eithers), np.array(goal.calls))
+    calls = sum((either.leader(tasks) for either in network.eithers), np.array(network.calls))
     return float(calls @ _known_s(tasks))
 
 
-def is_known(goal: Goal, tasks: Sequence[Standing]) -> bool:
+def is_known(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> bool:
     """True when every task that the network has to call has a correct program."""
-    pairs = zip(tasks, goal.calls, strict=True)
+    pairs = zip(tasks, network.calls, strict=True)
     known = all(np.isfinite(task.best_s) for task, calls in pairs if calls)
-    return known and all(either.is_known(tasks) for either in goal.eithers)
+    return known and all(either.is_known(tasks) for either in network.eithers)
 
 
-def misses(goals: Sequence[Goal], tasks: Sequence[Standing], at: int) -> bool:
+def misses(networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress], at: int) -> bool:
     """True when some network cannot run without task *at*, which has no correct program."""
     return any(
-        goal.calls[at] > 0
+        network.calls[at] > 0
         or any(
             not either.is_known(tasks) and any(way[at] > 0 for way in either.ways)
-            for either in goal.eithers
+            for either in network.eithers
         )
-        for goal in goals
+        for network in networks
     )
 
 
-def latency_slopes(
-    goals: Sequence[Goal], tasks: Sequence[Standing], outer: Sequence[float]
+def latency_gradient(
+    networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress], outer: Sequence[float]
 ) -> Floats:
     """Apply the chain rule; *outer* is the objective's change per second of each latency.
 
     Ways that are not the fastest but may still win count in part.
     """
     claims = [
-        sum((either.claims(tasks) for either in goal.eithers), np.array(goal.calls, np.float64))
-        for goal in goals
+        sum(
+            (either.claims(tasks) for either in network.eithers),
+            np.array(network.calls, np.float64),
+        )
+        for network in networks
     ]
-    slopes: Floats = np.asarray(outer, dtype=np.float64) @ np.array(claims)
-    return slopes
+    gradient: Floats = np.asarray(outer, dtype=np.float64) @ np.array(claims)
+    return gradient
 
 
-def _known_s(tasks: Sequence[Standing]) -> Floats:
+def _known_s(tasks: Sequence[TaskProgress]) -> Floats:
     return np.array([task.best_s if np.isfinite(task.best_s) else 0.0 for task in tasks])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["NEAR", "WORTH", "revived"]
 
@@ -19,15 +19,17 @@ WORTH = 0.01
 """Share of the objective that a task must still be able to save; less would not be noticed."""
 
 
-def revived(tasks: Sequence[Standing]) -> list[Standing]:
+def revived(tasks: Sequence[TaskProgress]) -> list[TaskProgress]:
     """*tasks*, with resting ones that are far from their roofline made alive again."""
-    total = sum(task.slope * task.best_s for task in tasks if task.slope and task.best_s < inf)
+    total = sum(
+        task.gradient * task.best_s for task in tasks if task.gradient and task.best_s < inf
+    )
     return [
         replace(task, alive=True) if task.resting and _may_gain(task, total) else task
         for task in tasks
     ]
 
 
-def _may_gain(task: Standing, total: float) -> bool:
+def _may_gain(task: TaskProgress, total: float) -> bool:
     is_far = task.best_s > NEAR * task.least_s
-    return is_far and task.slope * (task.best_s - task.least_s) >= WORTH * total > 0
+    return is_far and task.gradient * (task.best_s - task.least_s) >= WORTH * total > 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ansorpy.measure.run.timing import TimingPolicy, interleaved_s
 from ansorpy.search.history import History
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.progress import TaskProgress
 
 __all__ = [
     "FIRST_ROUND_S", "LEAST_ROUND", "RETIME_S", "ROUND_S", "SHORT_ROUND", "TRIAL_S", "USUAL_ROUND",
@@ -80,7 +80,7 @@ class Pace:
         """Expected seconds of a round of task *at*."""
         return self._scale(at, is_first) * _usual_s(is_first, trials)
 
-    def size(self, at: int, tasks: Sequence[Standing], left_s: float | None) -> int:
+    def size(self, at: int, tasks: Sequence[TaskProgress], left_s: float | None) -> int:
         """Trials of the next round of task *at*, with *left_s* seconds left to search."""
         is_first = tasks[at].rounds == 0
         limits = [self.budget.round_size(self.tasks)]
@@ -96,7 +96,7 @@ class Pace:
             )
         return max(1, min(limits))
 
-    def _first_size(self, at: int, tasks: Sequence[Standing], left_s: float) -> int:
+    def _first_size(self, at: int, tasks: Sequence[TaskProgress], left_s: float) -> int:
         """Shares refer to all tasks, so the last ones do not inherit what the heavy ones left."""
         fresh = sum(task.alive and task.rounds == 0 for task in tasks)
         spare_s = left_s / self._scale(at, True) - fresh * _usual_s(True, LEAST_ROUND)
@@ -107,7 +107,7 @@ class Pace:
         extra = min(part * most, tasks[at].share * spare, spare - self._extra)
         return LEAST_ROUND + max(int(extra), 0)
 
-    def _later_size(self, at: int, tasks: Sequence[Standing], left_s: float) -> int:
+    def _later_size(self, at: int, tasks: Sequence[TaskProgress], left_s: float) -> int:
         alive = sum(task.share for task in tasks if task.alive)
         share = tasks[at].share / alive if alive else 1.0
         trials = left_s / self._later.scale(1.0, 1.0) / (TRIAL_S + ROUND_S / self.usual)

@@ -176,13 +176,13 @@ class _Replay:
         """The run's options, restored from recorded places and numbers unless given."""
         recorded = request.options
         options = self.given or adjusted(_recorded_parts(recorded, self.database), recorded)
-        other = differences(recorded, described(replace(options, goals=())))
+        other = differences(recorded, described(replace(options, networks=())))
         if other:
             raise UsageError(
                 f"run {self.run} used other parts than these: {', '.join(other)}",
                 hint="replay it from Python with the same options",
             )
-        return replace(options, goals=request.goals)
+        return replace(options, networks=request.networks)
 
     def _rules(self, asked: TaskRequest) -> Preset:
         if not asked.preset:

@@ -21,7 +21,7 @@ from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.objective import Goal
+from ansorpy.tasks.objective import TunedNetwork
 
 __all__ = [
     "RecordedPart", "RunRequest", "Setting", "TaskRequest", "adjusted", "described", "differences",
@@ -74,14 +74,14 @@ class TaskRequest(_Body):
 class RunRequest(_Body):
     """The request of a run.
 
-    ``options`` describes the options of tuning but for ``goals``, the networks that the objective
-    refers to; ``began`` is how far the database had grown.
+    ``options`` describes the options of tuning except ``networks``, those that the objective refers
+    to; ``began`` is how far the database had grown.
     """
 
     tasks: tuple[TaskRequest, ...]
     budget: Budget
     options: RecordedPart
-    goals: tuple[Goal, ...]
+    networks: tuple[TunedNetwork, ...]
     began: Position
 
 
@@ -89,7 +89,7 @@ def request_of(
     tasks: Iterable[tuple[Task, str, float]],
     budget: Budget,
     options: object,
-    goals: tuple[Goal, ...],
+    networks: tuple[TunedNetwork, ...],
     known: KnownTrials,
 ) -> RunRequest:
     """The request of a run over *tasks*, each with the name of its preset and its weight.
@@ -114,7 +114,7 @@ def request_of(
         ),
         budget=budget,
         options=described_options,
-        goals=goals,
+        networks=networks,
         began=known.began,
     )
 

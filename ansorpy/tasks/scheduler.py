@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["TaskScheduler"]
 
@@ -15,5 +15,5 @@ __all__ = ["TaskScheduler"]
 class TaskScheduler(Protocol):
     """Chooses the task of the next round."""
 
-    def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
-        """Number of an alive task with positive slope; None when no task is worth a round."""
+    def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> int | None:
+        """Number of an alive task with positive gradient; None when no task is worth a round."""

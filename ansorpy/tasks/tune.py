@@ -26,16 +26,16 @@ from ansorpy.search.population import StructureSource
 from ansorpy.search.trials import MeasuredTrials, Trials
 from ansorpy.tasks.allotment import Allotment, allotments
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.objective import Goal, Objective, is_known, latency_s, misses
+from ansorpy.tasks.objective import Objective, TunedNetwork, is_known, latency_s, misses
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.overtime import revived
 from ansorpy.tasks.pace import Pace, least_retime_s, retime_s
 from ansorpy.tasks.plan import expected_shares
 from ansorpy.tasks.pretrain import pretrain
+from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.run_request import preset_name, request_of
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers.gradient import Gradient
-from ansorpy.tasks.standing import Standing
 
 __all__ = [
     "PATIENCE", "Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "search_tasks",
@@ -54,7 +54,7 @@ class Ending(Enum):
 
     TRIALS = "all trials of the budget were spent"
     TIME = "the time limit was reached"
-    GOAL = "nothing more to gain for the objective"
+    OBJECTIVE = "nothing more to gain for the objective"
     NOTHING_LEFT = (
         "every task is exhausted, stopped improving, is near its roofline or never gave a "
         "correct program"
@@ -75,13 +75,13 @@ class WeightedTask:
 class TuneOptions:
     """The replaceable parts of a tuning run; ``model`` makes the cost model that all tasks share.
 
-    ``goals`` are the networks that ``objective`` refers to; empty: one, with the tasks' weights.
+    ``networks`` are the networks that ``objective`` refers to; empty: one, with the tasks' weights.
     """
 
     search: SearchOptions = SearchOptions()
     scheduler: TaskScheduler = Gradient()
     objective: Objective = WeightedSum()
-    goals: tuple[Goal, ...] = ()
+    networks: tuple[TunedNetwork, ...] = ()
     model: Callable[[], CostModel] = BoostedTrees
     round_size: int | None = None
     retime: bool = True
@@ -187,7 +187,9 @@ class _Run:
         self.model = model = given()
         self.journal, trials = self.trials.journal, self.trials
         self.pace = Pace(self.budget, len(self.tasks))
-        self.goals = self.options.goals or (Goal(tuple(e.weight for e in self.tasks)),)
+        self.networks = self.options.networks or (
+            TunedNetwork(tuple(e.weight for e in self.tasks)),
+        )
         self.least_s = [roofline_seconds(e.task, e.source.definitions) for e in self.tasks]
         self.shares = [0.0] * len(self.tasks)
         """Planned part of each task in the trials, known once earlier records are read."""
@@ -222,8 +224,8 @@ class _Run:
     def _request(self) -> dict[str, object]:
         """Everything the run depends on, except versions, results and the clock."""
         asked = [(e.task, preset_name(e.source), e.weight) for e in self.tasks]
-        options = replace(self.options, goals=())
-        request = request_of(asked, self.budget, options, self.options.goals, self.trials.known)
+        options = replace(self.options, networks=())
+        request = request_of(asked, self.budget, options, self.options.networks, self.trials.known)
         return request.model_dump(mode="json")
 
     def spend(self) -> Ending:
@@ -232,7 +234,7 @@ class _Run:
             [e.weight for e in self.tasks], self.least_s, [s.history.best_s for s in self.searches]
         )
         while True:
-            tasks, left_s = self._standings(), self._left_s(self._reserved_s)
+            tasks, left_s = self._progress(), self._left_s(self._reserved_s)
             if self.budget.trials is not None and self._spent >= self.budget.trials:
                 return Ending.TRIALS
             if left_s is not None and left_s <= 0:
@@ -258,31 +260,31 @@ class _Run:
         missing = any(self.lacks(number) for number in range(len(self.tasks)))
         return not self.is_overtime and not missing
 
-    def _ending(self, tasks: Sequence[Standing]) -> Ending:
+    def _ending(self, tasks: Sequence[TaskProgress]) -> Ending:
         """Why no task is worth another round."""
-        if any(task.alive for task in tasks) and not any(task.slope for task in tasks):
-            return Ending.GOAL
+        if any(task.alive for task in tasks) and not any(task.gradient for task in tasks):
+            return Ending.OBJECTIVE
         limit = self.budget.trials_per_task
-        spent = [task.trials for task in tasks if task.slope]
+        spent = [task.trials for task in tasks if task.gradient]
         reached = limit is not None and min(spent, default=0) >= limit
         return Ending.TRIALS if reached else Ending.NOTHING_LEFT
 
     def finish(self) -> None:
         """Re-time the finalists of each task, the costliest task first, as far as time is left."""
         tasks = self._live()
-        slopes = WeightedSum().slopes(self.goals, tasks)
+        gradient = WeightedSum().gradient(self.networks, tasks)
         shares = [s * t.best_s if np.isfinite(t.best_s) else 0.0
-                  for s, t in zip(slopes, tasks, strict=True)]  # fmt: skip
+                  for s, t in zip(gradient, tasks, strict=True)]  # fmt: skip
         for at in np.argsort(shares)[::-1] if self.options.retime else ():
             left_s, search = self._left_s(0.0), self.searches[at]
-            if slopes[at] and (left_s is None or left_s > least_retime_s(search.history)):
+            if gradient[at] and (left_s is None or left_s > least_retime_s(search.history)):
                 with profiled(Activity.RETIME), until(self._moment(0.0)):
                     search.retime()
         self._report(Progress(Phase.FINISHED))
 
     def lacks(self, at: int) -> bool:
         """True when task *at* has no correct program and a network cannot run without it."""
-        return self.searches[at].history.best is None and misses(self.goals, self._live(), at)
+        return self.searches[at].history.best is None and misses(self.networks, self._live(), at)
 
     def outcomes(self) -> tuple[Outcome, ...]:
         found = allotments(
@@ -295,25 +297,25 @@ class _Run:
             for search, allotment in zip(self.searches, found, strict=True)
         )
 
-    def _standings(self) -> list[Standing]:
-        tasks = [self._standing(number) for number in range(len(self.tasks))]
-        slopes = self.options.objective.slopes(self.goals, tasks)
-        tasks = [replace(t, slope=float(s)) for t, s in zip(tasks, slopes, strict=True)]
+    def _progress(self) -> list[TaskProgress]:
+        tasks = [self._progress_of(number) for number in range(len(self.tasks))]
+        gradient = self.options.objective.gradient(self.networks, tasks)
+        tasks = [replace(t, gradient=float(s)) for t, s in zip(tasks, gradient, strict=True)]
         return revived(tasks) if self.is_overtime else tasks
 
-    def _live(self) -> list[Standing]:
-        """The tasks' current standings, even in the middle of a round."""
+    def _live(self) -> list[TaskProgress]:
+        """The tasks' current progress, even in the middle of a round."""
         best = [search.history.best_s or inf for search in self.searches]
         trials = [search.history.trials for search in self.searches]
         return [
-            replace(self._standing(n), best_after=(best[n],), trials_after=(trials[n],))
+            replace(self._progress_of(n), best_after=(best[n],), trials_after=(trials[n],))
             for n in range(len(self.tasks))
         ]
 
-    def _standing(self, at: int) -> Standing:
+    def _progress_of(self, at: int) -> TaskProgress:
         search, task = self.searches[at], self.tasks[at].task
         timed = self.budget.time_limit_s is not None
-        return Standing(
+        return TaskProgress(
             best_after=search.history.best_after,
             trials_after=search.history.trials_after,
             flops=task.flops,
@@ -378,9 +380,9 @@ class _Run:
     def _total_s(self) -> float | None:
         """Seconds of all networks, weighted; None while one cannot run yet."""
         tasks = self._live()
-        if not all(is_known(goal, tasks) for goal in self.goals):
+        if not all(is_known(network, tasks) for network in self.networks):
             return None
-        return sum(goal.weight * latency_s(goal, tasks) for goal in self.goals)
+        return sum(network.weight * latency_s(network, tasks) for network in self.networks)
 
     def _report(self, progress: Progress) -> None:
         """Pass a report on, with the figures of the whole run added."""

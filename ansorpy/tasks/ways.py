@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["Either"]
 
@@ -37,19 +37,19 @@ class Either:
 
     ways: tuple[tuple[float, ...], ...]
 
-    def seconds(self, tasks: Sequence[Standing]) -> Floats:
+    def seconds(self, tasks: Sequence[TaskProgress]) -> Floats:
         """Seconds of each way; infinite while one of its tasks has no correct program."""
         return _sums(self.ways, [task.best_s for task in tasks])
 
-    def is_known(self, tasks: Sequence[Standing]) -> bool:
+    def is_known(self, tasks: Sequence[TaskProgress]) -> bool:
         """True when one of the ways has a correct program for each of its tasks."""
         return bool(np.isfinite(self.seconds(tasks)).any())
 
-    def leader(self, tasks: Sequence[Standing]) -> Floats:
+    def leader(self, tasks: Sequence[TaskProgress]) -> Floats:
         """Calls of the fastest way, or of the first while none is complete."""
         return np.array(self.ways[int(self.seconds(tasks).argmin())], dtype=np.float64)
 
-    def claims(self, tasks: Sequence[Standing]) -> Floats:
+    def claims(self, tasks: Sequence[TaskProgress]) -> Floats:
         """Calls as weighted for assigning trials: the leader's in full, the others' in part.
 
         While no way is complete, all that may still become complete have equal parts.
@@ -75,7 +75,7 @@ def _sums(ways: Sequence[Sequence[float]], seconds: Sequence[float]) -> Floats:
     return total
 
 
-def _hoped_s(task: Standing) -> float:
+def _hoped_s(task: TaskProgress) -> float:
     """Least seconds the task may still reach; infinite if abandoned without a program."""
     if not np.isfinite(task.best_s):
         return task.least_s if task.alive else float("inf")

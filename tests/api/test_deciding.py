@@ -155,7 +155,7 @@ def tuned(networks: Networks, budget: Budget, slow: set[str]) -> Tuning:
         for key, task in networks.tasks.items()
     ]
     search = SearchOptions(partial(RandomSearch, 2, 32))
-    options = TuneOptions(search, model=AnalyticModel, goals=networks.goals, retime=False)
+    options = TuneOptions(search, model=AnalyticModel, networks=networks.tuned, retime=False)
     return tune_anew(entries, budget, Slow(slow), options=options)
 
 

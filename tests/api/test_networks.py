@@ -64,7 +64,7 @@ def tuned(networks: Networks, budget: Budget, objective: Objective | None = None
         SearchOptions(EVOLUTION),
         model=AnalyticModel,
         objective=objective or WeightedSum(),
-        goals=networks.goals,
+        networks=networks.tuned,
         retime=False,
     )
     return tune_anew(entries, budget, FormulaRunner(), options=options)
@@ -79,7 +79,7 @@ def test_shared_tasks_are_one_and_weigh_for_all() -> None:
         calls = [p.weights.get(key, 0) for p in networks.projects]
         assert weight == calls[0] + 3 * calls[1] + calls[2]
         at = list(networks.tasks).index(key)
-        assert [goal.calls[at] for goal in networks.goals] == calls
+        assert [network.calls[at] for network in networks.tuned] == calls
 
 
 def test_a_run_over_all_measures_shared_tasks_once() -> None:
@@ -103,7 +103,7 @@ def test_networks_within_their_bounds_leave_the_budget_to_others() -> None:
 def test_a_run_ends_when_every_bound_is_met() -> None:
     networks = Networks([project(2)], [spec(bound=10.0)])
     result = tuned(networks, Budget(trials=400), LatencyBounds())
-    assert result.ended is Ending.GOAL
+    assert result.ended is Ending.OBJECTIVE
     assert sum(o.history.trials for o in result.outcomes) < 400
 
 
@@ -142,7 +142,7 @@ def test_figures_an_objective_reads_are_taken() -> None:
     for objective in ("latency_bounds", LatencyBounds()):
         request = Request.of(effort="none", objective=objective)
         specs = [NetworkSpec(network(1), bound=1.0), NetworkSpec(network(2), weight=2.0)]
-        assert [goal.weight for goal in open_networks(specs, request).goals] == [1.0, 2.0]
+        assert [network.weight for network in open_networks(specs, request).tuned] == [1.0, 2.0]
 
 
 def test_wrong_requests_are_refused() -> None:

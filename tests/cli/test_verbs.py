@@ -428,7 +428,7 @@ def test_compile_ends_at_its_bound(
     assert main(command) == 2
     assert "a bound makes no difference to this objective" in capsys.readouterr().err
     assert main([*command, "--objective", "latency_bounds"]) == 0
-    assert f"ended: {Ending.GOAL.value}" in capsys.readouterr().err
+    assert f"ended: {Ending.OBJECTIVE.value}" in capsys.readouterr().err
     with Database(db) as database:
         assert sum(database.trials(t.key) for t in database.tasks()) < 400
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorpy.tasks.allotment import Allotment, allotments
-from ansorpy.tasks.standing import Standing
-from tests.tasks.standings import INF, standing
+from ansorpy.tasks.progress import TaskProgress
+from tests.tasks.progress import INF, progress
 
 
 def task(
-    trials: int, share: float, best_s: float = 1.0, *, least_s: float = 0.5, slope: float = 1.0
-) -> Standing:
-    return standing(best_s, trials_after=[trials], share=share, least_s=least_s, slope=slope)
+    trials: int, share: float, best_s: float = 1.0, *, least_s: float = 0.5, gradient: float = 1.0
+) -> TaskProgress:
+    return progress(best_s, trials_after=[trials], share=share, least_s=least_s, gradient=gradient)
 
 
 def reasons(
-    *tasks: Standing, earlier: Sequence[int] = (), ended: Sequence[str] = ()
+    *tasks: TaskProgress, earlier: Sequence[int] = (), ended: Sequence[str] = ()
 ) -> list[str]:  # fmt: skip
     none = len(tasks)
     found = allotments(tasks, earlier or [0] * none, ended or [""] * none)
@@ -35,7 +35,7 @@ def test_tasks_that_got_less() -> None:
     assert reasons(rest, task(90, 0.5), earlier=(0, 70))[1] == "had 70 trials before"
     assert reasons(rest, task(20, 0.5, least_s=0.9))[1] == "within 10% of its roofline"
     assert reasons(rest, task(20, 0.5, 0.25, least_s=0.1))[1] == "takes 20% of the time, not 50%"
-    assert reasons(rest, task(20, 0.5, slope=0.0))[1] == "no longer matters to the objective"
+    assert reasons(rest, task(20, 0.5, gradient=0.0))[1] == "no longer matters to the objective"
     assert reasons(task(9, 0.5, INF), task(91, 0.5))[0] == "takes 0% of the time, not 50%"
 
 

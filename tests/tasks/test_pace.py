@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.pace import FIRST_ROUND_S, LEAST_ROUND, ROUND_S, TRIAL_S, Pace
+from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.schedulers.gradient import Gradient
-from ansorpy.tasks.standing import Standing
-from tests.tasks.standings import standing
+from tests.tasks.progress import progress
 
 
 def spend(
@@ -22,7 +22,7 @@ def spend(
     rounds: list[list[int]] = [[] for _ in weights]
     rng = np.random.default_rng(0)
     while clock < limit_s:
-        tasks = [_standing(w, w / sum(weights), r) for w, r in zip(weights, rounds, strict=True)]
+        tasks = [_progress_of(w, w / sum(weights), r) for w, r in zip(weights, rounds, strict=True)]
         at = Gradient().next(tasks, rng)
         assert at is not None
         size = pace.size(at, tasks, limit_s - clock)
@@ -35,10 +35,10 @@ def spend(
     return clock, rounds
 
 
-def _standing(weight: float, share: float, rounds: list[int]) -> Standing:
+def _progress_of(weight: float, share: float, rounds: list[int]) -> TaskProgress:
     trials = np.cumsum(rounds).tolist()
     best = [1e-3 * (1 + 4 / t) for t in trials]
-    return standing(*best, trials_after=trials, slope=weight, least_s=1e-3, share=share)
+    return progress(*best, trials_after=trials, gradient=weight, least_s=1e-3, share=share)
 
 
 @settings(deadline=None, max_examples=25)
@@ -66,22 +66,22 @@ def test_hundreds_of_tasks_all_have_their_first_round_in_five_minutes() -> None:
 
 def test_heavy_tasks_begin_with_more_trials() -> None:
     pace = Pace(Budget(time_limit_s=100), 3)
-    tasks = [standing(share=share) for share in (0.8, 0.2, 0.001)]
+    tasks = [progress(share=share) for share in (0.8, 0.2, 0.001)]
     assert [pace.size(at, tasks, 30.0) for at in range(3)] == [16, 5, 2]
     # The last ones do not inherit what the heavy ones left.
-    tasks[:2] = [standing(1.0, share=0.8), standing(1.0, share=0.2)]
+    tasks[:2] = [progress(1.0, share=0.8), progress(1.0, share=0.2)]
     assert pace.size(2, tasks, 30.0) == 2
 
 
 def test_first_rounds_have_no_more_than_the_planned_trials() -> None:
     pace = Pace(Budget(trials=400), 3)
-    tasks = [standing(share=share) for share in (0.9, 0.03, 0.0)]
+    tasks = [progress(share=share) for share in (0.9, 0.03, 0.0)]
     assert [pace.size(at, tasks, None) for at in range(3)] == [32, 12, 2]
-    assert pace.size(2, [*tasks[:2], standing(1.0)], None) == 32
+    assert pace.size(2, [*tasks[:2], progress(1.0)], None) == 32
 
 
 def test_rounds_shrink_to_the_time_left_and_to_the_trials_left() -> None:
-    tasks = [standing(1.0, share=0.5), standing(1.0, share=0.5)]
+    tasks = [progress(1.0, share=0.5), progress(1.0, share=0.5)]
     pace = Pace(Budget(time_limit_s=100), 2)
     assert [pace.size(0, tasks, s) for s in (90.0, 5.0, 1.0, 0.8, 0.1)] == [32, 15, 8, 6, 1]
     assert Pace(Budget(trials=16, time_limit_s=100), 2).size(0, tasks, 90.0) == 2
@@ -101,7 +101,7 @@ def test_first_rounds_leave_half_of_the_time_they_need_not_take() -> None:
     pace, clock = Pace(Budget(time_limit_s=100), 30), 0.0
     sizes: list[int] = []
     for at in range(30):
-        tasks = [standing(*([1.0] if n < at else []), share=1 / 30) for n in range(30)]
+        tasks = [progress(*([1.0] if n < at else []), share=1 / 30) for n in range(30)]
         sizes.append(pace.size(at, tasks, 100.0 - clock))
         took = 2 * pace.round_s(at, True, sizes[-1]) / pace.round_s(at, True, 0) * FIRST_ROUND_S
         pace.note(at, True, sizes[-1], took)

@@ -21,7 +21,7 @@ from ansorpy.tasks.pace import Pace
 from ansorpy.tasks.plan import Before, before, plan
 from tests.rules.algorithms.convolutions import convolution
 from tests.search.tasks import TARGET, matmul, scale
-from tests.tasks.standings import standing
+from tests.tasks.progress import progress
 
 WEIGHTS = {matmul(512, 512, 512): 3.0, matmul(64, 64, 64): 1.0, scale(64): 1.0}
 
@@ -39,7 +39,7 @@ def test_heavy_tasks_are_promised_most() -> None:
 def test_the_longest_time_limit_has_a_plan_and_rounds() -> None:
     budget = Budget(time_limit_s=LONGEST_S)
     assert plan(WEIGHTS, budget).trials > LONGEST_S
-    assert Pace(budget, 1).size(0, [standing(1.0)], LONGEST_S) > 0
+    assert Pace(budget, 1).size(0, [progress(1.0)], LONGEST_S) > 0
 
 
 def test_a_time_limit_is_used_and_not_exceeded() -> None:

@@ -37,7 +37,7 @@ from ansorpy.search.transfers import TRANSFERS
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.objective import Goal
+from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.replay import Rerun, rerun
 from ansorpy.tasks.schedulers import SCHEDULERS
@@ -233,9 +233,12 @@ def test_all_samples_are_told_though_the_best_programs_were_timed_again(path: Pa
 
 
 def test_a_run_for_several_networks_is_replayed_with_their_aims(path: Path) -> None:
-    goals = (Goal((1.0, 0.0), bound_s=0.25, name="a"), Goal((0.0, 2.0), 3.0, name="b"))
+    networks = (
+        TunedNetwork((1.0, 0.0), bound_s=0.25, name="a"),
+        TunedNetwork((0.0, 2.0), 3.0, name="b"),
+    )
     search = SearchOptions(STRATEGIES.factory("random"), seed=3)
-    options = TuneOptions(search, objective=OBJECTIVES.one("latency_bounds"), goals=goals)
+    options = TuneOptions(search, objective=OBJECTIVES.one("latency_bounds"), networks=networks)
     tune(path, Budget(trials=40), FormulaRunner(noise=0.2), options)
     again = replayed(path, options=None)
     assert (again.divergence, again.trials) == ("", 40)

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansorpy.tasks.objective import Goal, Objective
+from ansorpy.tasks.objective import Objective, TunedNetwork
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
+from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.gradient import Gradient
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
-from ansorpy.tasks.standing import Standing
-from tests.tasks.standings import INF, standing
+from tests.tasks.progress import INF, progress
 
 
-def choose(scheduler: TaskScheduler, *tasks: Standing) -> int | None:
+def choose(scheduler: TaskScheduler, *tasks: TaskProgress) -> int | None:
     return scheduler.next(tasks, np.random.default_rng(0))
 
 
@@ -30,42 +30,42 @@ def test_the_known_ones_have_names() -> None:
 
 
 def test_every_task_gets_a_first_round_the_heaviest_first() -> None:
-    light, heavy = standing(least_s=1.0), standing(slope=3.0, least_s=2.0)
-    assert choose(Gradient(), standing(1.0), light, heavy) == 2
-    assert choose(Gradient(), standing(1.0), light, standing(INF)) == 1
+    light, heavy = progress(least_s=1.0), progress(gradient=3.0, least_s=2.0)
+    assert choose(Gradient(), progress(1.0), light, heavy) == 2
+    assert choose(Gradient(), progress(1.0), light, progress(INF)) == 1
 
 
 def test_the_gradient_is_the_papers() -> None:
-    tasks = [standing(9.0, 7.0, 6.0, 5.0, 4.0, slope=3.0)]
+    tasks = [progress(9.0, 7.0, 6.0, 5.0, 4.0, gradient=3.0)]
     backward, forward = (4.0 - 7.0) / 3, -4.0 / 5
     expected = 3.0 * (0.2 * backward + 0.8 * forward)
     assert Gradient().gradient(tasks, 0) == pytest.approx(expected)
 
 
 def test_rounds_count_by_their_trials() -> None:
-    small = standing(8.0, 4.0, trials_after=(8, 16))
-    large = standing(8.0, 4.0, trials_after=(16, 64))
+    small = progress(8.0, 4.0, trials_after=(8, 16))
+    large = progress(8.0, 4.0, trials_after=(16, 64))
     assert Gradient().gradient([small], 0) == pytest.approx(0.8 * -4.0 / 2)
     assert Gradient().gradient([large], 0) == pytest.approx(0.8 * -4.0 / 8)
 
 
 def test_a_family_shows_what_can_be_reached() -> None:
-    fast = standing(1.0, 1.0, flops=100.0, family="conv")
-    slow = standing(50.0, 50.0, flops=100.0, family="conv")
-    alone = standing(50.0, 50.0, flops=100.0)
+    fast = progress(1.0, 1.0, flops=100.0, family="conv")
+    slow = progress(50.0, 50.0, flops=100.0, family="conv")
+    alone = progress(50.0, 50.0, flops=100.0)
     assert Gradient().gradient([fast, slow], 1) == pytest.approx(0.8 * (2.0 - 50.0))
     assert Gradient().gradient([fast, alone], 1) == pytest.approx(0.8 * -25.0)
 
 
 def test_a_family_promises_nothing_to_who_had_more_rounds_than_the_others() -> None:
-    fast = standing(1.0, flops=100.0, family="conv")
-    tried = standing(*[50.0] * 7, flops=100.0, family="conv")
+    fast = progress(1.0, flops=100.0, family="conv")
+    tried = progress(*[50.0] * 7, flops=100.0, family="conv")
     assert Gradient().gradient([fast, tried], 1) == pytest.approx(0.8 * -50.0 / 7)
 
 
 def test_gains_end_at_the_roofline_but_for_a_doubt() -> None:
     def gradient(least_s: float) -> float:
-        return Gradient().gradient([standing(10.0, 10.0, least_s=least_s)], 0)
+        return Gradient().gradient([progress(10.0, 10.0, least_s=least_s)], 0)
 
     assert gradient(8.0) == pytest.approx(0.8 * -2 / 2)
     assert gradient(10.0) == gradient(12.0) == pytest.approx(0.8 * -1 / 2)
@@ -73,57 +73,57 @@ def test_gains_end_at_the_roofline_but_for_a_doubt() -> None:
 
 def test_a_task_near_its_roofline_is_not_left_alone_for_heavier_ones() -> None:
     """It has a third of the gain, so its turn comes after three of theirs, not after all."""
-    near = standing(1.0, least_s=0.75)
-    assert choose(Gradient(), near, standing(*[1.0] * 2, least_s=0.25)) == 1
-    assert choose(Gradient(), near, standing(*[1.0] * 4, least_s=0.25)) == 0
+    near = progress(1.0, least_s=0.75)
+    assert choose(Gradient(), near, progress(*[1.0] * 2, least_s=0.25)) == 1
+    assert choose(Gradient(), near, progress(*[1.0] * 4, least_s=0.25)) == 0
 
 
 def test_heavy_tasks_come_first_while_they_lack_most_of_their_plan() -> None:
-    better = standing(10.0, 10.0, least_s=1.0, share=0.4)
-    assert choose(Gradient(), better, standing(4.0, least_s=3.0, share=0.6)) == 1
-    assert choose(Gradient(), better, standing(4.0, 4.0, least_s=3.0, share=0.6)) == 0
-    assert choose(Gradient(), better, standing(4.0, least_s=3.5, share=0.6)) == 0  # too near
-    assert choose(Gradient(), better, standing(1.0, least_s=0.1, share=0.6)) == 0  # too light
+    better = progress(10.0, 10.0, least_s=1.0, share=0.4)
+    assert choose(Gradient(), better, progress(4.0, least_s=3.0, share=0.6)) == 1
+    assert choose(Gradient(), better, progress(4.0, 4.0, least_s=3.0, share=0.6)) == 0
+    assert choose(Gradient(), better, progress(4.0, least_s=3.5, share=0.6)) == 0  # too near
+    assert choose(Gradient(), better, progress(1.0, least_s=0.1, share=0.6)) == 0  # too light
 
 
 def test_heavy_improving_and_cheap_tasks_come_first() -> None:
-    assert choose(Gradient(), standing(1.0), standing(1.0, slope=5.0)) == 1
-    assert choose(Gradient(), standing(*[2.0] * 20), standing(*np.linspace(9, 2, 20))) == 1
-    assert choose(Gradient(), standing(1.0, cost=2.0), standing(1.0)) == 1
+    assert choose(Gradient(), progress(1.0), progress(1.0, gradient=5.0)) == 1
+    assert choose(Gradient(), progress(*[2.0] * 20), progress(*np.linspace(9, 2, 20))) == 1
+    assert choose(Gradient(), progress(1.0, cost=2.0), progress(1.0)) == 1
 
 
 def test_tasks_without_a_correct_program_come_first() -> None:
-    assert choose(Gradient(), standing(INF), standing(3.0)) == 0
-    assert choose(Gradient(), standing(3.0), standing(*[INF] * 4)) == 1
+    assert choose(Gradient(), progress(INF), progress(3.0)) == 0
+    assert choose(Gradient(), progress(3.0), progress(*[INF] * 4)) == 1
 
 
 def test_dead_tasks_are_never_chosen() -> None:
     schedulers: list[TaskScheduler] = [Gradient(), RoundRobin()]
     for scheduler in schedulers:
-        assert choose(scheduler, standing(1.0, alive=False), standing(9.0, 9.0)) == 1
-        assert choose(scheduler, standing(alive=False)) is None
+        assert choose(scheduler, progress(1.0, alive=False), progress(9.0, 9.0)) == 1
+        assert choose(scheduler, progress(alive=False)) is None
         assert choose(scheduler) is None
 
 
 @pytest.mark.parametrize("scheduler", [Gradient(), RoundRobin()])
 def test_tasks_the_objective_does_not_depend_on_get_nothing(scheduler: TaskScheduler) -> None:
-    assert choose(scheduler, standing(9.0, slope=0.0), standing(1.0, 1.0)) == 1
-    assert choose(scheduler, standing(9.0, slope=0.0), standing(slope=0.0)) is None
+    assert choose(scheduler, progress(9.0, gradient=0.0), progress(1.0, 1.0)) == 1
+    assert choose(scheduler, progress(9.0, gradient=0.0), progress(gradient=0.0)) is None
 
 
 def test_equal_gains_are_drawn_at_random() -> None:
-    tasks = [standing(1.0)] * 4
+    tasks = [progress(1.0)] * 4
     drawn = {Gradient().next(tasks, np.random.default_rng(s)) for s in range(40)}
     assert drawn == {0, 1, 2, 3}
 
 
 def test_round_robin_takes_turns() -> None:
-    assert choose(RoundRobin(), standing(1.0, 1.0), standing(1.0), standing(INF)) == 1
+    assert choose(RoundRobin(), progress(1.0, 1.0), progress(1.0), progress(INF)) == 1
 
 
 @given(st.lists(st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=8), min_size=1, max_size=6))
 def test_gradients_are_finite_and_negative(curves: list[list[float]]) -> None:
-    tasks = [standing(*sorted(curve, reverse=True), family="one") for curve in curves]
+    tasks = [progress(*sorted(curve, reverse=True), family="one") for curve in curves]
     for at in range(len(tasks)):
         assert -INF < Gradient().gradient(tasks, at) < 0
 
@@ -138,13 +138,13 @@ def run(
     rounds: int, objective: Objective | None = None,
 ) -> list[int]:  # fmt: skip
     """Trials of each task after so many rounds of eight, when programs improve along *curves*."""
-    objective, goal = objective or WeightedSum(), Goal(tuple(calls))
+    objective, network = objective or WeightedSum(), TunedNetwork(tuple(calls))
     best: list[list[float]] = [[] for _ in curves]
     rng = np.random.default_rng(0)
     for _ in range(rounds):
-        tasks = [standing(*b) for b in best]
-        slopes = objective.slopes([goal], tasks)
-        tasks = [standing(*b, slope=float(s)) for b, s in zip(best, slopes, strict=True)]
+        tasks = [progress(*b) for b in best]
+        gradient = objective.gradient([network], tasks)
+        tasks = [progress(*b, gradient=float(s)) for b, s in zip(best, gradient, strict=True)]
         at = scheduler.next(tasks, rng)
         assert at is not None
         best[at].append(curves[at](8 * (len(best[at]) + 1)))

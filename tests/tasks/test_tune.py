@@ -35,13 +35,13 @@ from ansorpy.search.population import sample_valid, score
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.objective import Floats, Goal
+from ansorpy.tasks.objective import Floats, TunedNetwork
 from ansorpy.tasks.predict import predicted_best
+from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.replay import rerun
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
-from ansorpy.tasks.standing import Standing
 from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, Tuning, WeightedTask, tune_tasks
 from ansorpy.tasks.ways import Either
 from tests.rules.algorithms.convolutions import convolution
@@ -176,11 +176,11 @@ def test_rooflines_are_of_the_fastest_definition() -> None:
     """Winograd's products are fewer than the direct definition's: it is what time is left for."""
     dag = ComputeDAG.of(convolution((14, 14), (3, 3), 64, 64, pad=1))
     task = Task(dag, Target.parse("x86-64-v4"), 1)
-    seen: list[Standing] = []
+    seen: list[TaskProgress] = []
 
     @dataclass(frozen=True)
     class Watching:
-        def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
+        def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> int | None:
             seen.extend(tasks)
             return 0
 
@@ -528,14 +528,14 @@ class Counted(Either):
 
     sums: list[float] = field(default_factory=list)
 
-    def seconds(self, tasks: Sequence[Standing]) -> Floats:
+    def seconds(self, tasks: Sequence[TaskProgress]) -> Floats:
         self.sums.append(1.0)
         return super().seconds(tasks)
 
 
 def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
     either = Counted(((1.0, 0.0), (0.0, 1.0)))
-    options = replace(SAMPLING, goals=(Goal((0.0, 0.0), eithers=(either,)),))
+    options = replace(SAMPLING, networks=(TunedNetwork((0.0, 0.0), eithers=(either,)),))
     reports: list[tuple[Progress, int]] = []
     tune_anew(
         TASKS[:2], Budget(trials=96), FormulaRunner(), options=options,

@@ -7,28 +7,28 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from ansorpy.tasks.objective import Goal, is_known, latency_s, misses
+from ansorpy.tasks.objective import TunedNetwork, is_known, latency_s, misses
 from ansorpy.tasks.objectives.latency_bounds import LatencyBounds
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.ways import Either
-from tests.tasks.standings import standing
+from tests.tasks.progress import progress
 
 # Tasks: one that is always called, the single kernel, and the three that do the same.
 EITHER = Either(((0.0, 4.0, 0.0, 0.0, 0.0), (0.0, 0.0, 4.0, 4.0, 8.0)))
-GOAL = Goal((2.0, 0.0, 0.0, 0.0, 0.0), eithers=(EITHER,))
+NETWORK = TunedNetwork((2.0, 0.0, 0.0, 0.0, 0.0), eithers=(EITHER,))
 
 
-def tasks(*seconds: float | None, trials: int = 400, least_s: float = 0.0) -> list[Standing]:
+def tasks(*seconds: float | None, trials: int = 400, least_s: float = 0.0) -> list[TaskProgress]:
     """Standings of the five tasks; None: no correct program."""
     return [
-        standing(*([] if s is None else [s]), trials_after=[trials], least_s=least_s)
+        progress(*([] if s is None else [s]), trials_after=[trials], least_s=least_s)
         for s in seconds
     ]
 
 
-def slopes(now: Sequence[Standing]) -> list[float]:
-    found: list[float] = WeightedSum().slopes([GOAL], now).tolist()
+def gradient(now: Sequence[TaskProgress]) -> list[float]:
+    found: list[float] = WeightedSum().gradient([NETWORK], now).tolist()
     return found
 
 
@@ -37,57 +37,57 @@ def slopes(now: Sequence[Standing]) -> list[float]:
 )
 def test_the_fastest_way_counts(single: float, rest: tuple[float, ...], total: float) -> None:
     now = tasks(1.0, single, *rest)
-    assert latency_s(GOAL, now) == WeightedSum().value([GOAL], now) == total
+    assert latency_s(NETWORK, now) == WeightedSum().value([NETWORK], now) == total
     fastest = [4.0, 0, 0, 0] if single == 9.0 else [0, 4.0, 4.0, 8.0]
     assert EITHER.leader(now).tolist() == [0.0, *fastest]
 
 
 def test_what_cannot_win_any_more_claims_nothing() -> None:
-    assert slopes(tasks(1.0, 5.0, 1, 2, 3)) == [2, 4, 0, 0, 0]
-    assert slopes(tasks(1.0, 50.0, 1, 2, 3)) == [2, 0, 4, 4, 8]
+    assert gradient(tasks(1.0, 5.0, 1, 2, 3)) == [2, 4, 0, 0, 0]
+    assert gradient(tasks(1.0, 50.0, 1, 2, 3)) == [2, 0, 4, 4, 8]
 
 
 def test_what_is_close_or_hardly_tried_goes_on_in_part() -> None:
-    assert slopes(tasks(1.0, 8.99, 1, 2, 3)) == [2, 4, 2, 2, 4]
-    assert slopes(tasks(1.0, 9.01, 1, 2, 3)) == [2, 2, 4, 4, 8]
-    assert slopes(tasks(1.0, 6.1, 1, 2, 3, trials=16)) == [2, 4, 2, 2, 4], "24.4 and 36 * 2 / 3"
-    assert slopes(tasks(1.0, 5.9, 1, 2, 3, trials=16)) == [2, 4, 0, 0, 0]
-    assert slopes(tasks(1.0, 5.0, 900, 900, 900, trials=15)) == [2, 4, 2, 2, 4]
+    assert gradient(tasks(1.0, 8.99, 1, 2, 3)) == [2, 4, 2, 2, 4]
+    assert gradient(tasks(1.0, 9.01, 1, 2, 3)) == [2, 2, 4, 4, 8]
+    assert gradient(tasks(1.0, 6.1, 1, 2, 3, trials=16)) == [2, 4, 2, 2, 4], "24.4 and 36 * 2 / 3"
+    assert gradient(tasks(1.0, 5.9, 1, 2, 3, trials=16)) == [2, 4, 0, 0, 0]
+    assert gradient(tasks(1.0, 5.0, 900, 900, 900, trials=15)) == [2, 4, 2, 2, 4]
     bound = tasks(1.0, 5.0, 1, 2, 3, trials=15, least_s=1.3)
-    assert slopes(bound) == [2, 4, 0, 0, 0], "four, four and eight times 1.3 are more than 20"
+    assert gradient(bound) == [2, 4, 0, 0, 0], "four, four and eight times 1.3 are more than 20"
 
 
 def test_while_no_way_is_complete_all_have_a_part() -> None:
-    assert slopes(tasks(1.0, None, 1, 2, None)) == [2, 2, 2, 2, 4]
-    assert not is_known(GOAL, tasks(1.0, None, 1, 2, None))
-    assert is_known(GOAL, tasks(1.0, 3.0, 1, 2, None))
-    assert not is_known(GOAL, tasks(None, 3.0, 1, 2, None))
+    assert gradient(tasks(1.0, None, 1, 2, None)) == [2, 2, 2, 2, 4]
+    assert not is_known(NETWORK, tasks(1.0, None, 1, 2, None))
+    assert is_known(NETWORK, tasks(1.0, 3.0, 1, 2, None))
+    assert not is_known(NETWORK, tasks(None, 3.0, 1, 2, None))
     ended = tasks(1.0, None, 1, 2, 3)
-    ended[1] = standing(alive=False)
-    assert slopes(ended) == [2, 0, 4, 4, 8]
+    ended[1] = progress(alive=False)
+    assert gradient(ended) == [2, 0, 4, 4, 8]
 
 
 def test_tasks_that_are_given_up_are_hoped_for_no_more() -> None:
     now = tasks(1.0, 9.1, 1, 2, 3)
-    assert slopes(now) == [2, 2, 4, 4, 8]
-    now[1] = standing(9.1, trials_after=[400], alive=False)
-    assert slopes(now) == [2, 0, 4, 4, 8]
+    assert gradient(now) == [2, 2, 4, 4, 8]
+    now[1] = progress(9.1, trials_after=[400], alive=False)
+    assert gradient(now) == [2, 0, 4, 4, 8]
 
 
 def test_only_what_a_network_needs_is_missed() -> None:
     now = tasks(None, None, 1, 2, 3)
-    assert [misses([GOAL], now, at) for at in range(2)] == [True, False]
+    assert [misses([NETWORK], now, at) for at in range(2)] == [True, False]
     now = tasks(1.0, None, 1, 2, None)
-    assert misses([GOAL], now, 1) and misses([GOAL], now, 4)
-    assert not misses([Goal((1.0, 0, 0, 0, 0))], now, 1)
+    assert misses([NETWORK], now, 1) and misses([NETWORK], now, 4)
+    assert not misses([TunedNetwork((1.0, 0, 0, 0, 0))], now, 1)
 
 
 def test_a_bound_is_met_by_the_fastest_way() -> None:
-    goal = Goal(GOAL.calls, bound_s=23.0, eithers=(EITHER,))
+    network = TunedNetwork(NETWORK.calls, bound_s=23.0, eithers=(EITHER,))
     now = tasks(1.0, 5.0, 1, 2, None)
-    assert LatencyBounds().slopes([goal], now).tolist() == [0.0] * 5
+    assert LatencyBounds().gradient([network], now).tolist() == [0.0] * 5
     slower = tasks(1.0, 6.0, 1, 2, None)
-    assert LatencyBounds().slopes([goal], slower)[1] == 4.0
+    assert LatencyBounds().gradient([network], slower)[1] == 4.0
 
 
 def test_claims_never_return_while_only_the_leader_improves() -> None:
@@ -98,5 +98,5 @@ def test_claims_never_return_while_only_the_leader_improves() -> None:
         now = tasks(*seconds, trials=trials)
         leader = EITHER.leader(now) > 0
         better = tasks(*np.where(leader, seconds * rng.uniform(0.5, 1, 5), seconds), trials=trials)
-        behind = np.array(slopes(now)) == 0
-        assert not (np.array(slopes(better))[behind] > 0).any()
+        behind = np.array(gradient(now)) == 0
+        assert not (np.array(gradient(better))[behind] > 0).any()

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ansorpy.tasks.objective import Floats, Goal
+from ansorpy.tasks.objective import Floats, TunedNetwork
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["EarlyStop"]
 
@@ -26,9 +26,9 @@ class EarlyStop:
 
     reads: ClassVar[frozenset[str]] = frozenset()
 
-    def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
-        return WeightedSum().value(goals, tasks)
+    def value(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> float:
+        return WeightedSum().value(networks, tasks)
 
-    def slopes(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> Floats:
+    def gradient(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> Floats:
         moving = np.array([task.since_gain < self.trials for task in tasks], dtype=np.float64)
-        return WeightedSum().slopes(goals, tasks) * moving
+        return WeightedSum().gradient(networks, tasks) * moving

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import exp, log
 from typing import ClassVar
 
-from ansorpy.tasks.objective import Floats, Goal, latency_s, latency_slopes
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.objective import Floats, TunedNetwork, latency_gradient, latency_s
+from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["GeometricMean"]
 
@@ -23,19 +23,19 @@ class GeometricMean:
 
     reads: ClassVar[frozenset[str]] = frozenset({"baseline_s"})
 
-    def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
+    def value(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> float:
         logs = [
-            goal.weight * log((goal.baseline_s or 1.0) / latency_s(goal, tasks))
-            for goal in goals
-            if latency_s(goal, tasks) > 0
+            network.weight * log((network.baseline_s or 1.0) / latency_s(network, tasks))
+            for network in networks
+            if latency_s(network, tasks) > 0
         ]
-        return -exp(sum(logs) / sum(goal.weight for goal in goals))
+        return -exp(sum(logs) / sum(network.weight for network in networks))
 
-    def slopes(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> Floats:
-        scale = -self.value(goals, tasks) / sum(goal.weight for goal in goals)
-        latencies = [latency_s(goal, tasks) for goal in goals]
+    def gradient(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> Floats:
+        scale = -self.value(networks, tasks) / sum(network.weight for network in networks)
+        latencies = [latency_s(network, tasks) for network in networks]
         outer = [
-            scale * goal.weight / latency if latency > 0 else goal.weight
-            for goal, latency in zip(goals, latencies, strict=True)
+            scale * network.weight / latency if latency > 0 else network.weight
+            for network, latency in zip(networks, latencies, strict=True)
         ]
-        return latency_slopes(goals, tasks, outer)
+        return latency_gradient(networks, tasks, outer)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ansorpy.tasks.objective import Floats, Goal, is_known, latency_s, latency_slopes
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.objective import Floats, TunedNetwork, is_known, latency_gradient, latency_s
+from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["LatencyBounds"]
 
@@ -21,16 +21,16 @@ class LatencyBounds:
 
     reads: ClassVar[frozenset[str]] = frozenset({"bound_s"})
 
-    def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
-        return sum(g.weight * max(latency_s(g, tasks), g.bound_s or 0.0) for g in goals)
+    def value(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> float:
+        return sum(g.weight * max(latency_s(g, tasks), g.bound_s or 0.0) for g in networks)
 
-    def slopes(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> Floats:
-        outer = [0.0 if _is_within(goal, tasks) else goal.weight for goal in goals]
-        return latency_slopes(goals, tasks, outer)
+    def gradient(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> Floats:
+        outer = [0.0 if _is_within(network, tasks) else network.weight for network in networks]
+        return latency_gradient(networks, tasks, outer)
 
 
-def _is_within(goal: Goal, tasks: Sequence[Standing]) -> bool:
+def _is_within(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> bool:
     """True when every task of the network has a program and their total meets its bound."""
-    if goal.bound_s is None:
+    if network.bound_s is None:
         return False
-    return is_known(goal, tasks) and latency_s(goal, tasks) <= goal.bound_s
+    return is_known(network, tasks) and latency_s(network, tasks) <= network.bound_s

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ansorpy.tasks.objective import Floats, Goal, latency_s, latency_slopes
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.objective import Floats, TunedNetwork, latency_gradient, latency_s
+from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["WeightedSum"]
 
@@ -21,8 +21,8 @@ class WeightedSum:
 
     reads: ClassVar[frozenset[str]] = frozenset()
 
-    def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
-        return sum(goal.weight * latency_s(goal, tasks) for goal in goals)
+    def value(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> float:
+        return sum(network.weight * latency_s(network, tasks) for network in networks)
 
-    def slopes(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> Floats:
-        return latency_slopes(goals, tasks, [goal.weight for goal in goals])
+    def gradient(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> Floats:
+        return latency_gradient(networks, tasks, [network.weight for network in networks])

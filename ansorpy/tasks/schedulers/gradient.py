@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["Gradient"]
 
@@ -17,9 +17,9 @@ class Gradient:
     """Chooses the task whose next round promises the largest gain in the objective.
 
     After one round each, the gradient of task *i* with best time ``g`` after ``t`` rounds is
-    ``slope * (alpha * (g(t) - g(t-window)) / window + (1 - alpha) * (min(g - h/t, beta * flops /
-    best throughput in the family) - g))``, where ``slope`` is the objective's derivative and ``h``
-    the time above the task's roofline; the most negative wins.  No task is chosen when the
+    ``gradient * (alpha * (g(t) - g(t-window)) / window + (1 - alpha) * (min(g - h/t, beta * flops /
+    best throughput in the family) - g))``, where ``gradient`` is the objective's derivative and
+    ``h`` the time above the task's roofline; the most negative wins.  No task is chosen when the
     objective depends on none that is alive.
 
     Paper: OSDI'20 §6.2.  Source: TVM's TaskScheduler, alpha 0.2, beta 2, window 3.
@@ -42,12 +42,14 @@ class Gradient:
     far: float = 0.2
     floor: float = 0.6
 
-    def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
-        alive = [i for i, task in enumerate(tasks) if task.alive and task.slope > 0]
+    def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> int | None:
+        alive = [i for i, task in enumerate(tasks) if task.alive and task.gradient > 0]
         fresh = [i for i in alive if not np.isfinite(tasks[i].best_s)]
         if fresh:
             # Heaviest first: time may run out before every task has had its first round.
-            return min(fresh, key=lambda i: (tasks[i].rounds, -tasks[i].slope * tasks[i].least_s))
+            return min(
+                fresh, key=lambda i: (tasks[i].rounds, -tasks[i].gradient * tasks[i].least_s)
+            )
         valid = [i for i in alive if np.isfinite(tasks[i].best_s)]
         if not valid:
             return None
@@ -57,32 +59,32 @@ class Gradient:
             return valid[int(rng.integers(len(valid)))]
         return valid[int(gains.argmin())]
 
-    def gradient(self, tasks: Sequence[Standing], at: int) -> float:
+    def gradient(self, tasks: Sequence[TaskProgress], at: int) -> float:
         """Expected change of the objective per ``unit`` trials given to task *at*."""
         task = tasks[at]
         gain_s = task.best_s * max(task.headroom, self.doubt) / self._time(task)
         family_gain_s = task.best_s - max(self._family_s(tasks, at), task.least_s)
         forward = -max(gain_s, family_gain_s)
         chain = self.alpha * self._backward(task) + (1 - self.alpha) * forward
-        return task.slope * min(chain, 0.0)
+        return task.gradient * min(chain, 0.0)
 
-    def _behind(self, tasks: Sequence[Standing], among: Sequence[int]) -> list[int]:
+    def _behind(self, tasks: Sequence[TaskProgress], among: Sequence[int]) -> list[int]:
         """Those of *among* that are heavy, far from their roofline and short of their plan."""
         trials = sum(task.trials for task in tasks)
-        total = sum(tasks[i].slope * tasks[i].best_s for i in among)
+        total = sum(tasks[i].gradient * tasks[i].best_s for i in among)
         return [
             i
             for i in among
             if tasks[i].trials < self.floor * tasks[i].share * trials
-            and tasks[i].slope * tasks[i].best_s > self.heavy * total
+            and tasks[i].gradient * tasks[i].best_s > self.heavy * total
             and tasks[i].headroom > self.far
         ]
 
-    def _time(self, task: Standing) -> float:
+    def _time(self, task: TaskProgress) -> float:
         """The paper's ``t``: rounds of ``unit`` trials, at least one."""
         return max(task.trials / self.unit, 1.0)
 
-    def _backward(self, task: Standing) -> float:
+    def _backward(self, task: TaskProgress) -> float:
         """Change of the best time per ``unit`` trials over the last rounds."""
         if task.rounds <= self.window:
             return 0.0
@@ -92,7 +94,7 @@ class Gradient:
             return 0.0
         return (task.best_s - earlier) * self.unit / trials
 
-    def _family_s(self, tasks: Sequence[Standing], at: int) -> float:
+    def _family_s(self, tasks: Sequence[TaskProgress], at: int) -> float:
         """Seconds at 1/beta of the best throughput in the task's family."""
         task = tasks[at]
         others = [t for i, t in enumerate(tasks) if i != at and t.family == task.family]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.progress import TaskProgress
 
 __all__ = ["RoundRobin"]
 
@@ -16,6 +16,6 @@ __all__ = ["RoundRobin"]
 class RoundRobin:
     """Chooses the task with the fewest rounds among those alive that affect the objective."""
 
-    def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
-        alive = [i for i, task in enumerate(tasks) if task.alive and task.slope > 0]
+    def next(self, tasks: Sequence[TaskProgress], rng: np.random.Generator) -> int | None:
+        alive = [i for i, task in enumerate(tasks) if task.alive and task.gradient > 0]
         return min(alive, key=lambda i: tasks[i].rounds, default=None)

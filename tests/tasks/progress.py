@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.progress import TaskProgress
 
 INF = float("inf")
 
 
-def standing(
+def progress(
     *best_after: float,
     trials_after: Sequence[int] | None = None,
     flops: float = 1e6,
@@ -18,11 +18,11 @@ def standing(
     family: str = "",
     least_s: float = 0.0,
     cost: float = 1.0,
-    slope: float = 1.0,
+    gradient: float = 1.0,
     share: float = 0.0,
-) -> Standing:
+) -> TaskProgress:
     """Rounds of eight trials unless said otherwise."""
     trials = trials_after or [8 * (n + 1) for n in range(len(best_after))]
-    return Standing(
-        best_after, trials, flops, alive, since_gain, family, least_s, cost, slope, share
+    return TaskProgress(
+        best_after, trials, flops, alive, since_gain, family, least_s, cost, gradient, share
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Standing"]
+__all__ = ["TaskProgress"]
 
 
 @dataclass(frozen=True)
-class Standing:
+class TaskProgress:
     """The state of a task.
 
     Args:
@@ -21,7 +21,7 @@ class Standing:
         family: Tasks of the same non-empty family can be expected to reach similar throughput.
         least_s: Roofline bound on the seconds of its programs.
         cost: Time that its trials take, relative to those of the other tasks.
-        slope: Change of the run's objective per second of this task.
+        gradient: Change of the run's objective per second of this task.
         share: Planned part of the run's trials, from 0 to 1.
         resting: Not alive only because it stopped improving.
     """
@@ -34,7 +34,7 @@ class Standing:
     family: str = ""
     least_s: float = 0.0
     cost: float = 1.0
-    slope: float = 1.0
+    gradient: float = 1.0
     share: float = 0.0
     resting: bool = False
 
