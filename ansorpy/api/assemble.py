@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorpy.api.project import Project
-from ansorpy.api.session import Chosen
+from ansorpy.api.tuner import Chosen
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.plan import CompiledTask, Plan, plan_network

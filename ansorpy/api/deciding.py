@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 
 from ansorpy.api.project import OpenRegion, Project
-from ansorpy.api.session import Session
+from ansorpy.api.tuner import Tuner
 from ansorpy.ir.task import Task
 from ansorpy.report.ways import Decision, WayTime
 
@@ -47,21 +47,21 @@ def fastest(project: Project, best_s: Callable[[Task], float | None]) -> Project
     return project.decided([decision.taken for decision in decisions(project, best_s)])
 
 
-def decide(session: Session, project: Project) -> Project:
+def decide(tuner: Tuner, project: Project) -> Project:
     """*project* with all its regions cut in their fastest ways."""
-    found = list(zip(project.regions, decisions(project, session.recorded_s), strict=True))
+    found = list(zip(project.regions, decisions(project, tuner.recorded_s), strict=True))
     unknown = [region for region, decision in found if not decision.is_measured]
-    predicted = iter(_predicted(session, project, unknown))
+    predicted = iter(_predicted(tuner, project, unknown))
     return project.decided([d.taken if d.is_measured else next(predicted) for _, d in found])
 
 
 def _predicted(
-    session: Session, project: Project, regions: Sequence[OpenRegion]
+    tuner: Tuner, project: Project, regions: Sequence[OpenRegion]
 ) -> list[int]:  # fmt: skip
     """The ways to take for *regions* according to the closed-form model."""
     wanted = {key for region in regions for calls in region.ways.values() for key in calls}
     tasks = [task for task in project.all_tasks if task.key in wanted]
-    seconds = session.predicted_s(tasks) if tasks else {}
+    seconds = tuner.predicted_s(tasks) if tasks else {}
     taken = []
     for region in regions:
         totals = [_total(calls, seconds) or 0.0 for calls in region.ways.values()]

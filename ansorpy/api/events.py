@@ -10,7 +10,7 @@ from ansorpy.api.request import Request
 from ansorpy.measure.records.database import Database
 from ansorpy.report.ways import Decision
 from ansorpy.search.events import Event
-from ansorpy.tasks.plan import Plan
+from ansorpy.tasks.plan import TrialPlan
 from ansorpy.tasks.tune import Tuning
 
 __all__ = ["Planned", "Tuned"]
@@ -22,7 +22,7 @@ class Planned(Event):
 
     networks: Sequence[Project]
     request: Request
-    plan: Plan | None
+    plan: TrialPlan | None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from functools import partial
 from math import inf
 
 from ansorpy.api.project import Project, memory_hint
-from ansorpy.api.session import Chosen, Session
+from ansorpy.api.tuner import Chosen, Tuner
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import NoValidProgram, UsageError
 from ansorpy.ir.loops import Program, Role
@@ -65,7 +65,7 @@ def room_of(project: Project) -> Room:
     return Room(min(most, left), left)
 
 
-def choose_within(session: Session, project: Project) -> list[Chosen]:
+def choose_within(tuner: Tuner, project: Project) -> list[Chosen]:
     """Choose the best program of each task of *project*, within :func:`room_of` it.
 
     Where the best programs take too much, some tasks use another definition: those that lose the
@@ -74,13 +74,13 @@ def choose_within(session: Session, project: Project) -> list[Chosen]:
     Raises:
         UsageError: No known programs fit the allowed memory.
     """
-    chosen = session.choose(project.tasks)
+    chosen = tuner.choose(project.tasks)
     room = room_of(project)
     firsts = [_in_run(project, program.task, _way_of(program)) for program in chosen]
     if room.holds(*_taken_bytes(firsts)):
         return chosen
     ways = [
-        [first, *(_in_run(project, program.task, way) for way in _other_ways(session, program))]
+        [first, *(_in_run(project, program.task, way) for way in _other_ways(tuner, program))]
         for first, program in zip(firsts, chosen, strict=True)
     ]
     taken = fastest_within(ways, room)
@@ -171,13 +171,13 @@ def _way_of(chosen: Chosen) -> Way:
     return Way(seconds, _packed_bytes(chosen), lambda: chosen, workspace)
 
 
-def _other_ways(session: Session, chosen: Chosen) -> Iterator[Way]:
+def _other_ways(tuner: Tuner, chosen: Chosen) -> Iterator[Way]:
     """Yield the fastest recorded program of each other definition.
 
     If the task's own definition has no record, its predicted program is included.
     """
     task = chosen.task
-    database = session.database
+    database = tuner.database
     fastest: dict[str, Best] = {}
     for record in database.fastest(task.key, -1):
         if record.definition not in fastest and (state := database.state(record)) is not None:
@@ -190,12 +190,12 @@ def _other_ways(session: Session, chosen: Chosen) -> Iterator[Way]:
             yield Way(
                 best.seconds,
                 _constant_bytes(program),
-                partial(session.assembled, task, best),
+                partial(tuner.assembled, task, best),
                 _workspace_bytes(program, task),
             )
     if own not in fastest and own != database.definitions.identify(known):
         try:
-            direct = session.predicted_directly(task)
+            direct = tuner.predicted_directly(task)
         except NoValidProgram:
             return  # one way less; the programs there are stay
         yield _way_of(direct)

@@ -17,7 +17,7 @@ from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.fitting import choose_within
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
-from ansorpy.api.session import Chosen, Session, open_session
+from ansorpy.api.tuner import Chosen, Tuner, open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.options import those, with_arguments
@@ -165,14 +165,14 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
         NoValidProgram: No trial of some task gave a correct program.
         KeyboardInterrupt: The user stopped the search; its results so far are in the database.
     """
-    with open_session(request) as session:
+    with open_tuner(request) as tuner:
         weights = networks.task_weights
-        request.listener(Planned(networks.projects, request, session.plan(weights)))
-        session.search(
-            weights, _tuned_networks(networks), lambda tuning: _report(networks, session, tuning)
+        request.listener(Planned(networks.projects, request, tuner.plan(weights)))
+        tuner.search(
+            weights, _tuned_networks(networks), lambda tuning: _report(networks, tuner, tuning)
         )
-        chosen = networks.cut(lambda project: decide(session, project))
-        return [Finished(p, choose_within(session, p)) for p in chosen.projects]
+        chosen = networks.cut(lambda project: decide(tuner, project))
+        return [Finished(p, choose_within(tuner, p)) for p in chosen.projects]
 
 
 def _tuned_networks(networks: Networks) -> tuple[TunedNetwork, ...]:
@@ -183,10 +183,10 @@ def _tuned_networks(networks: Networks) -> tuple[TunedNetwork, ...]:
     return () if alone else networks.tuned
 
 
-def _report(networks: Networks, session: Session, tuning: Tuning) -> None:
-    fastest_ways = networks.cut(lambda project: fastest(project, session.recorded_s))
-    found = [decisions(project, session.recorded_s) for project in networks.projects]
-    session.request.listener(Tuned(tuning, session.database, fastest_ways.weights, found))
+def _report(networks: Networks, tuner: Tuner, tuning: Tuning) -> None:
+    fastest_ways = networks.cut(lambda project: fastest(project, tuner.recorded_s))
+    found = [decisions(project, tuner.recorded_s) for project in networks.projects]
+    tuner.request.listener(Tuned(tuning, tuner.database, fastest_ways.weights, found))
 
 
 @with_arguments

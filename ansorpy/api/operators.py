@@ -9,7 +9,7 @@ from typing import Unpack
 from ansorpy.api.arguments import SearchArguments
 from ansorpy.api.assemble import kernel_of
 from ansorpy.api.request import Request, as_target, require_memory
-from ansorpy.api.session import open_session
+from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -61,9 +61,9 @@ def tune(
     if rules is not None:
         request = replace(request, preset=_preset(request.target, rules))
     task = _task(tensors, request)
-    with open_session(request) as session:
-        session.search({task: 1.0})
-        [chosen] = session.choose([task])
+    with open_tuner(request) as tuner:
+        tuner.search({task: 1.0})
+        [chosen] = tuner.choose([task])
     return kernel_of(chosen)
 
 

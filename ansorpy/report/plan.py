@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ansorpy.report.tables import Table
-from ansorpy.tasks.plan import Plan
+from ansorpy.tasks.plan import TrialPlan
 
 __all__ = ["plan_table"]
 
 
-def plan_table(plan: Plan) -> Table:
+def plan_table(plan: TrialPlan) -> Table:
     """One row per task in plan order; ``least us`` is its roofline, ``alike`` its class,
     ``best us`` the best time of earlier runs, ``before`` the number of their trials."""
     heading = (

@@ -24,7 +24,7 @@ from ansorpy.search.trials import Trials
 
 __all__ = ["ReplayedTrials"]
 
-_TOLD = TypeAdapter(list[int])
+_MEASURED = TypeAdapter(list[int])
 _RETIMED = TypeAdapter(list[int | None])
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class ReplayedTrials(Trials):
         """
         waiting = {self.database.program(state): state for state in states}
         event = self._events.expect("tell")
-        for number in _read(_TOLD, event, "results"):
+        for number in _read(_MEASURED, event, "results"):
             record = self.database.record(number)
             state = waiting.pop(record.program, None)
             if state is None:

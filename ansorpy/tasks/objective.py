@@ -14,7 +14,7 @@ from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.ways import Either
 
 __all__ = [
-    "Floats", "TunedNetwork", "Objective", "is_known", "latency_s", "latency_gradient", "misses",
+    "Floats", "Objective", "TunedNetwork", "is_known", "latency_gradient", "latency_s", "misses",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ from ansorpy.tasks.pace import (
     USUAL_ROUND,
 )
 
-__all__ = ["Before", "Plan", "PlannedTask", "before", "expected_shares", "plan"]
+__all__ = ["Before", "PlannedTask", "TrialPlan", "before", "expected_shares", "plan"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class PlannedTask:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrialPlan:
     """The tasks, the total number of trials, and the seconds they may take."""
 
     tasks: tuple[PlannedTask, ...]
@@ -77,7 +77,7 @@ def plan(
     budget: Budget,
     known: Mapping[str, Before] | None = None,
     preset: Preset | None = None,
-) -> Plan:
+) -> TrialPlan:
     """Estimate what *budget* allows for the tasks, given what is *known* from earlier runs.
 
     The whole of a time limit is used unless every task stops improving earlier.  *preset* has the
@@ -100,7 +100,7 @@ def plan(
     seconds = _fixed_s(len(tasks)) + trials * _trial_s(budget, len(tasks))
     if budget.time_limit_s is not None:
         seconds = min(seconds, budget.time_limit_s)
-    return Plan(tuple(rows), trials, seconds)
+    return TrialPlan(tuple(rows), trials, seconds)
 
 
 def expected_shares(

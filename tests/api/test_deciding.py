@@ -16,7 +16,7 @@ from ansorpy.api.deciding import DOUBT, decide, decisions
 from ansorpy.api.networks import Networks, NetworkSpec, tune_networks
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
-from ansorpy.api.session import Session, open_session
+from ansorpy.api.tuner import Tuner, open_tuner
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -80,20 +80,20 @@ def test_only_ways_that_are_known_in_full_are_compared() -> None:
     assert taken({"one kernel": None, "three kernels": None}) == [0, 0]
 
 
-def plant(session: Session, net: Project, seconds: Mapping[str, float | None]) -> None:
+def plant(tuner: Tuner, net: Project, seconds: Mapping[str, float | None]) -> None:
     """Record the default schedule of each task as so fast."""
     for task in net.all_tasks:
         median_s = seconds[task.key]
         if median_s is not None:
-            made = session.database.start(task, State.initial(task.dag))
-            session.database.complete(made, MeasureResult(TrialKind.OK, (median_s,)))
+            made = tuner.database.start(task, State.initial(task.dag))
+            tuner.database.complete(made, MeasureResult(TrialKind.OK, (median_s,)))
 
 
 @pytest.mark.parametrize(("single", "number"), [(2.9, 1), (3.1, 3)])
 def test_records_decide_what_is_linked(single: float, number: int, tmp_path: Path) -> None:
     model = transformer(1, 1, 2)
-    with open_session(replace(REQUEST, db=tmp_path / "t.db")) as session:
-        plant(session, project(), table({"one kernel": single, "three kernels": 1.0}))
+    with open_tuner(replace(REQUEST, db=tmp_path / "t.db")) as tuner:
+        plant(tuner, project(), table({"one kernel": single, "three kernels": 1.0}))
     compiled = ap.compile(model, effort="none", threads=1, db=tmp_path / "t.db")
     feeds = {"x": np.random.default_rng(3).standard_normal((12, 8)).astype(np.float32)}
     names = [name for name, _ in compiled.profile(feeds, runs=1)]
@@ -111,12 +111,12 @@ def test_without_records_the_prediction_decides(
 ) -> None:
     times = table({"one kernel": single, "three kernels": 1.0})
 
-    def predicted_s(self: Session, tasks: list[Task]) -> dict[str, float | None]:
+    def predicted_s(self: Tuner, tasks: list[Task]) -> dict[str, float | None]:
         return {task.key: times[task.key] for task in tasks}
 
-    monkeypatch.setattr(Session, "predicted_s", predicted_s)
-    with open_session(replace(REQUEST, db=tmp_path / "t.db")) as session:
-        found = decide(session, project())
+    monkeypatch.setattr(Tuner, "predicted_s", predicted_s)
+    with open_tuner(replace(REQUEST, db=tmp_path / "t.db")) as tuner:
+        found = decide(tuner, project())
     kernels = [call.name for call in found.network.calls]
     assert sum("attention" in name for name in kernels) == (0 if number else 3)
 
@@ -178,9 +178,9 @@ def test_a_gpu_is_asked_in_the_same_way(tmp_path: Path) -> None:
     request = replace(REQUEST, target=Target.parse("sm_80"), db=tmp_path / "t.db")
     net = open_project(transformer(2), request)
     (region,) = net.regions
-    with open_session(request) as session:
-        seconds = session.predicted_s(net.all_tasks)
-        chosen = decide(session, net)
+    with open_tuner(request) as tuner:
+        seconds = tuner.predicted_s(net.all_tasks)
+        chosen = decide(tuner, net)
     sums = [sum(n * (seconds[key] or 0.0) for key, n in w.items()) for w in region.ways.values()]
     assert 0 < sums[0] < sums[1] / DOUBT
     assert chosen.weights == net.decided([0]).weights

@@ -13,7 +13,7 @@ from ansorpy.api import fitting
 from ansorpy.api.fitting import Room, Way, choose_within, fastest_within, room_of
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
-from ansorpy.api.session import Chosen, Session, open_session
+from ansorpy.api.tuner import Chosen, Tuner, open_tuner
 from ansorpy.errors import AnsorpyError, NoValidProgram, UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.ir.task import Task
@@ -113,18 +113,18 @@ def constants(programs: list[Chosen], of: Project) -> int:
     return sum(n * size for n, size in zip(packs, sizes, strict=True))
 
 
-def record(session: Session, of: Project) -> None:
+def record(tuner: Tuner, of: Project) -> None:
     """Make Winograd's programs the fastest of the convolutions, and direct ones the others."""
     for task in of.tasks:
         sampler = StructureSampler(task)
         for number, pair in enumerate(sampler.pairs):
             if pair.definition.startswith("winograd(4x4)"):
                 state = _some(sampler, number)
-                made = session.database.start(task, state)
-                session.database.complete(made, MeasureResult(TrialKind.OK, (1e-6,)))
+                made = tuner.database.start(task, state)
+                tuner.database.complete(made, MeasureResult(TrialKind.OK, (1e-6,)))
                 break
-        made = session.database.start(task, State.initial(task.dag))
-        session.database.complete(made, MeasureResult(TrialKind.OK, (1e-3,)))
+        made = tuner.database.start(task, State.initial(task.dag))
+        tuner.database.complete(made, MeasureResult(TrialKind.OK, (1e-3,)))
 
 
 def _some(sampler: StructureSampler, number: int) -> State:
@@ -144,12 +144,12 @@ def test_recorded_programs_of_other_definitions_take_over(
 ) -> None:
     request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     net = project(request)
-    with open_session(request) as session:
-        record(session, net)
-        fast = choose_within(session, net)
+    with open_tuner(request) as tuner:
+        record(tuner, net)
+        fast = choose_within(tuner, net)
         assert constants(fast, net) > 3 * net.constant_bytes
         monkeypatch.setattr(fitting, "SLACK", 0)
-        small = choose_within(session, net)
+        small = choose_within(tuner, net)
     assert constants(small, net) <= room_of(net).constants == 2 * net.constant_bytes
     assert [p.task for p in small] == list(net.tasks)
     assert sum(p.median_s or 0.0 for p in small) > sum(p.median_s or 0.0 for p in fast)
@@ -160,16 +160,16 @@ def test_where_nothing_else_is_recorded_the_definition_itself_is_predicted(
 ) -> None:
     request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     net = project(request)
-    with open_session(request) as session:
-        record(session, net)
-        execute(session.database.path, "DELETE FROM results WHERE median_s > 1e-4")
+    with open_tuner(request) as tuner:
+        record(tuner, net)
+        execute(tuner.database.path, "DELETE FROM results WHERE median_s > 1e-4")
         monkeypatch.setattr(fitting, "SLACK", 0)
-        found = choose_within(session, net)
+        found = choose_within(tuner, net)
         assert constants(found, net) <= room_of(net).constants
         monkeypatch.setattr(fitting, "room_of", lambda project: Room(10, 10))
         refusal = r"(?s)the smallest programs found take .*iB.*allow 1 MiB or more with --memory"
         with pytest.raises(UsageError, match=refusal):
-            choose_within(session, net.fit(net.memory_bytes))
+            choose_within(tuner, net.fit(net.memory_bytes))
 
 
 def test_what_was_predicted_beside_the_fastest_is_recorded(
@@ -178,16 +178,16 @@ def test_what_was_predicted_beside_the_fastest_is_recorded(
     request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     net = project(request)
     monkeypatch.setattr(fitting, "SLACK", 0)
-    with open_session(request) as session:
-        record(session, net)
-        execute(session.database.path, "DELETE FROM results WHERE median_s > 1e-4")
-        found = choose_within(session, net)
-        spent = [session.database.trials(task.key) for task in net.tasks]
+    with open_tuner(request) as tuner:
+        record(tuner, net)
+        execute(tuner.database.path, "DELETE FROM results WHERE median_s > 1e-4")
+        found = choose_within(tuner, net)
+        spent = [tuner.database.trials(task.key) for task in net.tasks]
     assert sum(spent) > len(net.tasks), "the direct programs are trials, too"
-    with open_session(request) as session:
-        monkeypatch.setattr(session.runner, "measure", None)
-        again = choose_within(session, net)
-        assert [session.database.trials(task.key) for task in net.tasks] == spent
+    with open_tuner(request) as tuner:
+        monkeypatch.setattr(tuner.runner, "measure", None)
+        again = choose_within(tuner, net)
+        assert [tuner.database.trials(task.key) for task in net.tasks] == spent
     assert [p.built.digest for p in again] == [p.built.digest for p in found]
 
 
@@ -197,16 +197,16 @@ def test_a_definition_without_a_correct_program_is_no_way(
     request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     net = project(request)
 
-    def fails(self: Session, task: Task) -> Chosen:
+    def fails(self: Tuner, task: Task) -> Chosen:
         raise NoValidProgram(f"{task.name}: no program is correct")
 
     monkeypatch.setattr(fitting, "SLACK", 0)
-    monkeypatch.setattr(Session, "predicted_directly", fails)
-    with open_session(request) as session:
-        record(session, net)
-        fast = session.choose(net.tasks)
-        execute(session.database.path, "DELETE FROM results WHERE median_s > 1e-4")
-        found = choose_within(session, net)
+    monkeypatch.setattr(Tuner, "predicted_directly", fails)
+    with open_tuner(request) as tuner:
+        record(tuner, net)
+        fast = tuner.choose(net.tasks)
+        execute(tuner.database.path, "DELETE FROM results WHERE median_s > 1e-4")
+        found = choose_within(tuner, net)
     convolutions = [(a, b) for a, b in zip(found, fast, strict=True) if "conv" in a.task.name]
     assert convolutions and all(a.median_s == b.median_s == 1e-6 for a, b in convolutions)
 
@@ -224,18 +224,18 @@ def test_memory_that_only_the_workspace_exceeds_chooses_smaller_programs(tmp_pat
     """Winograd keeps transformed tiles; what is told to fit must fit as the footprint says it."""
     request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     net = project(request)
-    with open_session(request) as session:
-        record(session, net)
-        fast = choose_within(session, net.fit(1 << 40))
+    with open_tuner(request) as tuner:
+        record(tuner, net)
+        fast = choose_within(tuner, net.fit(1 << 40))
         peak = _peak(net, fast)
-        small = choose_within(session, net.fit(peak - 1))
+        small = choose_within(tuner, net.fit(peak - 1))
         assert _peak(net, small) < peak
-        assert [p.built.digest for p in choose_within(session, net.fit(peak))] == [
+        assert [p.built.digest for p in choose_within(tuner, net.fit(peak))] == [
             p.built.digest for p in fast
         ]
         least = _peak(net, small)
         with pytest.raises(UsageError, match="of packed constants and workspace"):
-            choose_within(session, net.fit(net.memory_bytes))
+            choose_within(tuner, net.fit(net.memory_bytes))
     assert least > net.memory_bytes
 
 

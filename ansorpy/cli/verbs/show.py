@@ -13,7 +13,7 @@ from ansorpy.cli.options import AsJson, ModelFile, TaskName
 
 if TYPE_CHECKING:
     from ansorpy.api.project import Project
-    from ansorpy.api.session import Session
+    from ansorpy.api.tuner import Tuner
     from ansorpy.ir.task import Task
     from ansorpy.runtime.footprint import Footprint
     from ansorpy.target import Target
@@ -42,32 +42,32 @@ def show(
     **arguments: Unpack[LookupArguments],
 ) -> None:
     """List a network's tasks, or print the best program of one as loops, steps or code."""
-    from ansorpy.api.session import open_session
+    from ansorpy.api.tuner import open_tuner
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.tasks import selected
 
     lookup = Lookup(model, **arguments)
-    with open_session(lookup.request) as session:
+    with open_tuner(lookup.request) as tuner:
         if task is None:
-            _list(lookup.project, session, as_json)
+            _list(lookup.project, tuner, as_json)
             return
         _require_form(form, lookup.request.target)
         for chosen in selected(lookup.project.all_tasks, task):
             if form != _DEFINITION:
                 lookup.warn_of_predictions([chosen])
-            text = _text(chosen, session, form)
+            text = _text(chosen, tuner, form)
             print(json.dumps({"task": chosen.name, form: text}) if as_json else text)
 
 
-def _list(project: Project, session: Session, as_json: bool) -> None:
+def _list(project: Project, tuner: Tuner, as_json: bool) -> None:
     from ansorpy.api.deciding import decisions, fastest
     from ansorpy.report.tables import Table
     from ansorpy.report.tables import show as show_table
     from ansorpy.report.ways import ways_table
 
-    regions = decisions(project, session.recorded_s)
-    memory = _memory(fastest(project, session.recorded_s), session)
-    rows = [_facts(project, task, session) for task in project.all_tasks]
+    regions = decisions(project, tuner.recorded_s)
+    memory = _memory(fastest(project, tuner.recorded_s), tuner)
+    rows = [_facts(project, task, tuner) for task in project.all_tasks]
     if as_json:
         facts = {"tasks": rows, "regions": [region.to_dict() for region in regions]}
         print(json.dumps(facts | {"memory": memory.to_dict()}, indent=2))
@@ -90,28 +90,28 @@ def _list(project: Project, session: Session, as_json: bool) -> None:
     print(memory)
 
 
-def _memory(project: Project, session: Session) -> Footprint:
+def _memory(project: Project, tuner: Tuner) -> Footprint:
     """Memory of the recorded programs; if one is missing, what is known without programs."""
     from ansorpy.api.assemble import plan_of
     from ansorpy.runtime.footprint import Footprint
 
-    chosen = session.kept(project.tasks)
+    chosen = tuner.kept(project.tasks)
     if chosen is not None:
-        return plan_of(project, chosen, session.request.threads).footprint
+        return plan_of(project, chosen, tuner.request.threads).footprint
     network = project.network
     ports = sum(t.bytes for t in (*network.inputs, *network.outputs))
     return Footprint(project.constant_bytes, network.arena.bytes, None, ports)
 
 
-def _facts(project: Project, task: Task, session: Session) -> dict[str, Any]:
-    best = session.database.best(task.key)
+def _facts(project: Project, task: Task, tuner: Tuner) -> dict[str, Any]:
+    best = tuner.database.best(task.key)
     return {
         "name": task.name,
         "key": task.key,
         "calls": project.most_calls[task.key],
         "flops": task.flops,
         "bytes": task.bytes,
-        "trials": session.database.trials(task.key),
+        "trials": tuner.database.trials(task.key),
         "best_ms": None if best is None or best.median_s is None else best.median_s * 1e3,
     }
 
@@ -129,14 +129,14 @@ def _require_form(form: str, target: Target) -> None:
         )
 
 
-def _text(task: Task, session: Session, form: str) -> str:
+def _text(task: Task, tuner: Tuner, form: str) -> str:
     from ansorpy.codegen.backends import codegen_of
     from ansorpy.ir.text.printer import text
     from ansorpy.schedule.lowering.program import lower
 
     if form == _DEFINITION:
         return text(task.dag)
-    state = session.choose([task])[0].state
+    state = tuner.choose([task])[0].state
     if form == "nest":
         return state.text()
     if form == "steps":

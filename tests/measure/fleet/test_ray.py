@@ -22,7 +22,7 @@ from onnx import TensorProto, helper
 
 import ansorpy
 from ansorpy.api.request import Request
-from ansorpy.api.session import open_session
+from ansorpy.api.tuner import open_tuner
 from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.base import BUILDER, kind_of
 from ansorpy.measure.fleet.patience import Patience
@@ -161,9 +161,9 @@ def test_a_search_outlives_the_loss_of_a_node(cluster: Any, tmp_path: Path) -> N
     request = Request.of(
         network=False, effort="none", trials=16, threads=1, db=db, workers="ray", listener=listener
     )
-    with open_session(request) as session:
-        tuning = session.tune({TASK: 1.0})
-        [chosen] = session.choose([TASK])
+    with open_tuner(request) as tuner:
+        tuning = tuner.tune({TASK: 1.0})
+        [chosen] = tuner.choose([TASK])
     assert tuning is not None and not tuning.interrupted
     assert killed == [home]
     [outcome] = tuning.outcomes

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-import ansorpy.api.session
+import ansorpy.api.tuner
 from ansorpy.api.request import Request
-from ansorpy.api.session import open_session
+from ansorpy.api.tuner import open_tuner
 from ansorpy.ir.task import Task
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.records.database import Database
@@ -36,11 +36,11 @@ def _task(n: int = 24) -> Task:
 def test_the_best_recorded_program_is_taken(tmp_path: Path) -> None:
     task = _task()
     request = replace(SMALL, db=tmp_path / "t.db")
-    with open_session(request) as session:
-        tuning = session.tune({task: 1.0})
+    with open_tuner(request) as tuner:
+        tuning = tuner.tune({task: 1.0})
         assert tuning is not None and not tuning.interrupted
-        [chosen] = session.choose([task])
-        best = session.database.best(task.key)
+        [chosen] = tuner.choose([task])
+        best = tuner.database.best(task.key)
     assert best is not None and chosen.median_s == best.median_s
     assert chosen.built.digest == best.object_digest
     assert str(chosen.state.history) == str(best.state(task.dag).history)
@@ -50,9 +50,9 @@ def test_a_second_run_spends_nothing(tmp_path: Path) -> None:
     request = replace(SMALL, db=tmp_path / "t.db")
     spent = []
     for _ in range(2):
-        with open_session(request) as session:
-            session.tune({_task(): 1.0})
-            spent.append(session.database.trials(_task().key))
+        with open_tuner(request) as tuner:
+            tuner.tune({_task(): 1.0})
+            spent.append(tuner.database.trials(_task().key))
     assert spent[0] == spent[1] <= 6
 
 
@@ -61,13 +61,13 @@ def test_records_are_in_the_cache_folder_unless_named(
 ) -> None:
     named = Path(os.environ["ANSORPY_DB"])
     monkeypatch.setenv("ANSORPY_CACHE", str(tmp_path / "cache"))
-    with open_session(Request.of(effort="none")) as session:
-        assert session.database.path == named and not capsys.readouterr().err
+    with open_tuner(Request.of(effort="none")) as tuner:
+        assert tuner.database.path == named and not capsys.readouterr().err
     monkeypatch.delenv("ANSORPY_DB")
     default = tmp_path / "cache" / "tune.db"
     for said in (f"records: {default}\n", ""):
-        with open_session(Request.of(effort="none")) as session:
-            assert session.database.path == default and default.exists()
+        with open_tuner(Request.of(effort="none")) as tuner:
+            assert tuner.database.path == default and default.exists()
         assert capsys.readouterr().err == said
     assert Request.of(db=tmp_path / "t.db").db == tmp_path / "t.db"
 
@@ -75,10 +75,10 @@ def test_records_are_in_the_cache_folder_unless_named(
 def test_nothing_is_timed_with_effort_none(tmp_path: Path) -> None:
     request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     task = _task(7)
-    with open_session(request) as session:
-        assert session.tune({task: 1.0}) is None
-        [chosen] = session.choose([task])
-        again = session.choose([task])[0]
+    with open_tuner(request) as tuner:
+        assert tuner.tune({task: 1.0}) is None
+        [chosen] = tuner.choose([task])
+        again = tuner.choose([task])[0]
     assert chosen.built.digest == again.built.digest
 
 
@@ -89,27 +89,27 @@ def test_measuring_the_machine_has_a_phase_and_is_paid_from_the_budget(
         time.sleep(0.3)
         return target
 
-    monkeypatch.setattr(ansorpy.api.session, "calibrated", measured)
+    monkeypatch.setattr(ansorpy.api.tuner, "calibrated", measured)
     task, request = _task(), replace(SMALL, budget=Budget(time_limit_s=0.2), db=tmp_path / "t.db")
-    with open_session(request) as session, Profiler() as profiler:
-        tuning = session.tune({task: 1.0})
-        assert session.database.trials(task.key) == 0
+    with open_tuner(request) as tuner, Profiler() as profiler:
+        tuning = tuner.tune({task: 1.0})
+        assert tuner.database.trials(task.key) == 0
     assert tuning is not None and tuning.ended is Ending.TIME
     assert profiler.seconds[Activity.CALIBRATE] >= 0.3
 
 
 def test_the_plan_counts_what_the_database_has(tmp_path: Path) -> None:
     request = replace(SMALL, budget=Budget(trials=10), db=tmp_path / "t.db")
-    with open_session(replace(request, budget=Budget(trials=6))) as session:
-        session.tune({_task(): 1.0})
-    with open_session(request) as session:
-        planned = session.plan({_task(): 1.0})
-        best = session.database.best(_task().key)
+    with open_tuner(replace(request, budget=Budget(trials=6))) as tuner:
+        tuner.tune({_task(): 1.0})
+    with open_tuner(request) as tuner:
+        planned = tuner.plan({_task(): 1.0})
+        best = tuner.database.best(_task().key)
     assert planned is not None and best is not None and planned.trials == 4
     [only] = planned.tasks
     assert only.before == Before(6, best.median_s)
-    with open_session(Request.of(effort="none", threads=1)) as session:
-        assert session.plan({_task(): 1.0}) is None
+    with open_tuner(Request.of(effort="none", threads=1)) as tuner:
+        assert tuner.plan({_task(): 1.0}) is None
 
 
 def test_a_stop_keeps_what_was_measured(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_a_stop_keeps_what_was_measured(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     request = replace(SMALL, budget=Budget(trials=60), db=tmp_path / "t.db", stop=stop_at_third)
-    with open_session(request) as session:
-        tuning = session.tune({_task(): 1.0})
+    with open_tuner(request) as tuner:
+        tuning = tuner.tune({_task(): 1.0})
     assert tuning is not None and tuning.interrupted
     with Database(tmp_path / "t.db") as database:
         assert 0 < database.trials(_task().key) < 60
@@ -132,9 +132,9 @@ def test_a_stop_keeps_what_was_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize("make", [_task, lambda: _task(31)])
 def test_tasks_of_one_key_share_records(tmp_path: Path, make: Callable[[], Task]) -> None:
     request = replace(SMALL, budget=Budget(trials=3), db=tmp_path / "t.db")
-    with open_session(request) as session:
-        session.tune({make(): 1.0})
-        assert session.database.best(make().key) is not None
+    with open_tuner(request) as tuner:
+        tuner.tune({make(): 1.0})
+        assert tuner.database.best(make().key) is not None
 
 
 def test_searches_read_the_rates_of_the_machine(
@@ -145,8 +145,8 @@ def test_searches_read_the_rates_of_the_machine(
     monkeypatch.setenv("ANSORPY_CACHE", str(tmp_path))
     monkeypatch.setattr(calibrate, "measure_rates", lambda: rates)
     task = _task()
-    with open_session(replace(SMALL, db=tmp_path / "t.db")) as session:
-        tuning = session.tune({task: 1.0})
+    with open_tuner(replace(SMALL, db=tmp_path / "t.db")) as tuner:
+        tuning = tuner.tune({task: 1.0})
     assert tuning is not None
     [outcome] = tuning.outcomes
     assert outcome.task.target.rates == rates

@@ -33,16 +33,16 @@ from ansorpy.search.history import Best
 from ansorpy.search.trials import Sharing
 from ansorpy.target import Target
 from ansorpy.tasks.objective import TunedNetwork
-from ansorpy.tasks.plan import Plan, before, plan
+from ansorpy.tasks.plan import TrialPlan, before, plan
 from ansorpy.tasks.predict import PredictOptions, predicted_seconds
 from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.tune import Tuning, WeightedTask, tune_tasks
 
-__all__ = ["Chosen", "Session", "open_session"]
+__all__ = ["Chosen", "Tuner", "open_tuner"]
 
 
 def _unreported(tuning: Tuning) -> None:
-    """The default of ``report`` in :meth:`Session.search`: nobody wants to know."""
+    """The default of ``report`` in :meth:`Tuner.search`: nobody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Chosen:
 
 
 @dataclass
-class Session:
+class Tuner:
     """One request in progress, with its database and runner; its time runs from ``began_at``."""
 
     request: Request
@@ -79,7 +79,7 @@ class Session:
         with profiled(Activity.CALIBRATE):
             return calibrated(target)
 
-    def plan(self, weights: Mapping[Task, float]) -> Plan | None:
+    def plan(self, weights: Mapping[Task, float]) -> TrialPlan | None:
         """What :meth:`tune` is going to do; ``None`` when the request allows no measuring."""
         if self.request.budget is None:
             return None
@@ -266,7 +266,7 @@ class Session:
 
 
 @contextmanager
-def open_session(request: Request) -> Iterator[Session]:
+def open_tuner(request: Request) -> Iterator[Tuner]:
     """Open the request's database and a runner; close both."""
     with ExitStack() as stack:
         if request.db == default_database():
@@ -276,7 +276,7 @@ def open_session(request: Request) -> Iterator[Session]:
         database = stack.enter_context(Database(request.db, seed=request.seed, versions=versions()))
         options = MeasureOptions(seed=request.seed, policy=request.parts.policy())
         runner = stack.enter_context(open_machines(request.workers, options, request.target))
-        yield Session(request, database, runner)
+        yield Tuner(request, database, runner)
 
 
 @cache
