@@ -14,7 +14,7 @@ MAX_FILE, MAX_FUNCTION, MAX_NESTING = 450, 60, 4
 
 # Loaded where first needed: `import ansorpy` stays light and optional parts stay optional.
 LAZY = {
-    "cupy", "importlib", "islpy", "jinja2", "lightgbm", "llvmlite", "networkx", "onnx",
+    "cupy", "grpc", "importlib", "islpy", "jinja2", "lightgbm", "llvmlite", "networkx", "onnx",
     "onnxruntime", "openvino", "pydantic", "ray", "rich", "scipy", "torch", "typer", "ziglang",
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Interface between a fleet and its runner: nodes that answer requests and may be lost."""
+"""Interface between a fleet and its runner: nodes that answer calls and may be lost."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Protocol
 from ansorpy.ir.task import Task
 from ansorpy.target import Target
 
-__all__ = ["BUILDER", "Fleet", "NodeLost", "Ticket", "kind_of", "offer"]
+__all__ = ["BUILDER", "Fleet", "NodeHung", "NodeLost", "NodeUnfit", "Ticket", "kind_of", "offer"]
 
 Ticket = Hashable
-"""Handle of a pending request."""
+"""Handle of a pending call."""
 
 _PREFIX = "ansorpy_"
 
@@ -20,7 +20,15 @@ BUILDER = f"{_PREFIX}builder"
 
 
 class NodeLost(Exception):
-    """The node or the service on it is gone; pending requests will get no answer."""
+    """The node or the service on it is gone; its pending call will get no answer."""
+
+
+class NodeHung(NodeLost):
+    """The node is connected, but its answer is overdue."""
+
+
+class NodeUnfit(Exception):
+    """The node answers, but cannot do the work, whatever the candidate."""
 
 
 class Fleet(Protocol):
@@ -36,8 +44,8 @@ class Fleet(Protocol):
     def builders(self, task: Task) -> list[str]:
         """The live nodes that offer to build and do not time *task*, in a fixed order."""
 
-    def ask(self, node: str, frame: bytes) -> Ticket:
-        """Send *frame* to *node*, starting its service if needed; does not wait."""
+    def call(self, node: str, method: str, *message: bytes) -> Ticket:
+        """Call *method* of the service on *node*, starting it if needed; does not wait."""
 
     def wait(self, tickets: Sequence[Ticket], timeout_s: float) -> list[Ticket]:
         """Wait at most *timeout_s*; returns those of *tickets* that are done, possibly none."""
@@ -46,7 +54,7 @@ class Fleet(Protocol):
         """Return the answer to a finished *ticket*; raises :class:`NodeLost`."""
 
     def drop(self, node: str) -> None:
-        """Kill the service on *node*, whatever it is doing; the next request starts another."""
+        """Kill the service on *node*, whatever it is doing; the next call starts another."""
 
     def place(self, node: str) -> str:
         """Human-readable name of the machine of *node*."""

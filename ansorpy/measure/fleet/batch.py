@@ -1,71 +1,59 @@
 """Distribute one batch of candidates over the nodes of a fleet: building, running, repeating.
 
-Each node is given a chunk of candidates; it builds them, then runs them one by one.  If some nodes
-offer to build, they do all the building, and the code is sent to the nodes that time.  When a node
-is lost, its candidates return to the queue; each candidate is still started once and gets one
-result.  A candidate that seems a new best on any node is run again on the task's *home* node, and
-that time counts, so the best times of a task all come from one machine.
+Each node builds chunks of candidates, and runs, one by one, what any node has built; if some nodes
+offer to build, they do all the building.  When a node is lost, its candidates return to the queue;
+each candidate is still started once and gets one result.  A candidate that seems a new best on any
+node is run again on the task's *home* node, and that time counts, so the best times of a task all
+come from one machine.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ansorpy.deadline import left_s
 from ansorpy.errors import VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.fleet.base import NodeLost, Ticket
+from ansorpy.measure.fleet.base import NodeHung, NodeLost, NodeUnfit
+from ansorpy.measure.fleet.calls import Calls
 from ansorpy.measure.fleet.roster import Roster
-from ansorpy.measure.fleet.wire import Found, Work, read_answer, read_hello, single, write_work
+from ansorpy.measure.fleet.wire import Work, read_answer, read_hello, read_results, write_work
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.runner import Observer
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.measure.workers.protocol import Message, ProtocolError, encode
 from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
-from ansorpy.version import __version__
 
-__all__ = ["Batch", "retimed"]
+__all__ = ["Batch"]
 
 _LOG = logging.getLogger(__name__)
-_HELLO = encode(Message("hello"))
-_LATE = "no answer when the time was up"
-_ASKED = {
-    "hello": "say what it is",
-    "build": "build programs",
-    "compile": "build programs",
-    "measure": "time a program",
-    "retime": "time finalists",
-}
 
 
 @dataclass
 class _Node:
-    """A node at work: its pending request, and the candidates it has built but not yet run."""
+    """A node that takes part, and the candidates in its pending call.
 
-    times: bool = True
+    ``builders`` is 0 until the node has answered a greeting.
+    """
+
+    times: bool
     builders: int = 0
-    ticket: Ticket | None = None
-    asked_at: float = 0.0
-    incumbent_s: float | None = None
-    kind: str = ""
     asked: list[int] = field(default_factory=list)
-    built: deque[int] = field(default_factory=deque)
-
-    @property
-    def held(self) -> list[int]:
-        """Candidates that only this node has, pending ones first."""
-        return [*self.asked, *self.built]
+    take: Callable[[bytes], None] = lambda answer: None
+    """What to do with the answer to its pending call."""
 
 
 class Batch:
-    """Measures *candidates* of *task*; see :meth:`run`."""
+    """Measures *candidates* of *task*; see :meth:`run`.
+
+    A candidate is queued, then ready to run (its code is known), then done; ``_confirm`` has those
+    that ran, with their first result, and are to run again on the home node.
+    """
 
     def __init__(
         self,
@@ -80,7 +68,6 @@ class Batch:
     ) -> None:
         self.home = home
         self._roster = roster
-        self._fleet = roster.fleet
         self._patience = roster.patience
         self._task = task
         self._candidates = candidates
@@ -106,32 +93,19 @@ class Batch:
             VerificationFailed: A node's reference output is wrong, so nothing can be checked.
             MissingDependency: No node offers the task's kind; all were lost and none came back.
         """
-        try:
+        with Calls(self._roster.fleet) as self._calls:
             while len(self._results) < len(self._candidates):
                 if left_s() <= 0 and self._is_over():
                     break
                 self._have_nodes()
-                self._give_all()
-                busy = {n.ticket: name for name, n in self._nodes.items() if n.ticket is not None}
-                for ticket in self._wait(list(busy)):
-                    self._take(busy[ticket])
-                self._lose_hung()
-        except BaseException:
-            # Nobody waits for their answers any more.
-            for name, node in self._nodes.items():
-                if node.asked:
-                    self._fleet.drop(name)
-            raise
+                for name, node in self._nodes.items():
+                    if name not in self._calls.busy:
+                        self._give(name, node)
+                with profiled(Activity.RUN if self._calls.doing("measure") else Activity.BUILD):
+                    answered = self._calls.wait(self._patience.look_s)
+                for name in answered:
+                    self._take(name)
         return [self._results[index] for index in range(len(self._candidates))]
-
-    def _wait(self, tickets: Sequence[Ticket]) -> list[Ticket]:
-        """Wait for any of *tickets*, until one is overdue at most; returns those that are done."""
-        if not tickets:
-            return []
-        runs = any(node.kind == "measure" for node in self._nodes.values())
-        least_s = min(self._left_s(node) for node in self._nodes.values())
-        with profiled(Activity.RUN if runs else Activity.BUILD):
-            return self._fleet.wait(tickets, max(0.0, min(least_s, self._patience.look_s)))
 
     # Nodes joining and leaving
 
@@ -169,57 +143,30 @@ class Batch:
         if self.home not in self._nodes:
             self.home = next(iter(self._timing), None)
 
-    def _lose_hung(self) -> None:
-        """Set aside nodes whose answer is overdue, unless it has arrived since the last wait."""
-        for name, node in list(self._nodes.items()):
-            overdue = node.ticket is not None and self._left_s(node) <= 0
-            if overdue and not self._fleet.wait([node.ticket], 0.0):
-                self._roster.set_aside(name, _overdue(node.kind, self._limit_s(node)))
-                self._give_back(name, "it did not answer")
-
-    def _left_s(self, node: _Node) -> float:
-        """Seconds until the answer of *node* is overdue; infinite if it has no request."""
-        if node.ticket is None:
-            return math.inf
-        return node.asked_at + self._limit_s(node) - time.monotonic()
-
-    def _limit_s(self, node: _Node) -> float:
-        """Time limit in seconds of the current request to *node*."""
-        deadlines = self._roster.deadlines
-        if node.kind == "hello":
-            return deadlines.greeting_s()
-        if node.kind == "measure":
-            return deadlines.run_s(self._task, node.incumbent_s)
-        return deadlines.build_s(len(node.asked), node.builders)
-
-    def _lose(self, name: str, reason: str, *, for_good: bool = False) -> None:
-        """Drop *name* for now; *for_good*: it cannot do this work, whatever the candidate."""
+    def _leave_out(self, name: str, reason: str, *, is_unfit: bool = False) -> None:
+        """Drop *name* for now; *is_unfit*: until the batch ends, which no candidate caused."""
         failures = self._failures.get(name, 0) + 1
-        self._failures[name] = self._patience.failures if for_good else failures
-        place = self._fleet.place(name)
+        self._failures[name] = self._patience.failures if is_unfit else failures
+        place = self._roster.fleet.place(name)
         self._said.append(f"{place}: {reason}")
         _LOG.warning("node %s is left out: %s", place, reason)
-        self._give_back(name, reason, blamed=not for_good)
+        self._give_back(name, reason, is_blamed=not is_unfit)
 
-    def _give_back(self, name: str, reason: str, *, blamed: bool = True) -> None:
-        """Return the candidates of *name* to the queue; its repeats go to the next home.
+    def _give_back(self, name: str, reason: str, *, is_blamed: bool = True) -> None:
+        """Drop *name* and return its candidates to their queues; its repeats go to the next home.
 
-        *blamed*: the pending candidates may have caused the loss.
+        *is_blamed*: the candidates may have caused the loss.
         """
         node = self._nodes.pop(name)
-        self._fleet.drop(name)
-        given_back = []
-        for index in node.held:
-            self._losses[index] += index in node.asked and blamed
+        self._calls.drop(name)
+        for index in reversed(node.asked):
+            self._losses[index] += is_blamed
             if self._losses[index] >= self._patience.losses:
                 what = f"{self._losses[index]} nodes were lost while it was under way: {reason}"
-                self._confirm.pop(index, None)
                 if self._start(index):
-                    self._settle(index, MeasureResult(TrialKind.CRASH, reason=what), None)
+                    self._settle(index, MeasureResult(TrialKind.CRASH, reason=what))
             elif index not in self._confirm:
-                given_back.append(index)
-        for index in reversed(given_back):
-            (self._ready if index in self._code else self._queue).appendleft(index)
+                (self._ready if index in self._code else self._queue).appendleft(index)
         self._elect()
 
     def _is_over(self) -> bool:
@@ -229,51 +176,53 @@ class Batch:
         """
         if left_s() <= -self._patience.late_s:
             for name in [name for name, node in self._nodes.items() if node.asked]:
-                self._lose(name, _LATE, for_good=True)
+                self._leave_out(name, "no answer when the time was up", is_unfit=True)
         under_way = {index for node in self._nodes.values() for index in node.asked}
         self._queue.clear()
         self._ready.clear()
-        for node in self._nodes.values():
-            node.built.clear()
         for index in range(len(self._candidates)):
             if index not in under_way and index not in self._results and self._start(index):
-                self._confirm.pop(index, None)
-                self._settle(index, out_of_time(), None)
+                self._settle(index, out_of_time())
         return not under_way
 
-    # Giving work
-
-    def _give_all(self) -> None:
-        for name, node in list(self._nodes.items()):
-            if node.ticket is None:
-                self._give(name, node)
+    # Calling nodes
 
     def _give(self, name: str, node: _Node) -> None:
-        """Send an idle node its next request: a greeting, a repeat, a run or a build."""
+        """Call an idle node to greet, to repeat, to run or to build, if there is anything to do."""
+        deadlines = self._roster.deadlines
         if not node.builders:
-            self._ask(name, node, "hello", [], _HELLO)
-            return
-        index = self._next_to_run(name, node) if node.times else None
-        if index is not None:
-            code = self._code.get(index)
-            node.incumbent_s = self._best_s
-            states = [self._candidates[index]]
-            work = Work(self._task, states, self._best_s, built=code, within_s=_within_s())
-            self._ask(name, node, "measure", [index], encode(write_work("measure", work)))
+            node.take = lambda answer: setattr(node, "builders", read_hello(answer))
+            self._calls.start(name, "hello", limit_s=deadlines.greeting_s())
+        elif node.times and (index := self._next_to_run(name)) is not None:
+            self._measure(name, node, index)
         elif self._queue and node in self._building:
-            kind = "build" if node.times else "compile"
-            chunk = [self._queue.popleft() for _ in range(self._share(node))]
-            states = [self._candidates[index] for index in chunk]
-            work = Work(self._task, states, within_s=_within_s())
-            self._ask(name, node, kind, chunk, encode(write_work(kind, work)))
+            self._build(name, node)
 
-    def _next_to_run(self, name: str, node: _Node) -> int | None:
-        """Next candidate to run on *node*: a repeat, one it built, or one built for any node."""
-        for index in self._confirm if name == self.home else ():
-            return index
-        while node.built or self._ready:
-            index = (node.built or self._ready).popleft()
-            if self._start(index):
+    def _build(self, name: str, node: _Node) -> None:
+        """Have *node* build the next chunk."""
+        node.asked = [self._queue.popleft() for _ in range(self._share(node))]
+        node.take = lambda answer: self._built(node, answer)
+        states = [self._candidates[index] for index in node.asked]
+        message = write_work(Work(self._task, states, within_s=_within_s()))
+        limit_s = self._roster.deadlines.build_s(len(states), node.builders)
+        self._calls.start(name, "build", message, limit_s=limit_s)
+
+    def _measure(self, name: str, node: _Node, index: int) -> None:
+        """Have *node* run a candidate."""
+        node.asked = [index]
+        begin = time.monotonic()
+        node.take = lambda answer: self._measured(name, node, answer, time.monotonic() - begin)
+        code, states = self._code[index], [self._candidates[index]]
+        work = Work(self._task, states, self._best_s, built=code, within_s=_within_s())
+        limit_s = self._roster.deadlines.run_s(self._task, self._best_s)
+        self._calls.start(name, "measure", write_work(work), limit_s=limit_s)
+
+    def _next_to_run(self, name: str) -> int | None:
+        """Next candidate to run on a node: a repeat if it is the home, or one that is ready."""
+        if self._confirm and name == self.home:
+            return next(iter(self._confirm))
+        while self._ready:
+            if self._start(index := self._ready.popleft()):
                 return index
         return None
 
@@ -293,6 +242,51 @@ class Batch:
         share = -(-len(self._queue) // (2 * len(self._building)))
         return min(len(self._queue), max(share, node.builders))
 
+    # Taking answers
+
+    def _take(self, name: str) -> None:
+        """Process the outcome of the call to *name*."""
+        try:
+            answer = self._calls.answer(name)
+            self._nodes[name].take(answer)
+        except NodeHung as error:
+            self._roster.set_aside(name, str(error))
+            self._give_back(name, "it did not answer")
+        except NodeLost as error:
+            self._leave_out(name, str(error))
+        except NodeUnfit as error:
+            self._leave_out(name, str(error), is_unfit=True)
+        except VerificationFailed as error:
+            place = self._roster.fleet.place(name)
+            raise VerificationFailed(f"on {place}: {error.message}") from None
+
+    def _built(self, node: _Node, answer: bytes) -> None:
+        results = read_answer(answer, len(node.asked))
+        asked, node.asked = node.asked, []
+        for index, result in zip(asked, results, strict=True):
+            if isinstance(result, Built):
+                self._code[index] = result
+                self._ready.append(index)
+            elif self._start(index):
+                self._settle(index, result)
+
+    def _measured(self, name: str, node: _Node, answer: bytes, seconds: float) -> None:
+        [result] = read_results(answer, 1)
+        self._roster.deadlines.note(self._task, seconds)
+        [index], node.asked = node.asked, []
+        if self._is_to_repeat(name, index, result):
+            self._confirm[index] = result
+        else:
+            self._settle(index, result)
+
+    def _is_to_repeat(self, name: str, index: int, result: MeasureResult) -> bool:
+        """Return True for an apparent new best that was measured off the home node."""
+        if name == self.home or index in self._confirm or not result.ok:
+            return False
+        return self._best_s is None or result.median_s < self._best_s
+
+    # Telling the observer
+
     def _start(self, index: int) -> bool:
         """Tell the observer, once per candidate; returns False if it already knows the result."""
         if index in self._started:
@@ -304,69 +298,14 @@ class Batch:
             self._note(known)
         return known is None
 
-    def _ask(self, name: str, node: _Node, kind: str, indices: list[int], frame: bytes) -> None:
-        node.kind, node.asked, node.asked_at = kind, indices, time.monotonic()
-        node.ticket = self._fleet.ask(name, frame)
-
-    # Taking answers
-
-    def _take(self, name: str) -> None:
-        """Process the outcome of the current request to *name*."""
-        node = self._nodes[name]
-        assert node.ticket is not None
-        try:
-            message = single(self._fleet.take(node.ticket))
-            if message.kind == "error":
-                self._fail(name, message)
-            elif node.kind == "hello":
-                node.builders = _checked_hello(message)
-                node.ticket = None
-            else:
-                self._answered(name, node, read_answer(message, len(node.asked)))
-        except NodeLost as error:
-            self._lose(name, str(error))
-        except ProtocolError as error:
-            self._lose(name, str(error), for_good=True)
-
-    def _fail(self, name: str, message: Message) -> None:
-        """Drop a node that cannot work; a wrong reference is no fault of the node and is raised."""
-        text = str(message.fields.get("text", ""))
-        if message.fields.get("type") == VerificationFailed.__name__:
-            raise VerificationFailed(f"on {name}: {text}")
-        self._lose(name, text, for_good=True)
-
-    def _answered(self, name: str, node: _Node, answers: Sequence[Found]) -> None:
-        ran = node.kind == "measure"
-        for result, built in answers:
-            if result is None and (ran or (built is None) != node.times):
-                raise ProtocolError(f"it answers {node.kind} with neither result nor code")
-        if ran:
-            self._roster.deadlines.note(self._task, time.monotonic() - node.asked_at)
-        asked, node.ticket, node.asked = node.asked, None, []
-        for index, (result, built) in zip(asked, answers, strict=True):
-            if result is None and built is not None:
-                self._code[index] = built
-                self._ready.append(index)
-            elif result is None:
-                node.built.append(index)
-            elif ran and self._is_to_repeat(name, index, result):
-                self._confirm[index] = result
-            elif self._start(index):
-                self._confirm.pop(index, None)
-                self._settle(index, result, built)
-
-    def _is_to_repeat(self, name: str, index: int, result: MeasureResult) -> bool:
-        """Return True for an apparent new best that was measured off the home node."""
-        if name == self.home or index in self._confirm or not result.ok:
-            return False
-        rivals = [r.median_s for r in self._confirm.values()]
-        rivals += [] if self._best_s is None else [self._best_s]
-        return result.median_s < min(rivals, default=float("inf"))
-
-    def _settle(self, index: int, result: MeasureResult, built: Built | None) -> None:
+    def _settle(self, index: int, result: MeasureResult) -> None:
+        """Give a candidate its result; the code that ran is kept and told."""
         self._results[index] = result
-        self._code.pop(index, None)
+        self._confirm.pop(index, None)
         self._note(result)
+        built = self._code.pop(index, None)
+        if built is not None and built.digest != result.object_digest:
+            built = None
         if built is not None:
             self._keep(built)
         if self._observer is not None:
@@ -378,46 +317,5 @@ class Batch:
 
 
 def _within_s() -> float:
-    """Time a node may take; no request is sent with less than a millisecond left."""
+    """Time a node may take; no call is made with less than a millisecond left."""
     return max(left_s(), 1e-3)
-
-
-def _checked_hello(message: Message) -> int:
-    hello = read_hello(message)
-    if hello.version != __version__:
-        raise ProtocolError(f"it runs ansorpy {hello.version}, the driver {__version__}")
-    return hello.builders
-
-
-def retimed(roster: Roster, node: str, work: Work) -> list[MeasureResult | None]:
-    """Time finalists in turns on *node* and wait; raises :class:`NodeLost` if there is no answer.
-
-    The deadline ends the wait as it does for a batch.
-    """
-    work = replace(work, within_s=_within_s())
-    fleet, kind = roster.fleet, "retime"
-    limit_s = roster.deadlines.retime_s(work.task, len(work.states))
-    late_s = left_s() + roster.patience.late_s
-    ticket = fleet.ask(node, encode(write_work(kind, work)))
-    give_up_at = time.monotonic() + min(limit_s, late_s)
-    try:
-        while not fleet.wait([ticket], max(0.0, min(60.0, give_up_at - time.monotonic()))):
-            if time.monotonic() < give_up_at:
-                continue
-            if late_s < limit_s:
-                raise NodeLost(_LATE)
-            roster.set_aside(node, reason := _overdue(kind, limit_s))
-            raise NodeLost(reason)
-        message = single(fleet.take(ticket))
-        if message.kind == "error":
-            raise NodeLost(str(message.fields.get("text", "")))
-        return [result for result, _ in read_answer(message, len(work.states))]
-    except ProtocolError as error:
-        raise NodeLost(str(error)) from None
-    except BaseException:
-        fleet.drop(node)
-        raise
-
-
-def _overdue(kind: str, limit_s: float) -> str:
-    return f"no answer within {limit_s:.3g} s when asked to {_ASKED[kind]}"

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Sequence
 
 from pydantic import TypeAdapter
 
 from ansorpy.config import available_cores
 from ansorpy.deadline import until
 from ansorpy.errors import AnsorpyError, UsageError
+from ansorpy.ir.task import Task
 from ansorpy.measure.build.builder import Builder
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.fleet.wire import Found, Hello, Work, read_work, single, write_answer
+from ansorpy.measure.fleet.wire import Work, read_work, write_answer, write_failure, write_hello
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
-from ansorpy.measure.workers.protocol import Message, ProtocolError, encode
+from ansorpy.measure.workers.protocol import ProtocolError
 from ansorpy.target import Target
-from ansorpy.version import __version__
 
 __all__ = ["NodeService", "options_from_json", "options_to_json"]
 
@@ -40,7 +41,11 @@ def options_from_json(text: bytes) -> MeasureOptions:
 
 
 class NodeService:
-    """Answers frames with frames, one at a time; *options* are the driver's, serialized."""
+    """The actor on a node.  Its methods take and return messages of :mod:`..fleet.wire`.
+
+    Args:
+        options: The driver's, serialized.
+    """
 
     def __init__(self, options: bytes) -> None:
         # The process that started this one may have limited threads (Ray sets this to one).
@@ -55,54 +60,54 @@ class NodeService:
         )
         self._runner = LocalRunner(read, self._builder)
 
-    def answer(self, frame: bytes) -> bytes:
-        """Answer ``answer`` or ``hello``, or ``error`` with the reason this node cannot work."""
-        try:
-            return encode(self._answer(single(frame)))
-        except (AnsorpyError, ProtocolError, OSError, MemoryError) as error:
-            # The last two occur on a full disk, or if out of processes or memory.
-            kind = type(error).__name__
-            return encode(Message("error", {"type": kind, "text": str(error) or kind}))
+    def hello(self) -> bytes:
+        """The version of ansorpy here, and how many programs are built at a time."""
+        return write_hello(self._builders)
+
+    def build(self, work: bytes) -> bytes:
+        """Build the candidates, for whatever machine."""
+        return _answered(self._build, work)
+
+    def measure(self, work: bytes) -> bytes:
+        """Check and time the candidates; the code of a single one may come with it."""
+        return _answered(self._measure, work)
+
+    def retime(self, work: bytes) -> bytes:
+        """Time finalists in turns."""
+        return _answered(self._retime, work)
 
     def close(self) -> None:
         """End the workers."""
         self._runner.close()
 
-    def _answer(self, message: Message) -> Message:
-        if message.kind == "hello":
-            fields = Hello(version=__version__, builders=self._builders)
-            return Message("hello", fields.model_dump())
+    def _build(self, work: Work) -> Sequence[MeasureResult | Built]:
+        return self._runner.build(work.task, work.states)
+
+    def _measure(self, work: Work) -> Sequence[MeasureResult]:
+        _refuse_foreign(work.task)
+        if work.built is not None:
+            self._builder.remember(work.task, work.states[0], work.built)
+        return self._runner.measure(work.task, work.states, incumbent_s=work.incumbent_s)
+
+    def _retime(self, work: Work) -> Sequence[MeasureResult]:
+        _refuse_foreign(work.task)
+        return self._runner.retime(work.task, work.states, rounds=work.rounds)
+
+
+def _answered(do: Callable[[Work], Sequence[MeasureResult | Built]], message: bytes) -> bytes:
+    """Answer with what *do* makes of the work in *message*, or with the reason it cannot."""
+    try:
         work = read_work(message)
         with until(time.monotonic() + work.within_s):
-            return self._worked(message.kind, work)
-
-    def _worked(self, kind: str, work: Work) -> Message:
-        if kind == "compile":
-            return write_answer([_found(b) for b in self._runner.build(work.task, work.states)])
-        _refuse_foreign(work)
-        if kind == "build":
-            found = [_found(b) for b in self._runner.build(work.task, work.states)]
-            return write_answer([(result, None) for result, _ in found])
-        if kind == "retime":
-            results = self._runner.retime(work.task, work.states, rounds=work.rounds)
-            return write_answer([(result, None) for result in results])
-        return write_answer([self._measured(work)])
-
-    def _measured(self, work: Work) -> Found:
-        [state] = work.states
-        if work.built is not None:
-            self._builder.remember(work.task, state, work.built)
-        [result] = self._runner.measure(work.task, [state], incumbent_s=work.incumbent_s)
-        return result, self._runner.built(result.object_digest)
+            return write_answer(do(work))
+    except (AnsorpyError, ProtocolError, OSError, MemoryError) as error:
+        # The last two occur on a full disk, or if out of processes or memory.
+        return write_failure(error)
 
 
-def _found(build: Built | MeasureResult) -> Found:
-    return (build, None) if isinstance(build, MeasureResult) else (None, build)
-
-
-def _refuse_foreign(work: Work) -> None:
+def _refuse_foreign(task: Task) -> None:
     """Reject targets this machine is not: its times would be wrong."""
-    target, host = work.task.target, Target.host()
+    target, host = task.target, Target.host()
     same = target.key == host.key if target.name == "host" else target.runs_on_host()
     if not same:
         raise UsageError(

@@ -1,9 +1,9 @@
 """A fleet made of a Ray cluster's nodes, with one actor on each.
 
-Ray starts actors, carries messages and detects losses; the messages are bytes in our own format, so
-nothing of the user's ``__main__`` is pickled.  A node takes part if it was started with a resource
-named after what it can time (:func:`~ansorpy.measure.fleet.base.kind_of`) whose amount is the
-maximum number of threads.
+Ray starts actors, calls their methods and detects losses; what they take and return is JSON in
+bytes, so no object of ours or of the user's ``__main__`` is pickled.  A node takes part if it was
+started with a resource named after what it can time
+(:func:`~ansorpy.measure.fleet.base.kind_of`) whose amount is the maximum number of threads.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class RayFleet:
         """Ids of the nodes that offer to build, except those that time *task*."""
         return sorted(set(self._offering(BUILDER, 0)) - set(self.nodes(task)))
 
-    def ask(self, node: str, frame: bytes) -> Ticket:
-        """Call the actor of *node*, starting it first if there is none."""
+    def call(self, node: str, method: str, *message: bytes) -> Ticket:
+        """Call *method* of the actor on *node*, starting it first if there is none."""
         with self._talking():
             if node not in self._actors:
                 self._actors[node] = self._start(node)
-            ticket: Ticket = self._actors[node].answer.remote(frame)
+            ticket: Ticket = getattr(self._actors[node], method).remote(*message)
         return ticket
 
     def wait(self, tickets: Sequence[Ticket], timeout_s: float) -> list[Ticket]:

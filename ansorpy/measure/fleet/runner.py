@@ -6,16 +6,17 @@ import logging
 from collections.abc import Sequence
 
 from ansorpy.deadline import left_s
-from ansorpy.errors import MissingDependency
+from ansorpy.errors import MissingDependency, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.builder import Builder
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.fleet.base import Fleet, NodeLost
-from ansorpy.measure.fleet.batch import Batch, retimed
+from ansorpy.measure.fleet.base import Fleet, NodeHung, NodeLost, NodeUnfit
+from ansorpy.measure.fleet.batch import Batch
+from ansorpy.measure.fleet.calls import Calls
 from ansorpy.measure.fleet.patience import Deadlines, Patience
 from ansorpy.measure.fleet.roster import Roster
-from ansorpy.measure.fleet.wire import Work
-from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
+from ansorpy.measure.fleet.wire import Work, read_results, write_work
+from ansorpy.measure.result import MeasureResult, out_of_time
 from ansorpy.measure.run.runner import MeasureOptions, Observer, RunnerBase
 from ansorpy.schedule.state import State
 
@@ -93,23 +94,37 @@ class FleetRunner(RunnerBase):
         None if no node is left that can; the first times then stand.
         """
         try:
-            return self._retimed(Work(task, candidates, rounds=rounds))
+            return self._retimed(task, candidates, rounds)
         except MissingDependency as error:
             _LOG.warning("the finalists are not timed again: %s", error.message)
             return None
 
-    def _retimed(self, work: Work) -> list[MeasureResult]:
+    def _retimed(self, task: Task, states: Sequence[State], rounds: int) -> list[MeasureResult]:
         """Time finalists; raises :class:`MissingDependency` if there is no node."""
-        home = self._home.get(work.task.key)
+        home = self._home.get(task.key)
         said: dict[str, str] = {}
-        while nodes := self._roster.wait(work.task, said):
+        while nodes := self._roster.wait(task, said):
             node = min(nodes, key=lambda name: name != home)
             try:
-                results = retimed(self._roster, node, work)
-            except NodeLost as error:
+                return self._retimed_on(node, task, states, rounds)
+            except (NodeLost, NodeUnfit, VerificationFailed) as error:
                 if left_s() <= 0:
-                    return [out_of_time()] * len(work.states)
+                    return [out_of_time()] * len(states)
+                if isinstance(error, NodeHung):
+                    self._roster.set_aside(node, str(error))
                 said[node] = f"{self._fleet.place(node)}: {error}"
-                continue
-            return [r or MeasureResult(TrialKind.CRASH, reason="no answer") for r in results]
-        raise self._roster.refused(work.task, list(said.values()))
+        raise self._roster.refused(task, list(said.values()))
+
+    def _retimed_on(
+        self, node: str, task: Task, states: Sequence[State], rounds: int
+    ) -> list[MeasureResult]:
+        """Time finalists on *node*; the deadline ends the wait as it does for a batch."""
+        within_s = max(left_s(), 1e-3)
+        limit_s = self._roster.deadlines.retime_s(task, len(states))
+        message = write_work(Work(task, states, rounds=rounds, within_s=within_s))
+        with Calls(self._fleet) as calls:
+            late_s = within_s + self._roster.patience.late_s
+            calls.start(node, "retime", message, limit_s=min(limit_s, late_s))
+            while not calls.wait(60.0):
+                pass
+            return read_results(calls.answer(node), len(states))

@@ -1,7 +1,6 @@
-"""Messages between a driver and its nodes, as frames of :mod:`ansorpy.measure.workers.protocol`.
+"""What a driver and its nodes send each other: JSON in bytes, validated on arrival.
 
-The payload is that of build workers: definitions and steps as JSON, object code as bytes.
-Answers are validated field by field; nothing in them is executed or unpickled.
+Nothing in a message is executed or unpickled.
 """
 
 from __future__ import annotations
@@ -10,90 +9,32 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
 
-from ansorpy.errors import AnsorpyError, ForeignFile
+from ansorpy.errors import AnsorpyError, VerificationFailed
 from ansorpy.ir.task import Precision, Task
 from ansorpy.ir.text.serialize import dag_from_dict
-from ansorpy.measure.build.built import Built, built_from_parts
+from ansorpy.measure.build.built import Built
+from ansorpy.measure.fleet.base import NodeUnfit
 from ansorpy.measure.records.definitions import definition_json
-from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.workers.protocol import Decoder, Message, ProtocolError
+from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.workers.protocol import ProtocolError
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from ansorpy.target import Target
+from ansorpy.version import __version__
 
 __all__ = [
-    "Found", "Hello", "Work", "read_answer", "read_hello", "read_work", "single", "write_answer",
-    "write_work",
+    "Work", "read_answer", "read_hello", "read_results", "read_work", "write_answer",
+    "write_failure", "write_hello", "write_work",
 ]  # fmt: skip
-
-
-class _Fields(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-class Hello(_Fields):
-    """Fields of the answer to ``hello``: the node's ansorpy version and its parallel builds."""
-
-    version: str
-    builders: int = Field(ge=1)
-
-
-class _Code(_Fields):
-    """Header from :meth:`Built.parts` for the next *blobs* blobs."""
-
-    header: dict[str, object]
-    blobs: int = Field(ge=1)
-
-
-class _WorkFields(_Fields):
-    """Fields of a request; its blobs are *definitions* DAGs, the task's first, then the steps.
-
-    There is one blob of steps per candidate; ``bases`` gives the definition each applies to.  The
-    last blobs are the ``code`` of the single candidate, if it was built elsewhere.
-    """
-
-    target: Target
-    threads: int
-    precision: Precision
-    between_bytes: int = Field(ge=0)
-    name: str
-    definitions: int = Field(ge=1)
-    bases: tuple[int, ...]
-    code: _Code | None
-    incumbent_s: PositiveFloat | None
-    rounds: int = Field(ge=1)
-    within_s: PositiveFloat | None
-
-
-class _ResultFields(_Fields):
-    """A :class:`MeasureResult`; ``max_error`` is None when it is infinite."""
-
-    kind: TrialKind
-    seconds: tuple[PositiveFloat, ...]
-    reason: str
-    build_s: float = Field(ge=0)
-    run_s: float = Field(ge=0)
-    max_error: float | None = Field(ge=0)
-    object_digest: str
-
-
-class _AnswerFields(_Fields):
-    """Fields of ``answer``: a result, code or both per candidate; the blobs are code."""
-
-    results: tuple[_ResultFields | None, ...]
-    codes: tuple[_Code | None, ...]
-
-
-Found = tuple[MeasureResult | None, Built | None]
-"""A result (None: built but not run), and the code if it is passed on."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """Candidates of a task, with what a node needs to know to measure or re-time them.
+    """Candidates of a task, with what a node needs to know to build, measure or re-time them.
 
     Candidates without a result *within_s* of arriving at the node are CUT.
     """
@@ -103,155 +44,176 @@ class Work:
     incumbent_s: float | None = None
     rounds: int = 9
     built: Built | None = None
+    """The code of the only candidate, if another node built it."""
     within_s: float = math.inf
 
 
-def write_work(kind: str, work: Work) -> Message:
-    """Encode *work* as ``build`` (keep), ``compile`` (return), ``measure`` or ``retime``."""
+class _Message(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        ser_json_bytes="base64",
+        val_json_bytes="base64",
+        ser_json_inf_nan="constants",
+    )
+
+
+class _Hello(_Message):
+    """Answer to a greeting: the node's ansorpy version and its number of parallel builds."""
+
+    version: str
+    builders: int = Field(ge=1)
+
+
+class _Candidate(_Message):
+    """A schedule: the index of the definition that *steps*, a JSON text, apply to."""
+
+    base: int = Field(ge=0)
+    steps: str
+
+
+class _Work(_Message):
+    """A :class:`Work`; the first of *definitions*, which are JSON texts, is the task's."""
+
+    target: Target
+    threads: int
+    precision: Precision
+    between_bytes: int = Field(ge=0)
+    name: str
+    definitions: Annotated[tuple[str, ...], Field(min_length=1)]
+    candidates: tuple[_Candidate, ...]
+    built: Built | None
+    incumbent_s: PositiveFloat | None
+    rounds: int = Field(ge=1)
+    within_s: PositiveFloat
+
+
+class _Failure(_Message):
+    """Why a node cannot do the work; *is_reference*: what is wrong is the reference."""
+
+    text: str
+    is_reference: bool
+
+
+class _Answer(_Message):
+    """One result for each candidate, or its code if it was only built."""
+
+    results: tuple[MeasureResult | Built, ...] = ()
+    failure: _Failure | None = None
+
+    @model_validator(mode="after")
+    def _times_are_times(self) -> Self:
+        for result in self.results:
+            if isinstance(result, MeasureResult):
+                if result.ok and not result.seconds:
+                    raise ValueError("a correct program without a time")
+                if not all(0.0 < seconds < math.inf for seconds in result.seconds):
+                    raise ValueError("a time that is not positive and finite")
+                if not all(n >= 0.0 for n in (result.build_s, result.run_s, result.max_error)):
+                    raise ValueError("a duration or an error that is not a positive number")
+        return self
+
+
+def write_hello(builders: int) -> bytes:
+    """Greeting of a node of this version that builds so many programs at a time."""
+    return _json(_Hello(version=__version__, builders=builders))
+
+
+def read_hello(message: bytes) -> int:
+    """Number of parallel builds of a node; raises :class:`NodeUnfit` for another version."""
+    try:
+        hello = _Hello.model_validate_json(message)
+    except ValidationError as error:
+        raise NodeUnfit(f"not a greeting: {error}") from None
+    if hello.version != __version__:
+        raise NodeUnfit(f"it runs ansorpy {hello.version}, the driver {__version__}")
+    return hello.builders
+
+
+def write_work(work: Work) -> bytes:
+    """Encode *work*."""
     task = work.task
-    texts = [definition_json(task.dag)]
-    places = {id(task.dag): 0}
-    for state in work.states:
-        if id(state.base) not in places:
-            places[id(state.base)] = len(texts)
-            texts.append(definition_json(state.base))
-    [code], blobs = _written([work.built])
-    fields = _WorkFields(
+    dags = {id(dag): dag for dag in (task.dag, *(state.base for state in work.states))}
+    places = {key: index for index, key in enumerate(dags)}
+    fields = _Work(
         target=task.target,
         threads=task.threads,
         precision=task.precision,
         between_bytes=task.between_bytes,
         name=task.name,
-        definitions=len(texts),
-        bases=tuple(places[id(state.base)] for state in work.states),
-        code=code,
+        definitions=tuple(definition_json(dag) for dag in dags.values()),
+        candidates=tuple(
+            _Candidate(base=places[id(state.base)], steps=steps_to_json(state.history))
+            for state in work.states
+        ),
+        built=work.built,
         incumbent_s=work.incumbent_s,
         rounds=work.rounds,
-        within_s=work.within_s if math.isfinite(work.within_s) else None,
+        within_s=work.within_s,
     )
-    steps = [steps_to_json(state.history) for state in work.states]
-    lines = tuple(text.encode() for text in (*texts, *steps))
-    return Message(kind, fields.model_dump(mode="json"), (*lines, *blobs))
+    return _json(fields)
 
 
-def _task_of(fields: _WorkFields, definition: bytes) -> Task:
-    """Make the task from *fields* and its definition."""
-    return Task(
-        dag_from_dict(json.loads(definition)),
-        fields.target,
-        fields.threads,
-        fields.precision,
-        fields.between_bytes,
-        fields.name,
-    )
-
-
-def read_work(message: Message) -> Work:
+def read_work(message: bytes) -> Work:
     """Inverse of :func:`write_work`; raises :class:`ProtocolError` for anything else."""
     try:
-        fields = _WorkFields.model_validate(message.fields)
-        definitions = message.blobs[: fields.definitions]
-        task = _task_of(fields, definitions[0])
-        dags = [task.dag, *(dag_from_dict(json.loads(text)) for text in definitions[1:])]
-        end = fields.definitions + len(fields.bases)
-        steps = message.blobs[fields.definitions : end]
-        [built] = _read([fields.code], message.blobs[end:])
+        fields = _Work.model_validate_json(message)
+        dags = [dag_from_dict(json.loads(text)) for text in fields.definitions]
+        task = Task(
+            dags[0],
+            fields.target,
+            fields.threads,
+            fields.precision,
+            fields.between_bytes,
+            fields.name,
+        )
         states = [
-            State.replay(dags[base], steps_from_json(text))
-            for base, text in zip(fields.bases, steps, strict=True)
+            State.replay(dags[candidate.base], steps_from_json(candidate.steps))
+            for candidate in fields.candidates
         ]
     except (AnsorpyError, ValueError, TypeError, KeyError, IndexError) as error:
         raise ProtocolError(f"not work for a node: {error}") from None
-    within_s = math.inf if fields.within_s is None else fields.within_s
-    return Work(task, states, fields.incumbent_s, fields.rounds, built, within_s)
+    return Work(task, states, fields.incumbent_s, fields.rounds, fields.built, fields.within_s)
 
 
-def write_answer(found: Sequence[Found]) -> Message:
-    """Encode what was found for each candidate, in order."""
-    codes, blobs = _written([built for _, built in found])
-    results = tuple(_fields_of(result) for result, _ in found)
-    fields = _AnswerFields(results=results, codes=tuple(codes))
-    return Message("answer", fields.model_dump(mode="json"), blobs)
+def write_answer(results: Sequence[MeasureResult | Built]) -> bytes:
+    """Encode what became of each candidate, in order."""
+    return _json(_Answer(results=tuple(results)))
 
 
-def read_answer(message: Message, n: int) -> list[Found]:
+def write_failure(error: Exception) -> bytes:
+    """Encode why this node cannot do what it was asked."""
+    text = str(error) or type(error).__name__
+    is_reference = isinstance(error, VerificationFailed)
+    return _json(_Answer(failure=_Failure(text=text, is_reference=is_reference)))
+
+
+def read_answer(message: bytes, n: int) -> list[MeasureResult | Built]:
     """Decode the answer for *n* candidates, in order.
 
     Raises:
-        ProtocolError: It is something else.
+        NodeUnfit: The node cannot do the work, or this is no answer to it.
+        VerificationFailed: The task's reference is wrong on the node.
     """
     try:
-        fields = _AnswerFields.model_validate(message.fields)
-        built = _read(fields.codes, message.blobs)
-    except (ValueError, ForeignFile) as error:
-        raise ProtocolError(f"not an answer: {error}") from None
-    if not len(fields.results) == len(built) == n:
-        raise ProtocolError(f"{len(fields.results)} results for {n} candidates")
-    results = [None if r is None else _result_of(r) for r in fields.results]
-    for result in results:
-        if result is not None and result.ok and not result.seconds:
-            raise ProtocolError("a correct program without a time")
-    return list(zip(results, built, strict=True))
-
-
-def _written(built: Sequence[Built | None]) -> tuple[list[_Code | None], tuple[bytes, ...]]:
-    """Headers, and all blobs concatenated into one tuple."""
-    parts = [None if b is None else b.parts() for b in built]
-    codes = [None if p is None else _Code(header=p[0], blobs=len(p[1])) for p in parts]
-    return codes, tuple(blob for p in parts if p is not None for blob in p[1])
-
-
-def _read(codes: Sequence[_Code | None], blobs: Sequence[bytes]) -> list[Built | None]:
-    """Inverse of :func:`_written`; raises :class:`ForeignFile` or ``ValueError`` otherwise."""
-    found: list[Built | None] = []
-    for code in codes:
-        taken = 0 if code is None else code.blobs
-        found.append(None if code is None else built_from_parts(code.header, blobs[:taken]))
-        blobs = blobs[taken:]
-    if blobs:
-        raise ValueError(f"{len(blobs)} blobs too many")
-    return found
-
-
-def read_hello(message: Message) -> Hello:
-    """Decode a node's greeting; raises :class:`ProtocolError`."""
-    try:
-        return Hello.model_validate(message.fields)
+        answer = _Answer.model_validate_json(message)
     except ValidationError as error:
-        raise ProtocolError(f"not a greeting: {error}") from None
+        raise NodeUnfit(f"not an answer: {error}") from None
+    if answer.failure is not None:
+        kind = VerificationFailed if answer.failure.is_reference else NodeUnfit
+        raise kind(answer.failure.text)
+    if len(answer.results) != n:
+        raise NodeUnfit(f"{len(answer.results)} results for {n} candidates")
+    return list(answer.results)
 
 
-def single(frame: bytes) -> Message:
-    """Decode the single message in *frame*; raises :class:`ProtocolError` for anything else."""
-    decoder = Decoder()
-    decoder.feed(frame)
-    message = decoder.take()
-    if message is None or not decoder.is_empty:
-        raise ProtocolError(f"a frame of {len(frame)} bytes is not one message")
-    return message
+def read_results(message: bytes, n: int) -> list[MeasureResult]:
+    """Decode the answer of a node that was to run *n* candidates; raises as :func:`read_answer`."""
+    results = [r for r in read_answer(message, n) if isinstance(r, MeasureResult)]
+    if len(results) != n:
+        raise NodeUnfit("it answers with code where it was to run it")
+    return results
 
 
-def _fields_of(result: MeasureResult | None) -> _ResultFields | None:
-    if result is None:
-        return None
-    return _ResultFields(
-        kind=result.kind,
-        seconds=result.seconds,
-        reason=result.reason,
-        build_s=result.build_s,
-        run_s=result.run_s,
-        max_error=result.max_error if math.isfinite(result.max_error) else None,
-        object_digest=result.object_digest,
-    )
-
-
-def _result_of(fields: _ResultFields) -> MeasureResult:
-    return MeasureResult(
-        kind=fields.kind,
-        seconds=fields.seconds,
-        reason=fields.reason,
-        build_s=fields.build_s,
-        run_s=fields.run_s,
-        max_error=math.inf if fields.max_error is None else fields.max_error,
-        object_digest=fields.object_digest,
-    )
+def _json(message: _Message) -> bytes:
+    return message.model_dump_json().encode()

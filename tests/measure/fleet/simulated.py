@@ -11,11 +11,15 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.fleet.base import NodeLost, Ticket
-from ansorpy.measure.fleet.wire import Found, Work, read_work, single, write_answer
+from ansorpy.measure.fleet.wire import (
+    Work,
+    read_work,
+    write_answer,
+    write_failure,
+    write_hello,
+)
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.workers.protocol import Message, encode
 from ansorpy.schedule.state import State
-from ansorpy.version import __version__
 from tests.measure.planted import KINDS, planted
 
 Outcome = Callable[[str, State], MeasureResult]
@@ -37,17 +41,24 @@ def factor_of(state: State) -> int:
     return extents[1] or 1
 
 
-def read(frame: bytes) -> tuple[str, Work | None]:
-    """The kind of a question, and its work where it is not a greeting."""
-    message = single(frame)
-    return message.kind, None if message.kind == "hello" else read_work(message)
+@dataclass(frozen=True)
+class Question:
+    """A call to a node."""
+
+    node: str
+    method: str
+    work: Work | None
+
+    @property
+    def states(self) -> Sequence[State]:
+        return [] if self.work is None else self.work.states
 
 
 @dataclass
 class SimulatedFleet:
     """Nodes by name; *outcome* says what they measure, *fate* when they are lost or hang.
 
-    ``fate(node, kind, states)`` is asked when a question of *kind* is answered, with its
+    ``fate(node, method, states)`` is asked when a call of *method* is answered, with its
     candidates: True loses the node.  ``hangs`` is asked the same when it is sent: True keeps the
     answer back.  Answers arrive in an order drawn from *seed*.
     """
@@ -58,15 +69,14 @@ class SimulatedFleet:
     hangs: Fate = lambda node, kind, states: False
     seed: int = 0
     at_once: int = 2
-    version: str = __version__
     error: AnsorpyError | None = None
-    spoil: Callable[[str, bytes], bytes] = lambda node, frame: frame
+    spoil: Callable[[str, bytes], bytes] = lambda node, answer: answer
     log: list[tuple[str, str, int]] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     closed: bool = False
     building: list[str] = field(default_factory=list)
     asked: list[tuple[str, str]] = field(default_factory=list)
-    _waiting: dict[Ticket, tuple[str, bytes]] = field(default_factory=dict)
+    pending: dict[Ticket, Question] = field(default_factory=dict)
     _hung: set[Ticket] = field(default_factory=set)
     _asked: int = 0
     sent: int = 0
@@ -80,12 +90,12 @@ class SimulatedFleet:
     def builders(self, task: Task) -> list[str]:
         return list(self.building)
 
-    def ask(self, node: str, frame: bytes) -> Ticket:
+    def call(self, node: str, method: str, *message: bytes) -> Ticket:
         self._asked += 1
-        self._waiting[self._asked] = (node, frame)
-        kind, work = read(frame)
-        self.asked.append((node, kind))
-        if self.hangs(node, kind, [] if work is None else work.states):
+        question = Question(node, method, read_work(*message) if message else None)
+        self.pending[self._asked] = question
+        self.asked.append((node, method))
+        if self.hangs(node, method, question.states):
             self._hung.add(self._asked)
         return self._asked
 
@@ -96,33 +106,32 @@ class SimulatedFleet:
         return ready and [self._rng.choice(ready)]
 
     def take(self, ticket: Ticket) -> bytes:
-        node, frame = self._waiting.pop(ticket)
-        kind, work = read(frame)
-        states = [] if work is None else work.states
+        question = self.pending.pop(ticket)
+        node, method, states = question.node, question.method, question.states
         home = next((names for names in (self.names, self.building) if node in names), None)
         if home is None:
             raise NodeLost("it is gone")
-        if self.fate(node, kind, states):
+        if self.fate(node, method, states):
             home.remove(node)
             raise NodeLost("the plug was pulled")
-        if work is None:
-            return encode(Message("hello", {"version": self.version, "builders": self.at_once}))
-        self.log += [(node, kind, factor_of(state)) for state in work.states]
+        if question.work is None:
+            return self.spoil(node, write_hello(self.at_once))
+        self.log += [(node, method, factor_of(state)) for state in states]
         if self.error is not None:
-            fields = {"type": type(self.error).__name__, "text": str(self.error)}
-            return encode(Message("error", fields))
-        found = [self._found(node, kind, state, work.built) for state in work.states]
-        return self.spoil(node, encode(write_answer(found)))
+            return write_failure(self.error)
+        built = question.work.built
+        results = [self._result(node, method, state, built) for state in states]
+        return self.spoil(node, write_answer(results))
 
-    def _found(self, node: str, kind: str, state: State, built: Built | None) -> Found:
+    def _result(
+        self, node: str, method: str, state: State, built: Built | None
+    ) -> MeasureResult | Built:
         code = shelf(factor_of(state))
         assert built is None or built.digest == code.digest, "the code of another schedule"
-        if kind == "build":
-            return None, None
-        if kind == "compile":
-            return None, code
+        if method == "build":
+            return code
         self.sent += built is not None
-        return self.outcome(node, state), None
+        return self.outcome(node, state)
 
     def drop(self, node: str) -> None:
         self.dropped.append(node)

@@ -16,14 +16,15 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.base import Ticket
 from ansorpy.measure.fleet.patience import Patience
 from ansorpy.measure.fleet.runner import FleetRunner
-from ansorpy.measure.fleet.wire import single, write_answer
+from ansorpy.measure.fleet.wire import write_answer
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.measure.workers.protocol import encode
 from ansorpy.schedule.state import State
+from ansorpy.version import __version__
 from tests.measure.definitions import matmul, task_of, tiled
 from tests.measure.fleet.simulated import SimulatedFleet, factor_of, failing, speeds
+from tests.measure.planted import planted
 
 DAG = matmul(64, 40, 17)
 TASK = task_of(DAG)
@@ -36,11 +37,14 @@ BRISK = MeasureOptions(build_timeout_s=1e-3, run_timeout_s=1e-3, reference_timeo
 BRISK_PATIENCE = Patience(rejoin_s=0.0, look_s=0.0, grace_s=0.02)
 
 
-def unrun(node: str, frame: bytes) -> bytes:
-    """Answers that say of what ran that it did not."""
-    results = single(frame).fields["results"]
-    assert isinstance(results, list)
-    return encode(write_answer([(None, None)])) if any(results) else frame
+def unrun(node: str, answer: bytes) -> bytes:
+    """Code for whatever ran."""
+    return write_answer([planted("good")]) if b"seconds" in answer else answer
+
+
+def old(node: str, answer: bytes) -> bytes:
+    """Greetings of another version."""
+    return answer.replace(__version__.encode(), b"0.0.1")
 
 
 @dataclass
@@ -118,8 +122,7 @@ def test_a_node_that_does_not_answer_after_the_deadline_is_left_out(losses):
         """Never answers what a candidate takes."""
 
         def wait(self, tickets: Sequence[Ticket], timeout_s: float) -> list[Ticket]:
-            kinds = {ticket: single(self._waiting[ticket][1]).kind for ticket in tickets}
-            able = [ticket for ticket, kind in kinds.items() if kind != "measure"]
+            able = [t for t in tickets if self.pending[t].method != "measure"]
             time.sleep(0.01)
             return super().wait(able, timeout_s) if able else []
 
@@ -173,7 +176,7 @@ def test_nodes_that_offer_to_build_do_all_of_it():
     results = measure(fleet)
     assert [f for f, r in zip(FACTORS, results, strict=True) if not r.ok] == [7]
     did = Counter((node, kind) for node, kind, _ in fleet.log)
-    assert did["x", "compile"] == len(FACTORS) and fleet.sent >= len(FACTORS)
+    assert did["x", "build"] == len(FACTORS) and fleet.sent >= len(FACTORS)
     assert {kind for node, kind in did if node != "x"} == {"measure"}
 
 
@@ -206,8 +209,8 @@ def test_a_candidate_that_takes_node_after_node_with_it_is_a_crash(doing):
 
 
 def test_a_node_that_cannot_work_is_left_out(caplog):
-    def spoil(node: str, frame: bytes) -> bytes:
-        return frame[:-3] if node == "b" else frame
+    def spoil(node: str, answer: bytes) -> bytes:
+        return answer[:-3] if node == "b" else answer
 
     fleet = SimulatedFleet(["a", "b"], EVEN, spoil=spoil)
     assert all(r.ok for r in measure(fleet))
@@ -219,13 +222,13 @@ def test_a_node_that_cannot_work_is_left_out(caplog):
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
-        ({"version": "0.0.1"}, MissingDependency, "it runs ansorpy 0.0.1, the driver"),
+        ({"spoil": old}, MissingDependency, "it runs ansorpy 0.0.1, the driver"),
         ({"error": UsageError("it is no znver5")}, MissingDependency, "a.lab: it is no znver5"),
-        ({"error": VerificationFailed("C[0] is wrong")}, VerificationFailed, r"on a: C\[0\]"),
+        ({"error": VerificationFailed("C[0] is wrong")}, VerificationFailed, r"on a.lab: C\[0\]"),
         ({"names": []}, MissingDependency, "no node can time ansorpy_.* offered: 0 simulated"),
         ({"fate": lambda *_: True}, MissingDependency, "a.lab: the plug was pulled"),
-        ({"spoil": unrun}, MissingDependency, "neither result nor code"),
-        ({"spoil": lambda node, frame: b"junk"}, MissingDependency, "expected a message"),
+        ({"spoil": unrun}, MissingDependency, "with code where it was to run"),
+        ({"spoil": lambda node, answer: b"junk"}, MissingDependency, "not a greeting"),
     ],
 )
 def test_without_a_node_the_error_says_why(change, error, match):
@@ -379,7 +382,7 @@ def test_a_node_that_hangs_is_set_aside_and_others_do_its_work(doing, caplog):
 def test_a_hanging_builder_gives_its_candidates_to_the_others():
     fleet = SimulatedFleet(["a"], EVEN, building=["x", "y"], hangs=lambda node, *_: node == "x")
     assert all(r.ok for r in measure(fleet, options=BRISK, patience=BRISK_PATIENCE))
-    assert {node for node, kind, _ in fleet.log if kind == "compile"} == {"y"}
+    assert {node for node, kind, _ in fleet.log if kind == "build"} == {"y"}
 
 
 def test_a_candidate_that_hangs_node_after_node_is_a_crash():
@@ -410,8 +413,8 @@ def test_lost_nodes_are_waited_for_while_one_that_cannot_work_is_there():
     def fate(node: str, kind: str, states: Sequence[State]) -> bool:
         return node == "a" and kind == "measure"
 
-    def spoil(node: str, frame: bytes) -> bytes:
-        return b"junk" if node == "b" else frame
+    def spoil(node: str, answer: bytes) -> bytes:
+        return b"junk" if node == "b" else answer
 
     fleet = Rejoining(["a", "b"], EVEN, fate, spoil=spoil)
     assert all(r.ok for r in measure(fleet, patience=Patience(rejoin_s=60.0, look_s=0.0)))
@@ -419,8 +422,8 @@ def test_lost_nodes_are_waited_for_while_one_that_cannot_work_is_there():
 
 
 def test_nobody_is_waited_for_while_all_are_there_and_cannot_work():
-    fleet = SimulatedFleet(["a", "b"], EVEN, spoil=lambda node, frame: b"junk")
-    with pytest.raises(MissingDependency, match="expected a message"):
+    fleet = SimulatedFleet(["a", "b"], EVEN, spoil=lambda node, answer: b"junk")
+    with pytest.raises(MissingDependency, match="not a greeting"):
         measure(fleet, patience=Patience(rejoin_s=3600.0))
 
 

@@ -77,7 +77,7 @@ class FakeRay(SimpleNamespace):
 
     def remote(self, **settings: object) -> Callable[[type], object]:
         """A decorator; what it makes of a class starts actors, whose answers are tickets."""
-        actor = SimpleNamespace(answer=SimpleNamespace(remote=lambda frame: "ticket"))
+        actor = SimpleNamespace(measure=SimpleNamespace(remote=lambda message: "ticket"))
         made = SimpleNamespace(remote=lambda options: actor)
         return lambda service: SimpleNamespace(options=lambda **settings: made)
 
@@ -110,7 +110,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
 def fleet(ray: FakeRay) -> RayFleet:
     """One whose node has an actor."""
     fleet = connect("auto", MeasureOptions())
-    assert fleet.ask(NODE, b"frame") == "ticket"
+    assert fleet.call(NODE, "measure", b"work") == "ticket"
     return fleet
 
 
@@ -223,4 +223,4 @@ def test_nodes_are_those_alive_and_known_to_people_by_host(fleet):
     assert fleet.nodes(TASK) == [NODE] and fleet.place(NODE) == "pi (abababab)"
     assert fleet.nodes(Task(TASK.dag, Target.host(), 3)) == []
     assert fleet.place("unheard of") == "unheard of"
-    assert fleet.ask(NODE, b"frame") == "ticket" and fleet.take("ticket") == b"answer"
+    assert fleet.call(NODE, "measure", b"work") == "ticket" and fleet.take("ticket") == b"answer"
