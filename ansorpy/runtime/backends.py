@@ -1,4 +1,4 @@
-"""Runtimes, one for each backend: how its compiled programs run here and become files."""
+"""Run and export compiled programs: one runtime for each backend."""
 
 from __future__ import annotations
 
@@ -35,32 +35,32 @@ class Runtime(Protocol):
         """The arrays that callers may pass."""
 
     def load(self, plan: Plan, pool: NDArray[np.uint8], name: str) -> Runs:
-        """Load *plan*, which this machine can run; *pool* holds its constants, packed."""
+        """Load *plan*, whose target this machine can run; *pool* holds its packed constants."""
 
     def timed(self, plan: Plan, pool: NDArray[np.uint8]) -> TimedCalls:
         """Load *plan* with timestamps after each call.
 
         Raises:
-            UsageError: Its calls cannot be timed one by one.
+            UsageError: The calls of this backend's programs cannot be timed individually.
         """
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:
-        """What to tell a user who runs program *name* where code for *target* does not run."""
+        """The error to raise when program *name* is run where code for *target* cannot run."""
 
     def require_export(self, path: Path, target: Target) -> None:
         """Check that programs for *target* can be exported to *path*.
 
         Raises:
             MissingDependency: There is no linker; the message says what to install.
-            UsageError: Such a file cannot be made for *target*.
+            UsageError: No file of that kind can be made for *target*.
         """
 
     def export(self, plan: Plan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
-        """Write *plan* to *path*; returns what the program says of itself.
+        """Write *plan* to *path*; returns the program's metadata.
 
         Args:
-            pool: The constants, packed, to be stored ready to read.  Without it, they are packed
-                now or, where only the target can do that, by the program's ``init``.
+            pool: The packed constants, to be stored ready to read.  Without it, the constants are
+                packed now or, where only the target can pack them, by the program's ``init``.
         """
 
 

@@ -31,7 +31,7 @@ class CompiledModel(Model):
 
     def __init__(self, plan: Plan, name: str = "model") -> None:
         self._loaded = load_plan(plan, "model") if plan.target.runs_on_host() else None
-        # What was loaded lacks the constants as they were before they were packed.
+        # The loaded plan no longer holds the original constants, so they can be freed.
         self._plan = plan if self._loaded is None else self._loaded.plan
         super().__init__(
             Signature(name, plan.inputs, plan.outputs, plan.threads, plan.pool_bytes),
@@ -96,7 +96,7 @@ class CompiledModel(Model):
     def _in_memory(self) -> InMemory:
         if self._loaded is None:
             raise UsageError(
-                f"{self.name} is for another machine: its calls cannot be timed here",
-                hint="give the ONNX file and its records there",
+                f"{self.name} is compiled for another machine: its calls cannot be timed here",
+                hint="run profile on that machine, with the ONNX file and its records",
             )
         return self._loaded

@@ -1,4 +1,4 @@
-"""Pack a plan's constants on this machine, as its calls read them."""
+"""Pack a plan's constants on this machine into the layout that its calls read."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, cty
 
 
 def make_pool(plan: Plan, name: str) -> NDArray[np.uint8]:
-    """Pack the constants as ``run`` reads them, in one block so that large pages cover them.
+    """Pack the constants for ``run`` into one block, so that large pages can cover them.
 
-    The bytes between them are 0, so that equal constants make equal pools.
+    Padding between constants is zero, so equal constants give equal pools.
     """
     pool = aligned_zeros((plan.pool_bytes,), np.uint8)
     for offset, array in plan.direct:

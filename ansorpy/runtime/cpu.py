@@ -54,7 +54,7 @@ _XGETBV = (
 
 
 def is_x86(target: Target) -> bool:
-    """Return whether *target*'s CPU features are checked, which they are on x86 only."""
+    """Return whether *target* is x86, the only architecture whose CPU features are checked."""
     return target.triple.split("-")[0] in ("x86_64", "i686", "i386")
 
 

@@ -1,4 +1,4 @@
-"""What an exported library says of itself."""
+"""Make the metadata of an exported library."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def metadata_of(plan: Plan, name: str, entry: str, constants: bytes, triple: str
     """Describe *plan* as library *name*.
 
     Args:
-        entry: Source of the library's functions, which says what its calls read and write.
+        entry: Source of the library's functions, which determines what its calls read and write.
         constants: A digest of its constants.
-        triple: The machine that its functions are compiled for; empty if they are not yet.
+        triple: The machine that its functions are compiled for; empty if they are still source.
     """
     content = hashlib.sha256(constants)
     content.update(entry.encode())

@@ -53,7 +53,7 @@ def find_metadata(path: Path) -> bytes:
 
 
 def machine_of(path: Path) -> int:
-    """The kind of processor that the ELF file *path* is for, as its header numbers them."""
+    """The machine number in the header of the ELF file *path* (``e_machine``)."""
     with path.open("rb") as file:
         _, _, machine, *_ = _HEADER.unpack(file.read(_HEADER.size))
     return int(machine)

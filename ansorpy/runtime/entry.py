@@ -26,7 +26,7 @@ _ALIGNMENT = 64
 _PAGE = 4096
 """The smallest page size of any supported machine."""
 _NEW, _BUSY, _DONE = 0, 1, 2
-"""States of ``init``; once it has ended with status *code*, the state is ``_DONE + code``."""
+"""States of ``init``; after it has returned status *code*, the state is ``_DONE + code``."""
 
 
 class Constants(Enum):
@@ -79,7 +79,7 @@ def build_entry(source: EntrySource) -> bytes:
 
 
 def baseline(target: Target) -> Target:
-    """Return the CPU that code for all of *target*'s architecture is made for."""
+    """Return the baseline target of *target*'s architecture: its code runs on all of its CPUs."""
     return Target.parse(target.triple)
 
 
@@ -150,7 +150,8 @@ def _pool_base(text: FunctionText, source: EntrySource) -> str:
 
 
 def _emit_make_constants(source: EntrySource) -> str:
-    """Emit ``i32 @make_constants()``: fill the pool or touch its pages; it returns a status."""
+    """Emit ``i32 @make_constants()``, which fills the pool or touches its pages and returns a
+    status."""
     text = FunctionText("internal i32 @make_constants()")
     plan = source.plan
     if source.constants is not Constants.ORIGINAL:
@@ -190,7 +191,7 @@ def _emit_touch(text: FunctionText, base: str, size: int) -> None:
 
 
 def _emit_init(source: EntrySource) -> str:
-    """Emit ``init``: the first caller does the work; others wait and get the same status."""
+    """Emit ``init``: the first caller does the work; other callers wait and get its status."""
     text = FunctionText(f"i32 @{source.name}_init()")
     pair = text.define(f"cmpxchg ptr @state, i32 {_NEW}, i32 {_BUSY} acq_rel acquire")
     first = text.define(f"extractvalue {{ i32, i1 }} {pair}, 1")
@@ -309,7 +310,7 @@ def _return_unless(text: FunctionText, condition: str, value: str) -> None:
 
 
 def _tensor(text: FunctionText, table: str, number: int, port: Port) -> str:
-    """Load a tensor's data pointer and check that it is not null, unless nothing lies there."""
+    """Load a tensor's data pointer and check that it is not null, unless the tensor is empty."""
     data = text.define(f"load ptr, ptr {_at(text, table, number * _TENSOR_BYTES)}, align 8")
     if port.bytes:
         _require(text, f"icmp ne ptr {data}, null", Status.NULL_POINTER)

@@ -66,8 +66,9 @@ class _Team(NamedTuple):
 class Executable:
     """A loaded program.  Any number of Python threads may call :meth:`run` at once.
 
-    Each run takes a free context or makes one.  There are as many contexts as runs were ever active
-    at once, and each is large enough for the highest thread count it has been used with.
+    Each run takes a free context or makes one.  The number of contexts is the largest number of
+    runs that were ever active at once, and each context is large enough for the highest thread
+    count it has been used with.
 
     Raises:
         MissingDependency: The CPU lacks features the code was generated for.
@@ -93,7 +94,7 @@ class Executable:
 
         Args:
             inputs: Arrays, already checked by the caller.
-            outputs: Arrays to write to, also checked; ``None`` where a new one is wanted.
+            outputs: Arrays to write to, also checked; ``None`` allocates a new one.
 
         Raises:
             UsageError: An output shares memory with another tensor, or *threads* is below 1.
@@ -156,7 +157,8 @@ class Executable:
     ) -> list[Array]:
         """Set the data pointers; returns the outputs.
 
-        Output arrays passed by the caller must not overlap an input or each other; new ones cannot.
+        Output arrays passed by the caller must not overlap an input or each other; arrays allocated
+        here never do.
         """
         known = self._address.of
         used = []
@@ -185,7 +187,7 @@ class Executable:
 
 
 class _Prepared:
-    """A run with its arguments in place; ``held`` keeps alive what the run uses."""
+    """A run with its arguments in place; ``held`` keeps the objects alive that the run uses."""
 
     __slots__ = ("_arguments", "_fail_unless_ok", "_held", "_run")
 
@@ -208,7 +210,9 @@ class _Prepared:
 
 
 class _Addresses:
-    """Cache of array addresses, kept while the arrays live: numpy's lookup takes most of a call.
+    """Cache of array addresses for as long as the arrays live.
+
+    Asking numpy for an address would take most of the time of a call.
 
     numpy does not move the memory of a weakly referenced array (``resize`` refuses).
     """
@@ -239,5 +243,5 @@ def _refuse_overlap(port: Port, used: Sequence[tuple[int, int]]) -> None:
         if start < other_end and other_start < end:
             raise UsageError(
                 f"the array for output {port.name!r} shares memory with another input or output",
-                hint="pass an array of its own",
+                hint="pass a separate array",
             )

@@ -1,4 +1,4 @@
-"""Export a plan as a program in C's terms, with a header and an example."""
+"""Export a plan as a library or C source, with a header and an example program."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def check_exportable(path: Path, target: Target) -> None:
 
     Raises:
         MissingDependency: There is no linker; the message says what to install.
-        UsageError: The folder does not exist or cannot be written to, or the target has no such
-            files.
+        UsageError: The folder does not exist or cannot be written to, or no file of this kind can
+            be made for the target.
     """
     path = path.absolute()
     if not path.parent.is_dir():

@@ -1,4 +1,4 @@
-"""How much memory a compiled program needs while it runs."""
+"""Memory that a compiled program needs while it runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ class Footprint:
     """Bytes that one run needs.
 
     Args:
-        constants: As the code reads them: packed, padded, transformed; shared by all runs.
+        constants: Constants as the code reads them: packed, padded, transformed; shared by all
+            runs.
         arena: Intermediate values.
-        workspace: Scratch of the call that needs most, for all of its threads.  None before code is
-            generated; constants are then the original ones, and no result overwrites an operand.
+        workspace: Scratch memory of the call that needs the most, for all of its threads.  None
+            before code is generated; the constants are then the original ones, and no result
+            overwrites an operand.
         ports: Inputs and outputs, which the caller owns.
     """
 
@@ -26,7 +28,7 @@ class Footprint:
 
     @property
     def peak(self) -> int | None:
-        """The sum of all parts, which no run exceeds; None before code is generated."""
+        """The sum of all parts, an upper bound on any run; None before code is generated."""
         if self.workspace is None:
             return None
         return self.constants + self.arena + self.workspace + self.ports

@@ -42,7 +42,7 @@ def write_header(metadata: Metadata, library: Path) -> None:
 
 
 def _link(library: Path, threads: int) -> str:
-    """What to give a compiler besides the example: the library, or the C file itself."""
+    """The compiler arguments that link the example with the library, or with the C file itself."""
     if library.suffix == ".c":
         return f"{library.name} -lm{' -fopenmp' if threads > 1 else ''} -o example"
     return f"-o example ./{library.name} -Wl,-rpath,'$ORIGIN'"

@@ -1,4 +1,4 @@
-"""Load a plan into this process, its constants packed."""
+"""Load a plan into this process and pack its constants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["InMemory", "load_plan"]
 
 @dataclass(frozen=True)
 class InMemory:
-    """A loaded plan: ``pool`` holds all packed constants; ``plan`` lacks the original ones."""
+    """A loaded plan: ``pool`` holds the packed constants; ``plan`` has dropped the originals."""
 
     executable: Runs
     plan: Plan
@@ -27,7 +27,7 @@ class InMemory:
         """Link the same code and constants with an entry that timestamps the end of each call.
 
         Raises:
-            UsageError: Calls cannot be timed one by one where it runs.
+            UsageError: The calls of this backend's programs cannot be timed individually.
         """
         return runtime_of(self.plan.target).timed(self.plan, self.pool)
 

@@ -52,7 +52,7 @@ class Kernel:
 
     @property
     def median_ms(self) -> float | None:
-        """Median time of one run on the tuning machine, or ``None`` when it was never timed."""
+        """Median time of one run on the tuning machine, or ``None`` if it was never timed."""
         return None if self._task.median_s is None else self._task.median_s * 1e3
 
     def bind(self, **constants: Array) -> Kernel:
@@ -82,7 +82,7 @@ class Kernel:
         Args:
             arrays: The inputs, in the definition's order; C-contiguous.  On a GPU also
                 arrays in GPU memory that have ``__cuda_array_interface__`` or support DLPack.
-            out: Array (or one for each output) to write to instead of new numpy arrays.
+            out: Array (or one for each output) to write to, instead of allocating numpy arrays.
 
         Raises:
             UsageError: Wrong number, shape, type or layout of arrays, or unbound constants.
@@ -101,7 +101,7 @@ class Kernel:
         The function has memory of its own and must not be called from two threads at once.
 
         Raises:
-            UsageError: As a call of the kernel.
+            UsageError: As for a call of the kernel.
         """
         self._check_inputs(arrays)
         outputs = self._given(out)
@@ -130,7 +130,7 @@ class Kernel:
         if len(given) != len(self.outputs):
             raise UsageError(
                 f"{self.name} has {len(self.outputs)} outputs ({one_of(self.outputs)}), "
-                f"out= gives {len(given)}"
+                f"but out= has {len(given)} arrays"
             )
         for port, array in zip(self.outputs, given, strict=True):
             self._check("output", port, array, written=True)

@@ -1,4 +1,4 @@
-"""What exported programs of all backends have in common: names, symbols, size of constants."""
+"""Link exported programs: the names, symbols and size limits that all backends share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def library_name(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Link:
-    """The library *name* being made: its files are put in ``folder``."""
+    """The library *name* while it is being made; its object files are put in ``folder``."""
 
     name: str
     soname: str
@@ -55,7 +55,7 @@ class Link:
 
 @contextmanager
 def linking(name: str, path: Path, linker: Linker) -> Iterator[Link]:
-    """A link of library *name*, moved to *path* once the context exits without an error."""
+    """Make library *name*; it is moved to *path* when the context exits without an error."""
     with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
         link = Link(name, path.name, Path(folder), linker)
         yield link
@@ -63,6 +63,6 @@ def linking(name: str, path: Path, linker: Linker) -> Iterator[Link]:
 
 
 def refuse_size(size: int) -> None:
-    """Refuse constants of more bytes than one library can hold."""
+    """Raise :class:`UsageError` if one library cannot hold *size* bytes of constants."""
     if size > MAX_BYTES:
         raise UsageError(f"the constants take {size / 2**30:.2f} GiB; a library holds up to 2 GiB")

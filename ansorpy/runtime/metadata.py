@@ -38,7 +38,8 @@ class _Machine(_Part):
 class Metadata(_Part):
     """Description of a library; ``interface`` changes whenever the C interface does.
 
-    ``digest`` is of what was linked: code of another digest computes something else.
+    ``digest`` identifies the linked code and constants: a library with another digest may compute
+    something else.
     """
 
     format: Literal["ansorpy-library"] = "ansorpy-library"

@@ -1,6 +1,6 @@
-"""A network that runs: of a library, or just compiled; used like an onnxruntime session.
+"""A network that runs, from a library or just compiled; used like an onnxruntime session.
 
-Importing this module is what loading a library costs, so nothing here needs the compiler.
+Loading a library imports this module, so nothing here may import the compiler.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Operands:
     """Which arrays callers may pass.
 
     Args:
-        accept: Returns the array that the code reads for a given one, copied if necessary.
-        check: Refuses an array that the code cannot read or write in place.
+        accept: Returns the array that the code reads for an array given by the caller, copied if
+            necessary.
+        check: Rejects an array that the code cannot read or write in place.
     """
 
     accept: Callable[[Port, Any], Any] = accepted
@@ -48,7 +49,7 @@ class Operands:
 
 @dataclass(frozen=True)
 class Signature:
-    """What a model says of itself; ``threads`` is the default number of a run's threads."""
+    """A model's name, inputs and outputs; ``threads`` is the default number of threads of a run."""
 
     name: str
     inputs: tuple[Port, ...]
@@ -101,7 +102,7 @@ class Model:
         return list(self._signature.inputs)
 
     def get_outputs(self) -> list[Port]:
-        """The outputs, likewise."""
+        """The outputs: name, shape, dtype and onnxruntime type name of each."""
         return list(self._signature.outputs)
 
     def run(
@@ -116,7 +117,7 @@ class Model:
 
         Args:
             feeds: Every input by name.  Non-contiguous arrays are copied.  On a GPU also
-                arrays in GPU memory that have ``__cuda_array_signature__`` or support DLPack.
+                arrays in GPU memory that have ``__cuda_array_interface__`` or support DLPack.
             outputs: Arrays to write to, one for each name, returned instead of new numpy arrays.
             threads: Threads of this run.
 
@@ -139,7 +140,8 @@ class Model:
     ) -> Callable[[], None]:
         """Return a function that computes all *outputs* from *feeds* each time it is called.
 
-        The arrays are checked once, here, and read in place: what they hold at each call counts.
+        The arrays are checked once, here, and read in place, so each call uses their current
+        contents.
         On a CPU the function has memory of its own and must not be called from two threads at once.
         On a GPU it has ``seconds(n)``, the GPU time of n runs.
 
@@ -156,14 +158,14 @@ class Model:
     def profile(
         self, feeds: Mapping[str, Array], *, runs: int = 50, threads: int | None = None
     ) -> list[tuple[str, float]]:
-        """Only a model compiled in this process can be timed call by call; others refuse."""
+        """Raise: only a model compiled in this process can be timed call by call."""
         raise UsageError(
-            f"{self.name} was loaded from a library: its calls cannot be timed one by one",
-            hint="give the ONNX file and its records instead",
+            f"{self.name} was loaded from a library: its calls cannot be timed individually",
+            hint="profile the ONNX file with its records instead",
         )
 
     def export(self, path: str | Path) -> Path:
-        """Only a model compiled in this process can be written to a library; others refuse."""
+        """Raise: only a model compiled in this process can be written to a library."""
         raise UsageError(
             f"{self.name} was loaded from a library", hint="copy that file and its header"
         )
@@ -185,7 +187,7 @@ class Model:
                 f"its outputs are {one_of(self._signature.outputs)}"
             )
         if len(set(names)) != len(names):
-            raise UsageError("an output is asked for twice")
+            raise UsageError("an output is requested twice")
         return [self._outputs[name] for name in names]
 
     def _fed(self, feeds: Mapping[str, Any]) -> list[Any]:
@@ -215,8 +217,8 @@ class Model:
             return self._none_given
         if len(outputs) != len(wanted):
             raise UsageError(
-                f"{len(wanted)} outputs are asked for ({one_of(wanted)}), outputs= gives "
-                f"{len(outputs)}"
+                f"{len(wanted)} outputs are requested ({one_of(wanted)}), but outputs= has "
+                f"{len(outputs)} arrays"
             )
         for port, array in zip(wanted, outputs, strict=True):
             self._check("output", port, array, written=True)
@@ -235,11 +237,11 @@ class Model:
 def load(path: str | Path) -> Model:
     """Load the compiled network in the library *path*, written by ``export`` or the CLI.
 
-    It runs with the number of threads it was tuned for, or with as many as this process may use
-    cores if those are fewer; ``ANSORPY_NUM_THREADS`` overrides both.
+    It runs with the number of threads it was tuned for, but with no more than the cores that this
+    process may use; ``ANSORPY_NUM_THREADS`` overrides both.
 
     Raises:
-        ForeignFile: Not an ansorpy library, or one with another version of its signature.
+        ForeignFile: The file is not an ansorpy library, or has another version of the interface.
         MissingDependency: It was built for a CPU that this machine does not have.
     """
     metadata, executable = open_library(Path(path))

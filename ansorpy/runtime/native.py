@@ -1,4 +1,4 @@
-"""The runtime of CPU backends by LLVM: code linked by its JIT, or to shared libraries."""
+"""The runtime of CPU code from LLVM, linked in memory by its JIT or into shared libraries."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class NativeRuntime:
         if path.suffix == ".c":
             raise UsageError(
                 f"code for {target.name} cannot be written as C to {path.name}",
-                hint="make it with target c, or name a library",
+                hint="compile with target c, or name a library",
             )
         find_linker(target)
 
@@ -63,14 +63,16 @@ class NativeRuntime:
 
 
 class Entry:
-    """The code of a plan's calls, linked in this process with functions that make them in order.
+    """The code of a plan's calls, linked in this process with functions that run them in order.
 
     Args:
         plan: For a target that runs here.
         pool: Its packed constants.
         name: Prefix of the functions.
-        codes: Object code of the calls, or their addresses by symbol and who owns them.
-        is_timed: A run takes the time after each call.
+        codes: Object code of the calls.
+        imports: Addresses of calls that are loaded already, by symbol.
+        owner: Keeps the imported code loaded.
+        is_timed: A run records the time after each call.
     """
 
     def __init__(
@@ -99,7 +101,7 @@ class Entry:
 
     @property
     def timed_calls(self) -> TimedCalls:
-        """The executable, and the times that its last run took."""
+        """The executable, and the timestamps of its last run."""
         address = self._library.address(f"{self._name}_stamps")
         stamps = (ctypes.c_int64 * self._stamps).from_address(address)
         return TimedCalls(self.executable, np.ctypeslib.as_array(stamps))
@@ -136,19 +138,19 @@ def _constants(plan: Plan, link: Link, pool: NDArray[np.uint8] | None) -> tuple[
     if not size:
         return content.digest(), []
     path, like = link.folder / "constants.o", plan.objects[0].code
-    pieces = _told(_pieces(plan) if pool is None else (pool.data,), content.update)
-    # Original constants need writable memory: intermediate results of packing lie among them.
+    pieces = _observed(_pieces(plan) if pool is None else (pool.data,), content.update)
+    # Original constants need writable memory: packing keeps its intermediate results among them.
     name = f"{link.name}_raw_data" if pool is None else f"{link.name}_pool_data"
     write_data_object(path, like, name, pieces, is_written=pool is None)
     return content.digest(), [path]
 
 
-def _told(
-    pieces: Iterable[bytes | memoryview], hear: Callable[[bytes | memoryview], None]
+def _observed(
+    pieces: Iterable[bytes | memoryview], observe: Callable[[bytes | memoryview], None]
 ) -> Iterator[bytes | memoryview]:
-    """Yield *pieces*, passing each one to *hear* first."""
+    """Yield *pieces*, passing each one to *observe* first."""
     for piece in pieces:
-        hear(piece)
+        observe(piece)
         yield piece
 
 

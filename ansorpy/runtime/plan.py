@@ -1,7 +1,7 @@
-"""A compiled program as a list of calls: which code, on which memory.
+"""A compiled program as a list of calls: the code and the memory of each.
 
-Memory is the caller's inputs and outputs, the context's arena, and two regions of constants:
-``POOL`` holds what the calls read at run time, ``RAW`` what is only needed to fill the pool.
+The memory is the caller's inputs and outputs, the context's arena, and two regions of constants:
+``POOL`` holds the constants that calls read at run time, ``RAW`` those needed only to fill it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class CompiledTask:
         placeholders: Names of the definition's arguments, in order.  Calls of the same workload may
             use other names; they are matched by position.
         program: The loop nest, for display.
-        median_s: Seconds of one run, or ``None`` when it was never timed.
+        median_s: Median seconds of one run, or ``None`` if it was never timed.
         overwrites: Pairs (input, output) of indices: the output may use that input's memory.
     """
 
@@ -102,7 +102,7 @@ class CompiledTask:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything a library is made from.
+    """All inputs for making a library.
 
     ``raw`` and ``direct`` are the original constants with their offsets in ``RAW`` and ``POOL``;
     ``packs`` fills the rest of the pool from ``RAW``, once.
@@ -189,7 +189,7 @@ def plan_kernel(
     apart = [spec.name for spec in task.built.run_params if spec.strides is not None]
     if apart:
         raise UsageError(
-            f"{apart[0]} is a part of a larger tensor, which a kernel of its own cannot be given",
+            f"{apart[0]} is a part of a larger tensor, which a single kernel does not accept",
             hint="tune the definition without strides",
         )
     maker = _Maker()
@@ -256,8 +256,7 @@ def _ports(tensors: Sequence[TensorInfo] | Sequence[ParamSpec]) -> tuple[Port, .
 def _renamed(built: Built, dag: ComputeDAG, origin: ComputeDAG) -> Built:
     """Return *built* with the names of *dag* instead of those of *origin*, matched by position.
 
-    Tensors that ``bind`` makes have no counterpart in *dag*; their names get a suffix that no other
-    tensor's name has.
+    Tensors that ``bind`` makes have no counterpart in *dag*; a suffix makes their names unique.
     """
     pairs = zip((*origin.args, *origin.outputs), (*dag.args, *dag.outputs), strict=True)
     names = {old.name: new.name for old, new in pairs}
@@ -328,7 +327,7 @@ class _Maker:
         self.steps.append(Step(built.run, tuple(args), name))
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
-        """Add the call of ``bind`` and return where it puts its results; empty if there is none.
+        """Add the call of ``bind`` and return the places of its results; empty if there is none.
 
         Results that ``run`` does not read (intermediates of ``bind``) live in ``RAW``.
         """

@@ -44,7 +44,7 @@ class Port:
 
 
 class CTensor(ctypes.Structure):
-    """``name_tensor`` of the C interface: an address and a shape."""
+    """``<name>_tensor`` of the C interface: an address and a shape."""
 
     _fields_ = [("data", ctypes.c_void_p), ("shape", ctypes.c_int64 * MAX_RANK)]
 

@@ -15,21 +15,21 @@ from ansorpy.runtime.metadata import Metadata, read_metadata
 __all__ = ["open_library"]
 
 _THIS = Path("/proc/self/exe")
-"""The program that runs: its machine code is what this machine executes."""
+"""The running executable, whose ELF header gives the machine number of this process."""
 
 
 def open_library(path: Path) -> tuple[Metadata, Executable]:
     """Load the library *path*; returns its metadata and its functions.
 
     Raises:
-        ForeignFile: Not an ansorpy library, or one with another version of the interface.
+        ForeignFile: The file is not an ansorpy library, or has another version of the interface.
         MissingDependency: It was built for another architecture.
     """
     text = find_metadata(path)
     metadata = read_metadata(text, str(path))
     if machine_of(path) != machine_of(_THIS):
         arch = metadata.target.triple.split("-")[0]
-        raise MissingDependency(f"{path} was built for {arch}, which this machine is not")
+        raise MissingDependency(f"{path} was built for {arch}, which this machine cannot run")
     library = _opened(path, metadata, text)
     init, context_bytes, run = (
         _address(library, f"{metadata.name}_{part}", path)

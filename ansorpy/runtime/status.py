@@ -49,8 +49,9 @@ def status_error(name: str, code: int, missing: list[str]) -> AnsorpyError:
         )
     if code == Status.NO_GPU:
         return MissingDependency(
-            f"{name} needs a GPU it was compiled for and the CUDA driver (libcuda.so.1)",
-            hint="see what nvidia-smi says of this machine's",
+            f"{name} needs a GPU of the kind it was compiled for and the CUDA driver "
+            "(libcuda.so.1)",
+            hint="run nvidia-smi to see the GPU and the driver of this machine",
         )
     known = f": {Status(code).meaning}" if code in set(Status) else ""
     return CodegenError(f"{name} failed with code {code}{known}")

@@ -233,7 +233,7 @@ def test_wrong_arguments(rng: Rng) -> None:
     with pytest.raises(UsageError, match="'Y' is not aligned"):
         kernel(shifted)
     kernel(shifted.copy())
-    with pytest.raises(UsageError, match=r"has 2 outputs \('S', 'T'\), out= gives 1"):
+    with pytest.raises(UsageError, match=r"has 2 outputs \('S', 'T'\), but out= has 1"):
         kernel(y, out=y)
     with pytest.raises(UsageError, match="'T' shares memory"):
         kernel(y, out=(np.zeros(programs.N, np.float32), y))

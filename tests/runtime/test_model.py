@@ -173,7 +173,7 @@ def test_equal_constants_are_stored_once(rng: Rng) -> None:
         (None, {}, r"was not given input 'x'"),
         (None, {"x": (5, 13)}, r"'x' takes 5x12 of float32, got 5x13 of float32"),
         (["nope"], {"x": (5, 12)}, r"no output 'nope'; its outputs are 'first', 'sum/rows'"),
-        (["first", "first"], {"x": (5, 12)}, "asked for twice"),
+        (["first", "first"], {"x": (5, 12)}, "requested twice"),
     ],
 )
 def test_wrong_names_and_shapes(
@@ -190,7 +190,7 @@ def test_wrong_types_outputs_and_threads(rng: Rng) -> None:
     x = programs.feed(rng)
     with pytest.raises(UsageError, match="takes 5x12 of float32, got 5x12 of float64"):
         model.run(None, {"x": x.astype(np.float64)})
-    with pytest.raises(UsageError, match=r"1 outputs are asked for \('first'\), outputs= gives 0"):
+    with pytest.raises(UsageError, match=r"1 outputs are requested \('first'\), but outputs= has"):
         model.run(["first"], {"x": x}, outputs=[])
     locked = np.zeros((5, 32), np.float32)
     locked.flags.writeable = False

@@ -1,4 +1,4 @@
-"""The runtime of programs in C: run here once compiled, exported as C files or a library."""
+"""The runtime of C programs: compile and run them here, export them as C files or a library."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ansorpy.target import Target
 __all__ = ["CRuntime"]
 
 _SOURCE = ".c"
-"""Files of this kind are written as C; others are shared libraries."""
+"""Exports with this suffix are C source; all others are shared libraries."""
 
 
 class CRuntime:
@@ -46,8 +46,8 @@ class CRuntime:
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:
         return MissingDependency(
-            f"{name} is C, which this machine has no compiler for",
-            hint="install gcc or clang, set CC, or export it: a name that ends in .c",
+            f"{name} is a C program, and this machine has no C compiler",
+            hint="install gcc or clang, set CC, or export it to a name that ends in .c",
         )
 
     def require_export(self, path: Path, target: Target) -> None:
@@ -55,7 +55,8 @@ class CRuntime:
             find_compiler()
 
     def export(self, plan: Plan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
-        """Write *path*: C if it ends in ``.c``, with large constants beside it; else a library."""
+        """Write *path*: C source, with large constants in a file beside it, if the name ends in
+        ``.c``; else a shared library."""
         name = library_name(path)
         packed = make_pool(plan, name) if pool is None else pool
         if path.suffix == _SOURCE:
@@ -81,7 +82,8 @@ def _write(plan: Plan, name: str, pool: NDArray[np.uint8], source: Path, triple:
 
 
 def _entry(plan: Plan, pool: NDArray[np.uint8], name: str, *, is_timed: bool = False) -> Entry:
-    """The calls of *plan*, compiled from C, behind functions that LLVM makes for this machine."""
+    """The calls of *plan*, compiled from C, with entry functions that LLVM compiles for this
+    machine."""
     codes = plan.objects
     library = load(codes)
     imports = {code.symbol: library.address(code.symbol) for code in codes}

@@ -1,4 +1,4 @@
-"""A plan as C11: its programs, its constants, and the functions of the C interface."""
+"""Write a plan as C11: its programs, its constants, and the functions of the C interface."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["MOST_BYTES", "binary_of", "c_source", "is_apart"]
 
 _ALIGNMENT = 64
 MOST_BYTES = 1 << 16
-"""Constants up to this size are written into the C file, where every compiler can read them."""
+"""Maximum size of constants written into the C file itself, which every compiler can read."""
 
 _BYTES_A_LINE = 24
 
 
 def is_apart(pool: NDArray[np.uint8]) -> bool:
-    """Whether the constants *pool* are a file of their own."""
+    """Whether the constants *pool* are stored in a file of their own."""
     return pool.nbytes > MOST_BYTES
 
 
@@ -38,7 +38,8 @@ def c_source(
 ) -> str:
     """The text of the C file *source*, which defines the program *name*.
 
-    It includes ``<stem>.h``, and takes in :func:`binary_of` it if the constants are large.
+    It includes ``<stem>.h`` and, if the constants are large, embeds the file that
+    :func:`binary_of` names.
     """
     programs = _programs(plan)
     declared = "static int32_t {}(void *const *args, void *workspace, int32_t threads);"
@@ -86,7 +87,7 @@ def _lines(pool: NDArray[np.uint8]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """*text* as a C string, in pieces of a length that every compiler takes."""
+    """*text* as a C string, in pieces short enough for every compiler."""
     pieces = [text[start : start + 400] for start in range(0, len(text), 400)] or [""]
     return "\n    ".join(json.dumps(piece, ensure_ascii=False) for piece in pieces)
 
@@ -103,5 +104,5 @@ def _place(argument: Argument) -> str:
         case Memory.POOL:
             return f"(void *)(constants + {argument.offset})"
         case Memory.RAW:
-            raise AssertionError("no call reads what only packing needs")
+            raise AssertionError("no call of a run reads data that only packing needs")
     return f"{base} + {argument.offset}"

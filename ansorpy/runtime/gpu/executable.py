@@ -32,7 +32,7 @@ Addresses = tuple[int, ...]
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run with its arrays in place: calling it computes the outputs and waits.
+    """A run with its arrays in place: calling it computes the outputs and waits for them.
 
     ``seconds(n)`` returns the GPU time of n consecutive runs.
     """
@@ -45,7 +45,7 @@ class PreparedRun:
 
 
 class GpuExecutable:
-    """A loaded program.  Several Python threads may call it and others; their runs take turns.
+    """A loaded program.  Any number of Python threads may call it; all runs on the GPU take turns.
 
     Tensors in host memory are copied to and from staging buffers; those in GPU memory are used in
     place.  The first run with a set of addresses launches the kernels one by one, the second
@@ -87,11 +87,12 @@ class GpuExecutable:
 
         Args:
             inputs: Arrays in host or GPU memory.
-            outputs: Arrays to write to; ``None`` where a new host array is wanted.
+            outputs: Arrays to write to; ``None`` allocates a new host array.
             threads: CPU threads; ignored.
 
         Raises:
-            UsageError: An array does not fit, or an output shares memory with another tensor.
+            UsageError: An array has the wrong shape, type or layout, or an output shares memory
+                with another tensor.
             DeviceLost: The GPU's context became unusable.
         """
         results = [
@@ -116,9 +117,10 @@ class GpuExecutable:
         """Do nothing: all memory is allocated on construction."""
 
     def _seconds(self, operands: Sequence[Operand], number: int) -> float:
-        """GPU time of *number* consecutive runs, without the copies around them.
+        """GPU seconds of *number* consecutive runs, without the copies around them.
 
-        Several runs form one graph, as launching one takes longer than the shortest kernels.
+        Several runs form one graph, because launching a graph takes longer than the shortest
+        kernels.
         """
         self._run(operands)
         device, calls = self._device, min(number, _TIMED_RUNS)
@@ -126,7 +128,7 @@ class GpuExecutable:
         with device.lock:
             addresses = tuple(map(self._address, operands, self._staged))
             graph = device.capture(lambda: repeat(calls, lambda: self._launch(addresses)))
-            device.replay(graph)  # keeps the GPU busy: no launch is waited for below
+            device.replay(graph)  # keeps the GPU busy while the timed launches are enqueued
             seconds = device.seconds(lambda: repeat(replays, lambda: device.replay(graph)))
             device.discard(graph)
         return seconds * number / (replays * calls)
@@ -162,7 +164,7 @@ class GpuExecutable:
             device.synchronise()
 
     def _address(self, given: Operand, staged: int) -> int:
-        """Address the kernels use: the tensor's own if they can read it there, else *staged*."""
+        """The address the kernels use: the tensor's own if they can access it, else *staged*."""
         usable = given.host is None and given.address % ALIGNMENT == 0
         return given.address if usable else staged
 
@@ -211,7 +213,7 @@ class GpuExecutable:
             case Memory.POOL:
                 base = self._pool
             case Memory.RAW:
-                raise AssertionError("no call reads what only packing needs")
+                raise AssertionError("no call of a run reads data that only packing needs")
         return base + argument.offset
 
     def _memory(self, size: int) -> int:
@@ -225,7 +227,7 @@ def _refuse_overlap(port: Port, made: Operand, used: Sequence[tuple[int, int]]) 
         if made.address < end and start < made.address + made.nbytes:
             raise UsageError(
                 f"the array for output {port.name!r} shares memory with another input or output",
-                hint="pass an array of its own",
+                hint="pass a separate array",
             )
 
 
@@ -235,7 +237,7 @@ def _give_back(
     modules: Sequence[object],
     addresses: Sequence[int],
 ) -> None:
-    """Release everything a program holds; if the context is lost, process exit releases it."""
+    """Release everything a program holds; if the context is lost, the exit of the process does."""
     with suppress(DeviceLost):
         for graph in seen.values():
             if graph is not None:

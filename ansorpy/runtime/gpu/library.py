@@ -24,7 +24,7 @@ from ansorpy.target import Target
 __all__ = ["LIBRARIES", "cuda_objects", "cuda_source"]
 
 LIBRARIES = ("-ldl", "-pthread")
-"""What the C code needs besides libc, on systems with an old libc."""
+"""Libraries that the C code needs besides libc on systems with an old libc."""
 
 
 @dataclass(frozen=True)
@@ -126,5 +126,5 @@ def _place(argument: Argument) -> str:
         case Memory.POOL:
             base = "pool"
         case Memory.RAW:
-            raise AssertionError("no call reads what only packing needs")
+            raise AssertionError("no call of a run reads data that only packing needs")
     return f"{base} + {argument.offset}"

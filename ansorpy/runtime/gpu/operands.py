@@ -21,19 +21,20 @@ __all__ = ["Operand", "accept_operand", "check_operand", "operand"]
 _ON_CPU = (1, 3)
 """DLPack device types of plain and pinned host memory."""
 _DEFAULT_STREAM = 1
-"""CUDA's handle of the default stream, used by programs that specify none."""
+"""CUDA's handle of the default stream, for callers that specify none."""
 
 
 Producer: TypeAlias = Callable[[int], None]
-"""Makes the stream with a given handle wait for the work that computes an array."""
+"""A function that makes the stream with a given handle wait for the work that computes an array."""
 
 
 @dataclass(frozen=True)
 class Operand:
     """Where a tensor is: ``host`` memory, or an ``address`` in GPU memory.
 
-    Before the tensor is used, the work of the CUDA ``stream``, if any, must finish, or
-    ``producer`` be called with the stream that uses it.  ``owner`` keeps the memory alive.
+    Before the tensor is used, the work of the CUDA ``stream``, if any, must finish, and
+    ``producer``, if any, must be called with the stream that uses the tensor.  ``owner`` keeps the
+    memory alive.
     """
 
     host: Array | None
@@ -48,7 +49,8 @@ def operand(role: str, port: Port, value: object, *, written: bool = False) -> O
     """Return *value* as an operand for *port*.
 
     Raises:
-        UsageError: It has another shape or type, is not dense, or may not be written to.
+        UsageError: *value* has the wrong shape or type, is not dense, or is read-only but must be
+            written.
     """
     interface, owner = _interface(value)
     if interface is None:
@@ -77,11 +79,11 @@ def operand(role: str, port: Port, value: object, *, written: bool = False) -> O
 
 
 def _producer(role: str, port: Port, value: Any) -> Producer:
-    """Let *value*'s library order its work before that of a stream, as DLPack has it."""
+    """A function that makes a stream wait for *value*'s own work, through the DLPack protocol."""
 
     def hand_over(stream: int) -> None:
         try:
-            value.__dlpack__(stream=stream)  # what it returns is dropped: the address is known
+            value.__dlpack__(stream=stream)  # the capsule is dropped: the address is known already
         except BufferError as error:
             raise UsageError(f"{role} {port.name!r} cannot be used: {error}") from error
 
@@ -104,7 +106,7 @@ def accept_operand(port: Port, value: object) -> Any:
 def _interface(value: Any) -> tuple[Mapping[str, Any] | None, object]:
     """Return *value*'s ``__cuda_array_interface__``, via DLPack if it lacks one, and its owner.
 
-    It names no stream where *value* itself, through DLPack, orders its work.
+    The interface names no stream if it came via DLPack: the producer then orders the work.
     """
     if isinstance(value, np.ndarray):
         return None, value

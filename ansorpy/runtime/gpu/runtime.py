@@ -36,7 +36,8 @@ class GpuRuntime:
 
     def timed(self, plan: Plan, pool: NDArray[np.uint8]) -> TimedCalls:
         raise UsageError(
-            "calls on a GPU are not timed one by one", hint="use Nsight Systems: nsys profile"
+            "the calls of a GPU program cannot be timed individually",
+            hint="use Nsight Systems: nsys profile",
         )
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:
