@@ -17,16 +17,14 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
-    AxisKind,
     Binary,
     Call,
     Cast,
     Function,
-    Load,
     Select,
     walk,
 )
-from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.rules.matching.relations import (
     consumers,
@@ -39,15 +37,14 @@ from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
-from ansorpy.schedule.steps.storage import CacheWriteStep
 from ansorpy.target import Target
 
 __all__ = [
     "JOBS_PER_CORE", "AxisAccess", "attrs_of",
     "axis_access", "elementwise_match", "fusible_consumer", "has_branch",
-    "has_cross_thread_reduction", "has_data_reuse",
+    "has_data_reuse",
     "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
-    "is_cache_write_stage", "is_computed_where_read", "is_elementwise", "is_repeated_in_tiles",
+    "is_computed_where_read", "is_elementwise", "is_repeated_in_tiles",
     "is_strictly_inlineable", "needs_cross_thread_reduction",
     "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
     "reads_in_place", "reduce_extent", "space_extent",
@@ -284,19 +281,6 @@ def is_computed_where_read(state: State) -> bool:
     )
 
 
-def is_cache_write_stage(state: State, stage: Stage) -> bool:
-    """True for a stage created by a cache_write (TVM's ``HasCacheWriteStage``)."""
-    return any(
-        isinstance(step, CacheWriteStep) and _copies(state.stage(step.stage), stage)
-        for step in state.history
-    )
-
-
-def _copies(stage: Stage, source: Stage) -> bool:
-    body = stage.compute.body
-    return isinstance(body, Load) and body.source is source.op
-
-
 def space_extent(stage: Stage) -> int:
     """Product of the operator's space extents."""
     return prod(axis.extent for axis in stage.compute.axes)
@@ -328,15 +312,6 @@ def needs_cross_thread_reduction(state: State, stage: Stage, target: Target) -> 
     if has_data_reuse(state, stage):
         return space <= target.max_threads_per_block and space < reduction
     return reduction > 1 and reduction > target.warp_size
-
-
-def has_cross_thread_reduction(state: State, stage: Stage) -> bool:
-    """True when a reduce loop of the stage, or of a stage attached to it, is on threadIdx.x."""
-    return any(
-        it.kind is AxisKind.REDUCE and it.annotation is ForKind.THREAD_X
-        for member in (stage, *state.attached(stage))
-        for it in member.iters
-    )
 
 
 def num_common_outer_iterators(dag: ComputeDAG, op: Tensor, target: Tensor) -> int:

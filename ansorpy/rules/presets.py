@@ -54,6 +54,7 @@ from ansorpy.rules.sketch.special_compute_location import SpecialComputeLocation
 from ansorpy.rules.sketch.split_reduction import SplitReduction
 from ansorpy.rules.sketch.sum_in_registers import SumInRegisters
 from ansorpy.rules.sketch.tensor_cores import TensorCores
+from ansorpy.schedule.stage import KernelStyle
 from ansorpy.target import Target
 
 __all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "PRESETS", "Preset", "preset_for"]
@@ -112,7 +113,9 @@ CUDA_SKETCH: tuple[SketchRule, ...] = (
     SimplifyComputeWithConstTensor(),
     CrossThreadReduction(),
     AddCacheWrite(exclusive=True),
-    MultiLevelTilingWithFusion(structure="SSSRRSRS", levels=(3,), exclusive=True),
+    MultiLevelTilingWithFusion(
+        structure="SSSRRSRS", levels=(3,), exclusive=True, kernel_style=KernelStyle.THREAD_TILES
+    ),
     MultiLevelTiling(structure="SSSRRSRS"),
     SkipStage(),
 )
@@ -135,6 +138,7 @@ DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
         whole_epilogue=True,
         cover=True,
         exclusive=True,
+        kernel_style=KernelStyle.THREAD_TILES,
     ),
     MultiLevelTiling(structure="SSSRRS", max_innermost=32, reductions_only=True, cover=True),
     SumInRegisters(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Literal, TypeAlias
 
 from ansorpy.errors import ScheduleError
@@ -14,8 +15,8 @@ from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Product
 
 __all__ = [
-    "Attach", "FuseRelation", "Iter", "Marked", "Relation", "SplitRelation", "Stage",
-    "Tail", "initial_stage",
+    "Attach", "FuseRelation", "Iter", "KernelStyle", "Marked", "Relation", "SplitRelation",
+    "Stage", "Tail", "initial_stage",
 ]  # fmt: skip
 
 
@@ -95,6 +96,24 @@ class Marked:
     count: Product
 
 
+class KernelStyle(Enum):
+    """How the threads of a GPU kernel share its work.
+
+    The sketch rule that decides it records it on the stage launched as the kernel.
+    """
+
+    PLAIN = "plain"
+    """Each thread computes single elements, or short vectors, of the last stage."""
+    THREAD_TILES = "thread_tiles"
+    """Blocks, virtual threads and threads are levels of tiles of a product."""
+    TENSOR_CORES = "tensor_cores"
+    """Warps or warpgroups sum fragments in their registers by matrix instructions."""
+    ROWS = "rows"
+    """A block computes all stages for some rows, with threads in rows and lanes."""
+    CROSS_THREAD_REDUCTION = "cross_thread_reduction"
+    """The threads of a block share each sum."""
+
+
 @dataclass(frozen=True)
 class Stage:
     """One operator in a :class:`~ansorpy.schedule.state.State`: its loops, outermost first."""
@@ -120,6 +139,10 @@ class Stage:
     """How the stage's elements are distributed over the registers of a warp's lanes."""
     swizzle: int = 0
     """Bytes, at most, of the parts into which rows of a tile in shared memory are cut."""
+    is_write_cache: bool = False
+    """True for the stage that a cache_write made."""
+    kernel_style: KernelStyle = KernelStyle.PLAIN
+    """How threads share the work, for a stage that is launched as a GPU kernel."""
 
     @property
     def name(self) -> str:
@@ -182,7 +205,8 @@ class Stage:
 
         Where the stage is computed and what memory keeps its result do not count.
         """
-        return replace(self, attach=None, scope=None) != initial_stage(self.op)
+        placed = replace(self, attach=None, scope=None, is_write_cache=False)
+        return placed != initial_stage(self.op)
 
     @property
     def root_extents(self) -> Mapping[str, int]:

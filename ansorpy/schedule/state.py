@@ -398,6 +398,13 @@ class State:
         """Keep a stage's result in ``workspace``, ``local`` or ``shared`` memory."""
         return self.do(annotate.ScopeStep(self._on(stage), scope))
 
+    def set_kernel_style(self, stage: StageRef, style: str) -> State:
+        """Record how threads share the GPU kernel of *stage*, for the rules that annotate it.
+
+        *style* is the value of a :class:`~ansorpy.schedule.stage.KernelStyle`.
+        """
+        return self.do(annotate.KernelStyleStep(self._on(stage), style))
+
     def _on(self, ref: StageRef) -> str:
         return self.stage(ref).name
 

@@ -58,6 +58,7 @@ PRIMITIVES: dict[str, Callable[[State, StageRef], object]] = {
     "pad": lambda s, x: s.pad(x, 1),
     "pipeline": lambda s, x: s.pipeline(x, "k", 2),
     "set_scope": lambda s, x: s.set_scope(x, "local"),
+    "set_kernel_style": lambda s, x: s.set_kernel_style(x, "rows"),
 }
 ALSO_OF_INPUTS: dict[str, Callable[[State, StageRef], object]] = {
     "cache_read": lambda s, x: s.cache_read(x, "local", ["B"]),

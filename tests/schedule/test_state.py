@@ -145,6 +145,7 @@ def test_unknown_names_are_answered_with_the_known_ones():
         (lambda s: s.cache_write("C", "cache"), '"cache" is not a memory scope'),
         (lambda s: s.cache_read("A", "cache", ["C"]), '"cache" is not a memory scope'),
         (lambda s: s.set_scope("C", "global"), '"global" is not a memory scope'),
+        (lambda s: s.set_kernel_style("C", "columns"), '"columns" is not a kernel style'),
         (lambda s: s.cache_read("A", "shared", ["D"]), '"D" does not read "A"'),
         (lambda s: s.cache_read("A", "local", ["C"], (1, 1)), "each of the 2 dimensions once"),
         (lambda s: s.cache_read("A", "local", ["C"], loads=(1,)), 'not loads of "A" by one'),

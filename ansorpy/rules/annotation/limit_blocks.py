@@ -12,12 +12,7 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.gpu.row_blocks import threads_in_rows
 from ansorpy.rules.gpu.warp_tiling import team_of, warp_factors, warp_sum
-from ansorpy.rules.matching.kernels import (
-    is_block_tiled,
-    kernels,
-    thread_factors,
-    vthread_factors,
-)
+from ansorpy.rules.matching.kernels import kernels, thread_factors, vthread_factors
 from ansorpy.rules.predicates import space_extent
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.bounds.inference import Bounds
@@ -25,7 +20,7 @@ from ansorpy.schedule.decisions import Product, value_of
 from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.sharedmemory import is_in_shared, shared_bytes, uses_shared
 from ansorpy.schedule.space import Constraint, Space
-from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.stage import KernelStyle, Stage
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.size import Size, above, ceil_div, product, size_gcd, size_max
 from ansorpy.target import Target
@@ -77,7 +72,8 @@ class LimitBlocks(AnnotationRule):
     def _registers(
         self, state: State, kernel: Stage, threads: Product, target: Target
     ) -> Constraint:
-        spare = self.spare_in_rows if threads_in_rows(kernel) else self.spare
+        by_rows = kernel.kernel_style is KernelStyle.ROWS
+        spare = self.spare_in_rows if by_rows else self.spare
 
         def holds(values: Mapping[str, Size]) -> Size:
             bounds = Bounds(state, values)
@@ -123,12 +119,16 @@ def _whole_rows(state: State, tile: Stage) -> Constraint:
 
 def _threads(state: State, kernel: Stage) -> Product | None:
     """The threads of a block, if the kernel determines them; else None."""
-    if is_block_tiled(kernel):
-        return thread_factors(kernel)
-    if threads_in_rows(kernel):
-        return threads_in_rows(kernel)
-    total = warp_sum(state, kernel)
-    return None if total is None else (team_of(total), *warp_factors(total))
+    match kernel.kernel_style:
+        case KernelStyle.THREAD_TILES:
+            return thread_factors(kernel)
+        case KernelStyle.ROWS:
+            return threads_in_rows(kernel)
+        case KernelStyle.TENSOR_CORES:
+            total = warp_sum(state, kernel)
+            return (team_of(total), *warp_factors(total))
+        case _:
+            return None
 
 
 def _shared(state: State, kernel: Stage, most: int) -> Constraint:
@@ -141,8 +141,9 @@ def _shared(state: State, kernel: Stage, most: int) -> Constraint:
 def registers_of(bounds: Bounds, kernel: Stage) -> Size:
     """Registers of one thread for its sums and the operands of one step."""
     state = bounds.state
-    if warp_sum(state, kernel) is not None:
+    if kernel.kernel_style is KernelStyle.TENSOR_CORES:
         return _registers_of_lane(bounds, kernel)
+    by_rows = kernel.kernel_style is KernelStyle.ROWS
     total = cast(Size, 0)
     for stage in state.members(kernel):
         if is_in_shared(state, stage) or stage.attach is None:
@@ -152,13 +153,13 @@ def registers_of(bounds: Bounds, kernel: Stage) -> Size:
         vthreads = _virtual_threads(bounds, kernel, state.stage(stage.attach.stage))
         held = product(extents) * vthreads * words + sum(extents, cast(Size, 0))
         # Row sums are live one after another, a tile's sums together with what follows them.
-        total = size_max(total, held) if threads_in_rows(kernel) else total + held
+        total = size_max(total, held) if by_rows else total + held
     return total
 
 
 def _virtual_threads(bounds: Bounds, kernel: Stage, host: Stage) -> Size:
     """Virtual threads per thread of *kernel*, or of the stage in it where a sum is computed."""
-    if is_block_tiled(kernel):
+    if kernel.kernel_style is KernelStyle.THREAD_TILES:
         return bounds.number(vthread_factors(kernel))
     extents = bounds.extents(host.name)
     return product(extents[it.name] for it in host.iters if it.annotation is ForKind.VTHREAD)

@@ -16,23 +16,19 @@ from ansorpy.rules.gpu.warp_tiling import team_of
 from ansorpy.rules.gpu.wide_copies import draw_reductions, draw_splits, row_of, widen_copies
 from ansorpy.rules.matching.branches import branch_axes, chosen_by_remainder, periods
 from ansorpy.rules.matching.kernels import (
-    is_block_tiled,
     kernel_of,
+    kernels_in,
     thread_factors,
     vthread_factors,
 )
 from ansorpy.rules.matching.relations import host_iters
-from ansorpy.rules.predicates import (
-    has_cross_thread_reduction,
-    has_data_reuse,
-    space_extent,
-)
+from ansorpy.rules.predicates import space_extent
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import OneOf, Product, open_columns, value_of
 from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.space import Constraint, Space, Table
-from ansorpy.schedule.stage import Iter, SplitRelation, Stage
+from ansorpy.schedule.stage import Iter, KernelStyle, SplitRelation, Stage
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.size import Size, above, size_gcd
 from ansorpy.target import Target
@@ -72,31 +68,32 @@ class ThreadBind(AnnotationRule):
 
     def declare(self, space: Space, target: Target) -> Space:
         state, constraints = space.state, list(space.constraints)
-        kernels = _tiled_kernels(state)
         for name in reversed([stage.name for stage in state.stages]):
             stage = state.stage(name)
             if stage.is_placeholder or stage.inlined or name in state.bind_stages:
                 continue
-            if threads_in_rows(stage):
-                most = target.max_threads_per_block
-                limits = (threads_in_rows(stage), target.warp_size, most)
-                constraints.append(_between(f"{name}.threads", *limits))
-            elif has_cross_thread_reduction(state, stage):
-                state = state if stage.attach else _bind_blocks(state, name)
-            elif any(it.annotation is ForKind.THREAD_X for it in stage.iters):
-                continue
-            elif stage.attach is None and name in kernels:
+            if stage.attach is None:
                 constraints += _limits(stage, target)
-                state = _bind_levels(state, name)
-            elif stage.attach is None:
-                state = self._bind_untiled(state, name, target)
+                state = self._bind_kernel(state, stage, target)
             elif stage.scope is Scope.SHARED:
                 state = self._fetch_together(state, name, constraints)
         return Space(state, tuple(constraints))
 
+    def _bind_kernel(self, state: State, kernel: Stage, target: Target) -> State:
+        """Bind the loops of *kernel* that its sketch has left unbound."""
+        match kernel.kernel_style:
+            case KernelStyle.THREAD_TILES:
+                return _bind_levels(state, kernel.name)
+            case KernelStyle.CROSS_THREAD_REDUCTION:
+                return _bind_blocks(state, kernel.name)
+            case KernelStyle.TENSOR_CORES | KernelStyle.ROWS:
+                return state
+            case KernelStyle.PLAIN:
+                return self._bind_untiled(state, kernel.name, target)
+
     def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
-        tiled = [stage for stage in space.state.stages if is_block_tiled(stage)]
-        limited = bool(tiled) or any(threads_in_rows(stage) for stage in space.state.stages)
+        tiled = kernels_in(space.state, KernelStyle.THREAD_TILES)
+        limited = bool(tiled or kernels_in(space.state, KernelStyle.ROWS))
         table = self._drawn(space, tiled, table, target, rng)
         for turn in range(self.redraws if limited else 0):
             wrong = ~space.valid(table)
@@ -122,7 +119,7 @@ class ThreadBind(AnnotationRule):
         for stage in space.state.stages if self.untiled_threads and tiled else ():
             if stage.attach is not None and stage.compute.reduce_axes:
                 table = draw_reductions(space, stage, table, rng)
-        if any(threads_in_rows(stage) for stage in space.state.stages):
+        if kernels_in(space.state, KernelStyle.ROWS):
             table = draw_splits(space, table, rng)
         return widen_copies(space, _vector_columns(space.state), table, rng)
 
@@ -182,9 +179,8 @@ class ThreadBind(AnnotationRule):
         stage = state.stage(name)
         assert stage.attach is not None, name
         reader = state.stage(stage.attach.stage)
-        grid = thread_sources(kernel_of(state, reader))
-        sources = [(reader.name, relation.parent) for relation in space_splits(reader)]
-        by_warps = reader.fragment is not None
+        kernel = kernel_of(state, reader)
+        by_warps = kernel.kernel_style is KernelStyle.TENSOR_CORES
         vectors = self._vectors(state, stage, by_warps)
         number = OneOf(vectors) if len(vectors) > 1 else vectors[0]
         state, (row, vector) = state.split_by(name, stage.iters[-1], number)
@@ -192,10 +188,11 @@ class ThreadBind(AnnotationRule):
             constraints.append(_whole_vectors(state, name, f"{name}.{stage.iters[-1].name}/1"))
         state = state.vectorize(name, [vector])
         state, fused = _fuse(state, name, [*stage.iters[:-1], row])
+        if kernel.kernel_style is KernelStyle.ROWS:
+            return _bind_rows(state, name, fused, thread_sources(kernel))
+        sources = [(reader.name, relation.parent) for relation in space_splits(reader)]
         if by_warps:
             return _bind_warps(state, name, fused, sources, team_of(reader))
-        if grid:
-            return _bind_rows(state, name, fused, grid)
         state, (_, thread) = state.follow_fused_split(name, fused, sources, 1)
         return state.bind(name, thread, THREAD)
 
@@ -207,15 +204,6 @@ class ThreadBind(AnnotationRule):
         last = stage.op.shape[-1] if stage.op.shape else 1
         words = WORD // stage.op.dtype.bytes if narrow else 1
         return tuple(n for n in sorted({1, *(n * words for n in self.vectors)}) if last % n == 0)
-
-
-def _tiled_kernels(state: State) -> frozenset[str]:
-    """The stages at which stages with data reuse are computed."""
-    return frozenset(
-        stage.attach.stage
-        for stage in state.stages
-        if stage.attach is not None and has_data_reuse(state, stage)
-    )
 
 
 def _fuse(state: State, name: str, iters: Sequence[Iter]) -> tuple[State, Iter]:
@@ -277,13 +265,21 @@ def _bind_levels(state: State, name: str) -> State:
     return state
 
 
-def _limits(stage: Stage, target: Target) -> list[Constraint]:
-    """Constraints on the vthreads and threads of *stage*, whose loops are not fused yet."""
-    least, most = _least_threads(stage, target), target.max_threads_per_block
-    return [
-        _between(f"{stage.name}.vthreads", vthread_factors(stage), 1, target.max_vthread),
-        _between(f"{stage.name}.threads", thread_factors(stage), least, most),
-    ]
+def _limits(kernel: Stage, target: Target) -> list[Constraint]:
+    """Constraints on the open numbers of threads and virtual threads of *kernel*."""
+    name, most = kernel.name, target.max_threads_per_block
+    match kernel.kernel_style:
+        case KernelStyle.THREAD_TILES:
+            least = _least_threads(kernel, target)
+            return [
+                _between(f"{name}.vthreads", vthread_factors(kernel), 1, target.max_vthread),
+                _between(f"{name}.threads", thread_factors(kernel), least, most),
+            ]
+        case KernelStyle.ROWS:
+            threads = threads_in_rows(kernel)
+            return [_between(f"{name}.threads", threads, target.warp_size, most)]
+        case _:
+            return []
 
 
 def _whole_vectors(state: State, name: str, column: str) -> Constraint:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.matching.kernels import is_block_tiled, kernels
+from ansorpy.rules.matching.kernels import kernels_in
 from ansorpy.schedule.space import Space
-from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.stage import KernelStyle, Stage
 from ansorpy.target import Target
 
 __all__ = ["ThreadTile"]
@@ -26,9 +26,7 @@ class ThreadTile(AnnotationRule):
 
     def declare(self, space: Space, target: Target) -> Space:
         state = space.state
-        for kernel in kernels(space.state):
-            if not is_block_tiled(kernel):
-                continue
+        for kernel in kernels_in(space.state, KernelStyle.THREAD_TILES):
             for stage in (kernel, *state.members(kernel)):
                 threads = any(it.annotation is ForKind.THREAD_X for it in stage.iters[:-1])
                 inner = _behind_threads(stage) if threads else _behind_reduction(stage)

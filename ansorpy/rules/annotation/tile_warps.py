@@ -14,10 +14,10 @@ from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.gpu.block_tiles import BlockLimits, draw_block_tiles
 from ansorpy.rules.gpu.warp_tiling import team_of, warp_factors, warp_sum
 from ansorpy.rules.gpu.wide_copies import draw_reductions
-from ansorpy.rules.matching.kernels import kernels
+from ansorpy.rules.matching.kernels import kernels_in
 from ansorpy.schedule.decisions import value_of
 from ansorpy.schedule.space import Constraint, Space, Table
-from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.stage import KernelStyle, Stage
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.size import Size, above
 from ansorpy.target import Target
@@ -95,8 +95,7 @@ def _rows_apart(space: Space, table: Table, tile: Stage) -> Table:
 
 
 def _sums(state: State) -> list[Stage]:
-    found = (warp_sum(state, kernel) for kernel in kernels(state))
-    return [stage for stage in found if stage is not None]
+    return [warp_sum(state, kernel) for kernel in kernels_in(state, KernelStyle.TENSOR_CORES)]
 
 
 def _few_teams(stage: Stage, most: int) -> Constraint:

@@ -19,7 +19,7 @@ from ansorpy.rules.tiling.levels import reduce_in_one
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import Part
 from ansorpy.schedule.decisions import OneOf, Product
-from ansorpy.schedule.stage import Iter, SplitRelation, Stage
+from ansorpy.schedule.stage import Iter, KernelStyle, SplitRelation, Stage
 from ansorpy.schedule.state import State
 
 __all__ = ["Kernel", "RowBlock", "is_single", "row_kernel", "thread_sources", "threads_in_rows"]
@@ -132,6 +132,7 @@ class RowBlock:
         name = self.kernel.last
         self.state, fused = self.state.fuse(name, first)
         self.state = self.state.bind(name, fused, BLOCK.value)
+        self.state = self.state.set_kernel_style(name, KernelStyle.ROWS.value)
         self.host = fused.name
 
     def _arrange(
@@ -281,13 +282,11 @@ def row_of(state: State, name: str, kernel: Kernel, host: str) -> str | None:
 
 
 def thread_sources(kernel: Stage) -> dict[ForKind, Source]:
-    """The splits of *kernel* that made its row and lane loops; empty for other kinds of kernels.
+    """The splits of *kernel*, one of rows, that made its row and lane loops.
 
     These loops keep their length even where an axis is shorter.
     """
     kinds = {it.name: it.annotation for it in kernel.iters}
-    if kernel.attach is not None or {ForKind.THREAD_Z, ForKind.VTHREAD} & set(kinds.values()):
-        return {}
     return {
         kinds[relation.children[-1]]: (kernel.name, relation.parent)
         for relation in kernel.relations
@@ -297,7 +296,7 @@ def thread_sources(kernel: Stage) -> dict[ForKind, Source]:
 
 
 def threads_in_rows(kernel: Stage) -> Product:
-    """The threads of a block of *kernel*, rows times lanes; () if it has none."""
+    """The threads of a block of *kernel*, one of rows: rows times lanes."""
     parents = {loop for _, loop in thread_sources(kernel).values()}
     return tuple(
         factor

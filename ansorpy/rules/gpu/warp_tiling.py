@@ -30,10 +30,9 @@ _Part = tuple[Iter, Digit | None]
 """A loop over part of an index: a digit of the index in a fragment, or (None) the fragment."""
 
 
-def warp_sum(state: State, kernel: Stage) -> Stage | None:
-    """The sum in the registers of *kernel*'s warps; None if it does not use tensor cores."""
-    found = [s for s in state.attached(kernel) if s.fragment is not None]
-    return found[0] if found else None
+def warp_sum(state: State, kernel: Stage) -> Stage:
+    """The sum in the registers of the warps of *kernel*, one that uses tensor cores."""
+    return next(s for s in state.attached(kernel) if s.fragment is not None)
 
 
 def warp_factors(stage: Stage) -> Product:

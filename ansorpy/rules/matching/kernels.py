@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ansorpy.ir.expr import AxisKind
-from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.ir.loops import Scope
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.decisions import Product
-from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.stage import KernelStyle, Stage
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "is_block_tiled", "kernel_of", "kernels", "tile_host",
-    "thread_factors", "vthread_factors",
+    "kernel_of", "kernels", "kernels_in", "thread_factors", "tile_host", "vthread_factors",
+    "with_kernel_style",
 ]  # fmt: skip
 
 
@@ -32,19 +32,26 @@ def kernel_of(state: State, stage: Stage) -> Stage:
     return stage
 
 
-def is_block_tiled(stage: Stage) -> bool:
-    """True for a root stage whose tiles are a kernel's blocks, virtual threads and threads."""
-    virtual = any(it.annotation is ForKind.VTHREAD for it in stage.iters)
-    return virtual and stage.attach is None
+def kernels_in(state: State, style: KernelStyle) -> list[Stage]:
+    """The kernels of one style."""
+    return [kernel for kernel in kernels(state) if kernel.kernel_style is style]
+
+
+def with_kernel_style(state: State, stage: str, style: KernelStyle) -> State:
+    """*state* with *style* recorded for the kernel in which *stage* is computed."""
+    kernel = kernel_of(state, state.stage(stage))
+    if kernel.kernel_style is style:
+        return state
+    return state.set_kernel_style(kernel.name, style.value)
 
 
 def vthread_factors(stage: Stage) -> Product:
-    """The virtual threads per thread of a kernel that :func:`is_block_tiled`."""
+    """The virtual threads per thread of a kernel of thread tiles."""
     return tuple(f for relation in space_splits(stage) for f in relation.factors[0])
 
 
 def thread_factors(stage: Stage) -> Product:
-    """The threads per block of a kernel that :func:`is_block_tiled`."""
+    """The threads per block of a kernel of thread tiles."""
     return tuple(f for relation in space_splits(stage) for f in relation.factors[1])
 
 

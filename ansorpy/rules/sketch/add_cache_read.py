@@ -9,11 +9,12 @@ from ansorpy.ir.analysis.access import Access, reads
 from ansorpy.ir.expr import Load, Select, walk
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.gpu.warp_choice import matrix_dims
+from ansorpy.rules.matching.kernels import kernel_of
 from ansorpy.rules.matching.relations import consumers, direct_producers, has_reduce_iters
-from ansorpy.rules.predicates import has_cross_thread_reduction, has_data_reuse
+from ansorpy.rules.predicates import has_data_reuse
 from ansorpy.rules.tiling.levels import last_of_outermost_reduce_tile
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.stage import Attach, Stage
+from ansorpy.schedule.stage import Attach, KernelStyle, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -50,7 +51,7 @@ class AddCacheRead(SketchRule):
         reader = readers[0]
         if not _is_tiled_reduction(state, reader):
             return Verdict.skip(f'its consumer "{reader.name}" is not a tiled reduction')
-        if has_cross_thread_reduction(state, reader):
+        if _shares_sums(state, reader):
             return Verdict.skip(f'"{reader.name}" reduces across threads')
         if any(stage not in direct_producers(state, r) for r in readers):
             return Verdict.skip("an inlined stage stands between it and its consumer")
@@ -141,4 +142,8 @@ def _is_tiled_reduction(state: State, stage: Stage) -> bool:
 def _takes_tiles(state: State, reader: Stage) -> bool:
     if reader.fragment is not None:
         return True
-    return _is_tiled_reduction(state, reader) and not has_cross_thread_reduction(state, reader)
+    return _is_tiled_reduction(state, reader) and not _shares_sums(state, reader)
+
+
+def _shares_sums(state: State, reader: Stage) -> bool:
+    return kernel_of(state, reader).kernel_style is KernelStyle.CROSS_THREAD_REDUCTION

@@ -11,7 +11,6 @@ from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.matching.rowwise import contiguous_reduction, fills_lanes
 from ansorpy.rules.predicates import (
     has_data_reuse,
-    is_cache_write_stage,
     needs_rfactor,
     reads_along,
     space_extent,
@@ -45,7 +44,7 @@ class AddRfactor(SketchRule):
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
-        if is_cache_write_stage(state, stage):
+        if stage.is_write_cache:
             return Verdict.skip("it is a write cache; the uncached form is tried as well")
         if not needs_rfactor(state, stage, target.cores):
             return Verdict.skip(f"enough space loops for {target.cores} cores, or no reduction")

@@ -7,24 +7,25 @@ from dataclasses import dataclass
 
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.matching.kernels import with_kernel_style
 from ansorpy.rules.matching.relations import has_reduce_iters, is_tiled, single_consumer
 from ansorpy.rules.predicates import (
     fusible_consumer,
     has_data_reuse,
-    is_cache_write_stage,
     needs_cross_thread_reduction,
     num_common_outer_iterators,
 )
 from ansorpy.rules.tiling.levels import reduce_in_one
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.decisions import OneOf
-from ansorpy.schedule.stage import Iter, SplitRelation, Stage
+from ansorpy.schedule.stage import Iter, KernelStyle, SplitRelation, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 __all__ = ["CrossThreadReduction"]
 
 THREAD = ForKind.THREAD_X.value
+STYLE = KernelStyle.CROSS_THREAD_REDUCTION
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class CrossThreadReduction(SketchRule):
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
-        if is_cache_write_stage(state, stage):
+        if stage.is_write_cache:
             return Verdict.skip("it is a write cache")
         if not needs_cross_thread_reduction(state, stage, target):
             return Verdict.skip("enough space loops for the threads, or a short reduction")
@@ -56,13 +57,15 @@ class CrossThreadReduction(SketchRule):
         if consumer is None:
             state, (_, inner) = self._split(state, name, fused, target)
             state = state.bind(name, inner, THREAD)
-            yield _with_what_follows(state, name) if self.threads else state, stage_id - 1
+            state = _with_what_follows(state, name) if self.threads else state
+            yield with_kernel_style(state, name, STYLE), stage_id - 1
             return
         state, source = self._thread_split(state, consumer, target)
         state, (_, inner) = state.follow_split(name, fused, (consumer.name, source), 1)
         state = state.bind(name, inner, THREAD)
         host = state.stage(consumer.name).iters[common - 1]
-        yield state.compute_at(name, consumer.name, host), stage_id - 1
+        state = state.compute_at(name, consumer.name, host)
+        yield with_kernel_style(state, name, STYLE), stage_id - 1
 
     def _thread_split(self, state: State, consumer: Stage, target: Target) -> tuple[State, str]:
         """Split the consumer's last loop and bind it to threads, if none is; returns that loop."""

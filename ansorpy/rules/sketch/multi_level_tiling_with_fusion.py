@@ -9,10 +9,10 @@ from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
     fusible_consumer,
     has_data_reuse,
-    is_cache_write_stage,
 )
 from ansorpy.rules.tiling.levels import follow_tile, multi_level_tile, space_splits
 from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.stage import KernelStyle
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -32,7 +32,8 @@ class MultiLevelTilingWithFusion(SketchRule):
     With ``ragged``, tiles need not divide the axes; the consumer's last tiles are shifted to fit.
     The stage itself computes whole tiles into memory of its own, so nothing is summed twice.
     With ``cover``, last tiles skip what lies outside.  With ``exclusive``, as on GPUs, the stage is
-    not tiled apart from its consumer as well.
+    not tiled apart from its consumer as well.  A
+    ``kernel_style`` is recorded for the consumer, which is then launched as a kernel.
 
     Paper: OSDI'20 §4.1, Table 1 rule 4.  Structures, levels and ``max_innermost`` are TVM's.
     Differs: with ``whole_epilogue`` only reductions are tiled, and inlined readers count as part
@@ -46,6 +47,7 @@ class MultiLevelTilingWithFusion(SketchRule):
     cover: bool = False
     whole_epilogue: bool = False
     exclusive: bool = False
+    kernel_style: KernelStyle | None = None
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -57,7 +59,7 @@ class MultiLevelTilingWithFusion(SketchRule):
         if consumer is None:
             return Verdict.skip("no single consumer reads it element by element")
         reason = f'"{consumer.name}" can take over its tiles'
-        if self.exclusive or is_cache_write_stage(state, stage):
+        if self.exclusive or stage.is_write_cache:
             return Verdict.apply_and_skip_rest(reason)
         return Verdict.apply(reason)
 
@@ -75,4 +77,7 @@ class MultiLevelTilingWithFusion(SketchRule):
                 continue
             followed = follow_tile(tiled, consumer.name, name, level)
             host = followed.stage(consumer.name).iters[level * n_space - 1]
-            yield followed.compute_at(name, consumer.name, host), stage_id - 1
+            placed = followed.compute_at(name, consumer.name, host)
+            if self.kernel_style is not None:
+                placed = placed.set_kernel_style(consumer.name, self.kernel_style.value)
+            yield placed, stage_id - 1

@@ -10,7 +10,6 @@ from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.matching.relations import is_input
 from ansorpy.rules.predicates import (
     has_data_reuse,
-    is_cache_write_stage,
     reduce_extent,
     space_extent,
 )
@@ -59,7 +58,7 @@ class SplitReduction(SketchRule):
         stage = state.stage(stage_id)
         if is_input(state, stage) or not stage.compute.reduce_axes:
             return Verdict.skip("it is not a reduction")
-        if is_cache_write_stage(state, stage):
+        if stage.is_write_cache:
             return Verdict.skip("it is a write cache; the uncached form is tried as well")
         if factored_axes(state, stage):
             return Verdict.skip("its reduction is shared out already")

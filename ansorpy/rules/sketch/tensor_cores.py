@@ -26,11 +26,11 @@ from ansorpy.rules.matching.relations import is_input, is_tiled
 from ansorpy.rules.predicates import (
     attrs_of,
     fusible_consumer,
-    is_cache_write_stage,
     reads_in_place,
 )
 from ansorpy.rules.tiling.levels import last_of_outermost_reduce_tile
 from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.stage import KernelStyle
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -68,7 +68,7 @@ class TensorCores(SketchRule):
         stage = state.stage(stage_id)
         if not has_warp_products(target):
             return Verdict.skip("the target has no tensor cores of this kind")
-        if is_input(state, stage) or is_tiled(stage) or is_cache_write_stage(state, stage):
+        if is_input(state, stage) or is_tiled(stage) or stage.is_write_cache:
             return Verdict.skip("an input, or it has loops of its own already")
         if attrs_of(stage.op).unroll_axes:
             return Verdict.skip("one of its factors is a matrix of constants")
@@ -118,4 +118,5 @@ class TensorCores(SketchRule):
             else:
                 state = fill_by_matrices(state, operand, load.name)
             state = state.compute_at(operand, total, inner[-2])
+        state = state.set_kernel_style(host, KernelStyle.TENSOR_CORES.value)
         return state, state.index(left) - 1

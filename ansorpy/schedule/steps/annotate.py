@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import THREAD_INDICES, ForKind, Scope
-from ansorpy.schedule.stage import Marked
+from ansorpy.schedule.stage import KernelStyle, Marked
 from ansorpy.schedule.steps.base import (
     Count,
     Step,
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
 __all__ = [
-    "AnnotateStep", "ParallelStep", "PragmaUnrollStep", "ScopeStep", "TensorizeStep",
-    "VectorizeStep",
+    "AnnotateStep", "KernelStyleStep", "ParallelStep", "PragmaUnrollStep", "ScopeStep",
+    "TensorizeStep", "VectorizeStep",
 ]  # fmt: skip
 
 # Parallel and vector loops have steps of their own, which check what such a loop must be.
@@ -188,6 +188,25 @@ class AnnotateStep(Step):
         if self.annotation == ForKind.UNROLLED.value:
             return f"state = state.unroll({self.stage!r}, {self.iter!r})"
         return f"state = state.bind({self.stage!r}, {self.iter!r}, {self.annotation!r})"
+
+
+@dataclass(frozen=True)
+class KernelStyleStep(Step):
+    """Record how the threads of the GPU kernel that *stage* is launched as share its work.
+
+    It changes no loops: rules that bind and limit the kernel's loops later follow the style.
+    """
+
+    style: str
+    kind: Literal["set_kernel_style"] = field(default="set_kernel_style")
+
+    def apply(self, state: State) -> State:
+        stage = compute_stage(state, self.stage, self)
+        style = named("kernel style", self.style, self, KernelStyle)
+        return state.replace_stage(replace(stage, kernel_style=style))
+
+    def call(self) -> str:
+        return f"state = state.set_kernel_style({self.stage!r}, {self.style!r})"
 
 
 @dataclass(frozen=True)

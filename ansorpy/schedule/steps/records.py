@@ -36,6 +36,7 @@ STEP_CLASSES = (
     annotate.PragmaUnrollStep,
     annotate.AnnotateStep,
     annotate.ScopeStep,
+    annotate.KernelStyleStep,
     annotate.TensorizeStep,
     place.ComputeAtStep,
     place.ReverseComputeAtStep,

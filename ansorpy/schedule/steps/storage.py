@@ -53,7 +53,9 @@ class CacheWriteStep(Step):
         cached = ComputeOp(name, op.shape, op.axes, op.reduce_axes, op.body, op.attrs)
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
         copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes))
-        return insert_stage(state, op, copy, cached, named("memory scope", self.scope, self, Scope))
+        scope = named("memory scope", self.scope, self, Scope)
+        state = insert_stage(state, op, copy, cached, scope)
+        return state.replace_stage(replace(state.stage(name), is_write_cache=True))
 
     def call(self) -> str:
         return f"state, _ = state.cache_write({self.stage!r}, {self.scope!r})"
@@ -263,7 +265,11 @@ def insert_stages(
             stages += [initial_stage(op) for op in extra]
             replaced = became[old]
             assert isinstance(replaced, ComputeOp)
-            stages.append(replace(initial_stage(replaced), attach=stage.attach, scope=stage.scope))
+            kept = replace(
+                initial_stage(replaced),
+                attach=stage.attach, scope=stage.scope, is_write_cache=stage.is_write_cache,
+            )  # fmt: skip
+            stages.append(kept)
         else:
             stages.append(stage.with_op(became[stage.op]))
     return state.with_dag(dag, tuple(stages))

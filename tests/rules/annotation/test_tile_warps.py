@@ -19,7 +19,6 @@ def test_rows_have_tiles_that_fit(rng: np.random.Generator) -> None:
     assert structure.valid(table).mean() > 0.9
     kernel = structure.state.stage("C")
     total = warp_sum(structure.state, kernel)
-    assert total is not None
     columns = dict(zip(structure.columns, table.T, strict=True))
     warps = np.prod([columns[str(f)] for f in warp_factors(total)], axis=0)
     assert warps.max() <= 32 and len(set(warps.tolist())) > 3

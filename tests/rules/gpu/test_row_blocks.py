@@ -9,7 +9,7 @@ from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Barrier, For, ForKind, walk_stmts
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.rules.gpu.row_blocks import (
     Kernel,
     RowBlock,
@@ -17,15 +17,14 @@ from ansorpy.rules.gpu.row_blocks import (
     thread_sources,
     threads_in_rows,
 )
-from ansorpy.rules.matching.kernels import kernels
-from ansorpy.rules.presets import ANSOR_CUDA, CUDA
+from ansorpy.rules.matching.kernels import kernels_in
+from ansorpy.rules.presets import CUDA
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.stage import KernelStyle
 from ansorpy.schedule.state import State
-from tests import workloads
 from tests.rules.asking import CUDA as GPU
 from tests.rules.gpu_workloads import WORKLOADS
-from tests.tensor_cores import matmul as half_matmul
 
 
 def shares(rows: int, columns: int) -> State:
@@ -68,16 +67,11 @@ def test_all_threads_come_to_all_barriers(rows: int, columns: int, across: bool)
     assert any(isinstance(s, Barrier) for s in walk_stmts(program.body))
 
 
-def test_other_kernels_have_no_rows(rng: np.random.Generator) -> None:
-    others: list[list[Tensor]] = [
-        workloads.matmul(64, 32, 16), half_matmul("float16", 64, 32, 16), WORKLOADS["gelu"],
-    ]  # fmt: skip
-    for tensors in others:
-        sampler = StructureSampler(Task(ComputeDAG.of(tensors), GPU, 1), CUDA)
-        for structure in sampler.draw(4, rng):
-            for kernel in kernels(structure.state):
-                assert thread_sources(kernel) == {} and threads_in_rows(kernel) == ()
+def test_rows_and_lanes_are_found_in_annotated_kernels(rng: np.random.Generator) -> None:
     for name in ("softmax", "layer_norm", "attention"):
-        sampler = StructureSampler(Task(ComputeDAG.of(WORKLOADS[name]), GPU, 1), ANSOR_CUDA)
-        for structure in sampler.draw(2, rng):
-            assert not any(threads_in_rows(kernel) for kernel in kernels(structure.state))
+        sampler = StructureSampler(Task(ComputeDAG.of(WORKLOADS[name]), GPU, 1), CUDA)
+        found = [k for s in sampler.draw(6, rng) for k in kernels_in(s.state, KernelStyle.ROWS)]
+        assert found, name
+        for kernel in found:
+            assert ForKind.THREAD_X in thread_sources(kernel)
+            assert len(threads_in_rows(kernel)) == len(thread_sources(kernel))
