@@ -51,6 +51,22 @@ def transposed(n: int, m: int) -> list[Tensor]:
     return [x, y, compute((m, n), at, name="out")]
 
 
+def flipped_matmul(n: int, m: int, k: int) -> list[Tensor]:
+    """``A[n, k] B[k, m]`` with the rows of A from last to first: their index falls."""
+    a, b = placeholder((n, k), name="A"), placeholder((k, m), name="B")
+    r = reduce_axis(k, name="k")
+    rows = compute((n, m), lambda i, j: ap.sum(a[n - 1 - i, r] * b[r, j], axis=r), name="C")
+    return [a, b, rows]
+
+
+def delayed_sums(n: int, m: int, k: int) -> list[Tensor]:
+    """``C[i, j] = sum of A[i + k - 1 - r] B[r, j]``: the index falls as the sum goes on."""
+    a, b = placeholder((n + k - 1,), name="A"), placeholder((k, m), name="B")
+    r = reduce_axis(k, name="k")
+    sums = compute((n, m), lambda i, j: ap.sum(a[i + (k - 1) - r] * b[r, j], axis=r), name="C")
+    return [a, b, sums]
+
+
 def vector_matmul(n: int, m: int, k: int, *, transposed: bool) -> list[Tensor]:
     """``relu(A[n, k] B[k, m] + bias)``, or of ``B[m, k]``."""
     a, bias = placeholder((n, k), name="A"), placeholder((m,), name="bias")
@@ -128,6 +144,8 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "outer_product": workloads.matmul(9, 14, 1),
     "transposed_matmul": workloads.transposed_matmul(18, 20, 12),
     "batch_matmul": batch_matmul(3, 10, 7, 5),
+    "flipped_matmul": flipped_matmul(37, 29, 17),
+    "delayed_sums": delayed_sums(37, 29, 13),
     "viewed_matmul": viewed_matmul(17, 24, 12),
     "vector_matmul": vector_matmul(1, 37, 300, transposed=False),
     "vector_rows": vector_matmul(2, 19, 260, transposed=True),

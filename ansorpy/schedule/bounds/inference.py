@@ -28,6 +28,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import ComputeOp
+from ansorpy.schedule.bounds.overrun import read_beyond_end
 from ansorpy.schedule.bounds.spans import (
     ZERO,
     Origin,
@@ -48,7 +49,6 @@ from ansorpy.schedule.tables.size import (
     ceil_div,
     product,
     size_gcd,
-    size_max,
     size_min,
     split_extents,
 )
@@ -399,16 +399,11 @@ class Bounds:
     def _anywhere(self, name: str, dim: int, among: Kinds) -> Span:
         """A whole dimension of tensor *name*, for loads whose starts are unknown or lie apart.
 
-        A :meth:`masked` box also covers what threads beyond the end of the dimension read.
+        A :meth:`masked` box is longer by what threads beyond the ends of their axes read after it.
         """
-        stage = self.state.stage(name)
-        extent: Size = stage.op.shape[dim]
+        extent: Size = self.state.stage(name).op.shape[dim]
         if self.masked(name):
-            while stage.attach is not None:
-                stage = self.state.stage(stage.attach.stage)
-            for span, _ in self._touched(name, stage.name, -1, among)[dim]:
-                if span.origin is not None:  # before all loops, every axis starts at 0
-                    extent = size_max(extent, span.extent + span.origin.offset)
+            extent = extent + read_beyond_end(self, name, dim, among)
         return Span(ZERO, extent, 0)
 
     def _require_within(self, reader: str, name: str, owner: str, level: int) -> None:

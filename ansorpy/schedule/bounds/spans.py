@@ -17,11 +17,11 @@ from ansorpy.ir.analysis.affine import index_terms, linear
 from ansorpy.ir.analysis.interval import INT64_MAX
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr, as_expr
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.tables.size import Size, ceil_div, size_gcd, size_max
+from ansorpy.schedule.tables.size import Size, ceil_div, size_gcd, size_max, size_min
 
 __all__ = [
-    "NOWHERE", "ZERO", "Origin", "Part", "Span", "end_of", "hull", "moved_inside", "start_of",
-    "touched",
+    "NOWHERE", "ZERO", "Origin", "Part", "Span", "end_of", "hull", "limits", "moved_inside",
+    "start_of", "touched",
 ]  # fmt: skip
 
 
@@ -119,6 +119,46 @@ def _quotient(span: Span, divisor: Expr) -> Span:
     start = Origin(((Part(axis, inner * c), 1),), 0)
     # The worst start: as far into a group of c as a common divisor of all starts and c allows.
     return Span(start, ceil_div(span.extent + c - size_gcd(span.step, c), c), late=span.late)
+
+
+def limits(index: Expr, op: ComputeOp, box: Mapping[str, Span]) -> tuple[Size, Size] | None:
+    """The least and greatest value of *index* while *op*'s axes run over *box* before all loops.
+
+    Every axis that an origin names is 0 there.  Unlike :func:`touched`, this knows indices that
+    fall as an axis rises.  None for an index that depends on data.
+    """
+    form = linear(index)
+    low: Size = form.const
+    high: Size = form.const
+    for atom, c in form.terms.items():
+        ends = _limits_of(atom, op, box)
+        if ends is None:
+            return None
+        least, greatest = ends if c > 0 else ends[::-1]
+        low, high = low + least * c, high + greatest * c
+    return low, high
+
+
+def _limits_of(atom: Expr, op: ComputeOp, box: Mapping[str, Span]) -> tuple[Size, Size] | None:
+    if isinstance(atom, Axis):
+        start = box[atom.name].origin
+        return None if start is None else (start.offset, start.offset + box[atom.name].extent - 1)
+    if not isinstance(atom, Binary):
+        return None
+    a, b = limits(atom.a, op, box), limits(atom.b, op, box)
+    if a is None or b is None:
+        return None
+    divisor = int(atom.b.value) if isinstance(atom.b, Const) else 0
+    match atom.op:
+        case BinaryOp.FLOORDIV if divisor > 0:
+            return a[0] // divisor, a[1] // divisor
+        case BinaryOp.FLOORMOD if divisor > 0:
+            return 0, size_min(size_max(a[1], 0), divisor - 1)
+        case BinaryOp.MIN:
+            return size_min(a[0], b[0]), size_min(a[1], b[1])
+        case BinaryOp.MAX:
+            return size_max(a[0], b[0]), size_max(a[1], b[1])
+    return None
 
 
 def end_of(span: Span) -> int:

@@ -20,6 +20,7 @@ from ansorpy.ir.loops import ForKind, If, Stmt, Store
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.ir.zeros import is_zero
 from ansorpy.schedule.bounds.axes import axis_exprs, guard
+from ansorpy.schedule.bounds.overrun import is_read_before_start
 from ansorpy.schedule.guards import guarded_splits, is_zero_beyond, peeled
 from ansorpy.schedule.lowering.context import Index, Surroundings, minus
 from ansorpy.schedule.lowering.loop_kinds import loop_kinds
@@ -147,5 +148,6 @@ class StageIndices:
 
     def _reads_boxes_only(self) -> bool:
         """True when all reads are in bounds, however far the box of this stage reaches."""
-        reads = self.outer.bounds.definition.reads[self.name]
-        return all(self.outer.bounds.masked(read.tensor.name) for read in reads)
+        bounds = self.outer.bounds
+        tensors = {read.tensor.name for read in bounds.definition.reads[self.name]}
+        return all(bounds.masked(t) and not is_read_before_start(bounds, t) for t in tensors)

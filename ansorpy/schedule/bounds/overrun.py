@@ -1,0 +1,66 @@
+"""What threads of a GPU read that run beyond the ends of their axes.
+
+Where tiles do not divide an axis, such threads compute elements that nothing stores, and read
+boxes in shared memory and registers at indices that no element needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ansorpy.schedule.bounds.spans import ZERO, Span, limits
+from ansorpy.schedule.kinds import ALONE, Kinds
+from ansorpy.schedule.tables.size import Size, size_max
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.bounds.inference import Bounds
+
+__all__ = ["is_read_before_start", "read_beyond_end"]
+
+
+def read_beyond_end(bounds: Bounds, name: str, dim: int, among: Kinds) -> Size:
+    """How many more elements of tensor *name* such threads read after the end of a dimension.
+
+    *among* is that of :meth:`~ansorpy.schedule.bounds.inference.Bounds.inside`.
+    """
+    last = bounds.state.stage(name).op.shape[dim] - 1
+    beyond: Size = 0
+    for (_, inside), (_, reached) in _limits(bounds, name, dim, among):
+        beyond = size_max(beyond, reached - max(inside, last))
+    return beyond
+
+
+def is_read_before_start(bounds: Bounds, name: str) -> bool:
+    """True where such threads read tensor *name* below index 0; sizes must be numbers."""
+    for dim in range(len(bounds.state.stage(name).op.shape)):
+        for (inside, _), (reached, _) in _limits(bounds, name, dim, ALONE):
+            assert isinstance(reached, int)
+            if reached < min(inside, 0):
+                return True
+    return False
+
+
+def _limits(
+    bounds: Bounds, name: str, dim: int, among: Kinds
+) -> Iterator[tuple[tuple[int, int], tuple[Size, Size]]]:
+    """The least and greatest index of each read: on the reader's axes, and of all threads.
+
+    Indices that depend on data have no limits, and are left out.
+    """
+    root = _root(bounds, name)
+    for reader in bounds.definition.readers.get(name, ()):
+        op, box = bounds.op(reader), bounds.box(reader, root, -1, among=among)
+        axes = {a.name: Span(ZERO, a.extent, 0) for a in (*op.axes, *op.reduce_axes)}
+        for indices in bounds.definition.index_tuples(reader, name):
+            inside, reached = limits(indices[dim], op, axes), limits(indices[dim], op, box)
+            if inside is not None and reached is not None:
+                low, high = inside
+                assert isinstance(low, int) and isinstance(high, int)
+                yield (low, high), reached
+
+
+def _root(bounds: Bounds, name: str) -> str:
+    """The stage in whose loops *name* is computed, at whatever depth, or *name* itself."""
+    attach = bounds.state.stage(name).attach
+    return name if attach is None else _root(bounds, attach.stage)
