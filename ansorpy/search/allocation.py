@@ -1,4 +1,4 @@
-"""Dividing a task's trials among its (definition, sketch) pairs."""
+"""Allocation of a task's trials to its (definition, sketch) pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass
 class _Record:
-    """Measurements of a pair: trials, and the best seconds, infinite if none ran."""
+    """Measurements of a pair: number of trials, and the best seconds (infinite if none ran)."""
 
     trials: int = 0
     best_s: float = float("inf")
@@ -29,19 +29,19 @@ class Allocation:
 
     A pair's promise is its best throughput relative to the best pair's, combining the prediction
     with measurements, whose weight grows with its trials (the prediction counts as one trial).
-    Shares are proportional to the promise's fourth power plus a bonus for pairs hardly tried, as
-    the model may be wrong about all of their programs.  A pair whose definition cannot match the
-    best program, by its bound, gets none.
+    Shares are proportional to the promise's fourth power plus a bonus for pairs with few trials, as
+    the model may be wrong about all of their programs.  A pair gets nothing if the bound on its
+    definition's time shows that it cannot match the best program.
 
     Bounds come from the machine's known rates, scaled down when some program beats its own bound.
-    They are reduced by the share ``doubt``, as rates are measured at one moment and clocks drift.
+    They are also reduced by the share ``doubt``, because rates are measured once and clocks drift.
     """
 
     sharpness: ClassVar[int] = 4
     curiosity: ClassVar[float] = 0.25
-    """Bonus of an untried pair's weight; it falls with the square of one plus its trials."""
+    """Bonus to the weight of an untried pair, divided by the square of one plus its trials."""
     least_promise: ClassVar[float] = 0.05
-    """Of a pair that has only failed so far, or that the model considers hopeless."""
+    """Promise of a pair that has only failed so far, or that the model considers hopeless."""
     doubt: ClassVar[float] = 0.2
 
     def __init__(self, task: Task, source: StructureSource) -> None:
@@ -62,14 +62,14 @@ class Allocation:
             record.best_s = min(record.best_s, seconds)
 
     def open(self) -> tuple[Pair, ...]:
-        """The pairs that may still contain a program better than the best."""
+        """The pairs that may still contain a program faster than the best."""
         best_s, scale = self.best_s, (1 - self.doubt) * self._scale()
         return tuple(p for p in self._pairs if scale * self._bounds[p.definition] <= best_s)
 
     def shares(self, predicted: Mapping[Pair, float]) -> dict[Pair, float]:
         """The share of each open pair, adding up to 1; *predicted* has the best scores so far.
 
-        A pair without a prediction, whose space gave no program, gets none.
+        A pair without a prediction gets nothing, as its space gave no program.
         """
         top = max(predicted.values(), default=0.0)
         weights = {
@@ -97,7 +97,7 @@ class Allocation:
             given[pair] += 1
 
     def _weight(self, pair: Pair, predicted: float) -> float:
-        """*predicted* is the score relative to the best pair's."""
+        """The pair's unnormalised share; *predicted* is its score relative to the best pair's."""
         record = self._records[pair]
         known = record.trials / (1 + record.trials)
         measured = self.best_s / record.best_s if record.best_s < float("inf") else 0.0
@@ -106,7 +106,7 @@ class Allocation:
         return promise**self.sharpness + self.curiosity / (1 + record.trials) ** 2
 
     def _scale(self) -> float:
-        """Least ratio of a pair's best time to its bound, at most 1."""
+        """The smallest ratio of a pair's best time to its bound, at most 1."""
         ratios = [
             record.best_s / self._bounds[pair.definition]
             for pair, record in self._records.items()

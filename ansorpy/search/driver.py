@@ -1,4 +1,4 @@
-"""The search loop: ask, pick, measure, tell."""
+"""The search loop for one task: generate candidates, select some, measure them, learn."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class SearchOptions:
         strategy: Makes candidates; one instance per task.
         selector: Picks the candidates to measure.
         transfer: Decides what to reuse from earlier trials, of this task and of others.
-        default_margin: The default schedule is measured unless the closed-form model predicts at
-            least this many times the best measured time.
+        default_margin: The default schedule is measured unless the closed-form model predicts that
+            it takes at least this many times the best measured time.
     """
 
     strategy: Callable[[], Strategy] = Evolution
@@ -59,8 +59,9 @@ class SearchOptions:
 class TaskSearch:
     """The search for one task's fastest program, a round at a time.
 
-    ``history`` holds the results; ``exhausted`` is True when the space has nothing new;
-    ``default_pending`` is True until the default schedule is measured or certain to lose.
+    ``history`` holds the results.  ``exhausted`` is True when the space has no unmeasured programs
+    left.  ``default_pending`` is True until the default schedule has been measured or is certain to
+    be slower.
     """
 
     def __init__(
@@ -82,15 +83,15 @@ class TaskSearch:
         self._listener = listener
         self.default_pending = True
         self._seeds: list[Candidate] | None = None
-        """Unmeasured offers of the transfer source; None before it was asked."""
+        """Unmeasured candidates of the transfer source; None before it was queried."""
         trials.define(task, {d.name: d.dag for d in source.definitions})
 
     def step(self, n: int) -> int:
         """Run one round of at most *n* trials; return how many were spent.
 
-        The first round of several trials ends with the default schedule, so that no result is
-        slower; it is skipped when certain to lose.  If all earlier trials failed, a round of one
-        trial measures the default schedule too.
+        The first round of several trials ends with the default schedule, so that the result is
+        never slower than that; it is skipped when it is certain to be slower.  If all earlier
+        trials failed, a round of one trial measures the default schedule too.
         """
         before = self.history.trials
         with self.trials.computing(), profiled(Activity.SEARCH):
@@ -112,8 +113,8 @@ class TaskSearch:
     def _pick(self, n: int) -> list[Candidate]:
         """Choose what to measure next, alternating between transfer source and strategy.
 
-        Either may be wrong about a whole round: the model where nothing was measured, and schedules
-        made for other shapes where they do not suit these.
+        Either may be wrong about a whole round: the model has seen no measurements yet, and
+        schedules made for other shapes may not suit these.
         """
         if self._seeds is None:
             self._seeds = self._transferred()
@@ -139,11 +140,10 @@ class TaskSearch:
         return different(self.options.transfer.first(context))
 
     def resume(self) -> None:
-        """Take the trials of this task that the run knows as done.
+        """Count this task's earlier trials, so that none is measured again.
 
-        They count, and none is measured again; the transfer source decides whether the strategy
-        and the model learn of them.  Trials that lack the samples that :class:`Remembering` models
-        learn from get them.
+        The transfer source decides whether the strategy and the model learn from them.  Samples
+        that a :class:`Remembering` model needs and the database lacks are computed and stored.
         """
         known = self.trials.known
         records = known.records(self.task.key)
@@ -159,12 +159,12 @@ class TaskSearch:
             found = [(c, records[n].result) for n, c in sorted(earlier.candidates.items())]
             self.strategy.tell(found)
             self._recall(earlier)
-        # Not the stream that made these trials, or they would be sampled again.
+        # A new random stream: the one that made these trials would sample them again.
         self.context.rng = np.random.default_rng([self.options.seed, len(records)])
         self._report(Phase.RESUMED)
 
     def _recall(self, earlier: ResumedTrials) -> None:
-        """Teach the model this task's trials; missing samples are made from their structures."""
+        """Train the model on this task's trials, recomputing samples that were not stored."""
         model, sampled = self.context.model, set[int]()
         if isinstance(model, Remembering):
             version, width = model.remembers
@@ -190,9 +190,9 @@ class TaskSearch:
         self._report(Phase.RETIMED)
 
     def _measure(self, picked: Sequence[Candidate]) -> list[_Found]:
-        """Measure the candidates; one that cannot even be bound counts as a failed trial.
+        """Measure the candidates; one whose program cannot be built counts as a failed trial.
 
-        Those that the end of the run's time cut off are left out.
+        Leaves out those cut off by the time limit.
         """
         found: list[_Found] = []
         states: dict[State, Candidate] = {}
@@ -216,7 +216,7 @@ class TaskSearch:
         self._report(Phase.SEARCHING, trial=end)
 
     def _measured_default(self) -> bool:
-        """Measure the default schedule unless it is certain to lose; True when measured."""
+        """Measure the default schedule unless it is certain to be slower; True when measured."""
         may_win = hardware_of(self.task.target).default_may_win
         if not may_win and self.history.best_s is not None:
             return False
@@ -233,14 +233,14 @@ class TaskSearch:
         return True
 
     def _learn_default(self, result: MeasureResult, trial: int | None) -> None:
-        """Teach the model the default schedule; the sample is stored with its *trial*."""
+        """Train the model on the default schedule; the sample is stored with its *trial*."""
         nest = build_nest(State.initial(self.task.dag), {})
         samples = self.context.model.learn(self.task, nest, np.array([training_seconds(result)]))
         if samples is not None:
             self.trials.keep_samples([trial], samples)
 
     def _tell(self, found: Sequence[_Found]) -> None:
-        """Let the strategy and the model learn; the model takes one structure's rows at a time."""
+        """Pass results to the strategy and train the model, one structure's rows at a time."""
         self.strategy.tell([(candidate, end.result) for candidate, end in found])
         groups: dict[str, list[_Found]] = {}
         for candidate, end in found:
@@ -253,7 +253,7 @@ class TaskSearch:
     def _learn(
         self, group: Sequence[tuple[Candidate, MeasureResult]], trials: Sequence[int | None]
     ) -> None:
-        """Teach the model candidates of one structure; samples are stored with their *trials*."""
+        """Train the model on candidates of one structure; store samples with their *trials*."""
         space = group[0][0].structure.space
         table = np.array([c.row for c, _ in group])
         nest = space.nest(table)
@@ -280,7 +280,7 @@ class TaskSearch:
 
 
 def _in_turns(one: Sequence[Candidate], other: Sequence[Candidate], begun: int) -> list[Candidate]:
-    """Merge both lists: the next of *one* in even turns, the next of *other* in odd ones."""
+    """Interleave both lists: even turns take from *one*, odd turns from *other*."""
     left = deque(one), deque(other)
     found = []
     for turn in range(begun, begun + len(one) + len(other)):
@@ -290,12 +290,12 @@ def _in_turns(one: Sequence[Candidate], other: Sequence[Candidate], begun: int) 
 
 
 def _trial_of(end: TrialEnd) -> int | None:
-    """The number of a trial in the database."""
+    """The trial's number in the database; None if it has no record."""
     return None if end.record is None else end.record.id
 
 
 def training_seconds(result: MeasureResult) -> float:
-    """The time the model learns, even of programs stopped early; infinite for failures."""
+    """The time the model is trained on, programs stopped early included; infinite for failures."""
     timed = result.kind in (TrialKind.OK, TrialKind.SLOW)
     return result.median_s if timed else float("inf")
 

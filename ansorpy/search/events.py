@@ -14,7 +14,7 @@ __all__ = ["Event", "Listener", "Phase", "Progress", "silent"]
 
 
 class Event:
-    """Something that those who follow a search may want to know."""
+    """Base class of the events that a search reports to its listeners."""
 
 
 class Phase(Enum):
@@ -30,11 +30,12 @@ class Phase(Enum):
 
 @dataclass(frozen=True)
 class Progress(Event):
-    """One report.
+    """A progress report.
 
     Args:
         task: Name of the current task; empty for reports on the whole run.
-        trials: Trials spent on that task; ``total_trials`` on all tasks, of ``trial_limit``.
+        trials: Trials spent on that task; ``total_trials`` counts all tasks, out of
+            ``trial_limit``.
         best_s: Seconds of the task's fastest correct program; None before there is one.
         total_s: Weighted sum of best seconds over all tasks; None until every task has one.
         failures: Failed trials of the task by kind.

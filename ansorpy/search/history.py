@@ -30,12 +30,12 @@ class Best:
 class History:
     """Trials of one task so far.
 
-    ``finalists`` are its fastest correct programs, best first, other tuners' included.
-    ``retimed``: they were timed again beside each other, and no faster program came since.
-    ``best_after`` holds the best seconds after each round (infinite until a program was correct),
-    ``trials_after`` the trials.  ``since_gain`` counts trials since the best time last fell
-    noticeably, by a total of ``gain`` of it.  ``earlier`` counts trials of previous runs, which are
-    ignored in detecting a plateau.
+    ``finalists`` are its fastest correct programs, best first, including those other tuners found.
+    ``retimed`` is True when the finalists have been timed again, alternating, and have not changed
+    since.  ``best_after`` and ``trials_after`` hold the best seconds (infinite until a program was
+    correct) and the number of trials after each round.  ``since_gain`` counts trials since the best
+    time last fell by at least the share ``gain``.  ``earlier`` counts trials of previous runs,
+    which plateau detection ignores.
     """
 
     keep: int = 4
@@ -60,7 +60,7 @@ class History:
         return None if self.best is None else self.best.seconds
 
     def add(self, end: TrialEnd) -> None:
-        """Count one trial; one that is not the run's own is not counted, but may be the best."""
+        """Add a finished trial; one from another run is not counted, but may become the best."""
         if end.is_own:
             self._count(end.result)
         elif end.result.ok:
@@ -78,9 +78,10 @@ class History:
     def resume(
         self, results: Sequence[MeasureResult], replay: Callable[[int], State | None]
     ) -> None:
-        """Count earlier trials as one round; *replay* returns the program of a trial by number.
+        """Count earlier trials as one round; *replay* returns a trial's program by its number.
 
-        Only finalists are replayed; the next best replaces one without a program (None).
+        Only finalists are replayed.  If *replay* returns None for one, the next best takes its
+        place.
         """
         correct = [number for number, result in enumerate(results) if result.ok]
         correct.sort(key=lambda number: results[number].median_s)
@@ -98,12 +99,12 @@ class History:
         return len(self.best_after) - bool(self.earlier)
 
     def end_round(self) -> None:
-        """Record the task's standing after a round."""
+        """Record the best time and the number of trials after a round."""
         self.best_after.append(float("inf") if self.best_s is None else self.best_s)
         self.trials_after.append(self.trials)
 
     def has_plateau(self, trials: int) -> bool:
-        """True when *trials* or more, and no fewer than came before them, gave no noticeable gain.
+        """True when at least *trials* trials passed since the last gain, no fewer than before it.
 
         Only trials of this run count.
         """
@@ -130,9 +131,9 @@ class History:
             self._gained_s = result.median_s
 
     def no_valid_program(self, task: str, ended: str = "") -> NoValidProgram:
-        """The error for a task without a correct program: counts and first reason of each kind.
+        """The error for a task without a correct program: count and first reason per failure kind.
 
-        *ended* says why measuring stopped.
+        *ended* is the reason why measuring stopped.
         """
         lines = _summary(task, self.trials, self.failures, self.reasons)
         return NoValidProgram("\n".join([*lines, *([f"ended: {ended}"] if ended else [])]))

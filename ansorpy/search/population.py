@@ -1,4 +1,4 @@
-"""Candidates as tables: a structure, rows of decisions, and a score for each row."""
+"""Populations of candidates: a structure, a table of decisions, and a score for each row."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StructureSource(Protocol):
     ) -> Sequence[Structure]:
         """At most *n* distinct random structures.
 
-        With *shares*, only of these pairs, and in proportion to their shares.
+        With *shares*, they come only from these pairs, in proportion to the shares.
         """
 
     def every(self) -> Iterator[Structure]:
@@ -61,15 +61,15 @@ class Rebuilding(Protocol):
     """A source of structures that can recover recorded schedules."""
 
     def recover(self, definition: str, schedules: Sequence[Steps]) -> Sequence[Recovered]:
-        """Recorded *schedules* of a definition as rows of their structures, where possible."""
+        """Recorded *schedules* of a definition as rows of their structures, as far as possible."""
 
     def refit(
         self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
     ) -> Iterator[tuple[Structure, Table]]:
-        """Structures like that of *schedule*, made for other shapes, with the rows nearest to it.
+        """Structures similar to that of *schedule*, which was made for other shapes.
 
-        At most *n* valid rows each, nearest first.  Structures are made lazily, the most similar
-        one first.
+        Each comes with at most *n* valid rows, those nearest to the schedule first.  Structures are
+        made lazily, the most similar one first.
         """
 
 
@@ -91,7 +91,7 @@ class Candidate:
         return self.structure.bind(self.row)
 
     def unmade(self) -> Unmade:
-        """The definition and steps of the program, not yet applied."""
+        """The program as a definition and steps that have not been applied."""
         space = self.structure.space
         return Unmade(space.state.base, tuple(space.steps(self.row)))
 
@@ -123,8 +123,8 @@ class Scored:
 class Pool:
     """A strategy's candidates for measuring.
 
-    ``best`` are promising candidates in the order the strategy would try them, ``random`` ones
-    for exploration.  ``more``: there may be others, though too few were found this time.
+    ``best`` are promising candidates in the order the strategy would try them; ``random`` are for
+    exploration.  ``more`` is True when there may be others, though too few were found this time.
     """
 
     best: tuple[Candidate, ...]

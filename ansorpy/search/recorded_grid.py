@@ -1,4 +1,4 @@
-"""Searching a recorded grid: comparing strategies and models without hardware or noise."""
+"""Searching a recorded grid, to compare strategies and models without hardware or noise."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["GridRunner", "GridSource"]
 
 @dataclass(frozen=True, eq=False)
 class _GridStructure(Structure):
-    """The structure of a grid: samples stay inside, and bound programs are remembered."""
+    """The structure of a grid: samples stay inside it, and bound programs are remembered."""
 
     bound: WeakKeyDictionary[State, Table] = field(default_factory=WeakKeyDictionary)
 
@@ -47,7 +47,7 @@ class _GridStructure(Structure):
 
 @dataclass(frozen=True)
 class _GridSpace(Space):
-    """The space of a grid: its table, not constraints, defines what is valid."""
+    """The space of a grid: valid rows are the recorded ones, whatever the constraints."""
 
     numbers: RowNumbers = field(kw_only=True)
 
@@ -59,7 +59,7 @@ class _GridSpace(Space):
 class GridSource:
     """The one structure of a grid as a :class:`~ansorpy.search.population.StructureSource`.
 
-    Only what was recorded is valid, so sampling, mutation and crossover stay inside.
+    Only recorded rows are valid, so sampling, mutation and crossover stay inside the grid.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -81,15 +81,15 @@ class GridSource:
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
     ) -> list[Structure]:
-        """The structure."""
+        """The grid's structure."""
         return [self.structure]
 
     def every(self) -> Iterator[Structure]:
-        """The structure."""
+        """The grid's structure."""
         yield self.structure
 
     def number(self, state: State) -> int | None:
-        """The point that *state* was bound from; None for other programs."""
+        """The number of the grid point that *state* was bound from; None for other programs."""
         row = self.structure.bound.get(state)
         if row is None:
             return None
@@ -104,7 +104,7 @@ class RowNumbers:
         self._values = [np.unique(column) for column in rows.T]
         sizes = [len(values) for values in self._values]
         if np.prod(np.asarray(sizes, dtype=np.float64)) >= 2.0**62:
-            raise ForeignFile("the grid has too many different values to be numbered")
+            raise ForeignFile("the grid has too many combinations of values to number them")
         self._weights = np.cumprod([1, *sizes[:-1]]).astype(np.int64)
         keys = self._keys(rows)[0]
         self._order = np.argsort(keys, kind="stable")
@@ -118,7 +118,7 @@ class RowNumbers:
         return np.where(found, self._order[at], -1)
 
     def _keys(self, table: Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """One key per row, and whether all of the row's values are known."""
+        """One key per row, and whether all of the row's values occur in the grid."""
         keys = np.zeros(len(table), dtype=np.int64)
         known = np.ones(len(table), dtype=np.bool_)
         for column, values, weight in zip(table.T, self._values, self._weights, strict=True):
@@ -129,7 +129,7 @@ class RowNumbers:
 
 
 class GridRunner:
-    """A :class:`~ansorpy.measure.run.runner.Runner` that answers from a grid.
+    """A :class:`~ansorpy.measure.run.runner.Runner` that returns results recorded in a grid.
 
     A program that is neither in the grid nor its default schedule is NOT_RECORDED.
     """

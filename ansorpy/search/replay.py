@@ -31,11 +31,11 @@ T = TypeVar("T")
 
 
 class ReplayedTrials(Trials):
-    """Answers with the results to which the events of a run refer, in the recorded order.
+    """Returns the results that the events of a recorded run refer to, in the recorded order.
 
     Args:
-        database: The recorded one, which is only read.
-        began: How far it had grown when the run began.
+        database: The run's database, which is only read.
+        began: The end of the database when the run began.
         session: The run's number; results of other sessions cost it no trial.
     """
 
@@ -46,13 +46,13 @@ class ReplayedTrials(Trials):
         self._events = journal
         self._session = session
         self.spent = 0
-        """Number of results so far that cost the recorded run a trial."""
+        """Number of results so far that the recorded run measured itself."""
 
     def computing(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def define(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
-        """Nothing is stored, here or below: the recorded run did."""
+        """Store nothing, here and in the methods below: the recorded run already did."""
 
     def refuse(self, task: Task, program: Scheduled, result: MeasureResult) -> Record | None:
         return None
@@ -75,7 +75,7 @@ class ReplayedTrials(Trials):
             record = self.database.record(number)
             state = waiting.pop(record.program, None)
             if state is None:
-                raise ForeignFile(f"event {event.id} tells of a program that was not asked for")
+                raise ForeignFile(f"event {event.id} has a program that was not asked for")
             is_own = record.session == self._session
             self.spent += is_own
             on_end(TrialEnd(state, record.result, record=record, is_own=is_own))
@@ -93,4 +93,4 @@ def _read(adapter: TypeAdapter[T], event: Event, name: str) -> T:
     try:
         return adapter.validate_python(event.body.get(name))
     except ValidationError as error:
-        raise ForeignFile(f"event {event.id} is none this ansorpy wrote: {error}") from None
+        raise ForeignFile(f"event {event.id} was not written by this ansorpy: {error}") from None

@@ -22,8 +22,8 @@ __all__ = ["ResumedTrials", "resumed_trials"]
 class ResumedTrials:
     """The finished trials of a task.
 
-    ``candidates`` holds, by number of the record, those whose structure and row were found: not the
-    default schedule, schedules that the current rules would not make, or unreadable ones.
+    ``candidates`` maps a record's number to its candidate.  It leaves out the default schedule,
+    schedules that the current rules would not generate, and unreadable ones.
     """
 
     task: Task
@@ -78,7 +78,7 @@ def resumed_trials(
 
 
 def _readable(records: Sequence[Record]) -> dict[int, Steps]:
-    """The schedules by number of the record, except those another version wrote."""
+    """The schedules by record number, except those written by an incompatible version."""
     found: dict[int, Steps] = {}
     for number, record in enumerate(records):
         with suppress(ForeignFile):

@@ -19,19 +19,19 @@ __all__ = ["Context", "Strategy"]
 
 @dataclass
 class Context:
-    """What a strategy may use: everything but the machine."""
+    """Everything that a strategy may use; it has no access to the machine."""
 
     task: Task
     source: StructureSource
     model: CostModel
     rng: np.random.Generator
     measured: set[tuple[str, bytes]] = field(default_factory=set)
-    """Keys of candidates; :meth:`note` adds to them."""
+    """Keys of the measured candidates; :meth:`note` adds to them."""
     measured_of: Counter[str] = field(default_factory=Counter)
-    """How many of them are of a structure, by its key."""
+    """Number of measured candidates of each structure, by its key."""
 
     def note(self, candidates: Iterable[Candidate]) -> None:
-        """From here on *candidates* are measured."""
+        """Mark *candidates* as measured."""
         for candidate in candidates:
             if candidate.key not in self.measured:
                 self.measured.add(candidate.key)
@@ -44,8 +44,8 @@ class Strategy(Protocol):
     def ask(self, context: Context, n: int) -> Pool:
         """A pool of at least *n* candidates to pick from, fewer when the space is exhausted.
 
-        A call takes at most about a second, however large the space; a pool that is short for
-        that reason sets ``more``.
+        A call takes at most about a second, however large the space.  A pool that is too small
+        because the time ran out sets ``more``.
         """
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:

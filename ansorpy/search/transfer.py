@@ -20,7 +20,7 @@ __all__ = ["TransferContext", "TransferSource"]
 class TransferContext:
     """What a transfer source may use when the first round of a task begins.
 
-    ``trials`` are those that existed when the run began, and those it was told of since.
+    ``trials`` holds those that existed when the run began, and those it learned of since.
     """
 
     task: Task
@@ -33,16 +33,16 @@ class TransferContext:
 class TransferSource(Protocol):
     """Decides whose records a search learns from, and what it measures first.
 
-    In any case, earlier trials of the task count and are not measured again.
+    Earlier trials of the task always count and are never measured again.
     """
 
     @property
     def own(self) -> bool:
-        """True: strategy and model learn from the task's own earlier trials."""
+        """Whether strategy and model learn from the task's own earlier trials."""
 
     @property
     def others(self) -> bool:
-        """True: the model learns from all earlier trials on this machine."""
+        """Whether the model learns from all earlier trials on this machine."""
 
     def first(self, context: TransferContext) -> Sequence[Candidate]:
         """Candidates to measure before any other, the most promising first."""

@@ -1,4 +1,4 @@
-"""Running trials: each is committed before and after it runs, and the journal refers to it."""
+"""Running trials and recording them: committed before and after they run, logged in the journal."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Sharing(Protocol):
     """A runner whose timing is disturbed by other computation."""
 
     def computing(self) -> AbstractContextManager[None]:
-        """Hold while this process computes; entering waits until others' timing is done."""
+        """A context held while this process computes; entering it waits for others' timing runs."""
 
 
 class Trials(ABC):
-    """All that the searches of a run learn from outside and keep; *journal* has it in order.
+    """Everything that a run's searches measure and store; *journal* lists it in order.
 
-    ``known`` are the trials that the searches may use.
+    ``known`` holds the trials that the searches may use.
     """
 
     def __init__(self, database: Database, journal: Journal, known: KnownTrials) -> None:
@@ -58,9 +58,9 @@ class Trials(ABC):
     def run(self, task: Task, states: Sequence[State], on_end: OnEnd) -> list[TrialEnd]:
         """Measure *states*; return how each ended, in order.
 
-        *on_end* hears at once of each trial of this run that ended, except those CUT, and of each
-        correct program that another tuner measured meanwhile.  Results from before the user stops
-        the work remain reported and committed.
+        *on_end* is called as soon as a trial of this run ends, except those CUT, and for each
+        correct program that another tuner measured meanwhile.  If the user interrupts, the results
+        up to then stay reported and committed.
         """
         ends = {}
         for state in states:
@@ -83,7 +83,7 @@ class Trials(ABC):
             try:
                 self._measure(task, new, ended)
             except ForeignFile:
-                raise  # the database is damaged, and can be neither written to nor followed
+                raise  # the database is damaged: it can be neither written nor replayed
             except BaseException:
                 self._note("tell", task, {"results": numbers})
                 raise
@@ -103,13 +103,13 @@ class Trials(ABC):
         return [Best(state, record.result) for state, record in again if record is not None]
 
     def is_retimed(self, task: Task, state: State) -> bool:
-        """Whether *state* was timed again, beside other finalists, before this run."""
+        """Whether an earlier run timed *state* again, alternating with other finalists."""
         record = self.known.lookup(task, state)
         return record is not None and record.scale is not None
 
     @abstractmethod
     def computing(self) -> AbstractContextManager[None]:
-        """Hold while searching and training, but not while anything is measured."""
+        """A context held while searching and training, but not while anything is measured."""
 
     @abstractmethod
     def define(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
@@ -129,11 +129,11 @@ class Trials(ABC):
 
     @abstractmethod
     def note_ending(self, reason: str) -> None:
-        """Store why the run measures no more; empty: it still does."""
+        """Store why the run stopped measuring; an empty reason means that it continues."""
 
     @abstractmethod
     def _measure(self, task: Task, states: Sequence[State], on_end: OnEnd) -> None:
-        """Measure *states*, none of which the run knows; call *on_end* for each."""
+        """Measure *states*, none of which has a known result; call *on_end* for each."""
 
     @abstractmethod
     def _retime(self, task: Task, finalists: Sequence[Best]) -> list[Record | None]:
@@ -147,7 +147,7 @@ class Trials(ABC):
 
 
 class MeasuredTrials(Trials):
-    """Runs trials by *runner* and keeps them in *database*."""
+    """Runs trials with *runner* and stores them in *database*."""
 
     def __init__(self, runner: Runner, database: Database, journal: Journal | None = None) -> None:
         super().__init__(database, journal or RecordingJournal(database), KnownTrials(database))
@@ -180,7 +180,7 @@ class MeasuredTrials(Trials):
     def _retime(self, task: Task, finalists: Sequence[Best]) -> list[Record | None]:
         """Only the ratios of the new times count, as the machine's clock drifts over minutes.
 
-        They are scaled so that the best time stays comparable with those of other trials.
+        The new times are scaled so that the best one stays comparable with other trials.
         """
         states = [best.state for best in finalists]
         results = self.runner.retime(task, states) if isinstance(self.runner, Retimer) else None

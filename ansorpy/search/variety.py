@@ -1,4 +1,4 @@
-"""Choosing candidates that are good and unlike those tried: models err about similar ones alike."""
+"""Choosing good candidates that differ from those tried, as models misjudge similar ones alike."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _REACH = 4.0
 """Number of differing decisions at which the errors of two programs correlate by 1/e."""
 
 _SHORTLIST = 256
-"""Least number of candidates to compare; at least twice those wanted."""
+"""Fewest candidates to choose from; otherwise twice the number wanted."""
 
 _AT_ONCE = 1024
-"""Tried programs compared with all candidates at once: so many fit the caches."""
+"""Number of tried programs compared with all candidates at once; these fit in the caches."""
 
 
 def varied(
@@ -37,10 +37,10 @@ def varied(
 ) -> list[Candidate]:
     """The *n* candidates of *groups* to try next, most important first; none that is *taken*.
 
-    One by one, it takes the candidate with the highest upper bound: the logarithm of its score plus
-    *error* times the part of the model's error there that is unknown, given the programs *tried* or
+    Repeatedly takes the candidate with the highest upper bound: the logarithm of its score plus
+    *error* times the share of the model's error that remains unknown, given the programs *tried* or
     chosen before it.  Programs that differ in few decisions share their errors, so only a few of
-    many similar ones are measured before others have a turn.
+    many similar ones are measured before others.
 
     Paper: GP-BUCB (Desautels et al., JMLR 2014), batches by hallucinated observations.  Differs:
     only the nearest observation counts, which needs no matrix.
@@ -73,7 +73,7 @@ def _unknown(apart: Codes) -> Floats:
 def nearest(codes: Codes, others: Codes) -> Codes:
     """Number of columns in which each row of *codes* differs from the nearest row of *others*.
 
-    All columns where there are no others.
+    If there are no others, this is the number of all columns.
     """
     nearest = np.full(len(codes), codes.shape[1])
     for first in range(0, len(others), _AT_ONCE):

@@ -37,7 +37,7 @@ def test_rows_are_numbered(rng: np.random.Generator) -> None:
 
 
 def test_too_many_values_to_number() -> None:
-    with pytest.raises(ForeignFile, match="too many different values"):
+    with pytest.raises(ForeignFile, match="too many combinations"):
         RowNumbers(np.tile(np.arange(40)[:, None], (1, 12)))
 
 

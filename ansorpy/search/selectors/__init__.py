@@ -1,4 +1,4 @@
-"""Selectors, one file each; a new one is one line in the table."""
+"""Selectors, one per file; to add one, add a line to the table."""
 
 from __future__ import annotations
 

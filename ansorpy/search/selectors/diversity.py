@@ -1,4 +1,4 @@
-"""The selector that prefers candidates that are good and unlike each other."""
+"""The selector that prefers good candidates that differ from each other."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Diversity"]
 
 @dataclass(frozen=True)
 class Diversity:
-    """Picks good candidates that are unlike each other.
+    """Picks good candidates that differ from each other.
 
-    One by one, it takes the candidate with the highest score plus ``weight`` times the share of
-    its decisions that no candidate taken before made.
+    Repeatedly takes the candidate for which the score plus ``weight`` times the share of its
+    decisions that are new is highest.  A decision is new if no candidate picked so far made it.
 
-    Scores are scaled from 0 (the pool's worst) to 1 (its best); the structure counts as one
+    Scores are scaled to run from 0 (the pool's worst) to 1 (its best); the structure counts as one
     decision.
 
     Paper: AutoTVM, arXiv 1805.08318 §3.3, a submodular objective maximised greedily.  Source:

@@ -14,7 +14,7 @@ __all__ = ["EpsilonGreedy"]
 
 @dataclass(frozen=True)
 class EpsilonGreedy:
-    """Mostly picks the best; a share of random candidates keeps the model honest.
+    """Picks the best candidates and a small share of random ones, which expose model errors.
 
     Paper: OSDI'20 §5.1.  Source: TVM ``eps_greedy`` 0.05.  A fractional share is rounded up or
     down at random, so rounds of fewer than twenty candidates explore too.

@@ -1,4 +1,4 @@
-"""The selector that trusts the model."""
+"""The selector that picks the candidates with the highest scores."""
 
 from __future__ import annotations
 

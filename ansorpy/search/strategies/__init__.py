@@ -1,4 +1,4 @@
-"""Search strategies, one file each; a new one is one line in the table."""
+"""Search strategies, one per file; to add one, add a line to the table."""
 
 from __future__ import annotations
 

@@ -24,17 +24,17 @@ class Annealing:
     A step mutates each chain once, as evolution does.  The new point is accepted when the model
     scores it higher, and otherwise with probability ``exp((new - old) / t)``, where the temperature
     *t* falls linearly to 0 in each round.  Chains continue in the next round with the updated
-    model; new structures replace those with the lowest best scores.
+    model; new structures replace those whose best scores are lowest.
 
     Paper: AutoTVM, arXiv 1805.08318 §3.  Source: TVM's SimulatedAnnealingOptimizer (128 chains,
-    500 steps, temperature 1 to 0).  Differs: a step of all chains of a structure is one table, so
-    there are more chains and fewer steps; TVM resamples a whole decision, which here does worse
-    than plain sampling with as many model queries; the temperature is in standard deviations of
-    the first scores, so it does not depend on the model's unit.
+    500 steps, temperature 1 to 0).  Differs: all chains of a structure take a step together as one
+    table, so there are more chains and fewer steps.  TVM resamples a whole decision, which here
+    does worse than plain sampling with the same number of model queries.  The temperature is in
+    standard deviations of the first scores, so it does not depend on the model's unit.
 
     Args:
-        structures: Structures per round, of which the next round replaces ``renewed``.
-        chains: Chains over all structures.
+        structures: Structures per round; the next round replaces ``renewed`` of them.
+        chains: Total number of chains of all structures.
         steps: Steps per round.
         heat: Temperature at the start of a round.
     """
@@ -64,7 +64,7 @@ class Annealing:
         return Pool(tuple(best), tuple(everyone[i] for i in order))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Remember nothing: results affect the walk only through the model."""
+        """Do nothing: results affect the walk only through the model."""
 
     def _started(self, context: Context) -> list[Scored]:
         """The chains of the last round and those of new structures, scored."""

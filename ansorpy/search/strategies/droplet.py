@@ -27,9 +27,9 @@ class Droplet:
 
     A neighbour differs in one decision by one step
     (:meth:`~ansorpy.schedule.space.Space.neighbours`).  If these do not fill a round, those two
-    steps away follow, then three, and so on.  It has nothing to offer before a program ran or once
-    everything around the best is measured: combine it with a strategy that finds starting points
-    (:class:`~ansorpy.search.strategies.sequence.Then`).
+    steps away follow, then three, and so on.  It has nothing to offer until a program has run, nor
+    once everything around the best is measured, so combine it with a strategy that finds starting
+    points (:class:`~ansorpy.search.strategies.sequence.Then`).
 
     Paper: "Explore as a Storm, Exploit as a Raindrop", arXiv 2406.20037.  Source: TVM #14683,
     #17104.  Differs: values do not wrap around at the ends of a domain; a tile's factors move
@@ -37,9 +37,9 @@ class Droplet:
     the test of means assumes a normal distribution.
 
     Args:
-        radius: Most steps along a decision.
+        radius: Maximum number of steps along a decision.
         certainty: How many standard errors faster a program must be before the search moves to it,
-            so that it does not follow noise (1.65: one chance in twenty).
+            so that it does not follow noise (1.65 is one chance in twenty).
     """
 
     radius: int = 8

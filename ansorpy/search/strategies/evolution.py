@@ -29,22 +29,21 @@ class Evolution:
 
     A round draws new structures and keeps those of the best measured programs; each is a table
     of its own, and crossover stays inside a table.  Each (definition, sketch) pair breeds and
-    offers its share (:class:`~ansorpy.search.allocation.Allocation`): in turns, its best
-    unmeasured candidates of all generations and those of the first, so chosen that they vary
-    (:func:`~ansorpy.search.variety.varied`); and there are a few random ones.
+    offers its share (:class:`~ansorpy.search.allocation.Allocation`), alternating between its best
+    unmeasured candidates of all generations and those of the first generation, both chosen for
+    variety (:func:`~ansorpy.search.variety.varied`).  A few random candidates are added.
 
     Paper: OSDI'20 §5.1.  Source: TVM's SketchPolicy (4 generations, 85 % mutation, a fifth of the
-    population from measured programs).  Differs: populations are tables, so a thousand candidates
-    need no Python each; scores are shifted to the worst of the generation before selection, so a
-    negative score can still reproduce; crossover, which TVM never released, is the paper's; the
-    first generation has its turns because a model that saw few trials is wrong most where
-    evolution leads; of programs that are nearly the same, which the model is right or wrong about
-    together, a few are measured first.
+    population from measured programs).  Differs: populations are tables, so there is no Python code
+    per candidate.  Scores are shifted by the generation's worst before selection, so that negative
+    scores work.  Crossover, which TVM never released, follows the paper.  The first generation also
+    offers candidates, because a model trained on few trials is most wrong where evolution takes it.
+    Among nearly identical programs, which the model judges alike, only a few are measured first.
     """
 
     structures: int = 10
     scouts: int = 16
-    """Structures drawn while nothing was measured, when breadth matters most."""
+    """Structures drawn while nothing has been measured, when breadth matters most."""
     population: int = 1536
     generations: int = 4
     mutation: float = 0.85
@@ -54,12 +53,12 @@ class Evolution:
     considered: int = 256
     """Rows of each structure that may be offered."""
     doubt: float = 0.5
-    """What the logarithm of a score is expected to be off by where nothing near was measured."""
+    """Expected error of a score's logarithm where nothing similar has been measured."""
     _elites: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
     _pairs: Allocation | None = field(default=None, repr=False)
     _shares: dict[Pair, float] = field(default_factory=dict, repr=False)
     _told: list[tuple[Pair, float]] = field(default_factory=list, repr=False)
-    """Trials heard of before the first ask: those of earlier runs."""
+    """Trials of earlier runs, received before the first call of :meth:`ask`."""
     _tried: list[Candidate] = field(default_factory=list, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
@@ -119,7 +118,7 @@ class Evolution:
         return score_all(context.task, context.model, tables)
 
     def _open_shares(self, pairs: Allocation) -> dict[Pair, float]:
-        """The last round's shares without the pairs closed since; at first they are even."""
+        """The last round's shares without the pairs closed since; equal in the first round."""
         shares = {pair: self._shares.get(pair, 0.0) for pair in pairs.open()}
         total = sum(shares.values())
         return {p: share / total if total else 1 / len(shares) for p, share in shares.items()}
@@ -132,7 +131,7 @@ class Evolution:
         n: int,
         context: Context,
     ) -> list[Candidate]:
-        """What *pair* has to measure, first things first: in turns of all and of the new."""
+        """Candidates of *pair*, best first, alternating between all generations and the first."""
         tried = [c for c in self._tried if c.structure.pair == pair]
         evolved, surveyed = (
             varied(
@@ -145,7 +144,7 @@ class Evolution:
         return list({c.key: c for c in offered if c is not None}.values())
 
     def _best_structures(self, among: Iterable[Pair]) -> list[Structure]:
-        """Structures of the best measured programs, at most half of a round's."""
+        """Structures of the best measured programs, at most half of a round's structures."""
         kept: dict[str, Structure] = {}
         allowed = set(among)
         for _, candidate in self._elites:
@@ -155,7 +154,7 @@ class Evolution:
         return list(kept.values())[: self.structures // 2]
 
     def _next(self, groups: Sequence[Scored], context: Context) -> list[Scored]:
-        """The next generation: each pair has its share of it."""
+        """The next generation, divided among the pairs by share."""
         children: list[tuple[Structure, Table]] = []
         for pair, share in self._shares.items():
             own = [g for g in groups if g.structure.pair == pair and len(g)]
@@ -165,7 +164,7 @@ class Evolution:
     def _generation(
         self, groups: Sequence[Scored], size: int, rng: np.random.Generator
     ) -> list[tuple[Structure, Table]]:
-        """*size* children of *groups*; structures whose share of them is tiny die out."""
+        """*size* children of *groups*; structures that would get very few die out."""
         if not groups or not size:
             return []
         worst = min(float(g.scores.min()) for g in groups)
@@ -197,10 +196,10 @@ class Evolution:
 
 
 def genes(space: Space) -> list[list[int]]:
-    """Columns that are inherited together: those of one stage (the paper's node).
+    """Groups of columns that are inherited together: those of one stage (the paper's node).
 
-    The columns of one split stay together, also where another stage follows only some of them.
-    A space with one such group is cut by decision instead.
+    The columns of one split stay together, even if another stage follows only some of them.  If
+    there is only one such group, each decision is a gene.
     """
     owner: dict[str, str] = {}
     for stage in space.state.stages:
@@ -258,7 +257,7 @@ def _structures(groups: Sequence[Scored]) -> list[Structure]:
 
 
 def _merged(groups: Sequence[Scored], structure: Structure, n: int) -> Scored:
-    """The different rows of *structure*, the *n* best of them first."""
+    """The *n* best distinct rows of *structure*, best first."""
     same = [g for g in groups if g.structure.key == structure.key]
     table = np.concatenate([g.table for g in same])
     scores = np.concatenate([g.scores for g in same])

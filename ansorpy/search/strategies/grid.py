@@ -14,17 +14,17 @@ __all__ = ["Grid"]
 
 @dataclass
 class Grid:
-    """Enumerates the whole space in order, every row of every structure; for small spaces.
+    """Enumerates every row of every structure in order; for small spaces.
 
     Each valid row is offered exactly once, structure by structure, with the last decision changing
     fastest.  The model's scores are attached, but do not change the order.  A large space may have
-    long stretches without a valid row: a round that finds too few within its reach leaves the rest
-    to the next.
+    long stretches without a valid row, so a round stops after ``reach`` chunks and the next one
+    continues from there.
 
     Args:
-        chunk: Rows checked against the constraints at once.
-        reach: Most chunks checked in a round (half a second for a matmul); a structure with fewer
-            rows counts as one chunk.
+        chunk: Number of rows checked against the constraints at once.
+        reach: Maximum number of chunks checked in a round (64 take half a second for a matmul); a
+            structure with fewer rows counts as one chunk.
     """
 
     chunk: int = 1024
@@ -47,7 +47,7 @@ class Grid:
         return Pool(tuple(waiting[:n]), more=looked == self.reach)
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Learn nothing: the order does not depend on results."""
+        """Do nothing: the order does not depend on results."""
 
     def _chunks(self, context: Context) -> Iterator[list[Candidate]]:
         for structure in context.source.every():

@@ -19,8 +19,8 @@ _UNRANKED = 1.0
 class RandomSearch:
     """Samples programs by the rules and never queries the cost model.
 
-    The source draws the structures, one of every sketch as far as ``structures`` allows, and each
-    gives equally many rows.  All scores are equal, so no selector can prefer one.
+    The source draws the structures, one of every sketch as far as ``structures`` allows, and the
+    same number of rows is sampled from each.  All scores are equal, so no selector can prefer one.
     """
 
     structures: int = 16

@@ -14,7 +14,7 @@ __all__ = ["Sampling"]
 
 @dataclass
 class Sampling:
-    """Draws new samples each round and ranks them with the model; keeps nothing."""
+    """Draws new samples each round and ranks them with the model; keeps no state."""
 
     structures: int = 8
     population: int = 512
@@ -30,4 +30,4 @@ class Sampling:
         return Pool(tuple(best), tuple(everyone[i] for i in order))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Remember nothing."""
+        """Do nothing: each round starts from new samples."""

@@ -1,4 +1,4 @@
-"""One strategy after another."""
+"""A strategy that runs two others in sequence."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["Then"]
 
 @dataclass
 class Then:
-    """Uses the first strategy for some trials, then the second while it has something to offer.
+    """Uses the first strategy for some trials, then the second while it offers candidates.
 
-    Both receive every result.  If the second cannot fill a round, the first does, and may find it a
-    new starting point: ``Then(Evolution(), 300, Droplet())``.
+    Both receive every result.  If the second cannot fill a round, the first fills it, and may find
+    a new starting point for the second: ``Then(Evolution(), 300, Droplet())``.
 
     Args:
-        trials: Results after which the second strategy is asked; it receives the earlier ones too.
+        trials: Number of results after which the second strategy is used.
     """
 
     first: Strategy

@@ -1,4 +1,4 @@
-"""Transfer sources, one file each; a new one is one line in the table."""
+"""Transfer sources, one per file; to add one, add a line to the table."""
 
 from __future__ import annotations
 

@@ -21,20 +21,21 @@ __all__ = ["ScheduleReuse", "distance"]
 
 @dataclass(frozen=True)
 class ScheduleReuse:
-    """Begins with the fastest schedules of tasks that differ only in shape, adapted to fit.
+    """Begins with the fastest schedules of tasks that differ only in shape, adapted to this task.
 
     Definition, sketch and compute locations are kept; every number becomes the nearest one that the
-    new shapes allow, inner tiles before outer ones.  Tasks of the nearest shapes come first.
+    new shapes allow, inner tiles before outer ones.  Tasks with the most similar shapes come first.
     Source: Transfer-Tuning (PACT 2022), which stops there; here the search continues from them.
 
     Args:
-        candidates: Most candidates to measure first.
+        candidates: Maximum number of candidates to measure first.
         tasks: How many similar tasks to use.
         records: How many of the fastest records to use from each.
-        programs: Correct programs that a similar task must have.  What fewer trials found is no
-            better than the model's own picks, which it displaces (measured: ``benchmarks.warm``).
-        neighbours: The model chooses among this many rows nearest to each schedule, as what suited
-            other shapes best may waste much here.
+        programs: Correct programs that a similar task must have.  With fewer, its best schedules
+            are no better than the model's own choices, whose trials they would take (measured:
+            ``benchmarks.warm``).
+        neighbours: The model chooses among this many rows nearest to each schedule, as the best
+            schedule for other shapes may be wasteful here.
     """
 
     candidates: int = 4
@@ -91,15 +92,15 @@ def _definitions(context: TransferContext, name: str) -> list[str]:
 
 
 def _fitted(context: TransferContext, definition: str, record: Record, n: int) -> Candidate | None:
-    """The one of the *n* valid rows nearest to *record*'s schedule that the model scores best.
+    """The row with the best score among the *n* valid rows nearest to *record*'s schedule.
 
-    None when no structure is similar to its own, or when it cannot be read.
+    None when no structure is similar to the schedule's, or when the schedule cannot be read.
     """
     if not isinstance(context.source, Rebuilding):
         return None
     try:
         steps = steps_from_json(record.steps)
-    except ForeignFile:  # another version's
+    except ForeignFile:  # written by another version
         return None
     for structure, table in context.source.refit(definition, steps, n, context.rng):
         near = score(context.task, context.model, structure, table)
@@ -108,7 +109,7 @@ def _fitted(context: TransferContext, definition: str, record: Record, n: int) -
 
 
 def distance(one: ComputeDAG, other: ComputeDAG) -> float:
-    """Distance between the shapes of two definitions of one class: 1 for each doubled extent."""
+    """Distance between the shapes of two definitions of one class: each doubled extent adds 1."""
     pairs = list(zip(_extents(one), _extents(other), strict=False))
     if len(pairs) != len(_extents(other)) or len(pairs) != len(_extents(one)):
         return inf
@@ -116,7 +117,7 @@ def distance(one: ComputeDAG, other: ComputeDAG) -> float:
 
 
 def _extents(dag: ComputeDAG) -> list[int]:
-    """Extents of all operators, reductions included, in order."""
+    """Extents of all operators, including reduction axes, in order."""
     found: list[int] = []
     for op in dag.ops:
         found += op.shape
