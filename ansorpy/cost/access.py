@@ -18,21 +18,21 @@ __all__ = ["AccessView", "Floats", "Masks", "Number", "Walk", "is_number", "numb
 Floats = npt.NDArray[np.float64]
 Masks = npt.NDArray[np.bool_]
 Number: TypeAlias = Floats | float
-"""A column, or a single number where all its rows are equal."""
+"""A column, or a single number if all its rows are equal."""
 
 
 @dataclass(frozen=True)
 class AccessView:
     """Accesses with the same index pattern: how loops move them, and the box at each depth.
 
-    The mappings hold, by number, the loops that may move it.
+    The keys of the mappings are the numbers of the loops that may move the access.
     """
 
     times: int
     """Number of these accesses."""
     moves: Mapping[int, Masks]
-    """True where the loop is real and some index depends on it; the loop's own mask object if every
-    iteration moves it."""
+    """True where the loop is real and some index depends on it; this is the loop's own mask object
+    if every iteration moves the access."""
     stride: Mapping[int, Floats]
     """Elements between two iterations, counted in the innermost dimension the loop moves."""
     flat: Mapping[int, Floats]
@@ -73,7 +73,7 @@ class Walk:
             min(size, 1.0) if isinstance(size, float) else np.minimum(size, 1.0)
             for size in self.shape
         ]
-        # For each number of trailing dimensions: the run of their box, and where the box is whole.
+        # For each number of trailing dimensions: the run of their box, and where it covers them.
         self.runs: list[tuple[Number, Masks | bool]] = [(1.0, True)]
 
     def view(self, depth: int, times: int, is_write: bool) -> AccessView:
@@ -133,7 +133,7 @@ class Walk:
         return moved, np.where(real, flat, 0.0)
 
     def _region(self) -> Floats:
-        """Elements of the box: a product of integers, so the order of factors does not matter."""
+        """Elements of the box; a product of integers, so the order of factors does not matter."""
         fixed = prod((box for box in self.box if isinstance(box, float)), start=1.0)
         total: Number = fixed
         for box in self.box:
@@ -181,7 +181,7 @@ def _times(column: Number, number: Number) -> Number:
 
 
 def _is_positive(number: Number) -> bool:
-    """True when it is positive in every row."""
+    """True when *number* is positive in every row."""
     return number > 0 if isinstance(number, float) else bool((number > 0).all())
 
 

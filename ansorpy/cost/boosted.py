@@ -1,4 +1,4 @@
-"""The learned cost model: boosted trees on statement features, summed over each program."""
+"""The learned cost model: boosted trees on features of statements, summed over each program."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["SAMPLE_VERSION", "BoostedOptions", "BoostedTrees", "WeightedTrees"]
 
 SAMPLE_VERSION = f"{FEATURE_VERSION}-{PRIOR_VERSION}"
-"""Version of the training samples: features, and the closed-form estimate trees correct."""
+"""Version of the training samples: the features, and the closed-form estimate trees correct."""
 
 _ROWS_A_THREAD = 32768
-"""LightGBM's threads spin while waiting: beside a busy process, two of them took fifty times as
-long as one for 8,000 rows, on which one trains in half a second."""
+"""Training uses one more thread for each this many rows.  LightGBM's threads spin while waiting:
+next to a busy process, two threads took fifty times as long for 8,000 rows as one thread, which
+needs half a second."""
 
 PRIOR_WEIGHT = 3.0
 """Weight of the logarithm of the prior's throughput relative to the trees.  Measured on held-out
-records: 1 trusts the prior too little; of 1, 2 and 3, 3 ranks best."""
+records: among 1, 2 and 3, 3 ranks best, and 1 trusts the prior too little."""
 
 
 @dataclass(frozen=True)
@@ -54,23 +55,23 @@ class BoostedOptions:
     min_programs: int = 8
     trust: float = 0.25
     """Weight of the trees' sum in ranking programs.  Pairs have an order but no distance, so
-    training keeps driving distinguishable programs apart, the more easily the fewer it knows: the
-    corrections' sign means far more than their size.  Measured on held-out records
+    training keeps driving distinguishable programs apart, especially when there are few.  The sign
+    of a correction therefore means far more than its size.  Measured on held-out records
     (docs/cost_models.md)."""
     refit_share: float = 0.05
-    """Retrain when new programs are at least this share of those of the model's own tasks, which
-    were learned in this run or, as if it had never stopped, in earlier ones ..."""
+    """Retrain when new programs are at least this share of the programs of the model's own tasks,
+    including those of earlier runs, as if the run had never stopped ..."""
     refit_least: float = 0.02
-    """... and this share of all, including recalled ones, which make training slower."""
+    """... and this share of all programs, including recalled ones, which make training slower."""
     base_programs: int = 400
-    """Once the model has learned this many programs of its own tasks, its own trees weigh as much
-    as the initial ones (which may come from the same records of other tasks)."""
+    """Number of programs of its own tasks after which the model's new trees weigh as much as the
+    initial ones (which may come from the same records of other tasks)."""
     seed: int = 43
 
     def parameters(self, rows: int) -> dict[str, Any]:
         """LightGBM's parameters for *rows* rows, chosen so that equal data give equal trees.
 
-        Small data sets train on one thread, since starting more would cost more than it saves.
+        Small data sets train on one thread, as more threads would cost more than they save.
         """
         return {
             "boosting": "gbdt",
@@ -91,7 +92,7 @@ class BoostedOptions:
 
 
 class WeightedTrees(NamedTuple):
-    """Trees as LightGBM writes them, and the weight of their sum."""
+    """Trees in LightGBM's text format, and the weight of their sum."""
 
     weight: float
     text: str
@@ -111,16 +112,16 @@ class _Blend:
 
 
 class BoostedTrees:
-    """Learns what the closed-form model gets wrong, from this machine's measurements.
+    """Learns from this machine's measurements to correct the closed-form model.
 
     A program's score is the closed-form throughput times one factor per statement, the exponential
     of the trees' output scaled by ``trust``.  The trees are trained to order each task's programs
     (:func:`~ansorpy.cost.ranking.pack_ranking`), and retrained from scratch on all records.
-    Trees of an earlier model (*base*) are combined with those grown here; they count the less, the
-    more programs were learned here (``base_programs``).
+    Trees of an earlier model (*base*) are combined with those trained here; their weight falls as
+    more programs are learned here (``base_programs``).
     Paper: OSDI'20 §5.2.  Differs: starts from the closed-form model, so the first rounds are not
-    random; and uses a ranking loss, where the paper fits throughput by squared error, which ordered
-    fewer held-out programs correctly (docs/cost_models.md).
+    random.  Uses a ranking loss; the paper fits throughput by squared error, which ordered fewer
+    held-out programs correctly (docs/cost_models.md).
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class BoostedTrees:
         return score
 
     def predict_all(self, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
-        """The same for tables of several structures, with a single call of the trees."""
+        """The scores of :meth:`predict` for several structures, with a single call of the trees."""
         programs = [view_nest(nest, rows) for nest, rows in tables]
         scores = [1.0 / self.prior.seconds(task, views) for views in programs]
         if self._booster is None or not programs:
@@ -155,7 +156,7 @@ class BoostedTrees:
         return [score * self._factor(total) for score, total in zip(scores, totals, strict=True)]
 
     def score(self, features: Sequence[Floats], prior_s: Floats) -> Floats:
-        """The same for programs with stored ``features[statements, width]`` and prior seconds."""
+        """Scores of programs given as stored ``features[statements, width]`` and prior seconds."""
         score: Floats = 1.0 / prior_s
         if self._booster is not None and len(features):
             lengths = np.array([len(part) for part in features])
@@ -183,7 +184,7 @@ class BoostedTrees:
         return totals
 
     def _trees(self, features: Floats) -> Floats:
-        """The trees' output for each row; unlike training, even short calls gain from all cores."""
+        """The trees' output for each row; unlike in training, all cores help even short calls."""
         assert self._booster is not None
         found: Floats = np.asarray(self._booster.predict(features, num_threads=default_threads()))
         return found
@@ -195,7 +196,7 @@ class BoostedTrees:
         return samples
 
     def take(self, task_key: str, samples: Samples) -> None:
-        """Remember samples, as :meth:`samples` makes them, as this model's own."""
+        """Remember samples made by :meth:`samples` as this model's own."""
         self.recall({task_key: samples})
         self._own.add(task_key)
 
@@ -244,14 +245,14 @@ class BoostedTrees:
         self._booster = self._blended(grown)
 
     def _blended(self, grown: Booster) -> _Blend:
-        """The trees *grown* here combined with the initial ones."""
+        """The newly trained trees *grown*, combined with the initial ones."""
         known = self.options.base_programs if self._base else 0
         doubt = known / (known + self._own_programs) if known else 0.0
         return _Blend((*((doubt * w, booster) for w, booster in self._base), (1 - doubt, grown)))
 
     @property
     def _own_programs(self) -> int:
-        """Number of programs of the tasks learned in this run, those of earlier runs included."""
+        """Number of programs of the tasks learned in this run, including those of earlier runs."""
         return sum(len(self.data.tasks[key].seconds) for key in self._own)
 
     def trees(self) -> tuple[WeightedTrees, ...]:
@@ -261,7 +262,7 @@ class BoostedTrees:
 
 
 def _cut(values: Floats, views: list[LeafView]) -> list[Floats]:
-    """Split the concatenated *values* of all statements into those of each."""
+    """Split the concatenated *values* of all statements into one array per statement."""
     return np.split(values, np.cumsum([view.rows for view in views])[:-1])
 
 
@@ -273,5 +274,5 @@ def _read_trees(text: str) -> Booster:
     except lightgbm.basic.LightGBMError as error:
         raise ForeignFile(f"the trees of this cost model cannot be read: {error}") from None
     if booster.num_feature() != len(FEATURE_NAMES):
-        raise ForeignFile("this cost model was trained on another number of features")
+        raise ForeignFile("this cost model was trained with a different number of features")
     return booster

@@ -13,14 +13,14 @@ __all__ = ["least_seconds", "roofline_seconds"]
 
 
 def roofline_seconds(task: Task, definitions: Iterable[Definition]) -> float:
-    """Least seconds that any program of *task* can take, by the fastest of its *definitions*."""
+    """Least seconds that any program of *task* can take: the lowest bound of its *definitions*."""
     return min(least_seconds(task, definition.dag) for definition in definitions)
 
 
 def least_seconds(task: Task, dag: ComputeDAG) -> float:
     """Least seconds that any schedule of *dag*, a definition of *task*, can take.
 
-    It omits what a schedule might avoid: terms that a condition skips, transforms, values between
-    stages.
+    It omits work that a schedule might avoid: terms that a condition skips, transforms, and values
+    passed between stages.
     """
     return hardware_of(task.target).least_seconds(task, dag)

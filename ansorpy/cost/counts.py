@@ -1,4 +1,4 @@
-"""Counting the operations of each kind in one evaluation of a body."""
+"""Counts of the operations of each kind in one evaluation of a body."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def count_ops(body: Expr, *, indices: bool = True) -> OpCounts:
 
     Shared subexpressions count once.  With ``indices=False``, arithmetic inside load indices is
     left out, and so is the condition that guards a sum, which is tested outside the loops that do
-    not change it.  A choice by an axis's value (Winograd's rows) evaluates one branch: the
-    costliest counts.
+    not change it.  A choice by an axis's value (Winograd's rows) evaluates only one branch, so the
+    costliest branch counts.
     Source: the op counters of TVM's per-store features (``mad`` is always 0 there too).
     """
     counts = OpCounts()
@@ -131,7 +131,7 @@ def _add(counts: OpCounts, typed: Expr, name: str) -> None:
 
 
 class _Evaluated:
-    """Determines what is evaluated with a body: each node once, as in emitted code."""
+    """Finds the nodes evaluated with a body: each counts once, as in the emitted code."""
 
     def __init__(self, indices: bool) -> None:
         self.indices = indices
@@ -163,7 +163,7 @@ class _Evaluated:
 
 
 def _summed(e: Reduce) -> Expr:
-    """The source of *e*, without the condition that guards it if that loads nothing."""
+    """The source of *e*, without the condition that guards it if the condition loads nothing."""
     skips = isinstance(e.source, Select) and skip_condition(e) is not None
     return e.source.then if skips and isinstance(e.source, Select) else e.source
 

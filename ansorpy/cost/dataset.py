@@ -32,7 +32,7 @@ class TaskSamples:
     def labels(self) -> Floats:
         """Throughput relative to the task's best program, in 0..1; failures are 0.
 
-        Differs: in TVM, if all programs of a task failed, each gets label 1.
+        Differs: in TVM, each program gets label 1 if all programs of a task failed.
         """
         seconds = np.asarray(self.seconds)
         best = seconds.min(initial=np.inf)
@@ -43,7 +43,7 @@ class TaskSamples:
 
     @property
     def prior(self) -> Floats:
-        """Logarithm of the prior's throughput relative to its best program, which has 0."""
+        """Logarithm of the prior's throughput relative to the task's best program, which has 0."""
         prior_s = np.asarray(self.prior_s)
         logarithm: Floats = np.log(prior_s.min() / prior_s)
         return logarithm
@@ -81,7 +81,7 @@ class Dataset:
         samples.seconds.extend(map(float, seconds))
 
     def training(self) -> Training:
-        """Everything as one table, in the order added; labels are per program."""
+        """All programs as one table, in the order added; labels are per program."""
         tasks = list(self.tasks.values())
         parts = [part for samples in tasks for part in samples.features]
         lengths = np.array([len(part) for part in parts], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Closed-form models of hardware, one for each backend."""
+"""Closed-form hardware models, one for each backend."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class HardwareModel(Protocol):
 
     @property
     def default_may_win(self) -> bool:
-        """False where the default schedule loses as soon as anything else ran."""
+        """False if the default schedule is slower than any other program that runs."""
 
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Predicted seconds of each candidate."""

@@ -1,4 +1,4 @@
-"""Evaluating how well cost models rank measured programs that they have not seen."""
+"""Evaluation of how well cost models rank measured programs that they have not seen."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ansorpy.measure.records.samples import Samples
 __all__ = ["FOLDS", "LEAST_HELD_OUT", "LEVELS", "Judged", "Knowing", "common_level", "judge"]
 
 LEVELS = (8, 32, 64)
-"""How many first trials of a task the trees may know."""
+"""Numbers of a task's first trials that the trees are trained on."""
 
 FOLDS = 4
 LEAST_HELD_OUT = 16
 
 
 class Knowing(Enum):
-    """What a model knows; all but the first know every trial of tasks in other folds."""
+    """Training data of a model; all but the first include every trial of tasks in other folds."""
 
     NOTHING = "analytic"
     OTHERS = "boosted, other tasks"
     OWN = "boosted, first {} too"
-    """Also the task's first trials, all learned together."""
+    """Also the task's first trials; everything is learned together."""
     LOADED = "loaded, then first {}"
-    """The same trials, but those of other tasks come from a pretrained initial model."""
+    """The same trials as ``OWN``, but other tasks' come through a pretrained initial model."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,10 @@ class Judged:
 
 
 def common_level(tasks: Mapping[str, TaskSamples]) -> int:
-    """The largest level of known trials that half of the tasks with held-out trials can afford."""
+    """The largest of ``LEVELS`` for which half of the tasks have enough trials.
+
+    Only tasks that have enough for the smallest level count.
+    """
     spare = [len(samples.seconds) - LEAST_HELD_OUT for samples in tasks.values()]
     counts = {level: sum(n >= level for n in spare) for level in LEVELS}
     return max((n for n in LEVELS if 2 * counts[n] >= counts[LEVELS[0]]), default=LEVELS[0])

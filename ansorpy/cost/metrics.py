@@ -13,7 +13,9 @@ __all__ = ["Ranking", "rank_correlation", "ranking", "reached", "recall"]
 
 @dataclass(frozen=True)
 class Ranking:
-    """Metrics of one ranking, 1 being the best of each; see the functions of the same names.
+    """Metrics of one ranking, where 1 is the best value of each.
+
+    See the functions of the same names.
 
     ``correlation`` is NaN if fewer than three programs ran or all scores are equal.
     """
@@ -57,9 +59,10 @@ def recall(scores: Floats, seconds: Floats, k: int) -> float:
 
 
 def reached(scores: Floats, seconds: Floats, k: int) -> float:
-    """The fastest program's time over the time of the fastest among the *k* highest scores.
+    """The fastest program's time divided by that of the fastest among the *k* highest scores.
 
-    This is what measuring only these *k* would reach.  Source: TenSet's "top-k".
+    This is the share of the best speed that measuring only these *k* would reach.  Source: TenSet's
+    "top-k".
 
     Raises:
         ValueError: Every program failed.

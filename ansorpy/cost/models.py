@@ -1,4 +1,4 @@
-"""The table of cost models by name; a new one is a file and one line in the table."""
+"""The table of cost models by name; to add one, write a file and add a line to the table."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ class CostModel(Protocol):
     def learn(self, task: Task, nest: Nest, seconds: Floats) -> Samples | None:
         """Remember measured candidates, one per row of *nest*; infinite seconds mean failure.
 
-        Returns samples from which a later run can learn the same (:class:`Remembering`), if any.
+        Returns the samples, if any, from which a later run can learn the same
+        (:class:`Remembering`).
         """
 
     def refit(self) -> None:
@@ -31,7 +32,7 @@ class CostModel(Protocol):
 
 @runtime_checkable
 class Batching(Protocol):
-    """A model that scores tables of several structures faster together than one by one."""
+    """A model that scores tables of several structures faster together than one at a time."""
 
     def predict_all(self, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
         """The scores of ``predict`` for each nest and its number of candidates, bit for bit."""

@@ -1,4 +1,4 @@
-"""A cost model without knowledge, to show what a search achieves without one."""
+"""A cost model of random scores, which shows what a search achieves without a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RandomModel"]
 
 
 class RandomModel:
-    """Gives every candidate a random score: a baseline for the other models.
+    """Gives every candidate a random score, as a baseline for the other models.
 
     Scores come from one stream: the same calls in the same order give the same scores.
     """

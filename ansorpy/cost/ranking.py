@@ -1,4 +1,4 @@
-"""The ranking loss of the learned model: pairs of programs of one task in the wrong order."""
+"""The ranking loss of the learned model: penalises pairs of programs ranked in the wrong order."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ansorpy.cost.view import Floats
 __all__ = ["Pairs", "pack_ranking", "pairs_of"]
 
 _MARGIN = 0.02
-"""Programs whose relative throughput differs by less count as equally fast: it is noise."""
+"""Programs whose relative throughput differs by less count as equally fast, as it may be noise."""
 
 _PARTNERS = 128
-"""Most programs that each is compared with; larger tasks are sampled."""
+"""Maximum number of programs that each is compared with; larger tasks are sampled."""
 
 _Indices = npt.NDArray[np.int64]
 
@@ -61,11 +61,12 @@ def _candidates(n: int, rng: np.random.Generator) -> tuple[_Indices, _Indices]:
 def pack_ranking(
     training: Training, seed: int
 ) -> Callable[[Floats, object], tuple[Floats, Floats]]:
-    """The objective for LightGBM: gradient and curvature for every statement's row.
+    """The objective for LightGBM: gradient and curvature of the loss for every statement's row.
 
     A program's score is the sum over its statements, so each of its rows has the same gradient.
     The loss is logistic in the difference of two scores (RankNet), without LambdaRank's weighting
-    by change of position: the weighting by throughput already expresses what a mistake costs.
+    by change of position, because the weighting by throughput already expresses the cost of a
+    mistake.
     """
     pairs = pairs_of(training, seed)
     programs = len(training.label)

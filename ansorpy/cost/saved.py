@@ -1,4 +1,4 @@
-"""A learned cost model as a file: a header on what it was trained on, then its trees."""
+"""The file format of learned cost models: a header on their training data, then the trees."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ class _Header(BaseModel):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A trained model for searches to start from; calling it makes one that continues to learn.
+    """A trained model that searches start from; calling it returns one that continues to learn.
 
     Args:
         family: :attr:`~ansorpy.target.Target.family` of the machine it was trained for.
-        programs: Number of measured programs it was trained on; ``tasks``: of how many tasks.
+        programs: Number of measured programs it was trained on; ``tasks`` is the number of their
+            tasks.
         digest: Digest of the trees, which identifies it.
     """
 
@@ -109,7 +110,7 @@ class SavedModel:
         trees = tuple(_parts(rest, header.trees))
         found = SavedModel(header.family, header.programs, header.tasks, trees)
         if found.digest != header.digest:
-            raise _damaged(name, "its trees are not those that were written")
+            raise _damaged(name, "its trees do not match the digest in its header")
         return found
 
     def demand(self, target: Target) -> None:
@@ -130,13 +131,13 @@ def _header(head: str, name: str) -> _Header:
         values = None
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
         raise ForeignFile(
-            f"{name} is not a cost model that ansorpy wrote",
+            f"{name} is not a cost model written by ansorpy",
             hint="ansorpy db model DB -o model.txt writes one",
         )
     if values.get("features") != SAMPLE_VERSION:
         raise ForeignFile(
-            f"{name} was trained on other features, or beside another closed-form model, than this "
-            "version of ansorpy has",
+            f"{name} was trained with features or a closed-form model that differ from those of "
+            "this version of ansorpy",
             hint=_AGAIN,
         )
     try:

@@ -1,4 +1,4 @@
-"""The numbers of a nest as arrays, one row per candidate, computed once for all models.
+"""Loop nests as arrays with one row per candidate, computed once for all cost models.
 
 Index conventions: a leaf has ``L`` loops, outermost first.  *Depth* ``d`` means "inside the first
 ``d`` loops", so depth 0 is the whole statement and depth ``L`` one evaluation of its body.  Arrays
@@ -6,10 +6,10 @@ are float64 with one number per setting of the leaf
 (:class:`~ansorpy.schedule.tables.nest.Settings`); :meth:`LeafView.spread` expands that to one per
 candidate.
 
-What follows from the structure is not computed: ``LeafView.real`` omits loops that never have a
+Nothing is computed that follows from the structure: ``LeafView.real`` omits loops that never have a
 second iteration, an access lists only loops that may move it, and depths between which nothing
-changes share one array.  There is no array over all loops, because passes over columns still in
-cache cost a fifth of others.
+changes share one array.  There is no array over all loops: computing with single columns, which
+stay in the cache, takes a fifth of the time.
 
 Everything is elementwise over candidates and accumulated in a fixed order, so row ``r`` of a
 population is bit-identical to the same computation on row ``r`` alone.
@@ -50,11 +50,11 @@ class BufferView:
     is_read: bool
     is_written: bool
     team: int = 0
-    """Lanes that hold it in registers together; 0 if it is in memory."""
+    """Number of lanes that hold the buffer together in registers; 0 if it is in memory."""
 
     @cached_property
     def moves(self) -> Mapping[int, Masks]:
-        """By loop number: where the loop is real and some access depends on it."""
+        """For each loop, by number: where the loop is real and some access depends on it."""
         moved: dict[int, Masks] = {}
         for access in self.accesses:
             for loop, mask in access.moves.items():
@@ -84,7 +84,7 @@ class BufferView:
 
 @dataclass
 class Touches:
-    """What one loop touches, accumulated over the statements so far in program order."""
+    """Data that one loop touches, accumulated over the statements so far in program order."""
 
     total_bytes: Floats
     single_bytes: float = 0.0
@@ -103,9 +103,10 @@ class LeafView:
     body_ops: OpCounts
     extent: Sequence[Floats]
     real: dict[int, Masks]
-    """By number, outermost first, for loops that may have several iterations: where they do."""
+    """By loop number, outermost first, for loops that may have several iterations: where they do.
+    """
     parallel: Mapping[int, Masks]
-    """By number, outermost first, for loops that may be parallel: where they are so and real."""
+    """By loop number, outermost first, for loops that may be parallel: where they are, and real."""
     vector: Mapping[int, Masks]
     unroll: Mapping[int, Masks]
     max_unroll: Floats
@@ -117,9 +118,10 @@ class LeafView:
     """How often each depth is entered."""
     buffers: tuple[BufferView, ...]
     touched: Mapping[int, Floats]
-    """Bytes of all buffers' boxes at the depth of each loop in ``real``, and of the innermost."""
+    """Bytes of all buffers' boxes at the depth of each loop in ``real`` and at the innermost depth.
+    """
     touches: Mapping[int, Touches]
-    """For each loop in ``real``."""
+    """Data touched by each loop in ``real``."""
 
     def is_reduce(self, loop: int) -> bool:
         """True for a reduction loop."""
@@ -191,7 +193,7 @@ def _column(size: Size, rows: int) -> Floats:
 
 
 def _flags(sizes: Sequence[Size], real: Mapping[int, Masks]) -> dict[int, Masks]:
-    """Where loops are both marked and real; a constant mark holds wherever the loop is real."""
+    """Where loops are both marked and real; a constant mark applies wherever the loop is real."""
     marked: dict[int, Masks] = {}
     for n, size in enumerate(sizes):
         if n in real and not is_number(size, 0):
@@ -258,7 +260,7 @@ def _buffers(
 
 
 def _total(columns: Sequence[Floats]) -> Floats:
-    """The sum of integer-valued columns, so the order does not matter."""
+    """The sum of *columns*, which hold integers, so the order does not matter."""
     total = columns[0]
     for column in columns[1:]:
         total = total + column
@@ -268,7 +270,7 @@ def _total(columns: Sequence[Floats]) -> Floats:
 def _touch(
     seen: Seen, depth: int, leaf: Leaf, buffers: Sequence[BufferView], touched: Floats
 ) -> Touches:
-    """Add this statement's accesses to what its loop *depth* touches; return the current sums."""
+    """Add this statement's accesses to the data touched by its loop *depth*; return the sums."""
     loop = leaf.loops[depth]
     key = (loop.stage, loop.name)
     before = _settled(*seen[key], leaf.settings) if key in seen else None

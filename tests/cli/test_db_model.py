@@ -101,8 +101,8 @@ def test_files_that_are_no_model_are_refused_before_anything_starts(
     (tmp_path / "old").write_text(f"{old}\n{trees}")
     (tmp_path / "cut").write_text(f"{head}\n{trees[:-9]}")
     for name, code, message in (
-        ("text", 6, "is not a cost model that ansorpy wrote"),
-        ("old", 6, "was trained on other features"),
+        ("text", 6, "is not a cost model written by ansorpy"),
+        ("old", 6, "was trained with features or a closed-form model that differ"),
         ("cut", 6, "is damaged"),
         ("absent", 2, 'unknown cost model "'),
     ):

@@ -18,8 +18,8 @@ def least_cpu_seconds(task: Task, dag: ComputeDAG, machine: MachineModel) -> flo
     """Least seconds that any schedule of *dag*, a definition of *task*, can take on *machine*.
 
     It counts the sums of each run, one multiply-add per lane at the rate of the vector units, and
-    the bytes that the caches cannot have held.  It omits what a schedule might avoid: terms that a
-    condition skips, transforms, values between stages.
+    the bytes that the caches cannot have held.  It omits work that a schedule might avoid: terms
+    that a condition skips, transforms, and values passed between stages.
     """
     running = [op for op in dag.computes if op not in dag.constant_ops]
     cycles = sum(_vectors(op, machine) for op in running) / machine.vector_ops_per_cycle
@@ -28,7 +28,7 @@ def least_cpu_seconds(task: Task, dag: ComputeDAG, machine: MachineModel) -> flo
 
 
 def _vectors(op: ComputeOp, machine: MachineModel) -> float:
-    """Least vector operations of a sum, with lanes as narrow as its narrowest operand."""
+    """Least vector operations of a sum, with lanes of its narrowest operand's width."""
     body = op.body
     if not isinstance(body, Reduce):
         return 0.0
@@ -40,12 +40,12 @@ def _vectors(op: ComputeOp, machine: MachineModel) -> float:
 def _moving_s(
     task: Task, dag: ComputeDAG, running: list[ComputeOp], machine: MachineModel
 ) -> float:
-    """Seconds to move what no cache can hold: cold constants, and data that are too large."""
+    """Seconds to move data that no cache holds: cold constants, and data that are too large."""
     read = _bytes_read(dag, running)
     held = sum(count for t, count in read.items() if t in dag.constant_ops)
     given = sum(count for t, count in read.items() if t in dag.args and t not in dag.constant_ops)
     total = held + given + sum(t.bytes for t in dag.outputs)
-    # Even a cache of half the size may serve half of what is read repeatedly.
+    # A cache of half the data's size may still serve half of the repeated reads.
     kept = 2 * machine.l3_bytes
     from_memory = max(held if task.between_bytes > kept else 0.0, total - kept)
     l3_rate = min(machine.l3_bytes_per_s, task.threads * machine.l3_bandwidth * machine.clock_hz)
@@ -54,7 +54,7 @@ def _moving_s(
 
 
 def _bytes_read(dag: ComputeDAG, running: list[ComputeOp]) -> dict[Tensor, float]:
-    """Bytes read of each tensor: all of it, or less if there are fewer reads (as of a table)."""
+    """Bytes read of each tensor: all of them, or fewer if there are few reads (a lookup table)."""
     reads: dict[Tensor, float] = {}
     for op in running:
         for e in walk(op.body):

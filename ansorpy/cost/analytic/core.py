@@ -1,4 +1,4 @@
-"""Cycles one core needs for a statement whose data are all in its first-level cache."""
+"""Cycles that one core needs for a statement whose data are all in its first-level cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DIVIDE_OPS = 10.0
 _FUNCTION_OPS = 16.0
 _VISIT_CYCLES = 4.0
 _TREE_CYCLES = 12.0
-"""Cycles to combine the lanes of one vector; the trees of several rows overlap in part."""
+"""Cycles to reduce the lanes of one vector; the reductions of several rows partly overlap."""
 _LOOP_CYCLES = 1.0
 _LONG_BODY = 64.0
 _LONG_BODY_COST = 0.35
@@ -23,7 +23,7 @@ _LONG_BODY_COST = 0.35
 Measured on a matmul tile of 8 x 2 vectors: 2 and 4 steps cost nothing extra; 8, 16, 32 and 64
 steps take 1.3, 1.6, 1.9 and 2.3 times as long."""
 _SPILL_CYCLES = 1.5
-"""Each register too many costs a store, a load and a wait in every step, which no port hides."""
+"""Cycles per step for each register that is lacking: a store, a load and a wait, none hidden."""
 
 
 def core_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
@@ -67,7 +67,8 @@ def _arithmetic(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
 def _in_registers(tile: Tile, machine: MachineModel) -> Floats:
     """Accumulators that generated code keeps in registers: all of an unrolled tile, or none.
 
-    A tile of more than twice the registers is not promoted (:mod:`ansorpy.codegen.promote`).
+    A tile that needs more than twice the registers is not promoted
+    (:mod:`ansorpy.codegen.promote`).
     """
     kept = tile.unrolled & (tile.accumulators <= 2 * machine.vector_registers)
     return np.where(kept, tile.accumulators, 0.0)
@@ -103,14 +104,14 @@ def _loads(reads: tuple[Floats, Floats], tile: Tile, machine: MachineModel) -> F
 
 
 def _latency(tile: Tile, machine: MachineModel) -> Floats:
-    """Latency per step: each step waits for the accumulators of the step before."""
+    """Latency per step: each step waits for the accumulators of the previous one."""
     promoted = _in_registers(tile, machine) > 0
     chain = np.where(promoted, machine.fma_latency, machine.store_forward_latency)
     return np.where(tile.reduces, chain, 0.0)
 
 
 def _issue(view: LeafView, loads: Floats, tile: Tile, machine: MachineModel) -> Floats:
-    """Cycles to issue a step's instructions, plus a branch per iteration not unrolled."""
+    """Cycles to issue a step's instructions, plus a branch per iteration that is not unrolled."""
     iterations = np.where(tile.unrolled, 1.0 / tile.unrolled_steps, tile.rows)
     instructions = tile.accumulators * _slots(view.body_ops) + loads
     return instructions / machine.issue_per_cycle + _LOOP_CYCLES * iterations

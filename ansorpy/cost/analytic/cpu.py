@@ -19,20 +19,20 @@ from ansorpy.ir.task import Task
 __all__ = ["CpuModel", "LeafCost", "leaf_cost"]
 
 _OVERLAP = 0.25
-"""Share of the smaller terms that is not hidden by the largest."""
+"""Share of the smaller terms that the largest does not hide."""
 
 _KEPT_FILL, _LOST_FILL = 0.75, 1.25
-"""Fractions of the last-level cache: data are still there after the first has been touched, and
-lost after the second.  Measured with 14 MB of transformed weights, 28 MB touched and 32 MB of
-cache: 1.7 times the time with cached weights, 0.65 times that with weights from memory."""
+"""Fractions of the last-level cache.  Touching the first fraction leaves older data in the cache;
+touching the second evicts them.  Measured with 14 MB of transformed weights, 28 MB touched and
+32 MB of cache: 1.7 times the time with cached weights, 0.65 times that with weights from memory."""
 
 _TASK_CYCLES = 40.0
-"""Cycles to start an iteration of a parallel loop: index arithmetic of the collapsed loops."""
+"""Cycles to start an iteration of a parallel loop, for the index arithmetic of collapsed loops."""
 
 
 @dataclass(frozen=True)
 class LeafCost:
-    """Seconds of one statement by cause, per setting; ``total_s`` overlaps them."""
+    """Seconds of one statement by cause, per setting; in ``total_s``, the causes overlap."""
 
     core_s: Floats
     l2_s: Floats
@@ -65,7 +65,7 @@ def leaf_cost(view: LeafView, machine: MachineModel, threads: int, between_bytes
     cycles = run * core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
     footprints = Footprints(view, machine.line_bytes, machine.l1_way_bytes)
     into_l1, into_l2, into_l3 = map(footprints.traffic, machine.data_caches)
-    # What exceeds the third level comes from memory every time; the rest mostly stays.
+    # Data that exceed the third level come from memory every time; the rest mostly stay cached.
     beyond = np.maximum(1.0 - machine.l3_bytes / np.maximum(into_l3.once, 1.0), 0.0)
     dram, l3 = into_l3.moved * beyond, into_l2.moved
     constants = [b.region[0] * b.elem_bytes for b in view.buffers if b.is_constant]
@@ -85,9 +85,9 @@ def leaf_cost(view: LeafView, machine: MachineModel, threads: int, between_bytes
 
 
 def _missing(reach: Floats, machine: MachineModel) -> Floats:
-    """Share of data that the last-level cache lost while *reach* bytes were touched.
+    """Share of data evicted from the last-level cache while *reach* bytes were touched.
 
-    The cache is shared and not strictly LRU, so there is no sharp edge.
+    The cache is shared and not strictly LRU, so the transition is gradual.
     """
     fill = reach / max(machine.l3_bytes, 1)
     lost: Floats = np.clip((fill - _KEPT_FILL) / (_LOST_FILL - _KEPT_FILL), 0.0, 1.0)
@@ -95,7 +95,7 @@ def _missing(reach: Floats, machine: MachineModel) -> Floats:
 
 
 def _parallel(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
-    """(speed-up of an even division into tasks, tasks, forks of this statement)."""
+    """(speed-up from dividing the work into equal tasks, tasks, forks of this statement)."""
     tasks, marked = np.ones(view.rows), np.zeros(view.rows, dtype=bool)
     own = np.zeros(view.rows, dtype=bool)
     forks = np.zeros(view.rows)
@@ -112,10 +112,10 @@ def _parallel(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
 
 @dataclass(frozen=True)
 class CpuModel:
-    """A roofline with a register tile, in closed form on the population's columns.
+    """A roofline model with register tiles, in closed form on the population's columns.
 
-    Arithmetic, load and store ports, accumulation latency, spills, traffic through three caches and
-    memory, balance of parallel tasks and the cost of starting them.
+    It covers arithmetic, load and store ports, accumulation latency, spills, traffic through three
+    caches and memory, balance of parallel tasks, and the cost of starting them.
 
     Args:
         machine: Replaces the machine of the task's target.

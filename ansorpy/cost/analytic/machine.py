@@ -32,7 +32,7 @@ halves (116 GFLOP/s per core measured); Zen 5 runs two at once (280)."""
 
 @dataclass(frozen=True)
 class MachineModel:
-    """Rates, of one core unless stated otherwise; bandwidths in bytes per cycle.
+    """Rates and capacities, per core unless stated otherwise; bandwidths in bytes per cycle.
 
     The defaults describe a current x86 core with two vector units; the values of a :class:`Target`
     and its :class:`Core` replace them.
@@ -61,20 +61,20 @@ class MachineModel:
     l2_bandwidth: float = 64.0
     l3_bandwidth: float = 20.0
     l3_bytes_per_s: float = math.inf
-    """Of all cores together."""
+    """Total of all cores."""
     dram_core_bytes_per_s: float = 27e9
     dram_bytes_per_s: float = 27e9
-    """Of all cores together."""
+    """Total of all cores."""
     fork_join_s: float = 3e-6
-    """0.3 µs when warm, some microseconds after a pause."""
+    """Measured: 0.3 µs when warm, some microseconds after a pause."""
 
     @property
     def data_caches(self) -> tuple[SetCache, SetCache, SetCache]:
-        """The three cache levels; the last hashes addresses over its sets.
+        """The three cache levels; the last one hashes addresses to choose sets.
 
         Measured on Zen 5 with one core reading rows of 64 to 4096 bytes at pitches of 1 to 4 KB:
-        into 1, 2, 4 and 8 sets, the second level delivers 0.34, 0.48, 0.69 and 0.95 of its
-        bandwidth, the third 0.17, 0.33, 0.57 and 0.84.
+        if the lines go to 1, 2, 4 or 8 sets, the second level delivers 0.34, 0.48, 0.69 or 0.95 of
+        its bandwidth, the third level 0.17, 0.33, 0.57 or 0.84.
         """
         return (
             SetCache(self.l1_bytes, self.l1_way_bytes, 8.0, 3.0),
@@ -84,7 +84,7 @@ class MachineModel:
 
     @staticmethod
     def of(target: Target) -> MachineModel:
-        """The model of *target*: its own and its measured values, defaults for the rest."""
+        """The model of *target*, from its description and measured rates; defaults for the rest."""
         core = _CORES.get(target.cpu, Core())
         machine = MachineModel(
             cores=target.cores,

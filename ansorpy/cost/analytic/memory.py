@@ -23,7 +23,7 @@ T = TypeVar("T", bound=np.generic)
 class Traffic:
     """Bytes fetched into a cache, and the bytes that must be fetched at least once.
 
-    Bytes that arrive slowly because they go to few sets are scaled by their slowdown.
+    Bytes that arrive slowly because they go to few cache sets are multiplied by their slowdown.
     """
 
     moved: Floats
@@ -33,9 +33,9 @@ class Traffic:
 class Footprints:
     """The cache lines that a statement touches at the depth of each of its real loops.
 
-    ``total[at]`` holds the bytes of all buffers, ``fetched[buffer, at]`` those of one buffer times
-    how often the depth is entered (doubled if written, since written lines come in and go out), and
-    ``outer[at]`` the index of the nearest enclosing real loop (0: none).
+    ``total[at]`` holds the bytes of all buffers.  ``fetched[buffer, at]`` holds those of one buffer
+    times how often the depth is entered (doubled if written, since written lines come in and go
+    out).  ``outer[at]`` holds the index of the nearest enclosing real loop (0 for none).
     """
 
     def __init__(self, view: LeafView, line_bytes: float, l1_way_bytes: int):
@@ -61,11 +61,11 @@ class Footprints:
     def traffic(self, cache: SetCache) -> Traffic:
         """Bytes that enter *cache* while the statement runs.
 
-        Take the outermost depth whose working set fits, and the loop just outside it.  Between two
-        iterations of that loop, an LRU cache keeps what both touch, so a run of the loop fetches
-        each line once, and finds nothing left from its previous run.
-        A working set of up to twice the cache stays in part, so cost varies smoothly with size.
-        For a buffer that crowds into few sets of the cache, a depth further in is used.
+        Take the outermost depth whose working set fits, and the loop just outside it.  An LRU cache
+        keeps the lines that two successive iterations of that loop share, so one execution of the
+        loop fetches each line once, and finds nothing left from its previous execution.
+        A working set of up to twice the cache is partly kept, so cost varies smoothly with size.
+        For a buffer whose lines crowd into few cache sets, a depth further in is used.
         """
         fits = self.total <= cache.bytes
         fits[-1] = True
@@ -87,7 +87,8 @@ class Footprints:
     ) -> tuple[Depths, Depths, Floats]:
         """(places fetched at, places if everything is kept, share of data lost between runs).
 
-        The first are the loop just outside the depth that fits, the second the next loop outside.
+        The first places are those of the loop just outside the depth that fits; the second are
+        those of the next loop further out.
         """
         run = self._at(self.outer, self._places(np.argmax(fits, axis=0)))
         run_at = self._places(run)
@@ -114,7 +115,7 @@ def _sum(by_buffer: Floats) -> Floats:
 
 
 def _footprints(buffer: BufferView, depths: Sequence[int], line_bytes: float) -> Floats:
-    """Bytes of the lines that each depth touches; a broken run adds half a line."""
+    """Bytes of the lines touched at each depth; each break between runs adds half a line."""
     first, place = distinct([buffer.region[depth] for depth in depths])
     region = stacked([buffer.region[depths[n]] for n in first])
     run = stacked([buffer.run[depths[n]] for n in first])

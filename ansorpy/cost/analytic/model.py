@@ -13,13 +13,13 @@ from ansorpy.schedule.tables.nest import Nest
 __all__ = ["PRIOR_VERSION", "AnalyticModel"]
 
 PRIOR_VERSION = 5
-"""Increase it whenever any program's predicted time changes, as trees correct the model they were
-trained with.  ``tests/cost/test_versions.py`` fails otherwise."""
+"""Increase it whenever any program's predicted time changes, because trained trees correct one
+version of this model.  ``tests/cost/test_versions.py`` fails otherwise."""
 
 
 @dataclass(frozen=True)
 class AnalyticModel:
-    """Predicts time by formulas on loops and machine, without measurements; learns nothing.
+    """Predicts time by formulas on the loops and the machine; learns nothing from measurements.
 
     Args:
         hardware: Replaces the hardware model of the task's backend.

@@ -1,9 +1,9 @@
-"""Conflicts of cache sets: which lines of a box compete for the same few sets.
+"""Cache set conflicts: which lines of a box compete for the same few sets.
 
 A cache of *w* ways holds *w* lines whose addresses are equal modulo the size of a way.  Rows whose
-pitch has a large power of two as a factor start in few sets: of a column of 64 elements with a
-pitch of 4 KB, a first-level cache of 12 ways keeps 12 lines, whatever its size.  Lines that go to
-few sets also arrive slowly, as each waits for the one before it in its set.
+pitch has a large power of two as a factor start in few sets: a first-level cache of 12 ways keeps
+only 12 lines of a column of 64 elements with a pitch of 4 KB, whatever the cache's size.  Lines
+that go to few sets also arrive slowly, as each waits for the previous one in its set.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["Rows", "SetCache", "distinct", "stacked"]
 
 
 _WAITING_LINES = 16
-"""Fewer lines than this are all in flight at once, whatever their sets."""
+"""Fewer lines than this can all be in flight at once, whatever their sets."""
 
 
 @dataclass(frozen=True)
 class SetCache:
-    """A cache of *bytes* with ways of *way_bytes*; 0: lines may lie anywhere.
+    """A cache of *bytes* with ways of *way_bytes*; with 0, any line may be stored anywhere.
 
     Lines from the next level arrive at full speed if they go to *stream_sets* sets of the first
-    level; into *n* sets, at ``(n + stream_offset) / (stream_sets + stream_offset)`` of it.
+    level; if they go to *n* sets, at ``(n + stream_offset) / (stream_sets + stream_offset)`` of it.
     """
 
     bytes: float
@@ -58,9 +58,9 @@ def distinct(objects: Sequence[object]) -> tuple[list[int], list[int]]:
 class _Boxes:
     """The distinct boxes of a buffer from the outermost depth inwards, ``[box, n]``.
 
-    ``lines``: lines of the whole box; ``run_lines``: of each contiguous run.  ``apart[d]``: where
-    dimension *d* (all but the innermost) steps from run to run, ``extents[d]`` times and at most
-    ``largest[d]``.  ``place``: the box of each depth.
+    ``lines`` counts the lines of the whole box, ``run_lines`` those of each contiguous run.
+    ``apart[d]`` is True where dimension *d* (all but the innermost) steps from run to run; it has
+    ``extents[d]`` steps, at most ``largest[d]``.  ``place`` is the index of each depth's box.
     """
 
     lines: Floats
@@ -74,7 +74,7 @@ class _Boxes:
 class Rows:
     """The rows of a fixed-shape buffer that a statement touches at several *depths*.
 
-    Only the first access counts: those of one statement are mostly alike.
+    Only the buffer's first access counts, as the accesses of one statement are mostly alike.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Rows:
     def slowness(self, cache: SetCache) -> Floats | None:
         """Slowdown of lines into *cache* because they go to few sets; None for no slowdown.
 
-        It counts the sets of the innermost loops that touch enough lines to wait for each other.
+        The sets are those of the innermost loops that touch enough lines to wait for each other.
         """
         if not cache.stream_sets or self._streams is None:
             return None
@@ -116,7 +116,7 @@ class Rows:
 
     @cached_property
     def _streams(self) -> Floats | None:
-        """First-level sets used by the innermost box with enough lines; None: always all sets."""
+        """First-level sets used by the innermost box with enough lines; None if always all."""
         places, few = self._places(self._first_way_bytes)
         if not few:
             return None
@@ -128,9 +128,9 @@ class Rows:
         return found
 
     def _places(self, way_bytes: int) -> tuple[list[int], list[int]]:
-        """Distinct places in a way at which each dimension's rows start, and dimensions with few.
+        """How many places in a way each dimension's rows start at, and the dimensions with few.
 
-        Those with few are the ones that do not reach all sets.
+        Dimensions with few places are those that do not reach all sets.
         """
         places = [way_bytes // gcd(pitch, way_bytes) for pitch in self._pitches]
         sets = way_bytes / self._line_bytes
@@ -159,7 +159,7 @@ class Rows:
         apart: list[Masks] = []
         whole: Masks | bool = True
         for d in reversed(range(len(extents) - 1)):
-            # A run continues in this dimension where it covers all inner ones.
+            # A run continues into this dimension where it covers all inner ones.
             whole = whole & (extents[d + 1] * access.pitches[d + 1] >= access.pitches[d])
             apart.insert(0, ~whole)
         outer = extents[:-1]

@@ -22,13 +22,14 @@ class Tile:
     It consists of the space loops inside the innermost reduce loop; without a reduction, of the
     innermost vector and unrolled loops, whose copies share loads.
 
-    The vector lanes of a reduction belong to the tile like those of space: each has its own sum.
+    The vector lanes of a reduction belong to the tile like those of space loops: each has its own
+    sum.
     A *step* computes the tile once: one iteration of the innermost reduce loop.  A *visit* is a
     run of steps over consecutive reduce loops, during which accumulators can stay in registers.
     """
 
     inside: Mapping[int, Masks]
-    """By number, for loops that may belong to the tile: where they do."""
+    """By loop number, for loops that may belong to the tile: where they do."""
     lanes: float
     length: Floats
     """Elements along the vector loops (1 when nothing is vectorised)."""
@@ -39,15 +40,15 @@ class Tile:
     steps: Floats
     visits: Floats
     reduces: Masks
-    """``[n]``: some reduce loop has more than one iteration."""
+    """``[n]``: whether some reduce loop has more than one iteration."""
     unrolled: Masks
-    """``[n]``: the rows are unrolled, so accumulators can be registers."""
+    """``[n]``: whether the rows are unrolled, so that accumulators can be in registers."""
     unrolled_steps: Floats
-    """Steps in one unrolled body: those of reduce loops that are unrolled with the rows."""
+    """Steps in one unrolled body, from the reduce loops that are unrolled with the rows."""
     sums_apart: Masks
-    """``[n]``: each lane has its own partial sum; they are combined when a visit ends."""
+    """``[n]``: whether each lane has its own partial sum; these are combined when a visit ends."""
     spare: Floats
-    """Registers left over by the accumulators."""
+    """Registers that the accumulators leave free."""
 
     @property
     def accumulators(self) -> Floats:
@@ -56,8 +57,8 @@ class Tile:
     def loads(self, access: AccessView) -> tuple[Floats, Floats]:
         """(vector or broadcast loads, gathered elements) of *access* in one step.
 
-        Unrolled rows share values that do not move, as long as the spare registers hold them until
-        the next row needs them; rows in a loop load everything again.
+        Unrolled rows share values that do not move, as long as the spare registers can hold them
+        until the next row needs them; rows in a loop load everything again.
         """
         contiguous, gathered = self.along_vector(access)
         per_row = np.where(contiguous | gathered, self.vectors, 1.0)
@@ -77,7 +78,7 @@ class Tile:
         return ~self.unrolled
 
     def along_vector(self, access: AccessView) -> tuple[Masks, Masks]:
-        """(contiguous, gathered) along the vector loops; neither: one element is broadcast."""
+        """(contiguous, gathered) along the vector loops; if neither, one element is broadcast."""
         stride: Floats | None = None
         for loop, mask in self.vector.items():
             if loop in access.moves:
@@ -129,7 +130,7 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
 
 
 def _lanes(view: LeafView, machine: MachineModel) -> float:
-    """Lanes of a vector, in which the widest element fills one."""
+    """Lanes of a vector of the widest element type."""
     return max(1.0, machine.vector_bits // bits_of(view.leaf.op))
 
 
@@ -147,11 +148,11 @@ def _any(masks: Iterable[Masks], rows: int) -> Masks:
 def _inside(
     view: LeafView, is_reduce: Mapping[int, Masks], reduces: Masks, machine: MachineModel
 ) -> dict[int, Masks]:
-    """Where each loop belongs to the tile: if inside the innermost reduce loop, or marked.
+    """Where each loop belongs to the tile: inside the innermost reduce loop, or marked.
 
     Space loops around reduce loops also belong to it if everything inside is unrolled and the
-    accumulators fit in registers: codegen promotes them across the outermost loop it can
-    (:mod:`ansorpy.codegen.promote`).
+    accumulators fit in registers, because codegen promotes accumulators across the outermost loop
+    it can (:mod:`ansorpy.codegen.promote`).
     """
     inside: dict[int, Masks] = {}
     lanes = _lanes(view, machine)

@@ -53,8 +53,8 @@ def extract(view: LeafView) -> Floats:
 def extract_all(views: Sequence[LeafView]) -> Floats:
     """Features of all statements, concatenated: ``[sum of n, len(FEATURE_NAMES)]``.
 
-    Values are ``log2(1 + x)``, which keeps flags at 0 or 1.
-    The matrix is column-major, as it is computed and as LightGBM takes it.
+    Values are ``log2(1 + x)``, which leaves flags at 0 or 1.
+    The matrix is column-major, the order in which it is computed and which LightGBM expects.
     Source: TVM's per-store features (OSDI'20 §5.2, appendix B).
     """
     found = np.empty((len(FEATURE_NAMES), sum(view.rows for view in views)))

@@ -12,7 +12,9 @@ from ansorpy.cost.view import BufferView, Floats, LeafView, Masks, Touches
 __all__ = ["BUFFERS", "MAX_BUFFERS"]
 
 MAX_BUFFERS = 5
-"""Buffers kept per statement, those with most lines first.  Source: TVM ``max_n_bufs``."""
+"""Number of buffers kept per statement, those with the most lines first.
+
+Source: TVM ``max_n_bufs``."""
 
 LINE_BYTES = 64.0
 
@@ -30,7 +32,7 @@ _NAMES = (
 
 @dataclass
 class _Reuse:
-    """What the walk from the innermost loop outwards has found, per setting."""
+    """Result so far of the walk from the innermost loop outwards, per setting."""
 
     open: Masks
     serial: Masks
@@ -43,7 +45,7 @@ def _lines(view: LeafView, buffer: BufferView) -> tuple[Floats, Floats]:
     """Total cache lines touched, and the stride along the innermost loop.
 
     Differs: where several inner loops do not move the buffer, TVM divides by a power of the
-    innermost extent; this divides by the product of those loops' extents, as intended.
+    innermost extent; this divides by the product of those loops' extents, as TVM intended.
     """
     rows = view.rows
     unknown, innermost = np.ones(rows, dtype=bool), np.ones(rows, dtype=bool)
@@ -78,7 +80,7 @@ def _smallest_stride(buffer: BufferView, loop: int) -> Floats:
 
 
 def _reuse(view: LeafView, buffer: BufferView) -> _Reuse:
-    """Find each setting's nearest reuse: a loop that leaves the buffer alone, or a second touch."""
+    """Each setting's nearest reuse: a loop that does not move the buffer, or another statement."""
     rows = view.rows
     walk = _Reuse(
         open=np.ones(rows, dtype=bool), serial=np.zeros(rows, dtype=bool),
@@ -127,7 +129,7 @@ def _one_buffer(view: LeafView, buffer: BufferView) -> list[Floats | float | Mas
     run_bytes = buffer.run[0] * buffer.elem_bytes
     unique_lines = np.maximum(1.0, unique / np.minimum(run_bytes, LINE_BYTES))
     reuse = _reuse(view, buffer)
-    # Without reuse everything counts twice.
+    # Without reuse, everything counts twice.
     shared = np.where(reuse.open, 0.5, np.maximum(reuse.count, 1.0))
     return [
         *(float(kind == k) for k in range(3)),

@@ -14,9 +14,9 @@ __all__ = ["FeatureGroup"]
 class FeatureGroup:
     """Named values of one statement, computed for all settings at once.
 
-    ``compute`` returns one array ``[n]`` for each of ``names``, or a number if all settings share
-    it.  Values are not negative and are stored as ``log2(1 + x)``; those in ``flags`` are 0 or 1,
-    which this does not change.
+    ``compute`` returns one array ``[n]`` for each of ``names``, or a number if it is equal for all
+    settings.  Values are not negative and are stored as ``log2(1 + x)``; those in ``flags`` are 0
+    or 1, which this does not change.
     """
 
     name: str

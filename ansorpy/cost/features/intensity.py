@@ -1,4 +1,4 @@
-"""The arithmetic-intensity curve: how operations per byte grow from the innermost loop outwards."""
+"""The arithmetic-intensity curve: operations per byte, from the innermost loop outwards."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ansorpy.cost.view import Floats, LeafView
 __all__ = ["INTENSITY", "SAMPLES"]
 
 SAMPLES = 10
-"""Points of the curve, at equal steps of the operations done.  Source: TVM."""
+"""Number of points sampled from the curve, at equal steps of operations.  Source: TVM."""
 
 
 def _curve(view: LeafView) -> tuple[Floats, Floats]:
     """Float operations, and operations per touched byte, at each loop, innermost first.
 
-    Loops of one iteration repeat a point; loops that never have more are left out, except for the
-    innermost, where the curve starts.
+    Loops of one iteration repeat a point.  Loops that have one iteration in every setting are left
+    out, except for the innermost, where the curve starts.
     """
     loops = [n for n in reversed(range(view.depth)) if n in view.real or n == view.depth - 1]
     ops, per_byte = np.empty((len(loops), view.rows)), np.empty((len(loops), view.rows))

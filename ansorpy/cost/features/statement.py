@@ -1,4 +1,4 @@
-"""Features of the statement itself: operations, loop annotations, allocation, loops around it."""
+"""Features of the statement itself: operations, loop annotations, allocation, and outer loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bank conflicts: the cycles that shared memory takes to serve a warp, per candidate."""
+"""Bank conflicts: the cycles that shared memory needs to serve a warp, per candidate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BANK_BYTES = 128
 def turns_of(
     extents: Sequence[Floats], strides: Sequence[Floats], width: Floats, warp: int
 ) -> Floats:
-    """Cycles in which the lanes of the first warp get *width* neighbouring bytes each.
+    """Cycles to deliver *width* contiguous bytes to each lane of the first warp.
 
     Lanes with the same address share one access; different addresses in one bank are serialised.
 
@@ -37,14 +37,14 @@ def turns_of(
         lane = lane // size
         threads = threads * extent
     each = np.maximum(width, 4).astype(np.int64)[:, None]
-    # Lanes beyond the last thread read what the first one reads.
+    # Lanes beyond the last thread are taken to read the same address as the first thread.
     active = np.arange(warp) < threads[:, None]
     word = np.where(active, address, address[:, :1]) // each
     return _most_of_one(word, BANK_BYTES // each)
 
 
 def _most_of_one(word: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]) -> Floats:
-    """The largest number of different words in one group of banks, for each row."""
+    """The largest number of distinct words in one group of banks, for each row."""
     rows, lanes = word.shape
     ordered = np.sort(word, axis=1)
     first = np.ones_like(ordered, dtype=bool)

@@ -1,4 +1,4 @@
-"""The closed-form model of GPU kernels, which predicts seconds from loops and chip alone.
+"""The closed-form model of GPU kernels: predicts seconds from the loops and the chip alone.
 
 A kernel consists of all statements with the same outermost stage.  Each needs instructions to be
 issued, cycles of the shared-memory banks, and bytes from the L2 cache and from memory; blocks
@@ -36,7 +36,7 @@ _OVERLAP = 0.1
 """Fraction of the smaller terms that the largest does not hide."""
 
 _BOOST = 1.5
-"""No chip of an architecture is more than this much faster than the one assumed."""
+"""Upper limit on how many times faster a chip of the architecture can be than the assumed one."""
 
 _UNITS = 8.0
 """Granularity in which registers are allocated to threads."""
@@ -48,7 +48,7 @@ _START = 40.0
 """Instructions before and after the loops: block and thread indices, addresses."""
 
 _AT_ONCE = ("fetched",)
-"""Fields of :class:`Asked` that statements wait for simultaneously: their maximum counts."""
+"""Fields of :class:`Asked` whose waits overlap between statements, so the maximum counts."""
 
 
 def gpu_seconds(
@@ -80,7 +80,7 @@ def gpu_seconds(
 
 
 def gpu_least_seconds(target: Target, dag: ComputeDAG) -> float:
-    """A lower bound on the seconds of *dag*: its float products at peak rate, its data once."""
+    """A lower bound on the seconds of *dag*: products at peak rate, and each datum moved once."""
     machine = GpuMachine.of(target)
     running = [op for op in dag.computes if op not in dag.constant_ops]
     cycles = sum(_least_cycles(op, target, machine) for op in running) / machine.processors
@@ -115,7 +115,7 @@ def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuM
     used = np.minimum(blocks / machine.processors, 1.0)
     fetched = asked.l2 / (machine.l2_bytes_per_s * used)
     memory = asked.dram / (machine.dram_bytes_per_s * np.minimum(2 * used, 1.0))
-    # One block alone: its warps share the schedulers, and nothing hides its latencies.
+    # For one block alone: its warps share the schedulers, and nothing hides its latencies.
     alone = issued * np.ceil(warps / machine.schedulers) + asked.waited
     alone = np.where(asked.multiplied > 0, _by_tensor_cores(warps, issued, asked, machine), alone)
     alone = alone + asked.stalled
@@ -130,8 +130,8 @@ def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuM
 def _by_tensor_cores(warps: Floats, issued: Floats, asked: Asked, machine: GpuMachine) -> Floats:
     """Cycles of a block that multiplies on tensor cores: the largest of three bounds.
 
-    These are the tensor cores that its warps share, the work and waiting of one warp, and the
-    instructions that its warps issue.
+    The bounds are the cycles of the tensor cores that its warps share, the work and waiting of one
+    warp, and the instructions that all its warps issue.
     """
     shared = asked.multiplied * machine.schedulers / np.minimum(warps, machine.schedulers)
     one = issued + asked.waited + asked.multiplied * machine.schedulers / warps

@@ -16,16 +16,16 @@ throughput of arithmetic instructions)."""
 
 @dataclass(frozen=True)
 class GpuMachine:
-    """Rates of one chip; per cycle means per cycle of one multiprocessor.
+    """Rates of one chip; "per cycle" means per cycle of one multiprocessor.
 
-    Defaults: an H100 (NVIDIA, "H100 Tensor Core GPU Architecture").
+    The defaults are those of an H100 (NVIDIA, "H100 Tensor Core GPU Architecture").
     """
 
     processors: int = 132
     clock_hz: float = 1.7e9
     warp: int = 32
     schedulers: float = 4.0
-    """Each issues one instruction of one of its warps per cycle."""
+    """Each scheduler issues one instruction of one of its warps per cycle."""
     products_per_cycle: float = 128.0
     """Fused multiply-adds of single-precision floats."""
     shared_bytes_per_cycle: float = 128.0
@@ -39,12 +39,12 @@ class GpuMachine:
     step_latency: float = 35.0
     """Cycles from a load of shared memory to the sum that needs it."""
     tensor_bits_per_cycle: float = 16 * 1024.0
-    """Products on tensor cores by ``mma.sync``, times the bits of a factor."""
+    """Multiply-adds of ``mma.sync`` per cycle, times the bits of an operand."""
     group_bits_per_cycle: float = 32 * 1024.0
-    """The same by ``wgmma``."""
+    """The same for ``wgmma``."""
     tensor_latency: float = 33.0
     group_latency: float = 128.0
-    """Cycles from the last instruction of a warpgroup to the end of a wait for it."""
+    """Cycles from a warpgroup's last ``wgmma`` to the end of the wait for it."""
     threads: float = 2048.0
     blocks: float = 32.0
     shared_bytes: float = 228 * 1024.0
@@ -60,7 +60,7 @@ class GpuMachine:
 
     @staticmethod
     def of(target: Target) -> GpuMachine:
-        """The machine of *target*; the defaults stand for what is not known of it."""
+        """The machine of *target*, with defaults for values that the target does not specify."""
         number = re.match(r"sm_(\d+)", target.cpu)
         return GpuMachine(
             products_per_cycle=64.0 if number and int(number[1]) in _HALF_RATE else 128.0,

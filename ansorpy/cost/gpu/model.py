@@ -1,4 +1,4 @@
-"""The closed-form model of GPUs, as the search asks it."""
+"""The closed-form model of GPUs, as a hardware model that the search can use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["GpuModel"]
 
 @dataclass(frozen=True)
 class GpuModel:
-    """Kernels run one after another (:mod:`ansorpy.cost.gpu.kernel`).
+    """Sums the predicted times of kernels, which run in sequence (:mod:`ansorpy.cost.gpu.kernel`).
 
     The default schedule is a single thread, so it is never the fastest.
     """

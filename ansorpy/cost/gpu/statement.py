@@ -1,4 +1,4 @@
-"""One statement of a GPU kernel: how its work is divided, and which resources it needs."""
+"""Resources that one statement of a GPU kernel needs, and how threads divide its work."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ansorpy.ir.loops import BLOCK_INDICES, THREAD_INDICES, ForKind
 __all__ = ["Asked", "Statement", "fills"]
 
 _SECTOR = 32.0
-"""Smallest number of bytes that memory moves."""
+"""Bytes of the smallest memory transfer."""
 
 _AGAIN = 2.0
-"""How often, at most, memory is read for data larger than the L2 cache."""
+"""Maximum number of times that data larger than the L2 cache are read from memory."""
 
 _SLOW = 8
 """Approximate instructions of a division or an elementary function."""
 
 _COPY, _DIVISION, _COMPARISON = 3.0, 5.0, 2.0
-"""Instructions to address a copy, for each division by a number that is not a power of two, and
-for each comparison in its condition."""
+"""Instructions to address a copy, for each division by a number other than a power of two, and for
+each comparison in its condition."""
 
 _GUARDED = 6.0
 """Instructions to load an element under a condition."""
@@ -43,10 +43,10 @@ _TURN = 16.0
 """Instructions around the tiles of one iteration: the wait, the barrier, the tiles' addresses."""
 
 _CHOICE = 3.0
-"""Additional instructions of a product that is selected by a condition of its own."""
+"""Additional instructions for a product that is selected by its own condition."""
 
 _EXCHANGE = 12.0
-"""Instructions for a sum that threads share, for each result and round of the exchange."""
+"""Instructions for a sum that threads share, per result and round of the exchange."""
 
 
 @dataclass
@@ -60,18 +60,18 @@ class Asked:
     issued: Floats
     """Instructions of one thread."""
     arithmetic: Floats
-    """Those of them that are floating-point arithmetic."""
+    """Floating-point arithmetic instructions among ``issued``."""
     turns: Floats
     """Cycles for which one block occupies the banks of shared memory, or the L1 cache."""
     l2: Floats
     """Bytes that the kernel moves to and from the L2 cache."""
     dram: Floats
     waited: Floats
-    """Cycles that a block waits when it runs alone, in addition to issuing instructions."""
+    """Cycles that a block waits when it runs alone, in addition to those in which it issues."""
     stalled: Floats
     """Cycles in which no warp of a block works."""
     fetched: Floats
-    """Cycles that a block's copies take when it runs alone: their latencies in sequence."""
+    """Cycles that a block's copies take when it runs alone: the sum of their latencies."""
     multiplied: Floats
     """Cycles for which one block needs all tensor cores of a multiprocessor."""
 
@@ -87,8 +87,8 @@ def fills(view: LeafView) -> bool:
 class Statement:
     """The resources that one statement needs; *shared* names the tiles that its kernel fills.
 
-    *grouped* is True if asynchronous warpgroup instructions read them, a group of which may be in
-    flight while the next one starts.
+    *grouped* is True if asynchronous warpgroup instructions read the tiles; a group of these may
+    still be in flight while the next one starts.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Statement:
         self.grouped = grouped
         self.blocks, self.threads = self._product(BLOCK_INDICES), self._product(THREAD_INDICES)
         self.mine = view.evaluations / (self.blocks * self.threads)
-        """Evaluations per thread, or per warp where its lanes work as one."""
+        """Evaluations per thread, or per warp where the lanes of a warp cooperate."""
         self.sums = AxisKind.REDUCE in [loop.kind for loop in view.leaf.loops]
         depths = [b.alloc_depth for b in view.buffers if b.name in shared]
         self.body = Body(view, max(depths, default=0))
@@ -138,7 +138,7 @@ class Statement:
         instances = number_of(self.view.leaf.instances)
         # One more tile is in use where a group of instructions stays in flight.
         under_way = np.where(self.grouped & (np.asarray(instances) > 2), 1.0, 0.0)
-        # Tiles that are computed rather than copied are filled synchronously by the threads.
+        # The threads fill tiles synchronously if these are computed rather than copied.
         ahead = instances - under_way if self._is_copy else 1.0
         tile, width = self.view.written, self._copied
         copies = self.mine / width
@@ -221,7 +221,7 @@ class Statement:
     def _chooses_inside(self) -> Masks:
         """Where the condition of a sum varies within the straight-line code.
 
-        There each product is selected, and its operands are loaded, separately.
+        There each product is selected separately, and its operands are loaded separately.
         """
         found: Masks = np.zeros(self.view.rows, dtype=bool)
         for n, asks in self.view.asks.items():
@@ -238,13 +238,13 @@ class Statement:
 
     @cached_property
     def _read(self) -> int:
-        """Elements that are read to make one element of the tile."""
+        """Number of elements read to compute one element of the tile."""
         reads = (b for b in self.view.buffers if not b.is_written)
         return sum(access.times for buffer in reads for access in buffer.accesses)
 
     @property
     def _is_from_memory(self) -> bool:
-        """False for a tile that is computed from what the block already holds."""
+        """False for a tile that is computed from data that the block already holds."""
         return any(not (b.is_written or b.alloc_depth) for b in self.view.buffers)
 
     @property
@@ -301,7 +301,7 @@ class Statement:
         return loads, width, most_along
 
     def _neighbours(self, access: AccessView, most: int) -> tuple[Floats, Floats]:
-        """Elements that one load moves, at most *most*, and how many are steps of the sum."""
+        """Elements moved by one load, at most *most*, and how many of them are steps of the sum."""
         run = np.where(self._chooses_inside, 1.0, self.body.run(access))
         found: Floats = np.ones(self.view.rows)
         for width in (2.0, 4.0, 8.0):
@@ -312,7 +312,7 @@ class Statement:
         return found, along
 
     def _aligned(self, access: AccessView, width: Floats) -> np.ndarray:
-        """Where all loops that move the access beyond a row move it by multiples of *width*."""
+        """Where every loop that moves the access beyond a row moves it by a multiple of *width*."""
         fine = np.ones(self.view.rows, dtype=bool)
         for n, flat in access.flat.items():
             jump = np.where(np.isfinite(flat), flat, 1.0)
@@ -341,7 +341,7 @@ class Statement:
         return buffer.region[self.body.depth] * self._product((ForKind.VTHREAD,), buffer.moves)
 
     def _spilled(self, registers: Floats) -> Floats:
-        """Instructions to spill and reload what has no register, over all bodies."""
+        """Instructions to spill and reload values that have no register, over all bodies."""
         return 2 * np.maximum(registers - self.machine.thread_registers, 0.0) * self.bodies
 
     @cached_property
@@ -377,14 +377,14 @@ class Statement:
         return moved * self._waste(buffer)
 
     def _cut(self, access: AccessView) -> Floats:
-        """Factor by which reads of tile rows exceed their size, as rows end inside sectors."""
+        """Factor by which reads exceed the size of tile rows, because rows end inside sectors."""
         segment = self._rows[-1] * self.view.written.elem_bytes
         whole = access.run[0] > self._rows[-1]
         sectors = np.ceil(segment / _SECTOR) + (segment % _SECTOR != 0)
         return np.where(whole, sectors * _SECTOR / segment, 1.0)
 
     def _waste(self, buffer: BufferView) -> Floats:
-        """Factor by which more is moved than needed, where a warp's elements are not adjacent."""
+        """Factor by which transfers exceed the data needed, if a warp's elements are scattered."""
         loops = [n for n, x in enumerate(self.view.leaf.loops) if x.index in THREAD_INDICES]
         worst: Floats = np.ones(self.view.rows)
         for access in buffer.accesses:

@@ -1,4 +1,4 @@
-"""The straight-line code that the generator makes of a sum's inner loops, per candidate."""
+"""The straight-line code that CUDA codegen emits for a sum's inner loops, per candidate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Body:
         self.depth = len(kinds) - kinds[::-1].index(AxisKind.REDUCE) if is_sum else len(kinds)
         self.sums = view.inner_prod[self.depth]
         self._factors: dict[int, Floats] = {}
-        """For each reduce loop, how many of its iterations are in the body."""
+        """How many iterations of each reduce loop are in the body."""
         self.steps: Floats = np.ones(view.rows)
         self._unroll(first)
 
@@ -55,9 +55,9 @@ class Body:
 
     @cached_property
     def _boxed(self) -> dict[int, Masks]:
-        """For each reduce loop, innermost first: where the region from it on is one thread's box.
+        """For each reduce loop, innermost first: where the body reads its whole box.
 
-        This is so where all iterations are in the body and no loop inside is shared by threads.
+        This holds where all iterations are in the body and no loop inside is shared by threads.
         """
         loops = self.view.leaf.loops
         return {
@@ -82,7 +82,7 @@ class Body:
         return found
 
     def run(self, access: AccessView) -> Floats:
-        """Length of a run of neighbours in memory among these elements."""
+        """Length of the contiguous runs of these elements in memory."""
         found = access.run[self.depth]
         for n, at_once in self._factors.items():
             part = (
@@ -92,7 +92,7 @@ class Body:
         return found
 
     def is_along(self, access: AccessView) -> Masks:
-        """Where neighbours in memory are steps of the reduction."""
+        """Where elements that are adjacent in memory are steps of the reduction."""
         found: Masks = np.zeros(self.view.rows, dtype=bool)
         for n, at_once in self._factors.items():
             if n in access.flat:

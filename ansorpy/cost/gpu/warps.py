@@ -1,4 +1,4 @@
-"""Resources for sums of fragments: products on tensor cores, and loads of their operands."""
+"""Resources that tensor-core products and the loads of their operand fragments need."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _REGISTER = 4
 """Bytes of a register."""
 
 _DESCRIPTORS = 6.0
-"""Instructions per warpgroup instruction, with those that compute its operands' addresses."""
+"""Instructions issued per warpgroup instruction, including those that compute addresses."""
 
 _MATRIX = 128.0
 """Bytes of each matrix that one ``ldmatrix`` loads for a warp, one per eight of its lanes."""
 
 _BESIDE_FRAGMENTS = 40.0
-"""Registers of a lane beside the fragments it sums in; threads without any need ``BESIDE``
-(:mod:`ansorpy.codegen.cuda.passes.residency`)."""
+"""Registers of a lane in addition to its accumulator fragments; threads without fragments need
+``BESIDE`` (:mod:`ansorpy.codegen.cuda.passes.residency`)."""
 
 
 def ask_for_sum(statement: Statement, found: Asked) -> None:
-    """Set the cost of a sum whose three innermost loops are one instruction of a team."""
+    """Set the cost of a sum whose three innermost loops are one tensor-core instruction."""
     view, machine = statement.view, statement.machine
     width = max(b.elem_bytes for b in view.buffers if not b.is_written)
     innermost = len(view.leaf.loops) - 1
@@ -45,7 +45,7 @@ def ask_for_sum(statement: Statement, found: Asked) -> None:
         found.multiplied = found.multiplied / machine.tensor_bits_per_cycle
         found.waited = steps * (machine.step_latency + machine.tensor_latency)
         return
-    # Operands are read from shared memory in place, and waited for once per tile.
+    # Operands are read in place from shared memory, with one wait per tile.
     moved = instructions * statement.threads * (rows + columns) * depth * width
     found.issued = instructions * _DESCRIPTORS
     found.multiplied = found.multiplied / machine.group_bits_per_cycle
@@ -54,7 +54,7 @@ def ask_for_sum(statement: Statement, found: Asked) -> None:
 
 
 def _unrolled(statement: Statement) -> Floats:
-    """Unrolled steps of the reduction."""
+    """Number of unrolled steps of the reduction."""
     view, total = statement.view, np.ones(statement.view.rows)
     for n, mask in view.unroll.items():
         if view.is_reduce(n):
@@ -65,8 +65,8 @@ def _unrolled(statement: Statement) -> Floats:
 def ask_for_operand(statement: Statement, found: Asked) -> None:
     """Set the cost of loading an operand's fragments.
 
-    Each lane loads what it holds, several neighbours along the reduction at once, or instructions
-    of the warp load whole matrices.
+    Either each lane loads the elements it holds, several adjacent ones along the reduction at once,
+    or ``ldmatrix`` instructions load whole matrices for the warp.
     """
     view, machine = statement.view, statement.machine
     source = next(b for b in view.buffers if not b.is_written)
