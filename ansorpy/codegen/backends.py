@@ -1,4 +1,4 @@
-"""Code generators, one for each backend: what every other layer asks of them."""
+"""The interface of code generators, and the code generator of each backend."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class TextForm:
     """Generated code as readable text.
 
     Args:
-        suffix: Ending of files that hold it: ``".ll"``.
-        of: Writes a program for a target as a function with the given name.  The last argument asks
-            for prefetching: constants lie outside a core's own caches.
+        suffix: File name suffix of this form: ``".ll"``.
+        of: Writes a program for a target as a function with the given name.  If the last argument
+            is true, constants are prefetched, because they lie outside a core's own caches.
     """
 
     suffix: str
@@ -34,7 +34,7 @@ class CodeGenerator(Protocol):
 
     @property
     def forms(self) -> Mapping[str, TextForm]:
-        """The readable forms of its code by name, beginning with what it emits itself."""
+        """The readable forms of its code by name, beginning with the form that it emits itself."""
 
     def build(
         self, program: Program, target: Target, *, symbol: str, prefetch: bool = False
@@ -53,10 +53,13 @@ class CodeGenerator(Protocol):
         """Bytes of workspace that the code of *program* needs, found without compiling it."""
 
     def for_constants(self, program: Program, target: Target) -> tuple[Program, Target]:
-        """*program*, which makes constants once, as it runs, and the machine that runs it."""
+        """Adapt *program*, which packs constants once, to the machine that will run it.
+
+        Returns the adapted program and the target to compile it for.
+        """
 
     def dots(self, target: Target) -> frozenset[Function]:
-        """The dot products of words that *target* computes by one instruction a vector."""
+        """The dot products of words that *target* computes with one instruction per vector."""
 
 
 CODEGEN: Registry[CodeGenerator] = Registry(

@@ -48,7 +48,7 @@ def _replacement(e: Expr) -> Expr | None:
 
 
 def _expanded(fn: Function | BinaryOp, args: tuple[Expr, ...]) -> Expr | None:
-    """The expression of *fn*; None if it is not approximated but emitted directly."""
+    """The expression that approximates *fn*; None if *fn* is emitted directly."""
     dtype = args[0].dtype
     if not dtype.is_float:
         raise undefined(fn, dtype)
@@ -60,7 +60,7 @@ def _expanded(fn: Function | BinaryOp, args: tuple[Expr, ...]) -> Expr | None:
 
 
 def undefined(fn: Function | BinaryOp, dtype: DType) -> CodegenError:
-    """The error that says that *fn* is not defined on values of *dtype*."""
+    """The error for *fn* on values of *dtype*, for which it is not defined."""
     if fn is BinaryOp.POW:
         return CodegenError(
             f"a power of {dtype.value} values with a variable exponent is not defined",

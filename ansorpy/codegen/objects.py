@@ -1,4 +1,4 @@
-"""Generated code of one function, as it is stored, sent to workers and loaded."""
+"""The object code of one function, which is stored, sent to workers and loaded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["ObjectCode"]
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """Code that defines *symbol*; what the bytes are is up to the backend.
+    """Code that defines *symbol*; the backend decides the format of its bytes.
 
     On a CPU it has the kernel ABI, ``int32_t symbol(void *const *args, void *workspace, int32_t
     threads)``; workspace has ``shared_bytes + threads * thread_bytes`` bytes on a 64-byte boundary.

@@ -1,8 +1,8 @@
-"""One writer for each element: what iterations of parallel loops store does not overlap.
+"""Give each element a single writer, so that iterations of parallel loops never store the same one.
 
-The last tile of an axis may start early, so that it is a whole one, and compute again part of what
-the tile before it does.  Two threads then store the same values at once, which is harmless on every
-machine and yet a race in C.  Here each element is stored by the first tile that has it alone::
+The last tile of an axis may start early, so that it is a full tile, and then recomputes part of the
+previous tile.  Two threads then store the same values at once, which is harmless on every machine
+but still a data race in C.  After this pass, only the first tile that covers an element stores it::
 
     for i.0 in 0..3  # parallel               for i.0 in 0..3  # parallel
       i.start = min(i.0 * 5, 8)                 i.start = min(i.0 * 5, 8)
@@ -49,10 +49,10 @@ _SHARED = (Scope.GLOBAL, Scope.WORKSPACE)
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a statement is: the loops around it, what variables stand for, and conditions.
+    """Context of a statement: the loops around it, the values of variables, and conditions.
 
-    ``threads`` are the variables of parallel loops; equal ``instances`` (the variables outside of
-    these) belong to one execution of the parallel loops.
+    ``threads`` are the variables of parallel loops; ``instances`` are the variables of the loops
+    outside of them.  Equal values of ``instances`` belong to one execution of the parallel loops.
     """
 
     loops: Mapping[Var, int] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class _Place:
     instances: tuple[Var, ...] = ()
 
     def inside(self, s: Stmt, part: Stmt) -> _Place:
-        """Where *part* is, which is directly in *s*."""
+        """The context of *part*, a direct substatement of *s*."""
         match s:
             case For(var, extent, kind, _):
                 loops = {**self.loops, var: extent}
@@ -81,7 +81,7 @@ class _Place:
     def relation(
         self, buffer: Buffer, indices: Sequence[Expr], conditions: Sequence[Expr] = ()
     ) -> Relation:
-        """From threads to instances, then the elements of *buffer* at *indices*."""
+        """The relation from threads to instances and to the elements of *buffer* at *indices*."""
         held = (*self.conditions, *conditions)
         roots = [substitute(root, self.values) for root in (*indices, *held)]
         used = {*self.threads, *self.instances}.union(*(free_vars(root) for root in roots))
@@ -112,7 +112,7 @@ class _Owners:
         return map_statements(s, lambda part: self.stmt(part, place.inside(s, part)))
 
     def _nest(self, s: Stmt, place: _Place) -> Stmt | None:
-        """Loops around one store of a shifted tile, for whole tiles and for others."""
+        """Split loops around one store of a shifted tile: unshifted tiles, then shifted ones."""
         loops, store, inner = [], s, place
         while isinstance(store, For) and store.kind is not ForKind.PARALLEL:
             loops.append(store)
@@ -132,7 +132,7 @@ class _Owners:
 
 
 def _shifts(index: Expr, place: _Place) -> Iterator[tuple[Expr, Const]]:
-    """Where the tiles of *index* would start, and the last start that is not shifted."""
+    """The unshifted tile starts in *index*, each with the last start that is not shifted."""
     for atom, step in linear(substitute(index, place.values)).terms.items():
         match atom:
             case Binary(BinaryOp.MIN, start, Const() as last) if step == 1:
@@ -141,7 +141,7 @@ def _shifts(index: Expr, place: _Place) -> Iterator[tuple[Expr, Const]]:
 
 
 def _keeps_all(store: Store, place: _Place, own: Sequence[Expr]) -> bool:
-    """True when all that *store* writes is still written where only owners do."""
+    """True if every element that *store* writes is still written when only owners store it."""
 
     def is_equal() -> bool:
         before, after = (place.relation(store.buffer, store.indices, c) for c in ((), own))
@@ -152,8 +152,11 @@ def _keeps_all(store: Store, place: _Place, own: Sequence[Expr]) -> bool:
 
 
 def conflicting_loops(program: Program) -> frozenset[For]:
-    """The outermost parallel loops of which isl cannot prove that no two iterations, of them and of
-    the parallel loops directly in them, access one element that either of them writes."""
+    """The outermost parallel loops that isl cannot prove free of conflicts.
+
+    Two iterations, of such a loop and the parallel loops directly in it, conflict if they access
+    the same element and at least one of them writes it.
+    """
     return frozenset(_conflicting(program.body, _Place()))
 
 
@@ -170,7 +173,7 @@ def _conflicting(s: Stmt, place: _Place) -> Iterator[For]:
 
 @dataclass
 class _Uses:
-    """Accesses of the shared buffers among *written*, with whether they write."""
+    """Collects accesses to the shared buffers in *written*, and whether each is a write."""
 
     written: set[Buffer]
     found: dict[Buffer, list[tuple[Relation, bool]]] = field(default_factory=dict)

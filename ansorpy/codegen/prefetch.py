@@ -1,9 +1,9 @@
-"""Prefetches of constants: while a panel is read again and again, the next one comes to the cache.
+"""Prefetch constants: while one panel is read repeatedly, the next one is brought to the cache.
 
-A nest that goes over rows in the outer loop and over a panel of packed constants in the inner one
-waits for memory in its first pass over each panel and has the bandwidth idle in all others.  Here
-every step of each pass asks for its share of the panel behind, so that the transfer takes as long
-as the arithmetic.  Source: the "next panel" prefetch of Goto and van de Geijn (2008, section 6).
+A nest that iterates over rows in the outer loop and over a panel of packed constants in the inner
+one waits for memory in its first pass over each panel and leaves the bandwidth idle in all others.
+With this pass, every step prefetches its share of the next panel, so that the transfer is spread
+over the arithmetic.  Source: the "next panel" prefetch of Goto and van de Geijn (2008, section 6).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNROLLED = (ForKind.UNROLLED, ForKind.VECTORIZED)
 
 
 def prefetch_constants(program: Program, target: Target) -> Program:
-    """*program* with prefetches of the constants that its nests read panel by panel."""
+    """*program* with prefetches for the constants that its nests read panel by panel."""
     constants = frozenset(p.buffer for p in program.params if p.role is Role.CONSTANT)
     if not constants:
         return program
@@ -84,7 +84,8 @@ class _Rewriter:
 
 
 def _streamed(s: Stmt, inner: set[Expr]) -> Iterator[Load]:
-    """Loads of one step of the loop around *s*; the loops that make one step go into *inner*."""
+    """Loads of one step of the loop around *s*; variables of loops within a step are added to
+    *inner*."""
     if isinstance(s, For):
         if s.kind not in _UNROLLED:
             return
@@ -97,7 +98,7 @@ def _streamed(s: Stmt, inner: set[Expr]) -> Iterator[Load]:
 
 @dataclass(frozen=True)
 class _Panel:
-    """What is read again in each pass: how much, where the next one starts, which step this is."""
+    """Constants read again in each pass: their size, the start of the next panel, the step."""
 
     elements: int
     start: Linear
@@ -106,7 +107,7 @@ class _Panel:
 
 
 def _panel(offset: Linear, loops: Sequence[For]) -> _Panel | None:
-    """The panel that the innermost of *loops* goes along; None where nothing comes behind it."""
+    """The panel that the innermost of *loops* reads; None if no other panel follows it."""
     left = [*(loop for loop in loops[:-1] if loop.extent > 1), loops[-1]]
     along, again = [], []
     elements = abs(offset.terms.get(left[-1].var, 0))

@@ -1,4 +1,4 @@
-"""Accumulate in registers: a reduce nest adds into a local tile that is stored when it ends.
+"""Accumulate in registers: a reduction adds into a local tile, which is stored when it ends.
 
 Before::                                   After::
 
@@ -27,13 +27,13 @@ __all__ = ["promote"]
 
 
 def promote(program: Program, target: Target) -> Program:
-    """*program* with every reduction that fits accumulated in registers of *target*."""
+    """Accumulate every reduction of *program* that fits in registers of *target*."""
     body = _Promotion(target, register_buffers(program.body)).stmt(program.body)
     return program if body is program.body else Program(program.name, program.params, body)
 
 
 class _Promotion:
-    """Walks the program outside in, so that the outermost possible reduce loop is the head."""
+    """Walks the program from the outside in, so that tiles start at the outermost reduce loop."""
 
     def __init__(self, target: Target, in_registers: set[Buffer]) -> None:
         self.target = target
@@ -66,7 +66,7 @@ class _Promotion:
         return stmt if unchanged else Seq(tuple(done))
 
     def _for(self, loop: For, before: Stmt | None) -> tuple[Stmt, bool]:
-        """*loop* rewritten, and whether the statement *before* it was taken over."""
+        """The rewritten *loop*, and whether it absorbed the statement *before* it."""
         tile = self._chosen(loop)
         if tile is None:
             self.outer.append(loop)
@@ -87,10 +87,10 @@ class _Promotion:
         return None
 
     def _fits(self, tile: Tile, loop: For) -> bool:
-        """True when the tile leaves room, or no loop further in has a smaller one.
+        """True if the tile leaves room for operands, or no inner loop has a smaller tile.
 
-        A tile somewhat over the register file is still better kept across all reduce loops
-        (LLVM spills what it must) than read and written in each innermost iteration.
+        A tile slightly larger than the register file is still better kept across all reduce loops
+        (LLVM spills the excess) than read and written in each innermost iteration.
         """
         wanted = tile.vectors(self.target)
         registers = self.target.vector_registers
@@ -135,7 +135,7 @@ class _Accumulator:
         )
 
     def initial(self, init: Store | None) -> Stmt:
-        """Set the tile: from the store before it, from memory, or (lanes) to the identity."""
+        """Initialise the tile from the store before it, from memory, or (lanes) to the identity."""
         store, kind = self.tile.store, self.tile.store.reduce
         assert kind is not None
         if self.tile.lanes:
@@ -148,7 +148,7 @@ class _Accumulator:
         return self._nest(Store(self.buffer, self._indices(), value, None), guarded=True)
 
     def accumulating(self, loop: For) -> For:
-        """*loop* with the store going to the tile."""
+        """*loop* with its store redirected to the tile."""
         old = self.tile.store
         new = Store(self.buffer, self._indices(), self._widened(old.value), old.reduce)
         rewritten = _Replaced(old, new).stmt(loop)
@@ -156,7 +156,7 @@ class _Accumulator:
         return rewritten
 
     def final(self) -> Stmt:
-        """Write the tile back; lanes are combined into the element they share."""
+        """Write the tile back; lanes that share an element are combined."""
         old = self.tile.store
         value: Expr = Load(self.buffer, self._indices())
         if self.buffer.dtype is not self.target.dtype:
@@ -172,7 +172,7 @@ class _Accumulator:
         return value if value.dtype is wanted else Cast(wanted, value)
 
     def _nest(self, body: Stmt, *, guarded: bool) -> Stmt:
-        """*body* in loops like the tile's, with variables of their own."""
+        """*body* in copies of the tile's loops, with fresh variables."""
         for cond in reversed(self.tile.guards if guarded else ()):
             body = If(cond, body, None)
         fresh = {loop.var: Var(loop.var.name) for loop in self.tile.loops}

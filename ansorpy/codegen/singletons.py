@@ -1,4 +1,4 @@
-"""Objects that a process has one of, however many of its threads ask for them first."""
+"""Thread-safe singletons: one object per process, even if several threads create it at once."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _R = TypeVar("_R")
 
 
 def singleton(make: Callable[[*_Ts], _R]) -> Callable[[*_Ts], _R]:
-    """Return *make* with one result for equal arguments, which lives as long as the process.
+    """Cache the results of *make* by its arguments, for as long as the process lives.
 
-    ``functools.cache`` alone runs *make* in each thread that asks before the first result is there,
-    and drops all results but the last while addresses in them are in use.
+    ``functools.cache`` alone would run *make* in each thread that calls it before the first result
+    exists, and keep only the last of these results while addresses in the others are in use.
     """
     kept, lock = cache(make), RLock()
 

@@ -1,4 +1,4 @@
-"""Place the buffers a program allocates: stack, thread scratch, or shared workspace."""
+"""Place the buffers that a program allocates: stack, thread scratch, or shared workspace."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ __all__ = [
 ]  # fmt: skip
 
 ALIGNMENT = 64
-"""Alignment in bytes: a cache line and the widest vector."""
+"""Alignment in bytes: the size of a cache line and of the widest vector."""
 STACK_BYTES = 4096
-"""Stack space per kernel; small, as a library's caller may run it on a small stack."""
+"""Stack bytes per kernel; small, because callers of a library may run it on a small stack."""
 TILE_BYTES = 16384
-"""Register tiles per kernel: four that fill 32 registers of 512 bits twice.
+"""Bytes of register tiles per kernel: four tiles that each fill 32 512-bit registers twice.
 
-They take no stack beyond what LLVM spills; if it left all in memory, the stack would hold them
-besides ``STACK_BYTES``.
+They use the stack only where LLVM spills; if it kept all of them in memory, the stack would hold
+them in addition to ``STACK_BYTES``.
 """
 
 
@@ -99,7 +99,7 @@ def allocated(stmt: Stmt) -> Iterator[Buffer]:
 
 
 def buffers_used(stmt: Stmt) -> dict[Buffer, bool]:
-    """Every buffer accessed anywhere in *stmt*, in order; True if it is written."""
+    """Every buffer accessed anywhere in *stmt*, in order, mapped to whether it is written."""
     used: dict[Buffer, bool] = {}
     for inner in walk_stmts(stmt):
         for root in expressions(inner):
@@ -126,7 +126,7 @@ def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
 
 
 def _padded_rows(body: Stmt, target: Target) -> dict[Buffer, int]:
-    """Padded row lengths of locals whose last vector along a row is partly masked."""
+    """Padded row lengths of locals whose last vector in a row is partly masked."""
     rows: dict[Buffer, int] = {}
     dense: set[Buffer] = set()
     for stmt in walk_stmts(body):
@@ -152,7 +152,7 @@ def _padded_size(buffer: Buffer, rows: Mapping[Buffer, int]) -> int:
 def _on_stack(body: Stmt, rows: Mapping[Buffer, int], target: Target) -> frozenset[Buffer]:
     """The register tiles, which LLVM promotes only from the stack, and the smallest other locals.
 
-    A tile is at most twice the register file: what is larger would be spilled element by element.
+    A tile is at most twice the register file: a larger one would be spilled element by element.
     """
     local = [buffer for buffer in allocated(body) if buffer.scope is Scope.LOCAL]
     bytes_of = {b: _rounded(_padded_size(b, rows) * b.dtype.bytes) for b in local}
@@ -163,7 +163,7 @@ def _on_stack(body: Stmt, rows: Mapping[Buffer, int], target: Target) -> frozens
 
 
 def _smallest(sizes: Mapping[Buffer, int], space: int) -> Iterator[Buffer]:
-    """As many buffers as fit in *space* bytes, the smallest first."""
+    """As many buffers as fit in *space* bytes, smallest first."""
     for buffer, size in sorted(sizes.items(), key=lambda item: item[1]):
         space -= size
         if space < 0:
@@ -178,7 +178,7 @@ def _rounded(size: int) -> int:
 def _stacked(
     body: Stmt, scope: Scope, excluded: frozenset[Buffer]
 ) -> tuple[dict[Buffer, int], int]:
-    """Offsets by nesting, each buffer after the enclosing ones; also returns the peak size."""
+    """Offsets by nesting, each buffer after the enclosing buffers; also returns the peak size."""
     offsets: dict[Buffer, int] = {}
     most = 0
 

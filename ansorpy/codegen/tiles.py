@@ -1,4 +1,4 @@
-"""Find the region a reduction nest accumulates into, and whether it fits in registers."""
+"""Find the tile that a reduction nest accumulates into, and its size in registers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Tile:
         return (*self.loops, *self.around)
 
     def vectors(self, target: Target) -> int:
-        """Number of registers the accumulators take."""
+        """Number of registers that the accumulators occupy."""
         scalars, in_lanes = 1, 1
         for loop in self.axes:
             if loop.kind is ForKind.VECTORIZED:
@@ -226,7 +226,7 @@ def _renamed_terms(form: Linear, renamed: Mapping[Var, Var]) -> Linear:
 
 
 def register_buffers(body: Stmt) -> set[Buffer]:
-    """Local buffers whose indices are all constant after loop expansion, which LLVM keeps in
+    """Local buffers whose indices are all constant after loop expansion; LLVM keeps these in
     registers by itself."""
     moving: set[Buffer] = set()
     local: set[Buffer] = set()

@@ -1,4 +1,4 @@
-"""Split vectorized loops into vectors of the target's lanes."""
+"""Split vectorized loops into vectors of the target's width."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ def lane_bits(*exprs: Expr) -> int:
 
 @lru_cache(maxsize=4096)
 def bits_of(op: ComputeOp) -> int:
-    """Width of a lane in which a loop over elements of *op* is vectorised."""
+    """Lane width in bits when a loop over elements of *op* is vectorised."""
     return max(op.dtype.lane_bits, lane_bits(op.body))
 
 
 def lanes_of(op: ComputeOp, target: Target) -> int:
-    """Number of lanes in which a loop over elements of *op* is vectorised."""
+    """Number of lanes when a loop over elements of *op* is vectorised."""
     return target.lanes(bits_of(op))
 
 
 def lanes_for(body: Stmt, target: Target) -> int:
-    """Lanes such that the widest element computed in *body* fills one register."""
+    """Number of lanes of one register for the widest element computed in *body*."""
     bits = 8
     for stmt in walk_stmts(body):
         if isinstance(stmt, Store):
@@ -93,7 +93,7 @@ def loop_lanes(body: Stmt, target: Target) -> dict[Var, int]:
 
 
 def chunks(extent: int, lanes: int) -> list[Chunk]:
-    """Split *extent* into full vectors and a chunk for the rest, of the next power of two lanes.
+    """Split *extent* into full vectors and a remainder chunk, whose width is a power of two.
 
     >>> chunks(40, 16)[-1], chunks(7, 16)
     (Chunk(start=32, width=8, active=8), [Chunk(start=0, width=8, active=7)])

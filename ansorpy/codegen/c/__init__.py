@@ -1,1 +1,1 @@
-"""C11 from any CPU loop program, for compilers and machines that LLVM does not know."""
+"""Generate C11 from any CPU loop program, for machines that LLVM does not support."""

@@ -1,8 +1,8 @@
 """Operators and elementwise functions in C.
 
-Integers wrap around: they are computed unsigned where C leaves overflow open.  Elementary
-functions are generated too (:mod:`.functions`); of ``math.h`` only ``fabs sqrt floor ceil rint
-fmod copysign`` are called, and ``sin cos pow`` of doubles.
+Integers wrap around: they are computed as unsigned where C leaves overflow undefined.  Elementary
+functions are generated too (:mod:`.functions`); the only functions called from ``math.h`` are
+``fabs sqrt floor ceil rint fmod copysign``, and ``sin cos pow`` of doubles.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OF_BOOLEANS = {BinaryOp.MIN: BinaryOp.AND, BinaryOp.MAX: BinaryOp.OR}
 
 
 def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code, *, wraps: bool = True) -> Code:
-    """``a op b`` on values of *dtype*; without *wraps* no sum or product leaves the type."""
+    """``a op b`` on values of *dtype*; if not *wraps*, no sum or product overflows the type."""
     if dtype is DType.BOOL:
         return _logic(_OF_BOOLEANS.get(op, op), a, b)
     if dtype.is_float:
@@ -68,7 +68,7 @@ def _infix(op: BinaryOp, a: Code, b: Code) -> Code:
 
 
 def _logic(op: BinaryOp, a: Code, b: Code) -> Code:
-    """``&&`` inside ``||`` gets parentheses, as compilers ask for."""
+    """Combine conditions; ``&&`` inside ``||`` gets parentheses, or compilers warn."""
     sides = [Code(f"({x.text})") if x.level in (AND, OR) and x.level != _INFIX[op][1] else x
              for x in (a, b)]  # fmt: skip
     return _infix(op, *sides)
@@ -82,7 +82,7 @@ def _float(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     if op in _QUOTIENTS:
         return helper_call(e, f"{_QUOTIENTS[op]}_{short_name(computed_type(dtype))}", a, b)
     if _is_literal(b):
-        a, b = b, a  # the helper asks whether its first operand is NaN
+        a, b = b, a  # the helper tests whether its first operand is NaN, which no literal is
     return helper_call(e, f"{op.value}_{short_name(computed_type(dtype))}", a, b)
 
 
@@ -102,7 +102,7 @@ def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
 
 
 def _wrapping(op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
-    """Computed in an unsigned type where the result may be too large for C's signed one."""
+    """Compute ``a op b`` in an unsigned type where the result may overflow C's signed type."""
     if dtype in (DType.UINT32, DType.UINT64):
         return _infix(op, a, b)
     if dtype.bits < 32 and (dtype is not DType.UINT16 or op is not BinaryOp.MUL):
@@ -112,7 +112,7 @@ def _wrapping(op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
 
 
 def _divided(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
-    """Towards zero: C's own division by a positive literal, else a helper."""
+    """Divide, rounding towards zero: C's own division by a positive literal, else a helper."""
     if b.text.rstrip("u").isdigit() and int(b.text.rstrip("u")):
         sign = "%" if op is BinaryOp.FLOORMOD else "/"
         return _cut(dtype, Code(f"{a.at(MULTIPLY)} {sign} {b.at(MULTIPLY + 1)}", MULTIPLY))
@@ -121,7 +121,7 @@ def _divided(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
 
 
 def _cut(dtype: DType, x: Code) -> Code:
-    """*x*, which C computes as an int, in the width of *dtype*."""
+    """Convert *x*, which C computes as an int, to the width of *dtype*."""
     return as_type(x, register_type(dtype)) if dtype.bits < 32 else x
 
 
@@ -137,7 +137,7 @@ def function(e: Emitter, fn: Function, dtype: DType, args: Sequence[Code]) -> Co
 
 
 def _elementary(e: Emitter, fn: Function | BinaryOp, dtype: DType, *args: Code) -> Code:
-    """A generated function, or that of ``math.h`` where no approximation is known."""
+    """Call a generated function, or that of ``math.h`` where we have no approximation."""
     if not dtype.is_float:
         raise undefined(fn, dtype)
     computed = computed_type(dtype)
@@ -167,7 +167,8 @@ def _not(e: Emitter, dtype: DType, x: Code) -> Code:
 
 
 def _multiply_add(e: Emitter, dtype: DType, a: Code, b: Code, c: Code) -> Code:
-    """Not by ``fma``, which is slow where the machine has none; compilers may contract this."""
+    """Emit ``a * b + c``, which compilers may contract; calling ``fma`` is slow on machines without
+    the instruction."""
     return binary(e, BinaryOp.ADD, dtype, binary(e, BinaryOp.MUL, dtype, a, b), c)
 
 

@@ -57,7 +57,7 @@ class Compiler:
         except OSError as error:
             raise MissingDependency(f"{command[0]} cannot be run: {error}", hint=_ADVICE) from error
         if done.returncode:
-            raise CodegenError(f"{shlex.join(self.command)} refuses a program:\n{done.stderr}")
+            raise CodegenError(f"{shlex.join(self.command)} rejects a program:\n{done.stderr}")
 
 
 def find_compiler() -> Compiler:

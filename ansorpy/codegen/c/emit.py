@@ -30,7 +30,7 @@ __all__ = ["CSource", "emit_c", "translation_unit"]
 
 
 class Functions(Protocol):
-    """C functions of one program, as text, and the ``helpers`` they call."""
+    """The C functions of one program, as text, and the ``helpers`` they call."""
 
     @property
     def helpers(self) -> Sequence[str]: ...
@@ -88,10 +88,10 @@ _VECTORS = """\
 
 def emit_c(program: Program, target: Target, symbol: str, style: Style | None = None) -> CSource:
     """Emit *program* as C that defines ``int32_t symbol(void *const *args, void *workspace,
-    int32_t threads)`` (kernel ABI); *target* says how many registers and caches there are.
+    int32_t threads)`` (kernel ABI); *target* gives the registers and caches.
 
     Raises:
-        CodegenError: The program uses what no CPU has (block loops, shared memory).
+        CodegenError: The program uses a feature that no CPU has (block loops, shared memory).
     """
     style = style or Style()
     overlapping = may_overlap(program)
@@ -123,7 +123,8 @@ def _prepared(program: Program, target: Target, style: Style) -> Program:
 
 
 def _body(unit: Unit, program: Program) -> str:
-    """The function that takes the arrays by name; regions it calls go to ``unit.functions``."""
+    """The function that takes the arrays by name; the regions it calls are added to
+    ``unit.functions``."""
     e = Emitter(unit)
     written = buffers_used(program.body)
     parameters = [
@@ -138,7 +139,7 @@ def _body(unit: Unit, program: Program) -> str:
 
 
 def _stage(e: Emitter, part: Stmt) -> None:
-    """Emit a statement of the program under the names of what it computes."""
+    """Emit a statement of the program below a comment that names the buffers it computes."""
     made = [
         buffer.name
         for buffer, is_written in buffers_used(part).items()

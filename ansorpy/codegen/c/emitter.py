@@ -1,4 +1,4 @@
-"""State while emitting one C function: what a writer of C has, and where buffers are."""
+"""State while emitting one C function: a C writer that also tracks buffers and vector lanes."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class Tables:
 
 @dataclass
 class Unit:
-    """What all functions of one program share; their names start with *symbol*.
+    """State that all functions of one program share; their names start with *symbol*.
 
     Args:
         overlapping: Parameters whose arrays may overlap in a call.
         conflicting: Parallel loops that must run serially.
-        lanes: Those of vector loops, by their variables.
-        variables: Register tiles that are not arrays, by the offsets of their parts.
+        lanes: Number of lanes of each vector loop, by its variable.
+        variables: The pieces, by offset, of register tiles that are variables instead of arrays.
         read: Buffers that some expression reads.
         helpers: Functions of the prelude that are called; grows while functions are emitted.
-        functions: Texts of those that the program's main function calls; grows likewise.
+        functions: Texts of the functions that the main function calls; grows as well.
     """
 
     symbol: str
@@ -75,12 +75,12 @@ class Emitter(Writer):
         """Names of the variables of register tiles in scope, by the offsets of their elements."""
         self.lanes: Lanes | None = None
         self.chunk: int | None = None
-        """The first iteration in the chunk of a vector loop that is emitted, also as a scalar."""
+        """First iteration of the chunk of a vector loop being emitted, vector or scalar."""
         self.guards: tuple[Expr, ...] = ()
         """Conditions that differ between lanes and hold where the current value is used."""
         self.in_region = False
         self.is_first = False
-        """True where a block was just opened, for the next statement alone: a declaration then
+        """True right after a block was opened for a single statement: if that is a declaration, it
         needs no block of its own."""
 
     def value(self, expr: Expr) -> Code:
@@ -105,13 +105,13 @@ class Emitter(Writer):
 
     @contextmanager
     def guarded(self, cond: Expr) -> Iterator[None]:
-        """Inside, values are used only in lanes in which *cond* holds."""
+        """Within this context, values are used only in lanes where *cond* holds."""
         before, self.guards = self.guards, (*self.guards, cond)
         yield
         self.guards = before
 
     def declaring(self) -> AbstractContextManager[None]:
-        """The block that a declaration and the statements it is for need."""
+        """Open a block for a declaration and the statements that use it, if one is needed."""
         return nullcontext() if self.is_first else self.block("")
 
     def type_name(self, dtype: DType) -> str:

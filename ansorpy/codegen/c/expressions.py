@@ -47,7 +47,7 @@ def _const(e: Emitter, expr: Const) -> Code:
     low, high = dtype.limits
     number = (int(expr.value) - low) % (high - low + 1) + low  # a literal may wrap around
     if dtype.bits >= 32 and number < 0 and number == low:
-        return Code(f"INT{dtype.bits}_MIN")  # its magnitude is no number of the type
+        return Code(f"INT{dtype.bits}_MIN")  # the type cannot represent its magnitude
     suffix = "u" if dtype in (DType.UINT32, DType.UINT64) else ""
     return Code(f"{number}{suffix}", ATOM if number >= 0 else UNARY)
 
@@ -87,7 +87,8 @@ def _compare(e: Emitter, expr: Compare) -> Code:
 
 
 def decided(expr: Compare) -> bool | None:
-    """The answer to a question that has only one, of which compilers warn; else None."""
+    """The value of a comparison that always has the same result, which compilers warn about; None
+    for any other."""
     if expr.a.dtype.is_float:
         return None
     if expr.a is expr.b:
@@ -105,7 +106,7 @@ def _call(e: Emitter, expr: Call) -> Code:
 
 
 def _select(e: Emitter, expr: Select) -> Code:
-    """C does not read the side not taken either."""
+    """Emit ``?:``, which does not evaluate the side not taken either."""
     if is_index(expr):
         return index(e, expr)
     if any(reads_twice(side) for side in (expr.then, expr.other)):
@@ -116,9 +117,9 @@ def _select(e: Emitter, expr: Select) -> Code:
 
 
 def branches(e: Emitter, expr: Select, kind: str, emit: Callable[[Emitter, Expr], Code]) -> Code:
-    """Emit a choice of values of the C type *kind* as a statement.
+    """Emit a choice between values of the C type *kind* as an ``if`` statement.
 
-    Values that a branch uses several times have names in it.
+    Values that a branch uses several times are named inside the branch.
     """
     name, known = e.names.fresh("t"), e.known
     cond = e.value(expr.cond).text
@@ -151,7 +152,7 @@ def _cast(e: Emitter, expr: Cast) -> Code:
 
 
 def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
-    """*x* as a float that becomes the 16-bit float *wanted* to which *x* itself is rounded."""
+    """Convert *x* to a float32 that rounds to the same 16-bit float *wanted* as *x* itself does."""
     if not source.passes_float32(wanted):
         wide = DType.FLOAT64 if source is DType.FLOAT64 or source.bits < 64 else source
         return helper_call(e, f"odd_{short_name(wide)}", x)
@@ -159,12 +160,15 @@ def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
 
 
 def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
-    """A computed value as an element of *dtype* is stored."""
+    """Convert a computed value to the form in which elements of *dtype* are stored."""
     return helper_call(e, f"to_{short_name(dtype)}", x) if dtype in HALF else x
 
 
 def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
-    """*expr* as an element of *dtype* is stored; what is copied or rounded is not rounded again."""
+    """Emit *expr* in the form in which elements of *dtype* are stored.
+
+    A value that is only copied, or is rounded already, is not rounded again.
+    """
     if dtype not in HALF:
         return e.value(expr)
     if isinstance(expr, Load) and expr not in e.known:
@@ -175,7 +179,7 @@ def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
 
 
 def read(e: Emitter, place: str, dtype: DType) -> Code:
-    """The element at *place* as it is computed with."""
+    """Convert the element at *place* to the type it is computed in."""
     if dtype is DType.BOOL:
         return compared("!=", Code(place), Code("0"))
     if dtype in HALF:

@@ -1,6 +1,6 @@
-"""Elementary functions as C functions, from the expressions that approximate them.
+"""Generate elementary functions in C from the expressions that approximate them.
 
-They have the same errors as in other generated code (:mod:`ansorpy.ir.elementary.table`).
+Their errors are the same as in other generated code (:mod:`ansorpy.ir.elementary.table`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["prelude"]
 
 
 def prelude(used: Iterable[str]) -> str:
-    """The text of the helpers *used*, each after those it calls."""
+    """The text of the helpers *used*, each after the helpers it calls."""
     found: dict[str, str] = {}
 
     def add(name: str) -> None:
@@ -48,7 +48,7 @@ def prelude(used: Iterable[str]) -> str:
 
 
 def _rank(name: str) -> tuple[bool, int, str]:
-    """Scalar functions in the order of the prelude, then vectors."""
+    """Sort key: scalar functions in the order of the prelude, then vector functions."""
     known = list(HELPERS)
     return name not in HELPERS, known.index(name) if name in HELPERS else 0, name
 

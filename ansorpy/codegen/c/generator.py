@@ -1,4 +1,4 @@
-"""The code generator of machines with a C compiler: C11, compiled here if that is possible."""
+"""The C code generator: C11, compiled on this machine if it has a compiler."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = ["CGenerator", "style_of"]
 class CGenerator:
     """Emits loop programs as C (:class:`ansorpy.codegen.backends.CodeGenerator`).
 
-    Constants are made by the CPU of this machine, so no packing is left to the target.  There is
-    no prefetching, which C11 cannot express.
+    The CPU of this machine packs the constants, so none are left for the target to pack.  C11
+    cannot express prefetching.
     """
 
     @property
@@ -51,7 +51,7 @@ class CGenerator:
 
 
 def style_of(target: Target) -> Style:
-    """The kind of C for *target*: vectors if it has some, threads if it has several cores."""
+    """The style of C for *target*: vectors if it has them, threads if it has several cores."""
     word: Literal[32, 64] = 32 if target.word_bits == 32 else 64
     threads: Literal["none", "openmp"] = "openmp" if target.cores > 1 else "none"
     return Style(word, threads, vectors=target.vector_bits > SCALAR_BITS)

@@ -24,12 +24,12 @@ __all__ = ["CLibrary", "can_compile", "flags_of", "load", "shared_library"]
 
 
 def flags_of(style: Style) -> tuple[str, ...]:
-    """Options of the compiler for C of this *style*."""
+    """Compiler options for C of this *style*."""
     return ("-fopenmp",) if style.threads == "openmp" else ()
 
 
 def can_compile(style: Style) -> bool:
-    """Whether this machine compiles C of this *style*; some compilers have no OpenMP."""
+    """Whether this machine can compile C of this *style*; some compilers lack OpenMP."""
     try:
         find_compiler()
         return style.threads == "none" or _openmp() is not None
@@ -41,7 +41,7 @@ def shared_library(source: CSource | CFunctions) -> bytes:
     """Compile the functions of one program to a shared library for this machine.
 
     Raises:
-        CodegenError: The compiler refuses them.
+        CodegenError: The compiler rejects them.
         MissingDependency: There is no compiler.
     """
     return find_compiler().shared_library(translation_unit([source]), flags_of(source.style))
@@ -50,7 +50,7 @@ def shared_library(source: CSource | CFunctions) -> bytes:
 class CLibrary:
     """Loaded programs; addresses are valid until :meth:`close` or garbage collection.
 
-    Programs in C come with a shared library each, the others are object code for this machine.
+    Each C program brings a shared library; all others are object code for this machine.
     """
 
     def __init__(self, codes: Sequence[ObjectCode]) -> None:
@@ -111,10 +111,10 @@ def _unload(libraries: list[ctypes.CDLL]) -> None:
 
 
 def load(codes: Sequence[ObjectCode]) -> CLibrary:
-    """Load programs in C, and object code for this machine, into this process.
+    """Load C programs, and object code for this machine, into this process.
 
     Raises:
-        CodegenError: The compiler refuses a program, or it cannot be loaded.
+        CodegenError: The compiler rejects a program, or it cannot be loaded.
         MissingDependency: There is no compiler.
     """
     return CLibrary(codes)
@@ -122,13 +122,13 @@ def load(codes: Sequence[ObjectCode]) -> CLibrary:
 
 @cache
 def _openmp() -> ctypes.CDLL:
-    """Keeps the OpenMP runtime loaded: its threads outlive the program that started them."""
+    """Load the OpenMP runtime for good: its threads outlive the program that started them."""
     text = "#include <omp.h>\nint most_threads(void) { return omp_get_max_threads(); }\n"
     return _loaded(find_compiler().shared_library(text, ("-fopenmp",)))
 
 
 def _loaded(image: bytes) -> ctypes.CDLL:
-    """The shared library *image*, whose file is gone once it is loaded."""
+    """Load the shared library *image*; its temporary file is deleted once it is loaded."""
     handle, path = tempfile.mkstemp(prefix="ansorpy-", suffix=".so")
     try:
         with os.fdopen(handle, "wb") as file:

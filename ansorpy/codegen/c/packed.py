@@ -1,6 +1,6 @@
-"""A program in C as one object: its functions as JSON, then what the compiler here made of them.
+"""A C program packed as one object: its functions as JSON, then the library compiled from them.
 
-Code that stores, sends and compares object code of CPUs thus also handles C.
+Code that stores, sends and compares CPU object code can thus handle C as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LENGTH_BYTES = 8
 
 @dataclass(frozen=True)
 class CFunctions:
-    """The functions of one program, which call ``helpers`` that a file of several has once."""
+    """The functions of one program; a file of several programs defines their ``helpers`` once."""
 
     symbol: str
     helpers: tuple[str, ...]
@@ -33,7 +33,7 @@ class CFunctions:
 
 
 def packed(source: CSource, library: bytes, build_s: float) -> ObjectCode:
-    """Pack *source* and the shared *library* of it, empty if there was no compiler."""
+    """Pack *source* and the shared *library* compiled from it, empty if there was no compiler."""
     unit = CFunctions(source.symbol, source.helpers, source.functions, source.style)
     text = _functions().dump_json(unit)
     whole = _MARK + len(text).to_bytes(_LENGTH_BYTES, "little") + text + library
@@ -50,10 +50,10 @@ def is_packed(code: bytes) -> bool:
 
 
 def unpacked(code: bytes) -> tuple[CFunctions, bytes]:
-    """The functions and the shared library, perhaps empty, of what :func:`packed` made.
+    """Unpack the result of :func:`packed`: the functions, and the shared library or no bytes.
 
     Raises:
-        ForeignFile: It is something else, or damaged.
+        ForeignFile: *code* is not a packed C program, or is damaged.
     """
     start = len(_MARK) + _LENGTH_BYTES
     end = start + int.from_bytes(code[len(_MARK) : start], "little")

@@ -1,7 +1,7 @@
 """Helper functions of generated C, each emitted only where it is used.
 
-They are C11 and defined for all operands, as :mod:`ansorpy.ir.operators` and
-:class:`ansorpy.ir.expr.Cast` say.  Their names end with the type: ``floor_div_i32``.
+They are C11 and defined for all operands, as specified in :mod:`ansorpy.ir.operators` and
+:class:`ansorpy.ir.expr.Cast`.  Their names end with the type: ``floor_div_i32``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Helper:
 
 _SIGNED = {
     "quotient": ("""\
-// A quotient by 0 is 0; that of the least number by -1 is itself.
+// Division by 0 gives 0; the least number divided by -1 gives itself.
 static inline $T quotient_$S($T a, $T b) {
   return b == 0 ? 0 : b == -1 ? ($T)(0u - ($U)a) : a / b;
 }""", ()),
@@ -85,12 +85,12 @@ static inline $T from_bits_$S($U bits) {
   return x;
 }""", ()),
     "max": ("""\
-// NaN where either operand is one.
+// NaN if either operand is NaN.
 static inline $T max_$S($T a, $T b) {
   return a > b || a != a ? a : b;
 }""", ()),
     "min": ("""\
-// NaN where either operand is one.
+// NaN if either operand is NaN.
 static inline $T min_$S($T a, $T b) {
   return a < b || a != a ? a : b;
 }""", ()),
@@ -109,7 +109,7 @@ static inline $T floor_div_$S($T a, $T b) {
   return b == 0 ? ratio : copysign$F(near - whole > 0.5$F ? whole + 1 : whole, ratio);
 }""", ()),
     "scale": ("""\
-// y * 2**n for an integer n given as a float: in two steps, of which only the last can round.
+// y * 2**n for an integer n given as a float, in two steps; only the second can round.
 static inline $T scale_$S($T y, $T n) {
   const $U whole = bits_of_$S(n + $rounder) - bits_of_$S($rounder);
   const $U half = ((whole + 4096u) >> 1) - 2048u;
@@ -119,7 +119,7 @@ static inline $T scale_$S($T y, $T n) {
 }""", ("bits_of", "from_bits")),
 }  # fmt: skip
 _TO_INTEGER = """\
-// Towards zero, to the nearest number that the type has; NaN to 0.
+// Rounds towards zero and saturates; NaN gives 0.
 static inline $T ${S}_of_$R($X x) {
   if (!(x > $below)) return x != x ? 0 : $least;
   return x < $beyond ? ($T)x : $most;
@@ -133,7 +133,7 @@ static inline float from_f16(uint16_t x) {
   return from_bits_f32(sign | bits_of_f32((float)size * 0x1p-24f));
 }""", ("bits_of_f32", "from_bits_f32")),
     "to_f16": Helper("""\
-// To the nearest, of two to the even one.
+// Rounds to nearest, ties to even.
 static inline uint16_t to_f16(float x) {
   const uint32_t bits = bits_of_f32(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
   if (size > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
@@ -147,21 +147,21 @@ static inline float from_bf16(uint16_t x) {
   return from_bits_f32((uint32_t)x << 16);
 }""", ("from_bits_f32",)),
     "to_bf16": Helper("""\
-// To the nearest, of two to the even one.
+// Rounds to nearest, ties to even.
 static inline uint16_t to_bf16(float x) {
   const uint32_t bits = bits_of_f32(x), rounded = bits + 0x7fffu + (bits >> 16 & 1u);
   return (uint16_t)((x != x ? bits | 0x400000u : rounded) >> 16);
 }""", ("bits_of_f32",)),
     "odd_f64": Helper("""\
-// Towards zero, with the last bit set where that cut something off: rounded further, it becomes
-// what x is rounded to.
+// Rounds to odd: towards zero, with the last bit set if the result is inexact. Rounding the result
+// again to a narrower type then gives the same as rounding x once.
 static inline float odd_f64(double x) {
   const float near = (float)x;
   const uint32_t bits = bits_of_f32(near) - (fabs((double)near) > fabs(x));
   return from_bits_f32(bits | ((double)near != x));
 }""", ("bits_of_f32", "from_bits_f32")),
     "odd_i64": Helper("""\
-// Of large numbers, bit 11 stands for those below, which a double does not have.
+// In large numbers, bit 11 stands for the lower bits, which a double cannot hold.
 static inline float odd_i64(int64_t x) {
   const uint64_t bits = (uint64_t)x, low = bits & 2047u;
   const uint64_t cut = (bits & ~(uint64_t)2047u) | (low != 0 ? 2048u : 0u);
@@ -169,19 +169,19 @@ static inline float odd_i64(int64_t x) {
   return odd_f64((double)(int64_t)(is_small ? bits : cut));
 }""", ("odd_f64",)),
     "odd_u64": Helper("""\
-// Of large numbers, bit 11 stands for those below, which a double does not have.
+// In large numbers, bit 11 stands for the lower bits, which a double cannot hold.
 static inline float odd_u64(uint64_t x) {
   const uint64_t cut = (x & ~(uint64_t)2047u) | ((x & 2047u) != 0 ? 2048u : 0u);
   return odd_f64((double)(x < (uint64_t)1 << 53 ? x : cut));
 }""", ("odd_f64",)),
     "word_8": Helper("""\
-// The low bytes of four integers, the first lowest.
+// The low bytes of four integers, the first in the lowest byte.
 static inline uint32_t word_8(int32_t a, int32_t b, int32_t c, int32_t d) {
   const uint32_t low = ((uint32_t)a & 0xffu) | ((uint32_t)b & 0xffu) << 8;
   return low | ((uint32_t)c & 0xffu) << 16 | (uint32_t)d << 24;
 }"""),
     "word_bf16": Helper("""\
-// Two bfloat16 numbers, the first lower.
+// Two bfloat16 numbers, the first in the lower half.
 static inline uint32_t word_bf16(float a, float b) {
   return to_bf16(a) | (uint32_t)to_bf16(b) << 16;
 }""", ("to_bf16",)),
@@ -193,7 +193,7 @@ static inline int32_t dot_s8s8(uint32_t a, uint32_t b) {
   return sum;
 }"""),
     "dot_u8s8": Helper("""\
-// The sum of four products of 8-bit parts, those of the first unsigned.
+// The sum of four products of 8-bit parts; the parts of a are unsigned.
 static inline int32_t dot_u8s8(uint32_t a, uint32_t b) {
   int32_t sum = 0;
   for (int n = 0; n < 32; n += 8) sum += (uint8_t)(a >> n) * (int8_t)(b >> n);
@@ -208,12 +208,12 @@ static inline float dot_bf16(uint32_t a, uint32_t b) {
 }  # fmt: skip
 
 _WIDE = (DType.INT32, DType.INT64, DType.UINT32, DType.UINT64)
-"""Narrower integers are computed as these."""
+"""Narrower integers are computed in these types."""
 LIMITS = {
     DType.INT32: ("INT32_MIN", "INT32_MAX"), DType.INT64: ("INT64_MIN", "INT64_MAX"),
     DType.UINT64: ("0", "UINT64_MAX"),
 }  # fmt: skip
-"""The types that floats become first, with their least and largest numbers."""
+"""The integer types that floats are converted to first, with their least and largest numbers."""
 
 
 def _of_type(

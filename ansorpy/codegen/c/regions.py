@@ -1,7 +1,7 @@
-"""Parallel loops: functions that compute a range of iterations, divided among a team of threads.
+"""Parallel loops in C: functions that compute a range of iterations, divided among threads.
 
-The team's size is found inside the parallel region, so fewer threads than asked for do all of the
-work.  Without threads the loops are ordinary ones.
+Each thread reads the team's size inside the parallel region, so the work is complete even if the
+system gives fewer threads than requested.  Without threads these are ordinary loops.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class _Region:
 
 
 def parallel_loop(e: Emitter, loop: For) -> None:
-    """Emit *loop* and the parallel loops directly in it; a parallel loop inside runs serially."""
+    """Emit *loop* and the parallel loops directly in it; parallel loops deeper inside run
+    serially."""
     region = _region(e, loop)
     is_team = e.unit.style.threads == "openmp" and region.total > 1
     if loop in e.unit.conflicting:
@@ -106,7 +107,7 @@ def _function(e: Emitter, region: _Region) -> str:
 def defined(
     name: str, parameters: Sequence[str], lines: Sequence[str], maybe: Iterable[str]
 ) -> str:
-    """A function of *lines*; of its parameters, those named in *maybe* may be unused."""
+    """The text of a function of *lines*; parameters named in *maybe* may be unused."""
     text = "\n".join(lines)
     unused = [f"  (void){word};" for word in maybe if not re.search(rf"\b{word}\b", text)]
     inside = ",\n    ".join(parameters)
@@ -114,7 +115,7 @@ def defined(
 
 
 def _decompose(inner: Emitter, region: _Region, counter: str) -> None:
-    """Declare the variables of the region's loops from the number of the iteration."""
+    """Declare the variables of the region's loops, computed from the iteration number."""
     flat = Var(counter)
     inner.variables[flat] = Code(counter, wide=inner.unit.style.word_bits < 64)
     inner.ranges[flat] = 0, region.total - 1
@@ -138,7 +139,7 @@ def _cut(inner: Emitter, found: Code) -> str:
 
 
 def _call(e: Emitter, region: _Region) -> None:
-    """Run the region with a team, each thread on a share of the iterations and its own scratch."""
+    """Run the region on a team; each thread has a share of the iterations and its own scratch."""
     given = [*(_address(e, b) for b in region.buffers),
              *(e.variables[var].text for var in region.variables)]  # fmt: skip
     each, total = e.unit.storage.thread_bytes, region.total
@@ -160,6 +161,6 @@ def _invoke(e: Emitter, region: _Region, arguments: Sequence[str]) -> None:
 
 
 def _address(e: Emitter, buffer: Buffer) -> str:
-    """The address of the first element, also of an array of several dimensions."""
+    """The address of the first element, for arrays of any number of dimensions."""
     name = e.place(buffer)
     return f"&{name}{'[0]' * len(buffer.shape)}" if buffer in e.arrays else name

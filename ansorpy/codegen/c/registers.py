@@ -1,6 +1,6 @@
-"""Register tiles as variables: compilers keep these in registers, and arrays often not.
+"""Turn register tiles into variables, which C compilers keep in registers more often than arrays.
 
-Loops that index a tile are written out, so that each of its elements has a name::
+Loops that index a tile are unrolled, so that each element of the tile has a name::
 
     float acc[2];                              float acc_0, acc_1;
     for (k = 0; k < 8; ++k)                    for (k = 0; k < 8; ++k) {
@@ -42,9 +42,9 @@ from ansorpy.target import Target
 __all__ = ["Piece", "accesses", "variables", "vector_plan", "written_out"]
 
 MOST_VARIABLES = 64
-"""Elements of a tile that get names: as many vectors as two register files hold."""
+"""Maximum number of variables of a tile: as many vectors as two register files hold."""
 _MOST_COPIES = 256
-"""Stores that writing out the loops of one nest may make."""
+"""Maximum number of stores after unrolling the loops of one nest."""
 
 
 def accesses(s: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
@@ -58,9 +58,9 @@ def accesses(s: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
 
 
 def written_out(program: Program, *, vectors: bool) -> Program:
-    """*program* with the unrolled loops written out that index register tiles.
+    """*program* with those unrolled loops expanded that index register tiles.
 
-    Without *vectors*, tiles with lanes are left to loops, which compilers may vectorise.
+    Without *vectors*, tiles with lanes keep their loops, which compilers may vectorise.
     """
     tiles = _tiles(program.body, vectors=vectors)
     body = _WrittenOut(tiles).stmt(program.body) if tiles else program.body
@@ -68,7 +68,7 @@ def written_out(program: Program, *, vectors: bool) -> Program:
 
 
 def _tiles(body: Stmt, *, vectors: bool) -> set[Buffer]:
-    """Register tiles small enough, with the loops around their accesses few enough."""
+    """The register tiles whose accesses make few enough copies when unrolled."""
     tiles = {b for b in register_buffers(body) if b.size <= MOST_VARIABLES * (16 if vectors else 1)}
     copies: Counter[Buffer] = Counter()
 
@@ -95,7 +95,7 @@ def _tiles(body: Stmt, *, vectors: bool) -> set[Buffer]:
 
 
 class _WrittenOut:
-    """Replaces unrolled loops that index one of *tiles* by a copy of their body an iteration."""
+    """Replaces unrolled loops that index one of *tiles* by one copy of the body per iteration."""
 
     def __init__(self, tiles: set[Buffer]) -> None:
         self.tiles = tiles
@@ -119,7 +119,7 @@ class _WrittenOut:
 
 
 class Piece(NamedTuple):
-    """Neighbouring elements of a tile in one variable of *width* lanes, *used* of them in use."""
+    """Neighbouring elements of a tile in one variable of *width* lanes; *used* lanes are in use."""
 
     width: int
     used: int
@@ -128,8 +128,8 @@ class Piece(NamedTuple):
 def variables(body: Stmt, lanes: Mapping[Var, int]) -> dict[Buffer, dict[int, Piece]]:
     """The tiles whose elements are variables, by the offset of the first element of each.
 
-    *lanes* are those of vector loops, by the variable of the outermost of nested ones; without any,
-    all loops are scalar.
+    *lanes* has the number of lanes of each vector loop, by its variable (the outermost variable of
+    nested loops); loops not listed are scalar.
     """
     found: dict[Buffer, dict[int, Piece]] = {b: {} for b in register_buffers(body)}
     refused: set[Buffer] = set()
@@ -154,7 +154,7 @@ def _are_apart(held: Mapping[int, Piece]) -> bool:
 def _pieces(
     s: Stmt, lanes: Mapping[Var, int], space: VectorSpace | None = None, width: int = 1
 ) -> Iterator[tuple[Buffer, list[tuple[int, Piece]] | None]]:
-    """The parts of buffers accessed at once, with their offsets; None where these vary."""
+    """The pieces of each buffer accessed at once, with their offsets; None where offsets vary."""
     if isinstance(s, For) and s.kind is ForKind.VECTORIZED and space is None and s.var in lanes:
         space, width = vector_space(s), lanes[s.var]
     for buffer, indices in accesses(s):
@@ -173,7 +173,7 @@ def _pieces(
 def vector_plan(
     body: Stmt, target: Target | None
 ) -> tuple[dict[Var, int], dict[Buffer, dict[int, Piece]]]:
-    """The lanes of the loops that become vectors, and the register tiles that become variables.
+    """Decide which loops become vectors, with their lanes, and which register tiles variables.
 
     Without a *target*, no loop becomes vectors.
     """
@@ -193,7 +193,7 @@ def vector_plan(
 
 
 def _is_vectorisable(loop: For, tiles: Mapping[Buffer, object]) -> bool:
-    """False where a condition differs between lanes, or all lanes share an array inside."""
+    """False if a condition differs between lanes, or lanes would share an array inside."""
     space = vector_space(loop)
     varying = {var for var, _ in space.loops}
     for s in walk_stmts(space.body):

@@ -103,7 +103,7 @@ def _let(e: Emitter, s: Let) -> None:
 
 
 def _alloc(e: Emitter, s: Alloc) -> None:
-    """Declare the buffer in a block of its own, as buffers with other lifetimes share its bytes."""
+    """Declare the buffer in its own block: buffers with disjoint lifetimes share its bytes."""
     with e.declaring():
         name, kind, plan = e.names.give(s.buffer), storage_type(s.buffer.dtype), e.unit.storage
         if s.buffer in e.unit.variables:
@@ -120,7 +120,7 @@ def _alloc(e: Emitter, s: Alloc) -> None:
 
 
 def _array(e: Emitter, buffer: Buffer) -> None:
-    """Declare an array of the buffer's shape; a flat one, where vectors may cross its rows."""
+    """Declare an array of the buffer's shape, or a flat one if vectors may cross its rows."""
     sizes = f"[{buffer.size}]"
     if not e.unit.style.vectors:
         e.arrays.add(buffer)
@@ -130,13 +130,13 @@ def _array(e: Emitter, buffer: Buffer) -> None:
 
 
 def _use(e: Emitter, buffer: Buffer, names: list[str]) -> None:
-    """Keep compilers from warning of what is never read."""
+    """Mark *names* as used if *buffer* is never read, or compilers would warn."""
     if buffer not in e.unit.read:
         e.line(" ".join(f"(void){name};" for name in names))
 
 
 def _variables(e: Emitter, buffer: Buffer) -> None:
-    """Declare the elements of a register tile; inside a vector loop, those of its lanes."""
+    """Declare the variables of a register tile; inside a vector loop, only those of its chunk."""
     pieces, columns = e.unit.variables[buffer], (buffer.shape or (1,))[-1]
     names: dict[str, list[str]] = {}
     e.pieces[buffer] = {}
@@ -181,7 +181,7 @@ def _assignment(e: Emitter, target: str, s: Store) -> str:
 
 
 def _prefetch(e: Emitter, s: Prefetch) -> None:
-    """C has no word for it."""
+    """Emit nothing: C has no prefetch."""
 
 
 _LOOPS: Mapping[ForKind, Callable[[Emitter, For], None]] = {

@@ -1,4 +1,4 @@
-"""What kind of C is emitted."""
+"""Options of the emitted C: word size, threads, vector extensions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ __all__ = ["Style"]
 
 @dataclass(frozen=True)
 class Style:
-    """Properties of the machine and compiler that generated C is for.
+    """Properties of the machine and the compiler that C is generated for.
 
     Args:
-        word_bits: Index arithmetic is done in this width where bounds prove that it suffices.
+        word_bits: Width of index arithmetic wherever bounds prove that it suffices.
         threads: ``openmp`` divides parallel loops among a team; ``none`` makes them serial.
-        vectors: Vector loops use the vector extensions of GCC and Clang; else they are C11 loops.
+        vectors: Vector loops use the vector extensions of GCC and Clang; otherwise they are plain
+            C11 loops.
     """
 
     word_bits: Literal[32, 64] = 64

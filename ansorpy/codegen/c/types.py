@@ -7,7 +7,7 @@ from ansorpy.ir.dtypes import DType
 __all__ = ["HALF", "computed_type", "float_suffix", "register_type", "short_name", "storage_type"]
 
 HALF = (DType.FLOAT16, DType.BFLOAT16)
-"""Stored as their bits and computed as ``float``."""
+"""Types that are stored as their bits and computed as ``float``."""
 
 _NAMES = {DType.FLOAT64: "double", DType.FLOAT32: "float"}
 _STORED = {DType.FLOAT16: "uint16_t", DType.BFLOAT16: "uint16_t", DType.BOOL: "uint8_t"}
@@ -32,18 +32,18 @@ def register_type(dtype: DType) -> str:
 
 
 def computed_type(dtype: DType) -> DType:
-    """The type that helpers compute with for *dtype*: float32 for 16-bit floats, at least 32 bits
-    for integers."""
+    """The type in which helpers compute *dtype*: float32 for 16-bit floats, at least 32 bits for
+    integers."""
     if dtype.is_float:
         return DType.FLOAT32 if dtype in HALF else dtype
     return dtype if dtype.bits >= 32 else DType.INT32 if dtype.is_signed else DType.UINT32
 
 
 def short_name(dtype: DType) -> str:
-    """How names of helpers end: ``i32`` for int32."""
+    """The suffix of helper names: ``i32`` for int32."""
     return _SHORT[dtype]
 
 
 def float_suffix(dtype: DType) -> str:
-    """What names of functions in ``math.h``, and literals, of a computed float type end with."""
+    """The suffix of literals, and of ``math.h`` function names, of a computed float type."""
     return "" if dtype is DType.FLOAT64 else "f"

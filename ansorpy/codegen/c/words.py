@@ -8,8 +8,8 @@ from ansorpy.ir.elementary.table import APPROXIMATIONS
 
 __all__ = ["WORDS"]
 
-# Keywords of C and C++, which reads the headers; what <math.h>, <stdbool.h> and compilers define;
-# what generated functions call their own parameters.
+# Keywords of C, and of C++ because C++ programs include the headers; names that <math.h>,
+# <stdbool.h> and compilers define; names of the generated functions' own parameters.
 _RESERVED = """
 alignas alignof and asm auto bool break case catch char class const constexpr continue default
 delete do double else enum explicit export extern false float for friend goto if inline int long

@@ -1,1 +1,1 @@
-"""What the generators of C and of CUDA C share: text, names, index arithmetic."""
+"""Writing C text, names and index arithmetic, shared by the C and the CUDA C generator."""

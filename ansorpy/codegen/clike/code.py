@@ -1,4 +1,4 @@
-"""C expressions as text with the precedence of their outermost operator."""
+"""C expressions as text, with the precedence of their outermost operator."""
 
 from __future__ import annotations
 

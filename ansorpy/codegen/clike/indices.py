@@ -1,4 +1,4 @@
-"""Index arithmetic in C: in the narrow index type if bounds prove that it suffices, else wide."""
+"""Index arithmetic in C, in the narrow index type where bounds prove that it suffices."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def index(e: Writer, expr: Expr) -> Code:
     """
     write = _INDEX.get(type(expr))
     if write is None:
-        raise CodegenError(f"an index cannot hold a {type(expr).__name__}")
+        raise CodegenError(f"an index cannot contain a {type(expr).__name__}")
     return write(e, expr)
 
 
@@ -82,11 +82,11 @@ def _binary(e: Writer, expr: Binary) -> Code:
         return _division(e, expr, a, b)
     if expr.op in (BinaryOp.MIN, BinaryOp.MAX):
         return Code(e.integer_call(expr.op.value, wide, a, b), ATOM, wide)
-    raise CodegenError(f"an index cannot hold {expr.op.value}")
+    raise CodegenError(f"an index cannot contain {expr.op.value}")
 
 
 def _widened(e: Writer, expr: Expr, operand: Code) -> Code:
-    """*operand* of *expr* in the width that the result takes."""
+    """Convert *operand* of *expr* to the width that the result needs."""
     if operand.wide or e.fits(expr):
         return operand
     return Code(f"({e.indices.wide}){operand.at(UNARY)}", UNARY, True)
@@ -108,7 +108,7 @@ def _call(e: Writer, expr: Call) -> Code:
     if expr.fn is Function.ABS:
         x = _widened(e, expr, index(e, expr.args[0]))
         return Code(e.integer_call("abs", x.wide, x), ATOM, x.wide)
-    raise CodegenError(f"an index cannot hold {expr.fn.value}")
+    raise CodegenError(f"an index cannot contain {expr.fn.value}")
 
 
 def _select(e: Writer, expr: Select) -> Code:

@@ -1,4 +1,4 @@
-"""Format lines of generated C to be readable: limited in length, broken at loose operators."""
+"""Break long lines of generated C at loosely binding operators."""
 
 from __future__ import annotations
 

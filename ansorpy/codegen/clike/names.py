@@ -1,4 +1,4 @@
-"""C identifiers for variables and buffers, close to their own names."""
+"""Choose C identifiers for variables and buffers, close to their own names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Words:
 
 
 def identifier(name: str, words: Words) -> str:
-    """Make *name* a C identifier outside *words*; of several fused loops, use the first and last.
+    """Make *name* a C identifier outside *words*; for fused loops, use the first and last name.
 
     >>> words = Words(frozenset({"float"}))
     >>> [identifier(name, words) for name in ("i.0@j.0@", "C.local", "2nd", "float")]
@@ -56,7 +56,7 @@ class Names:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Names given inside end with the block."""
+        """Names given within this context are free again when it exits."""
         self._blocks.append([])
         yield
         self._taken -= set(self._blocks.pop())

@@ -1,4 +1,4 @@
-"""Values that a statement uses several times: computed once, before it."""
+"""Compute a value that a statement uses several times only once, before the statement."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["named_once", "reads_twice", "sharing"]
 
 @contextmanager
 def sharing(e: Writer, *roots: Expr, is_safe: bool = False) -> Iterator[None]:
-    """Inside, what *roots* use several times gets a name when it is met.
+    """Within this context, values that *roots* use several times get a name when first emitted.
 
-    What is read only on one side of a choice is not read before it, unless *is_safe* says that it
-    may be.
+    A value that reads memory on only one side of a select is not computed before the select,
+    unless *is_safe* says that reading it is safe.
     """
     before = e.known, e.repeated
     e.known, e.repeated = {}, _repeated(roots, is_safe)
@@ -28,7 +28,7 @@ def sharing(e: Writer, *roots: Expr, is_safe: bool = False) -> Iterator[None]:
 
 
 def named_once(e: Writer, expr: Expr, found: Code) -> Code:
-    """*found*, the code of *expr*, or the name it gets because it is used several times."""
+    """Return *found*, the code of *expr*, or a name for it if *expr* is used several times."""
     if expr not in e.repeated:
         return found
     name = e.names.fresh("t")
@@ -38,9 +38,9 @@ def named_once(e: Writer, expr: Expr, found: Code) -> Code:
 
 
 def reads_twice(side: Expr) -> bool:
-    """Return whether one side of a choice uses a value several times that reads memory.
+    """Return whether *side*, one side of a select, uses a value several times that reads memory.
 
-    It may be read only where that side is chosen, so it has no name outside.
+    Such a value may be read only if that side is chosen, so it cannot be named outside.
     """
     return any(
         n > 1 and any(isinstance(x, Load) for x in walk(e)) for e, n in _uses((side,)).items()
@@ -48,7 +48,7 @@ def reads_twice(side: Expr) -> bool:
 
 
 def _repeated(roots: tuple[Expr, ...], is_safe: bool) -> frozenset[Expr]:
-    """Values used more than once that may be computed whatever is chosen."""
+    """Values used more than once that are safe to compute whichever sides are chosen."""
     uses, always = _uses(roots), _unconditional(roots)
     return frozenset(
         e for e, n in uses.items()
@@ -70,7 +70,7 @@ def _uses(roots: tuple[Expr, ...]) -> Counter[Expr]:
 
 
 def _unconditional(roots: tuple[Expr, ...]) -> set[Expr]:
-    """The nodes that are computed whichever sides are chosen."""
+    """The nodes that are computed whichever sides of selects are chosen."""
     found: set[Expr] = set()
     pending = list(roots)
     while pending:
@@ -82,5 +82,5 @@ def _unconditional(roots: tuple[Expr, ...]) -> set[Expr]:
 
 
 def _operands(e: Expr) -> tuple[Expr, ...]:
-    """The values *e* is computed from; where a load reads is an index."""
+    """The values that *e* is computed from; the indices of a load do not count."""
     return () if isinstance(e, Load) else tuple(children(e))

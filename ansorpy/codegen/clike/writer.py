@@ -1,4 +1,4 @@
-"""State while writing one function in C or CUDA C: lines, names, ranges, and known values.
+"""State while writing one function in C or CUDA C: lines, names, ranges and named values.
 
 A writer knows no node types: the functions that emit them take it as their first argument.
 """
@@ -28,9 +28,9 @@ class IndexTypes:
 
     Args:
         narrow: Usually the type of a machine word.
-        most: The largest number of the narrow type.
+        most: The largest value of the narrow type.
         wide: A 64-bit type.
-        suffix: What literals of the wide type end with.
+        suffix: Suffix of literals of the wide type.
     """
 
     narrow: str
@@ -72,7 +72,7 @@ class Writer(ABC):
         """Call ``floor_div``, ``floor_mod``, ``min``, ``max`` or ``abs`` on index arithmetic."""
 
     def line(self, text: str) -> None:
-        """Emit one line, indented to the block's depth; long ones are continued."""
+        """Emit one line, indented to the block's depth; a long line is continued on the next."""
         self.lines += laid_out(text, "  " * self._depth)
 
     @contextmanager
@@ -94,7 +94,7 @@ class Writer(ABC):
         del self.variables[var], self.ranges[var]
 
     def need(self, helper: str) -> None:
-        """Include a function of the prelude."""
+        """Include *helper*, a function of the prelude, in the output."""
         self.helpers[helper] = None
 
     def fits(self, e: Expr) -> bool:

@@ -1,1 +1,1 @@
-"""Vector loops in the vector extensions of GCC and Clang."""
+"""Vector loops, using the vector extensions of GCC and Clang."""

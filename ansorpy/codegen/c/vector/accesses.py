@@ -1,4 +1,4 @@
-"""Loads and stores of all lanes, whose form depends on the offsets of the lanes."""
+"""Loads and stores of all lanes; their form depends on the offsets of the lanes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Access:
-    """Where the lanes of an access are: *start* is the offset of the first, *steps* are those of
-    the lanes in use from it on, None where they are not constant."""
+    """Offsets of the lanes of an access: *start* is that of the first lane, *steps* are the
+    distances of the active lanes from it, or None if they are not constant."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -52,8 +52,8 @@ def access(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...]) -> Access:
 
 
 def steps_of(e: Emitter, flat: Expr) -> tuple[Expr, tuple[int, ...] | None]:
-    """An index in the first lane, and how much more it is in each lane in use; None if that is not
-    constant."""
+    """The value of an index in the first lane, and by how much each active lane differs from it;
+    None if that is not constant."""
     assert e.lanes is not None
     start = simplify(e.lanes.in_lane(flat, 0), e.ranges)
     return start, _steps(e, flat, start, e.lanes)
@@ -71,7 +71,7 @@ def _steps(e: Emitter, flat: Expr, start: Expr, lanes: Lanes) -> tuple[int, ...]
 
 
 def _apart(e: Emitter, flat: Expr, start: Expr, lanes: Lanes) -> tuple[int, ...] | None:
-    """Steps of offsets that are not sums of the loop's variables."""
+    """The steps of an index that is not a linear form of the loop's variables."""
     found = []
     for k in range(lanes.active):
         step = simplify(simplify(lanes.in_lane(flat, k), e.ranges) - start, e.ranges)
@@ -88,7 +88,7 @@ def is_inside(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...]) -> bool:
 
 
 def load(e: Emitter, expr: Load) -> Code:
-    """All lanes of a load, as they are computed with."""
+    """All lanes of a load, in the type they are computed in."""
     assert e.lanes is not None
     buffer = e.buffer_of(expr)
     found = access(e, buffer, expr.indices)
@@ -105,14 +105,14 @@ def load(e: Emitter, expr: Load) -> Code:
 
 
 def splat(e: Emitter, x: Code, dtype: DType) -> Code:
-    """A computed scalar in all lanes; a condition as -1 or 0."""
+    """A computed scalar repeated in all lanes; a condition becomes -1 or 0."""
     if dtype is DType.BOOL:
         x = Code(f"-{x.at(UNARY + 1)}")
     return helper_call(e, f"splat_{vector_of(e, dtype)}", x)
 
 
 def scalar(e: Emitter, expr: Expr) -> Code:
-    """*expr*, in which no variable of the vector loop is left, as a scalar."""
+    """Emit *expr*, which contains no variable of the vector loop, as a scalar."""
     lanes, e.lanes = e.lanes, None
     found = e.value(simplify(expr, e.ranges))
     e.lanes = lanes
@@ -120,7 +120,10 @@ def scalar(e: Emitter, expr: Expr) -> Code:
 
 
 def lane_by_lane(e: Emitter, expr: Expr, *, guarded: bool = False) -> Code:
-    """A vector of scalars; *guarded*, with 0 in lanes for which a choice around it has no need."""
+    """Build a vector from one scalar per lane.
+
+    If *guarded*, lanes that the surrounding selects do not choose are 0 and not computed.
+    """
     assert e.lanes is not None
     texts = []
     for k in range(e.lanes.width):
@@ -134,7 +137,7 @@ def lane_by_lane(e: Emitter, expr: Expr, *, guarded: bool = False) -> Code:
 
 
 def _consecutive(e: Emitter, found: Access) -> Code:
-    """The lanes in use from memory, and others where there is room for them."""
+    """Load the active lanes, or a full vector if it stays inside the buffer."""
     assert e.lanes is not None
     kind, lanes = stored_vector(e, found.buffer.dtype), e.lanes
     place = Code(f"&{e.place(found.buffer)}[{index(e, found.start).text}]")
@@ -145,7 +148,7 @@ def _consecutive(e: Emitter, found: Access) -> Code:
 
 
 def _read(e: Emitter, x: Code, dtype: DType) -> Code:
-    """Elements in memory as they are computed with."""
+    """Convert elements from their form in memory to the type they are computed in."""
     assert e.lanes is not None
     if dtype in HALF:
         return helper_call(e, f"from_{short_name(dtype)}x{e.lanes.width}", x)
@@ -156,7 +159,7 @@ def _read(e: Emitter, x: Code, dtype: DType) -> Code:
 
 
 def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
-    """Computed values as elements are in memory."""
+    """Convert computed values to their form in memory."""
     assert e.lanes is not None
     if dtype in HALF:
         return helper_call(e, f"to_{short_name(dtype)}x{e.lanes.width}", x)
@@ -166,13 +169,13 @@ def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
 
 
 def vector_of(e: Emitter, dtype: DType) -> str:
-    """The C type of all lanes of a computed value."""
+    """The C vector type in which values of *dtype* are computed."""
     computed = {DType.BOOL: DType.INT32}.get(dtype, DType.FLOAT32 if dtype in HALF else dtype)
     return _vector(e, computed)
 
 
 def stored_vector(e: Emitter, dtype: DType) -> str:
-    """The C type of all lanes in memory."""
+    """The C vector type of elements of *dtype* in memory."""
     stored = {DType.BOOL: DType.UINT8}.get(dtype, DType.UINT16 if dtype in HALF else dtype)
     return _vector(e, stored)
 
@@ -185,7 +188,7 @@ def _vector(e: Emitter, dtype: DType) -> str:
 
 
 def store(e: Emitter, s: Store, value: Code) -> None:
-    """Write the lanes in use; where they share an element, the last of them wins."""
+    """Write the active lanes; if they share an element, the last one wins."""
     assert e.lanes is not None
     found = access(e, s.buffer, s.indices)
     stored = narrowed(e, value, s.buffer.dtype)

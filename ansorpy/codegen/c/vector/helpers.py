@@ -1,7 +1,7 @@
-"""Vector types and functions of generated C, made on demand from their names.
+"""Vector types and helper functions of generated C, created on demand from their names.
 
-``f32x8`` is a vector of eight floats.  Conditions are ``i32x8`` whatever they compare: -1 where
-they hold, else 0.  A function without a vector form applies the scalar one lane by lane.
+``f32x8`` is a vector of eight floats.  Conditions are always ``i32x8``, whatever they compare: -1
+where they hold, else 0.  A function without a vector form applies the scalar one lane by lane.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_C = {
 
 
 def vector_type(dtype: DType, lanes: int) -> str:
-    """The name of the vector of *lanes* elements of a C type."""
+    """The name of the vector type of *lanes* elements of *dtype*."""
     return f"{short_name(dtype)}x{lanes}"
 
 
@@ -38,7 +38,7 @@ static inline $V load_$V(const $T *from) {
   return v;
 }""",
     "load_part": """\
-// The first count elements; other lanes are 0.
+// Loads the first count elements; the other lanes are 0.
 static inline $V load_part_$V(const $T *from, size_t count) {
   $V v = {0};
   memcpy(&v, from, count * sizeof *from);
@@ -49,7 +49,7 @@ static inline void store_$V($T *to, $V v) {
   memcpy(to, &v, sizeof v);
 }""",
     "store_part": """\
-// The first count lanes.
+// Stores the first count lanes.
 static inline void store_part_$V($T *to, $V v, size_t count) {
   memcpy(to, &v, count * sizeof *to);
 }""",
@@ -118,7 +118,7 @@ static inline f32x$N from_bf16x$N(u16x$N x) {
   return (f32x$N)(__builtin_convertvector(x, u32x$N) << 16);
 }""",
     "to_bf16": """\
-// To the nearest, of two to the even one.
+// Rounds to nearest, ties to even.
 static inline u16x$N to_bf16x$N(f32x$N x) {
   const u32x$N bits = (u32x$N)x, rounded = bits + 0x7fffu + (bits >> 16 & 1u);
   const u32x$N is_nan = (u32x$N)(x != x);
@@ -127,7 +127,7 @@ static inline u16x$N to_bf16x$N(f32x$N x) {
 }""",
 }
 _SCALE = """\
-// y * 2**n for an integer n given as a float: in two steps, of which only the last can round.
+// y * 2**n for an integer n given as a float, in two steps; only the second can round.
 static inline $V scale_$V($V y, $V n) {
   const $V rounder = splat_$V($rounder);
   const $M2 whole = ($M2)(n + rounder) - ($M2)rounder;
@@ -137,7 +137,7 @@ static inline $V scale_$V($V y, $V n) {
   return choose_$V(n != n, n, y * first * second);
 }"""
 _TO_INTEGER = """\
-// Towards zero, to the nearest number that the type has; NaN to 0.
+// Rounds towards zero and saturates; NaN gives 0.
 static inline $R ${to}_of_$V($V x) {
   const $R above = __builtin_convertvector(x >= $beyond, $R);
   const $R below = __builtin_convertvector(x <= $lowest, $R);
@@ -156,7 +156,7 @@ _OF_DOUBLES = {"sin": 1, "cos": 1, "pow": 2}
 
 
 def vector_helper(name: str) -> Helper:
-    """The type or the function called *name*."""
+    """The vector type or function called *name*."""
     match = _NAME.fullmatch(name)
     assert match is not None, name
     base, short, count = match[1], match[2], int(match[3])
@@ -181,7 +181,7 @@ def vector_helper(name: str) -> Helper:
 
 
 def _typed(template: str, dtype: DType, count: int, **more: object) -> str:
-    """A template for vectors of *count* elements of *dtype*."""
+    """Fill in *template* for vectors of *count* elements of *dtype*."""
     bits, vector = dtype.bits, vector_type(dtype, count)
     unsigned, mask = f"u{bits}x{count}", f"i{bits}x{count}"
     if dtype.is_float:
@@ -237,6 +237,6 @@ def _vector_of(kind: str, count: int) -> str:
 
 
 def _needs(name: str, text: str) -> tuple[str, ...]:
-    """The helpers that *text* names."""
+    """The helpers that *text* calls or mentions."""
     words = dict.fromkeys(re.findall(r"\w+", text))
     return tuple(w for w in words if w != name and (w in HELPERS or _NAME.fullmatch(w)))

@@ -14,10 +14,10 @@ __all__ = ["Lanes"]
 
 @dataclass(frozen=True)
 class Lanes:
-    """A chunk of *width* lanes, of which the first *active* are in use.
+    """A chunk of *width* lanes; the first *active* of them are in use.
 
-    In lane k, a variable of the vector loop is ``steps[variable][k]`` more than
-    ``starts[variable]``.
+    In lane k, a variable of the vector loop has the value
+    ``starts[variable] + steps[variable][k]``.
     """
 
     width: int
@@ -30,6 +30,6 @@ class Lanes:
         return any(v in self.steps for v in free_vars(e))
 
     def in_lane(self, e: Expr, lane: int) -> Expr:
-        """*e* in one lane; in those that are not in use it is as in the last that is."""
+        """*e* in one lane; inactive lanes repeat the last active one."""
         k = min(lane, self.active - 1)
         return substitute(e, {v: start + self.steps[v][k] for v, start in self.starts.items()})

@@ -1,4 +1,4 @@
-"""Vector loops, cut into chunks of lanes that are written out or looped over."""
+"""Vector loops, cut into chunks of lanes that are unrolled or looped over."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ansorpy.ir.rewrite.simplify import simplify_stmt
 
 __all__ = ["vector_loop"]
 
-_WRITTEN_OUT = 2
-"""Chunks that become straight-line code; of more, there is a loop, unless they are in registers."""
+_UNROLLED_CHUNKS = 2
+"""Maximum chunks that become straight-line code; more stay a loop unless they use registers."""
 
 
 def vector_loop(e: Emitter, loop: For) -> None:
-    """Emit *loop*, and vector loops directly in it, as vectors where they are planned to be."""
+    """Emit *loop*, and vector loops directly in it, as vectors where the plan says so."""
     width, space = e.unit.lanes.get(loop.var, 1), vector_space(loop)
     inner = space.extent // space.loops[0][1]
     if e.lanes is not None or width == 1:
         e.statement(For(loop.var, loop.extent, ForKind.SERIAL, loop.body))
-    elif space.extent // width <= _WRITTEN_OUT or _uses_variables(e, space):
+    elif space.extent // width <= _UNROLLED_CHUNKS or _uses_variables(e, space):
         _chunks(e, space, chunks(space.extent, width), as_expr(0))
     elif inner >= width:
         e.statement(For(loop.var, loop.extent, ForKind.SERIAL, loop.body))
@@ -45,7 +45,8 @@ def _uses_variables(e: Emitter, space: VectorSpace) -> bool:
 
 
 def _looped(e: Emitter, space: VectorSpace, width: int, group: int) -> None:
-    """A loop over *group* outermost iterations, which fill whole vectors, and the rest."""
+    """Emit a loop over groups of *group* outermost iterations, which fill whole vectors, and the
+    remainder."""
     (var, outer), block = space.loops[0], group * (space.extent // space.loops[0][1])
     number, done = Var(var.name), outer // group * block
     with e.names.block():

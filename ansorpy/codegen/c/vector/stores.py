@@ -1,4 +1,4 @@
-"""Stores of a vector loop; sums of lanes that share an element."""
+"""Stores of a vector loop, and reductions of lanes that share an element."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def vector_store(e: Emitter, s: Store) -> None:
 
 
 def _colliding(e: Emitter, s: Store, *, is_one: bool) -> None:
-    """Lanes that accumulate into shared elements: a tree where all share one, else one by one."""
+    """Accumulate lanes that share elements: as a tree if all share one, else lane by lane."""
     assert e.lanes is not None and s.reduce is not None
     lanes = e.lanes
     if not is_one or s.buffer.dtype is DType.BOOL:
@@ -64,7 +64,7 @@ def _colliding(e: Emitter, s: Store, *, is_one: bool) -> None:
 
 
 def _total(e: Emitter, kind: ReduceKind, value: Code, dtype: DType) -> Code:
-    """The lanes in use combined into a scalar."""
+    """Combine the active lanes into a scalar."""
     assert e.lanes is not None
     of_lanes = vector_of(e, dtype)
     if e.lanes.active < e.lanes.width:

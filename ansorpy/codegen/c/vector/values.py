@@ -1,6 +1,7 @@
 """Expressions that differ between lanes, as C vectors: one function a node kind.
 
-What is the same in all lanes is a scalar.  Conditions are vectors of int32: -1 where they hold.
+Values that are the same in all lanes are scalars.  Conditions are vectors of int32: -1 where they
+hold, else 0.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _UNSIGNED = {BinaryOp.FLOORDIV: "quotient", BinaryOp.FLOORMOD: "rest"}
 
 
 def vector(e: Emitter, expr: Expr) -> Code:
-    """All lanes of *expr*; what a statement uses several times gets a name."""
+    """All lanes of *expr*; a value that a statement uses several times gets a name."""
     assert e.lanes is not None
     varies, known = e.lanes.varies(expr), e.known.get(expr)
     if not varies and (known is not None or _is_alike(e, expr)):
@@ -79,7 +80,7 @@ def vector(e: Emitter, expr: Expr) -> Code:
 
 
 def _is_alike(e: Emitter, expr: Expr) -> bool:
-    """True when a scalar is what all lanes need, and may be computed whatever these choose."""
+    """True if *expr* is the same in all lanes and safe to compute whichever sides they choose."""
     assert e.lanes is not None
     if e.lanes.varies(expr):
         return False
@@ -88,14 +89,14 @@ def _is_alike(e: Emitter, expr: Expr) -> bool:
 
 
 def operand(e: Emitter, expr: Expr) -> Code:
-    """A vector, or a float that is the same in all lanes, which C repeats by itself."""
+    """Emit *expr* as a vector, or as a scalar float if all lanes agree: C broadcasts it itself."""
     if expr.dtype.is_float and _is_alike(e, expr):
         return e.value(expr)
     return vector(e, expr)
 
 
 def _index(e: Emitter, expr: Expr) -> Code:
-    """Index arithmetic: that of the first lane, and how much more others have."""
+    """Index arithmetic: the first lane's value plus constant steps of the other lanes."""
     assert e.lanes is not None
     start, steps = steps_of(e, expr)
     if steps is None or isinstance(start, Const):
@@ -106,7 +107,7 @@ def _index(e: Emitter, expr: Expr) -> Code:
 
 
 def _decided(e: Emitter, cond: Expr) -> tuple[bool, ...] | None:
-    """What a condition is in each lane, where that is known; None else."""
+    """The value of a condition in each lane, if bounds decide it in all; else None."""
     assert e.lanes is not None
     if any(isinstance(x, Load) for x in walk(cond)):
         return None
@@ -124,7 +125,7 @@ def _binary(e: Emitter, expr: Binary) -> Code:
     if is_index(expr):
         return _index(e, expr)
     if expr.op in (BinaryOp.MIN, BinaryOp.MAX) or expr.dtype is DType.BOOL:
-        # The helper asks whether its first operand is NaN.
+        # The helper tests whether its first operand is NaN, which no constant is.
         sides = (expr.b, expr.a) if isinstance(expr.b, Const) else (expr.a, expr.b)
         return binary(e, expr.op, expr.dtype, *(vector(e, x) for x in sides))
     a, b = operand(e, expr.a), operand(e, expr.b)
@@ -147,7 +148,7 @@ def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
 
 
 def _arithmetic(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
-    """Sums and products; of signed integers computed unsigned, so that they wrap around."""
+    """Sums and products; signed integers are computed as unsigned, so that they wrap around."""
     sign, level = _INFIX[op]
     if dtype.is_float or not dtype.is_signed:
         return Code(f"{a.at(level)} {sign} {b.at(level + 1)}", level)
@@ -175,7 +176,7 @@ def _compare(e: Emitter, expr: Compare) -> Code:
 
 
 def _compared_conditions(e: Emitter, expr: Compare) -> Code:
-    """Conditions are 0 and -1, so their order is the reverse of that of 0 and 1."""
+    """Compare conditions: they are 0 and -1, so the order is the reverse of 0 and 1."""
     a, b = vector(e, expr.b), vector(e, expr.a)
     return Code(f"{a.at(COMPARE + 1)} {expr.op.value} {b.at(COMPARE + 1)}", COMPARE)
 
@@ -195,7 +196,7 @@ def _call(e: Emitter, expr: Call) -> Code:
 
 
 def elementary(e: Emitter, fn: Function | BinaryOp, dtype: DType, *args: Code) -> Code:
-    """A generated function of vectors, or that of ``math.h`` lane by lane."""
+    """Call a generated vector function, or that of ``math.h`` lane by lane."""
     assert e.lanes is not None
     if not dtype.is_float:
         raise undefined(fn, dtype)
@@ -258,7 +259,7 @@ def _dot(fn: Function) -> Callable[[Emitter, DType, Code, Code], Code]:
 
 
 def _select(e: Emitter, expr: Select) -> Code:
-    """Choose by the condition of each lane; loads that may be outside read only where chosen."""
+    """Select by the condition of each lane; loads that may be out of bounds are guarded."""
     assert e.lanes is not None
     if is_index(expr):
         return _index(e, expr)
@@ -282,7 +283,7 @@ def _select(e: Emitter, expr: Select) -> Code:
 
 
 def _chooses(e: Emitter, side: Expr) -> bool:
-    """True when *side* has a choice that differs between lanes: its parts become statements."""
+    """True if *side* has a select that differs between lanes; its parts become statements."""
     assert e.lanes is not None
     return any(isinstance(x, Select) and e.lanes.varies(x.cond) for x in walk(side))
 
@@ -313,7 +314,7 @@ def _converted(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
 
 
 def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
-    """*x* as floats that become the 16-bit floats *wanted* to which *x* itself is rounded."""
+    """Convert *x* to float32 that round to the same 16-bit floats *wanted* as *x* itself does."""
     if source.passes_float32(wanted):
         return _converted(e, x, source, DType.FLOAT32)
     if source.is_int and source.bits < 64:
