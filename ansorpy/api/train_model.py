@@ -118,4 +118,4 @@ def _task(database: Database, row: TaskRow, target: Target) -> Task:
     dag = database.definition(row.definition)
     known: dict[str, Precision] = {name: name for name in get_args(Precision)}
     precision = known.get(row.precision, "default")
-    return Task(dag, target, row.threads, precision, row.between_bytes, row.name)
+    return Task(dag, target, row.threads, precision, row.reuse_distance_bytes, row.name)

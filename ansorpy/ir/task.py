@@ -30,27 +30,27 @@ class Task:
         precision: ``"strict"`` excludes algorithms with a stated error, ``"tf32"`` lets tensor
             cores of a GPU round the factors of float32 products to TF32.  In any case sums may be
             reordered, and bfloat16 dot instructions flush denormals.
-        between_bytes: Bytes a network reads and writes between two calls of the program, without
-            the program's own data.  They determine which caches still hold its constants when it
-            starts.  0 if it is called repeatedly with nothing in between.
+        reuse_distance_bytes: Bytes a network reads and writes between two calls of the program,
+            without the program's own data.  They determine which caches still hold its constants
+            when it starts.  0 if it is called repeatedly with nothing in between.
         name: For messages; not part of the key.
 
     Raises:
-        UsageError: Fewer than one thread, negative ``between_bytes``, or an unknown precision.
+        UsageError: Fewer than one thread, a negative reuse distance, or an unknown precision.
     """
 
     dag: ComputeDAG
     target: Target
     threads: int
     precision: Precision = "default"
-    between_bytes: int = 0
+    reuse_distance_bytes: int = 0
     name: str = ""
 
     def __post_init__(self) -> None:
         if self.threads < 1:
             raise UsageError(f"a task needs at least one thread, got {self.threads}")
-        if self.between_bytes < 0:
-            raise UsageError(f"there are no {self.between_bytes} bytes between two calls")
+        if self.reuse_distance_bytes < 0:
+            raise UsageError(f"there are no {self.reuse_distance_bytes} bytes between two calls")
         if self.precision not in get_args(Precision):
             raise UsageError(
                 f"unknown precision {self.precision!r}", hint="use 'default', 'strict' or 'tf32'"
@@ -60,7 +60,7 @@ class Task:
     def key(self) -> str:
         """Text that is equal for two tasks exactly when records of one are valid for the other."""
         definition, threads = structural_hash(self.dag), str(self.threads)
-        between = str(self.between_bytes)
+        between = str(self.reuse_distance_bytes)
         return "/".join((definition, self.target.key, threads, self.precision, between))
 
     @cached_property

@@ -63,7 +63,7 @@ class GridHeader(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal["ansorpy-grid"] = "ansorpy-grid"
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     name: str
     dag: dict[str, Any]
     definition: str
@@ -76,7 +76,7 @@ class GridHeader(BaseModel):
     target: Target
     threads: int = Field(ge=1)
     precision: Precision
-    between_bytes: int = Field(ge=0)
+    reuse_distance_bytes: int = Field(ge=0)
     cut: dict[str, tuple[tuple[int, ...], ...]]
     sizes: dict[str, int]
     refused: int = Field(ge=0)
@@ -117,7 +117,7 @@ class Grid:
         header = self.header
         return Task(
             dag_from_dict(header.dag), header.target, header.threads, header.precision,
-            header.between_bytes, header.name,
+            header.reuse_distance_bytes, header.name,
         )  # fmt: skip
 
     @cached_property

@@ -28,7 +28,8 @@ __all__ = [
 class TaskSummary:
     """One task as recorded; ``weight``: calls in the networks asked about, None without networks.
 
-    ``target`` and ``between_bytes`` are as :class:`~ansorpy.measure.records.rows.TaskRow` has them.
+    ``target`` and ``reuse_distance_bytes`` are as in
+    :class:`~ansorpy.measure.records.rows.TaskRow`.
     """
 
     key: str
@@ -37,7 +38,7 @@ class TaskSummary:
     threads: int
     precision: str
     target: str
-    between_bytes: int
+    reuse_distance_bytes: int
     flops: float
     trials: int
     best_s: float | None
@@ -65,7 +66,7 @@ class TaskSummary:
             "threads": self.threads,
             "precision": self.precision,
             "target": self.target,
-            "between_bytes": self.between_bytes,
+            "reuse_distance_bytes": self.reuse_distance_bytes,
             "flops": self.flops,
             "trials": self.trials,
             "best_ms": None if self.best_s is None else self.best_s * 1e3,
@@ -89,7 +90,7 @@ def _summary(database: Database, row: TaskRow, weights: Mapping[str, float]) -> 
         threads=row.threads,
         precision=row.precision,
         target=row.target,
-        between_bytes=row.between_bytes,
+        reuse_distance_bytes=row.reuse_distance_bytes,
         flops=row.flops,
         trials=database.trials(row.key),
         best_s=None if best is None else best.result.median_s,
@@ -139,7 +140,7 @@ def _conditions(tasks: Sequence[TaskSummary]) -> dict[str, list[str]]:
         "threads": [str(t.threads) for t in tasks],
         "precision": [t.precision for t in tasks],
         "target": [" ".join(t.target.split()[:2]) for t in tasks],
-        "between MiB": [f"{t.between_bytes / (1 << 20):.4g}" for t in tasks],
+        "reuse distance MiB": [f"{t.reuse_distance_bytes / (1 << 20):.4g}" for t in tasks],
     }
     return {
         name: [*cells, ""]

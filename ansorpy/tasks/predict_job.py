@@ -30,7 +30,7 @@ class _Request(BaseModel):
     target: Target
     threads: int
     precision: Precision
-    between_bytes: int = Field(ge=0)
+    reuse_distance_bytes: int = Field(ge=0)
     preset: str
     options: PredictOptions
 
@@ -41,7 +41,7 @@ def predict_message(task: Task, preset: str, options: PredictOptions) -> Message
         target=task.target,
         threads=task.threads,
         precision=task.precision,
-        between_bytes=task.between_bytes,
+        reuse_distance_bytes=task.reuse_distance_bytes,
         preset=preset,
         options=options,
     )
@@ -63,7 +63,7 @@ def _predict(message: Message) -> Message:
     request = _Request.model_validate(message.fields)
     dag = dag_from_dict(json.loads(message.blobs[0]))
     task = Task(
-        dag, request.target, request.threads, request.precision, request.between_bytes
+        dag, request.target, request.threads, request.precision, request.reuse_distance_bytes
     )  # fmt: skip
     source = StructureSampler(task, preset_for(task.target, request.preset))
     blobs: list[bytes] = []

@@ -60,7 +60,7 @@ class TaskRequest(_Body):
     target: Target
     threads: int = Field(ge=1)
     precision: Precision
-    between_bytes: int = Field(ge=0)
+    reuse_distance_bytes: int = Field(ge=0)
     name: str
     preset: str
     weight: float
@@ -68,7 +68,9 @@ class TaskRequest(_Body):
     def task(self, database: Database) -> Task:
         """The task; its definition is read from *database*."""
         dag = database.definition(self.definition)
-        return Task(dag, self.target, self.threads, self.precision, self.between_bytes, self.name)
+        return Task(
+            dag, self.target, self.threads, self.precision, self.reuse_distance_bytes, self.name
+        )
 
 
 class RunRequest(_Body):
@@ -105,7 +107,7 @@ def request_of(
                 target=task.target,
                 threads=task.threads,
                 precision=task.precision,
-                between_bytes=task.between_bytes,
+                reuse_distance_bytes=task.reuse_distance_bytes,
                 name=task.name,
                 preset=preset,
                 weight=weight,

@@ -50,7 +50,7 @@ def test_equal_layers_are_one_task(network: onnx.ModelProto) -> None:
     project = open_project(network, REQUEST, dims={"batch": 3})
     assert project.name == "mlp"
     assert sorted(project.weights.values()) == [1, 2]
-    assert all(t.threads == 2 and t.between_bytes == 0 for t in project.tasks)
+    assert all(t.threads == 2 and t.reuse_distance_bytes == 0 for t in project.tasks)
 
 
 def test_constants_are_where_a_run_of_the_network_leaves_them(network: onnx.ModelProto) -> None:
@@ -60,7 +60,8 @@ def test_constants_are_where_a_run_of_the_network_leaves_them(network: onnx.Mode
         target = replace(host, l2_bytes=l2_bytes, l3_bytes=l3_bytes)
         request = replace(REQUEST, target=target)
         return {
-            task.between_bytes for task in open_project(network, request, dims={"batch": 3}).tasks
+            task.reuse_distance_bytes
+            for task in open_project(network, request, dims={"batch": 3}).tasks
         }
 
     project = open_project(network, REQUEST, dims={"batch": 3})

@@ -33,7 +33,7 @@ GOOD: dict[str, Size] = {"i1": 4, "i2": 8, "j1": 4, "j2": 32, "k1": 64}
 
 
 def cost(nest: Nest, threads: int = 1, machine: MachineModel = MACHINE) -> LeafCost:
-    return leaf_cost(view_nest(nest, 1)[0], machine, threads, between_bytes=0)
+    return leaf_cost(view_nest(nest, 1)[0], machine, threads, reuse_distance_bytes=0)
 
 
 def product_cost(threads: int = 1, /, **changes: Size) -> LeafCost:
@@ -131,11 +131,15 @@ def test_constants_out_of_cache_are_paid_for() -> None:
     nest = tiled_matmul(8, 512, 512, i1=1, i2=8, j1=1, j2=32, k1=64, constant_b=1)
     task = matmul_task(8, 512, 512)
     warm = AnalyticModel(CpuModel(MACHINE)).predict(task, nest, 1)
-    cold = AnalyticModel(CpuModel(MACHINE)).predict(replace(task, between_bytes=1 << 40), nest, 1)
+    cold = AnalyticModel(CpuModel(MACHINE)).predict(
+        replace(task, reuse_distance_bytes=1 << 40), nest, 1
+    )
     assert cold[0] < warm[0]
     assert 1 / cold[0] >= 512 * 512 * 4 / MACHINE.dram_bytes_per_s
     near = [
-        AnalyticModel(CpuModel(MACHINE)).predict(replace(task, between_bytes=size), nest, 1)[0]
+        AnalyticModel(CpuModel(MACHINE)).predict(replace(task, reuse_distance_bytes=size), nest, 1)[
+            0
+        ]
         for size in (1 << 24, 1 << 25, 1 << 26)
     ]
     assert cold[0] == near[2] < near[1] < near[0] <= warm[0]

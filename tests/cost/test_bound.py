@@ -29,7 +29,10 @@ MACHINE = MachineModel.of(TARGET)
 
 def task(tensors: list[Tensor], threads: int = 2, cold: bool = False) -> Task:
     return Task(
-        ComputeDAG.of(tensors), TARGET, threads, between_bytes=4 * TARGET.l3_bytes if cold else 0
+        ComputeDAG.of(tensors),
+        TARGET,
+        threads,
+        reuse_distance_bytes=4 * TARGET.l3_bytes if cold else 0,
     )
 
 

@@ -19,7 +19,8 @@ def test_the_key_holds_all_that_decides_whether_a_record_fits() -> None:
     assert Task(matmul(), TARGET, 2).key == task.key
     others = [
         replace(task, dag=conv()), replace(task, threads=1), replace(task, precision="strict"),
-        replace(task, between_bytes=1 << 27), replace(task, target=Target.parse("x86-64-v3")),
+        replace(task, reuse_distance_bytes=1 << 27),
+        replace(task, target=Target.parse("x86-64-v3")),
     ]  # fmt: skip
     assert len({task.key, *(other.key for other in others)}) == 6
 
@@ -34,6 +35,6 @@ def test_wrong_conditions_are_refused() -> None:
     with pytest.raises(UsageError, match="at least one thread, got 0"):
         Task(matmul(), TARGET, 0)
     with pytest.raises(UsageError, match="no -1 bytes"):
-        Task(matmul(), TARGET, 1, between_bytes=-1)
+        Task(matmul(), TARGET, 1, reuse_distance_bytes=-1)
     with pytest.raises(UsageError, match="unknown precision 'fast'"):
         Task(matmul(), TARGET, 1, precision="fast")  # type: ignore[arg-type]

@@ -108,10 +108,10 @@ def test_targets_and_cold_constants_tell_tasks_apart(tmp_path: Path) -> None:
     dag = matmul()
     arm = Target.parse("cortex-a76")
     with Database(tmp_path / "t.db") as database:
-        for task in (task_of(dag), task_of(dag, between_bytes=3 << 20), Task(dag, arm, 1)):
+        for task in (task_of(dag), task_of(dag, reuse_distance_bytes=3 << 20), Task(dag, arm, 1)):
             database.add_task(task)
         table = tasks_table(summaries(database))
-    assert table.heading[2:5] == ("threads", "target", "between MiB")
+    assert table.heading[2:5] == ("threads", "target", "reuse distance MiB")
     assert {row[3:5] for row in table.rows} >= {
         (f"{arm.triple} cortex-a76", "0"),
         (f"{Target.host().triple} {Target.host().cpu}", "3"),

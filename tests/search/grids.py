@@ -34,7 +34,7 @@ def grid_of(task: Task, points: int = 60, sketch: int = 0) -> Grid:
         steps=steps_to_json(state.history), placed_steps=len(structure.placed.history),
         sketch_steps=structure.sketch_steps, sketch=sketch, preset=structure.preset.name,
         target=task.target, threads=task.threads, precision=task.precision,
-        between_bytes=task.between_bytes, cut=dict(found.kept),
+        reuse_distance_bytes=task.reuse_distance_bytes, cut=dict(found.kept),
         sizes={d.name: len(d.domain.rows) for d in structure.space.decisions},
         refused=found.refused, kinds=KINDS, default_s=1.0, reasons={"crash": "it crashed"},
         machine="a formula", command="", date="2000-01-01",

@@ -43,7 +43,7 @@ def test_a_preset_of_ones_own_stays_in_this_process(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_request_says_all_that_a_prediction_depends_on() -> None:
-    task = Task(TASKS[1].dag, Target.parse("x86-64-v3"), 1, "strict", between_bytes=1 << 27)
+    task = Task(TASKS[1].dag, Target.parse("x86-64-v3"), 1, "strict", reuse_distance_bytes=1 << 27)
     answer = make_handlers()["predict"](predict_message(task, "default", OPTIONS))
     assert [str(state.history) for state in predicted_states(answer)] == _histories(task)
 

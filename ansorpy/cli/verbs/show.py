@@ -145,4 +145,4 @@ def _text(task: Task, tuner: Tuner, form: str) -> str:
     if form == "program":
         return text(program)
     code = codegen_of(task.target).forms[form]
-    return code.of(program, task.target, "kernel", task.between_bytes > 0)
+    return code.of(program, task.target, "kernel", task.reuse_distance_bytes > 0)

@@ -47,7 +47,7 @@ def _moving_s(
     total = held + given + sum(t.bytes for t in dag.outputs)
     # A cache of half the data's size may still serve half of the repeated reads.
     kept = 2 * machine.l3_bytes
-    from_memory = max(held if task.between_bytes > kept else 0.0, total - kept)
+    from_memory = max(held if task.reuse_distance_bytes > kept else 0.0, total - kept)
     l3_rate = min(machine.l3_bytes_per_s, task.threads * machine.l3_bandwidth * machine.clock_hz)
     beyond_l2 = total - 2 * task.threads * machine.l2_bytes
     return max(from_memory / machine.dram_bytes_per_s, beyond_l2 / l3_rate)

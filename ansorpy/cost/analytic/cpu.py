@@ -49,10 +49,12 @@ class LeafCost:
         return total
 
 
-def leaf_cost(view: LeafView, machine: MachineModel, threads: int, between_bytes: int) -> LeafCost:
+def leaf_cost(
+    view: LeafView, machine: MachineModel, threads: int, reuse_distance_bytes: int
+) -> LeafCost:
     """The cost of one statement on *threads* cores of *machine*.
 
-    Between two calls, *between_bytes* of other data are touched (:class:`.Task`).
+    Between two calls, *reuse_distance_bytes* of other data are touched (:class:`.Task`).
     """
     tile = tile_of(view, machine)
     speedup, tasks, forks = _parallel(view, threads)
@@ -69,8 +71,8 @@ def leaf_cost(view: LeafView, machine: MachineModel, threads: int, between_bytes
     beyond = np.maximum(1.0 - machine.l3_bytes / np.maximum(into_l3.once, 1.0), 0.0)
     dram, l3 = into_l3.moved * beyond, into_l2.moved
     constants = [b.region[0] * b.elem_bytes for b in view.buffers if b.is_constant]
-    if between_bytes and constants:
-        missing = _missing(np.sum(constants, axis=0) + between_bytes, machine)
+    if reuse_distance_bytes and constants:
+        missing = _missing(np.sum(constants, axis=0) + reuse_distance_bytes, machine)
         for held in constants:
             dram = np.maximum(dram, held * missing)
             l3 = np.maximum(l3, held * (1.0 - missing))
@@ -129,7 +131,7 @@ class CpuModel:
         machine = self.machine or MachineModel.of(task.target)
         total: Floats = np.zeros(1)
         for view in views:
-            cost = leaf_cost(view, machine, task.threads, task.between_bytes)
+            cost = leaf_cost(view, machine, task.threads, task.reuse_distance_bytes)
             total = total + view.spread(cost.total_s)
         return total
 

@@ -109,7 +109,7 @@ class Builder:
 def build_requests(task: Task, states: Sequence[State]) -> list[Message]:
     """What a build worker is asked for each of *states*."""
     request = BuildRequest(
-        target=task.target, symbol=task_symbol(task), prefetch=task.between_bytes > 0
+        target=task.target, symbol=task_symbol(task), prefetch=task.reuse_distance_bytes > 0
     )
     fields = request.model_dump(mode="json")
     definitions = {id(state.base): b"" for state in states}

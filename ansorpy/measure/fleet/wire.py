@@ -78,7 +78,7 @@ class _Work(_Message):
     target: Target
     threads: int
     precision: Precision
-    between_bytes: int = Field(ge=0)
+    reuse_distance_bytes: int = Field(ge=0)
     name: str
     definitions: Annotated[tuple[str, ...], Field(min_length=1)]
     candidates: tuple[_Candidate, ...]
@@ -139,7 +139,7 @@ def write_work(work: Work) -> bytes:
         target=task.target,
         threads=task.threads,
         precision=task.precision,
-        between_bytes=task.between_bytes,
+        reuse_distance_bytes=task.reuse_distance_bytes,
         name=task.name,
         definitions=tuple(definition_json(dag) for dag in dags.values()),
         candidates=tuple(
@@ -164,7 +164,7 @@ def read_work(message: bytes) -> Work:
             fields.target,
             fields.threads,
             fields.precision,
-            fields.between_bytes,
+            fields.reuse_distance_bytes,
             fields.name,
         )
         states = [

@@ -136,7 +136,7 @@ class _Candidate:
         self._task.collect()
         return seconds
 
-    def prepare(self, between_bytes: int) -> None:
+    def prepare(self, reuse_distance_bytes: int) -> None:
         regions = self._arguments()
         row = [region.address for region in regions]
         self._rows = [row]
@@ -144,7 +144,7 @@ class _Candidate:
         params = self._built.run_params
         cold = [n for n, spec in enumerate(params) if spec.role is Role.CONSTANT]
         starts, pitch = _layout([regions[n] for n in cold])
-        copies = min(turns(between_bytes, pitch), max(1, int(_COPIES_S / call_s)))
+        copies = min(turns(reuse_distance_bytes, pitch), max(1, int(_COPIES_S / call_s)))
         if copies == 1:
             return
         self._rows = [list(row) for _ in range(copies)]

@@ -188,7 +188,7 @@ class Database:
                 "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     task.key, task.name, definition, _target_text(task), task.threads,
-                    task.precision, task.between_bytes, float(task.flops), task.class_key,
+                    task.precision, task.reuse_distance_bytes, float(task.flops), task.class_key,
                 ),
             )  # fmt: skip
 

@@ -58,7 +58,7 @@ class TaskRow(_Row):
     target: str
     threads: int = Field(ge=1)
     precision: str
-    between_bytes: int = Field(ge=0)
+    reuse_distance_bytes: int = Field(ge=0)
     flops: float = Field(ge=0)
     class_key: str
 

@@ -41,7 +41,7 @@ CREATE TABLE tasks (
     target TEXT NOT NULL,
     threads INTEGER NOT NULL,
     precision TEXT NOT NULL,
-    between_bytes INTEGER NOT NULL,
+    reuse_distance_bytes INTEGER NOT NULL,
     flops REAL NOT NULL,
     class_key TEXT NOT NULL
 ) WITHOUT ROWID;

@@ -146,8 +146,8 @@ class ConstantCopies:
     """Copies of a candidate's constants used in turn, to reproduce cache misses as in a network.
 
     ``tables`` is ``[copies, parameters]``: the addresses passed to each call.  Between two uses of
-    a copy the others are read: at least *between_bytes*, and less than one copy more.  The caches
-    then hold as much of it as they would in the network, which has its own layout of constants.
+    a copy the others are read: at least *reuse_distance_bytes*, and less than one copy more.  The
+    caches then hold as much of it as they would in the network, which lays out its constants anew.
     """
 
     def __init__(
@@ -155,10 +155,10 @@ class ConstantCopies:
         task: TaskArrays,
         params: Sequence[ParamSpec],
         constants: dict[str, Array],
-        between_bytes: int,
+        reuse_distance_bytes: int,
     ) -> None:
         size = sum(_rounded(values.nbytes) for values in constants.values())
-        copies = turns(between_bytes, size)
+        copies = turns(reuse_distance_bytes, size)
         floats = {n: v for n, v in constants.items() if v.dtype.kind == "f"}
         others = {n: v for n, v in constants.items() if n not in floats}
         starts, pitch = _layout(floats)
@@ -189,9 +189,9 @@ class ConstantCopies:
                 self.tables[:, column] = from_task.ctypes.data
 
 
-def turns(between_bytes: int, size: int) -> int:
-    """Number of copies of *size* bytes such that all but one make at least *between_bytes*."""
-    return min(_MAX_COPIES, 1 - (-between_bytes // size)) if size else 1
+def turns(reuse_distance_bytes: int, size: int) -> int:
+    """Number of copies of *size* bytes of which all but one are *reuse_distance_bytes* or more."""
+    return min(_MAX_COPIES, 1 - (-reuse_distance_bytes // size)) if size else 1
 
 
 def _layout(arrays: dict[str, Array]) -> tuple[dict[str, int], int]:

@@ -228,7 +228,7 @@ class RunClient:
         request = OpenRequest(
             seed=self.seed,
             threads=task.threads,
-            between_bytes=task.between_bytes,
+            reuse_distance_bytes=task.reuse_distance_bytes,
             check_points=points,
             magnitudes=reference.magnitudes,
         )

@@ -30,8 +30,8 @@ class Candidate(Protocol):
             CodegenError: It wrote outside its buffers, or returned an error.
         """
 
-    def prepare(self, between_bytes: int) -> None:
-        """Prepare for timing, after the check; *between_bytes* lie between uses of a constant."""
+    def prepare(self, reuse_distance_bytes: int) -> None:
+        """Prepare for timing, after the check: *reuse_distance_bytes* between constants' uses."""
 
     @property
     def unit(self) -> int:

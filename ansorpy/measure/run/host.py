@@ -68,9 +68,9 @@ class _Candidate:
             raise CodegenError("it wrote outside its buffers (found by the pattern around them)")
         return seconds
 
-    def prepare(self, between_bytes: int) -> None:
+    def prepare(self, reuse_distance_bytes: int) -> None:
         assert self._buffers is not None, "check comes first"
-        self._kernel.prepare_timing(self._buffers, between_bytes)
+        self._kernel.prepare_timing(self._buffers, reuse_distance_bytes)
 
     @property
     def unit(self) -> int:

@@ -56,7 +56,7 @@ class RunSession:
 
     def __init__(self, bench: Bench = HostTask) -> None:
         self._bench = bench
-        self._options = OpenRequest(seed=0, threads=1, between_bytes=0, check_points=0)
+        self._options = OpenRequest(seed=0, threads=1, reuse_distance_bytes=0, check_points=0)
         self._task: OpenTask | None = None
         self._reference: list[Array] = []
         self._magnitudes: Sequence[float] = ()
@@ -138,7 +138,7 @@ class RunSession:
                 built = built_from_parts(header, [next(blobs) for _ in range(count)])
                 candidate = loaded.enter_context(self.task.load(built))
                 candidate.check()
-                candidate.prepare(self._options.between_bytes)
+                candidate.prepare(self._options.reuse_distance_bytes)
                 candidates.append(candidate)
             timings = time_interleaved(
                 [candidate.burst for candidate in candidates],
@@ -158,7 +158,7 @@ class RunSession:
             slow_s = policy.slow_factor * incumbent_s + 2 * policy.cold_s(fresh_bytes)
             if first_s > slow_s:
                 return Timing((first_s,), is_slow=True)
-        candidate.prepare(self._options.between_bytes)
+        candidate.prepare(self._options.reuse_distance_bytes)
         return self._undisturbed(
             lambda: time_calls(candidate.burst, policy, incumbent_s, fresh_bytes, candidate.unit)
         )

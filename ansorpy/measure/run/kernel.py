@@ -94,11 +94,11 @@ class LoadedKernel:
             raise CodegenError(f"{code.symbol} returned the error code {status}")
         return seconds
 
-    def prepare_timing(self, checked: CheckBuffers, between_bytes: int) -> None:
-        """Lay out the constants for timing, with *between_bytes* between two uses of a copy."""
+    def prepare_timing(self, checked: CheckBuffers, reuse_distance_bytes: int) -> None:
+        """Lay out the constants for timing, *reuse_distance_bytes* between uses of a copy."""
         constants = checked.constants(self.built.run_params)
         params = self.built.run_params
-        self._copies = ConstantCopies(self.task, params, constants, between_bytes)
+        self._copies = ConstantCopies(self.task, params, constants, reuse_distance_bytes)
 
     def burst(self, number: int) -> float:
         """Run *number* consecutive calls from compiled code; returns the seconds they took."""

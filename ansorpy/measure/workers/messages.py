@@ -35,7 +35,7 @@ class OpenRequest(_Message):
 
     seed: int
     threads: int
-    between_bytes: int = Field(ge=0)
+    reuse_distance_bytes: int = Field(ge=0)
     check_points: int
     magnitudes: tuple[Magnitude, ...] = ()
 

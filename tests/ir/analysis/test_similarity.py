@@ -98,6 +98,6 @@ def test_the_key_of_a_task_names_the_machine_too() -> None:
     other = ComputeDAG.of(matmul(80, 90, 100))
     v4, v3 = Target.parse("x86-64-v4"), Target.parse("x86-64-v3")
     task = Task(dag, v4, 2)
-    assert task.class_key == Task(other, v4, 1, between_bytes=1 << 27).class_key
+    assert task.class_key == Task(other, v4, 1, reuse_distance_bytes=1 << 27).class_key
     others = [Task(dag, v3, 2), Task(dag, v4, 2, precision="strict")]
     assert len({task.class_key, *(t.class_key for t in others)}) == 3

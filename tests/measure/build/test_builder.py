@@ -126,7 +126,7 @@ def test_constants_that_are_not_in_the_caches_are_asked_for_ahead():
     state = state.reorder("C", [j0, i, k, j1]).vectorize("C", [j1]).pack("C", "B")
     session, blobs = BuildSession(), {}
     for between in (0, 1 << 22, 1 << 27):
-        [message] = build_requests(task_of(dag, between_bytes=between), [state])
+        [message] = build_requests(task_of(dag, reuse_distance_bytes=between), [state])
         same_name = Message(message.kind, {**message.fields, "symbol": "k"}, message.blobs)
         blobs[between] = session.build(same_name).blobs
     assert blobs[0] != blobs[1 << 22] == blobs[1 << 27]

@@ -135,7 +135,7 @@ def test_a_candidate_with_one_small_element_lost_is_refused_unless_it_states_an_
     (want,) = run_dag(dag, TaskArrays(dag, 0).values())
     want = want.astype(np.float32)
     session = RunSession()
-    request = OpenRequest(seed=0, threads=1, between_bytes=0, check_points=0)
+    request = OpenRequest(seed=0, threads=1, reuse_distance_bytes=0, check_points=0)
     blobs = (json.dumps(dag_to_dict(dag)).encode(), want.tobytes())
     session.open(Message("open", request.model_dump(), blobs))
     (written,) = session.task.results()

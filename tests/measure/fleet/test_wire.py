@@ -43,7 +43,7 @@ def changed(message, **fields):
 @pytest.mark.parametrize("within_s", [math.inf, 0.5])
 def test_work_keeps_its_task_its_definitions_and_its_schedules(within_s):
     dag, other = matmul(24), matmul(24, constant=True)
-    task = task_of(dag, 2, precision="strict", between_bytes=1 << 27)
+    task = task_of(dag, 2, precision="strict", reuse_distance_bytes=1 << 27)
     states = [tiled(dag, 2), tiled(other, 3), tiled(dag, 4), tiled(other)]
     got = read_work(write_work(Work(task, states, 1e-3, 5, within_s=within_s)))
     assert got.within_s == within_s

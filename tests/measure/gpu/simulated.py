@@ -36,7 +36,7 @@ def doubling(*, constant: bool = False) -> ComputeDAG:
 
 
 def gpu_task(dag: ComputeDAG, *, cold: bool = False) -> Task:
-    return Task(dag, GPU, 1, between_bytes=4 * GPU.l2_bytes if cold else 0, name="doubling")
+    return Task(dag, GPU, 1, reuse_distance_bytes=4 * GPU.l2_bytes if cold else 0, name="doubling")
 
 
 def scheduled(dag: ComputeDAG, threads: int = 32) -> State:

@@ -121,7 +121,7 @@ def test_schedules_targets_threads_and_shapes_do_not_mix(path):
         db.complete(db.start(task_of(dag), tiled(dag, 4)), ok(1e-3))
         for task, state in (
             (task_of(dag, threads=2), tiled(dag, 4)),
-            (task_of(dag, between_bytes=1 << 27), tiled(dag, 4)),
+            (task_of(dag, reuse_distance_bytes=1 << 27), tiled(dag, 4)),
             (task_of(other), tiled(other, 4)),
             (task_of(dag), tiled(dag, 2)),
         ):

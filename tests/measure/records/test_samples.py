@@ -60,7 +60,11 @@ def test_other_versions_and_other_machines_are_not_mixed_in(
     with Database(tmp_path / "a.db") as database:
         assert database.samples.of([key], "v2", WIDTH) == {}
         assert database.samples.known(key, "v2") == set()
-        others = [task_of(matmul(k=19)), task_of(dag, 2), task_of(dag, between_bytes=1 << 27)]
+        others = [
+            task_of(matmul(k=19)),
+            task_of(dag, 2),
+            task_of(dag, reuse_distance_bytes=1 << 27),
+        ]
         for task in others:
             record = database.start(task, tiled(task.dag, 2))
             database.complete(record, MeasureResult(TrialKind.OK, (1e-3,)))

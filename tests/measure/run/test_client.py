@@ -188,8 +188,8 @@ def test_the_worker_hears_how_long_turns_may_take() -> None:
 
 def test_the_worker_hears_what_is_touched_between_two_calls() -> None:
     client = opened()
-    client.make_reference(replace(TASK, between_bytes=1 << 22), planted("good"))
-    assert client.worker.opened["between_bytes"] == 1 << 22  # type: ignore[attr-defined]
+    client.make_reference(replace(TASK, reuse_distance_bytes=1 << 22), planted("good"))
+    assert client.worker.opened["reuse_distance_bytes"] == 1 << 22  # type: ignore[attr-defined]
 
 
 def test_magnitudes_are_kept_and_sent_with_the_reference() -> None:

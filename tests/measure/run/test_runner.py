@@ -170,7 +170,7 @@ def test_damaged_object_code_counts_as_missing(runner, tmp_path):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_real_schedules_are_built_checked_and_timed(real, constant, threads):
     dag = matmul(37, 53, 29, constant=constant)
-    task = task_of(dag, threads, between_bytes=1 << 27 if constant else 0)
+    task = task_of(dag, threads, reuse_distance_bytes=1 << 27 if constant else 0)
     plain = tiled(dag)
     better, (outer, _) = plain.split("C", "j", (16,))
     better = better.parallel("C", [better.stage("C").iters[0]])
