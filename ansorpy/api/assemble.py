@@ -8,7 +8,7 @@ from ansorpy.api.project import Project
 from ansorpy.api.tuner import Chosen
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
+from ansorpy.runtime.plan import CompiledTask, ExecutionPlan, plan_network
 from ansorpy.schedule.lowering.program import lower
 
 __all__ = ["kernel_of", "kernels_median_s", "model_of", "plan_of"]
@@ -25,7 +25,7 @@ def model_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Compil
     return CompiledModel(plan_of(project, chosen, threads), project.name)
 
 
-def plan_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Plan:
+def plan_of(project: Project, chosen: Sequence[Chosen], threads: int) -> ExecutionPlan:
     """The plan that :func:`model_of` loads, with its memory needs; nothing is packed yet."""
     workloads = project.network.workloads()
     return plan_network(

@@ -13,7 +13,7 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.registry import Registry
 from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
-from ansorpy.runtime.plan import Plan
+from ansorpy.runtime.plan import ExecutionPlan
 from ansorpy.target import Target
 
 __all__ = ["RUNTIMES", "Runtime", "TimedCalls", "runtime_of"]
@@ -34,10 +34,10 @@ class Runtime(Protocol):
     def operands(self) -> Operands:
         """The arrays that callers may pass."""
 
-    def load(self, plan: Plan, pool: NDArray[np.uint8], name: str) -> Runs:
+    def load(self, plan: ExecutionPlan, pool: NDArray[np.uint8], name: str) -> Runs:
         """Load *plan*, whose target this machine can run; *pool* holds its packed constants."""
 
-    def timed(self, plan: Plan, pool: NDArray[np.uint8]) -> TimedCalls:
+    def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
         """Load *plan* with timestamps after each call.
 
         Raises:
@@ -55,7 +55,7 @@ class Runtime(Protocol):
             UsageError: No file of that kind can be made for *target*.
         """
 
-    def export(self, plan: Plan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
+    def export(self, plan: ExecutionPlan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
         """Write *plan* to *path*; returns the program's metadata.
 
         Args:

@@ -16,7 +16,7 @@ from ansorpy.runtime.export import export
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.model import Model, Signature
-from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
+from ansorpy.runtime.plan import CompiledTask, ExecutionPlan, plan_network
 from ansorpy.target import Target
 
 __all__ = ["CompiledModel"]
@@ -29,7 +29,7 @@ class CompiledModel(Model):
     the plan's target, the model can only be exported.
     """
 
-    def __init__(self, plan: Plan, name: str = "model") -> None:
+    def __init__(self, plan: ExecutionPlan, name: str = "model") -> None:
         self._loaded = load_plan(plan, "model") if plan.target.runs_on_host() else None
         # The loaded plan no longer holds the original constants, so they can be freed.
         self._plan = plan if self._loaded is None else self._loaded.plan

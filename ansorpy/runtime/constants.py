@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ansorpy.codegen.llvm.objects.jit import Library, load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty, aligned_zeros
 from ansorpy.errors import CodegenError
-from ansorpy.runtime.plan import Memory, Plan, Step
+from ansorpy.runtime.plan import ExecutionPlan, Memory, Step
 from ansorpy.runtime.ports import Array
 
 __all__ = ["make_pool"]
@@ -18,7 +18,7 @@ __all__ = ["make_pool"]
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
 
-def make_pool(plan: Plan, name: str) -> NDArray[np.uint8]:
+def make_pool(plan: ExecutionPlan, name: str) -> NDArray[np.uint8]:
     """Pack the constants for ``run`` into one block, so that large pages can cover them.
 
     Padding between constants is zero, so equal constants give equal pools.
@@ -42,7 +42,7 @@ def make_pool(plan: Plan, name: str) -> NDArray[np.uint8]:
 class _Scratch(dict[int, Array]):
     """Memory for intermediates of one ``bind`` step, by offset in ``RAW``."""
 
-    def __init__(self, plan: Plan, given: dict[int, Array]) -> None:
+    def __init__(self, plan: ExecutionPlan, given: dict[int, Array]) -> None:
         super().__init__()
         self._starts = sorted({*given, plan.raw_bytes} | {
             argument.offset

@@ -9,14 +9,16 @@ import numpy as np
 
 from ansorpy.runtime.cpu import required_features
 from ansorpy.runtime.metadata import Metadata
-from ansorpy.runtime.plan import Plan
+from ansorpy.runtime.plan import ExecutionPlan
 from ansorpy.runtime.ports import Port
 from ansorpy.version import __version__
 
 __all__ = ["metadata_of"]
 
 
-def metadata_of(plan: Plan, name: str, entry: str, constants: bytes, triple: str) -> Metadata:
+def metadata_of(
+    plan: ExecutionPlan, name: str, entry: str, constants: bytes, triple: str
+) -> Metadata:
     """Describe *plan* as library *name*.
 
     Args:

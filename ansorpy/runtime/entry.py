@@ -14,7 +14,7 @@ from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.clock import STAMP, STAMP_SOURCE
 from ansorpy.errors import CodegenError
 from ansorpy.runtime.cpu import CHECK, emit_cpu_check, is_x86
-from ansorpy.runtime.plan import Argument, Memory, Plan, Step
+from ansorpy.runtime.plan import Argument, ExecutionPlan, Memory, Step
 from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target
@@ -54,7 +54,7 @@ class EntrySource:
             ``i64 <name>_stamps[1 + calls]``; only one run at a time is then possible.
     """
 
-    plan: Plan
+    plan: ExecutionPlan
     name: str
     constants: Constants
     metadata: str = ""
@@ -235,7 +235,7 @@ def _emit_context_bytes(source: EntrySource) -> str:
     return text.render()
 
 
-def _workspaces(plan: Plan) -> set[tuple[int, int]]:
+def _workspaces(plan: ExecutionPlan) -> set[tuple[int, int]]:
     return {(step.code.shared_bytes, step.code.thread_bytes) for step in plan.steps}
 
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from ansorpy.errors import UsageError
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.header import write_header
-from ansorpy.runtime.plan import Plan
+from ansorpy.runtime.plan import ExecutionPlan
 from ansorpy.target import Target
 
 __all__ = ["check_exportable", "export"]
 
 
-def export(plan: Plan, path: Path, *, pool: NDArray[np.uint8] | None = None) -> Path:
+def export(plan: ExecutionPlan, path: Path, *, pool: NDArray[np.uint8] | None = None) -> Path:
     """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
 
     Args:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ansorpy.runtime.backends import TimedCalls, runtime_of
 from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.model import Runs
-from ansorpy.runtime.plan import Plan
+from ansorpy.runtime.plan import ExecutionPlan
 
 __all__ = ["InMemory", "load_plan"]
 
@@ -20,7 +20,7 @@ class InMemory:
     """A loaded plan: ``pool`` holds the packed constants; ``plan`` has dropped the originals."""
 
     executable: Runs
-    plan: Plan
+    plan: ExecutionPlan
     pool: NDArray[np.uint8]
 
     def timed(self) -> TimedCalls:
@@ -32,7 +32,7 @@ class InMemory:
         return runtime_of(self.plan.target).timed(self.plan, self.pool)
 
 
-def load_plan(plan: Plan, name: str) -> InMemory:
+def load_plan(plan: ExecutionPlan, name: str) -> InMemory:
     """Load *plan* and bind its constants.
 
     Raises:

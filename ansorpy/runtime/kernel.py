@@ -12,7 +12,13 @@ from ansorpy.ir.loops import Role
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.plan import CompiledTask, Plan, constant_ports, kernel_ports, plan_kernel
+from ansorpy.runtime.plan import (
+    CompiledTask,
+    ExecutionPlan,
+    constant_ports,
+    kernel_ports,
+    plan_kernel,
+)
 from ansorpy.runtime.ports import Array, one_of
 from ansorpy.target import Target
 
@@ -142,7 +148,7 @@ class Kernel:
                 self._loaded = load_plan(self._plan(self._constants), "kernel")
             return self._loaded
 
-    def _plan(self, constants: Mapping[str, Array]) -> Plan:
+    def _plan(self, constants: Mapping[str, Array]) -> ExecutionPlan:
         return plan_kernel(self._task, constants, target=self.target, threads=self.threads)
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ from ansorpy.runtime.linker import find_linker
 from ansorpy.runtime.linking import Link, library_name, linking, refuse_size
 from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.model import Operands
-from ansorpy.runtime.plan import Plan
+from ansorpy.runtime.plan import ExecutionPlan
 from ansorpy.target import Target
 
 __all__ = ["Entry", "NativeRuntime"]
@@ -35,10 +35,10 @@ class NativeRuntime:
 
     operands = Operands()
 
-    def load(self, plan: Plan, pool: NDArray[np.uint8], name: str) -> Executable:
+    def load(self, plan: ExecutionPlan, pool: NDArray[np.uint8], name: str) -> Executable:
         return Entry(plan, pool, name, _codes(plan)).executable
 
-    def timed(self, plan: Plan, pool: NDArray[np.uint8]) -> TimedCalls:
+    def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
         return Entry(plan, pool, "timed", _codes(plan), is_timed=True).timed_calls
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:
@@ -57,7 +57,7 @@ class NativeRuntime:
             )
         find_linker(target)
 
-    def export(self, plan: Plan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
+    def export(self, plan: ExecutionPlan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
         with linking(library_name(path), path, find_linker(plan.target)) as link:
             return _export(plan, link, pool)
 
@@ -77,7 +77,7 @@ class Entry:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: ExecutionPlan,
         pool: NDArray[np.uint8],
         name: str,
         codes: Sequence[bytes] = (),
@@ -107,11 +107,11 @@ class Entry:
         return TimedCalls(self.executable, np.ctypeslib.as_array(stamps))
 
 
-def _codes(plan: Plan) -> list[bytes]:
+def _codes(plan: ExecutionPlan) -> list[bytes]:
     return [code.code for code in plan.objects]
 
 
-def _export(plan: Plan, link: Link, pool: NDArray[np.uint8] | None) -> Metadata:
+def _export(plan: ExecutionPlan, link: Link, pool: NDArray[np.uint8] | None) -> Metadata:
     """Build the library of *plan*; returns its metadata."""
     digest, constants = _constants(plan, link, pool)
     kind = Constants.ORIGINAL if pool is None else Constants.PACKED
@@ -130,7 +130,9 @@ def _export(plan: Plan, link: Link, pool: NDArray[np.uint8] | None) -> Metadata:
     return metadata
 
 
-def _constants(plan: Plan, link: Link, pool: NDArray[np.uint8] | None) -> tuple[bytes, list[Path]]:
+def _constants(
+    plan: ExecutionPlan, link: Link, pool: NDArray[np.uint8] | None
+) -> tuple[bytes, list[Path]]:
     """Return a digest of the constants and the object file that holds them, if any."""
     size = plan.pool_bytes if pool is not None else _original_bytes(plan)
     refuse_size(size)
@@ -154,11 +156,11 @@ def _observed(
         yield piece
 
 
-def _original_bytes(plan: Plan) -> int:
+def _original_bytes(plan: ExecutionPlan) -> int:
     return plan.raw_bytes + sum(array.nbytes for _, array in plan.direct)
 
 
-def _pieces(plan: Plan) -> Iterable[bytes]:
+def _pieces(plan: ExecutionPlan) -> Iterable[bytes]:
     """The original constants in the entry's order: region ``RAW``, then those read as they are."""
     position = 0
     for offset, array in sorted(plan.raw, key=lambda item: item[0]):

@@ -26,7 +26,7 @@ from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
 from ansorpy.target import Target
 
 __all__ = [
-    "Argument", "CompiledTask", "Plan", "Memory", "Step", "constant_ports", "kernel_ports",
+    "Argument", "CompiledTask", "ExecutionPlan", "Memory", "Step", "constant_ports", "kernel_ports",
     "plan_kernel", "plan_network",
 ]  # fmt: skip
 
@@ -101,7 +101,7 @@ class CompiledTask:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ExecutionPlan:
     """All inputs for making a library.
 
     ``raw`` and ``direct`` are the original constants with their offsets in ``RAW`` and ``POOL``;
@@ -154,7 +154,7 @@ def plan_network(
     target: Target,
     threads: int,
     median_s: float | None = None,
-) -> Plan:
+) -> ExecutionPlan:
     """Make the plan of *network*; *tasks* has the code of each workload by its key."""
     network = in_place(network, {key: task.overwrites for key, task in tasks.items()})
     maker = _Maker()
@@ -178,7 +178,7 @@ def plan_network(
 
 def plan_kernel(
     task: CompiledTask, constants: Mapping[str, Array], *, target: Target, threads: int
-) -> Plan:
+) -> ExecutionPlan:
     """Make the plan of one kernel with its *constants* bound.
 
     Raises:
@@ -360,8 +360,8 @@ class _Maker:
         target: Target,
         threads: int,
         median_s: float | None,
-    ) -> Plan:
-        return Plan(
+    ) -> ExecutionPlan:
+        return ExecutionPlan(
             kind, inputs, outputs, tuple(self.steps), tuple(self.packs.values()),
             tuple(self.raw.arrays), tuple(self.pool.arrays), arena_bytes, self.pool.bytes,
             self.raw.bytes, target, threads, median_s,

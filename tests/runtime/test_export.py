@@ -22,7 +22,7 @@ from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.linking import library_name
 from ansorpy.runtime.metadata import read_metadata
 from ansorpy.runtime.model import load
-from ansorpy.runtime.plan import Plan, plan_network
+from ansorpy.runtime.plan import ExecutionPlan, plan_network
 from ansorpy.target import Target
 from tests.runtime import programs
 
@@ -33,7 +33,7 @@ needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C comp
 pytestmark = needs_cc
 
 
-def plan(rng: Rng) -> tuple[Plan, Layers]:
+def plan(rng: Rng) -> tuple[ExecutionPlan, Layers]:
     layers = [programs.constants(rng), programs.constants(rng)]
     net = programs.network(layers)
     return plan_network(net, programs.tasks(net), target=Target.host(), threads=2), layers

@@ -17,7 +17,7 @@ from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.model import load
-from ansorpy.runtime.plan import CompiledTask, Plan, plan_kernel
+from ansorpy.runtime.plan import CompiledTask, ExecutionPlan, plan_kernel
 from ansorpy.target import Target
 from tests.runtime import programs
 
@@ -132,7 +132,7 @@ def test_the_first_calls_of_a_process_may_come_from_several_threads() -> None:
 def test_threads_that_call_first_share_the_loaded_code(monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[InMemory] = []
 
-    def counted(plan: Plan, name: str) -> InMemory:
+    def counted(plan: ExecutionPlan, name: str) -> InMemory:
         time.sleep(0.05)  # the other threads arrive meanwhile
         loads.append(load_plan(plan, name))
         return loads[-1]

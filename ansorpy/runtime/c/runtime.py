@@ -24,7 +24,7 @@ from ansorpy.runtime.linking import library_name
 from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.runtime.native import Entry
-from ansorpy.runtime.plan import Plan
+from ansorpy.runtime.plan import ExecutionPlan
 from ansorpy.target import Target
 
 __all__ = ["CRuntime"]
@@ -38,10 +38,10 @@ class CRuntime:
 
     operands = Operands()
 
-    def load(self, plan: Plan, pool: NDArray[np.uint8], name: str) -> Runs:
+    def load(self, plan: ExecutionPlan, pool: NDArray[np.uint8], name: str) -> Runs:
         return _entry(plan, pool, name).executable
 
-    def timed(self, plan: Plan, pool: NDArray[np.uint8]) -> TimedCalls:
+    def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
         return _entry(plan, pool, "timed", is_timed=True).timed_calls
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:
@@ -54,7 +54,7 @@ class CRuntime:
         if path.suffix != _SOURCE:
             find_compiler()
 
-    def export(self, plan: Plan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
+    def export(self, plan: ExecutionPlan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
         """Write *path*: C source, with large constants in a file beside it, if the name ends in
         ``.c``; else a shared library."""
         name = library_name(path)
@@ -71,7 +71,9 @@ class CRuntime:
         return metadata
 
 
-def _write(plan: Plan, name: str, pool: NDArray[np.uint8], source: Path, triple: str) -> Metadata:
+def _write(
+    plan: ExecutionPlan, name: str, pool: NDArray[np.uint8], source: Path, triple: str
+) -> Metadata:
     """Write the C file *source*, and its constants if they are large."""
     constants = hashlib.sha256(pool.data).digest()
     metadata = metadata_of(plan, name, c_source(plan, name, pool, source), constants, triple)
@@ -81,7 +83,9 @@ def _write(plan: Plan, name: str, pool: NDArray[np.uint8], source: Path, triple:
     return metadata
 
 
-def _entry(plan: Plan, pool: NDArray[np.uint8], name: str, *, is_timed: bool = False) -> Entry:
+def _entry(
+    plan: ExecutionPlan, pool: NDArray[np.uint8], name: str, *, is_timed: bool = False
+) -> Entry:
     """The calls of *plan*, compiled from C, with entry functions that LLVM compiles for this
     machine."""
     codes = plan.objects

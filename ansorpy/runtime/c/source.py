@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.c.emit import translation_unit
 from ansorpy.codegen.c.packed import CFunctions, unpacked
-from ansorpy.runtime.plan import Argument, Memory, Plan, Step
+from ansorpy.runtime.plan import Argument, ExecutionPlan, Memory, Step
 from ansorpy.runtime.templates import rendered
 
 __all__ = ["MOST_BYTES", "binary_of", "c_source", "is_apart"]
@@ -34,7 +34,7 @@ def binary_of(source: Path) -> Path:
 
 
 def c_source(
-    plan: Plan, name: str, pool: NDArray[np.uint8], source: Path, metadata: str = ""
+    plan: ExecutionPlan, name: str, pool: NDArray[np.uint8], source: Path, metadata: str = ""
 ) -> str:
     """The text of the C file *source*, which defines the program *name*.
 
@@ -75,7 +75,7 @@ def c_source(
     )
 
 
-def _programs(plan: Plan) -> dict[str, CFunctions]:
+def _programs(plan: ExecutionPlan) -> dict[str, CFunctions]:
     """The functions of each program that *plan* calls, by symbol."""
     steps: dict[str, Step] = {step.code.symbol: step for step in plan.steps}
     return {symbol: unpacked(step.code.code)[0] for symbol, step in steps.items()}

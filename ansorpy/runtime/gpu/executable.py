@@ -16,7 +16,7 @@ from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import DeviceLost, UsageError
 from ansorpy.runtime.gpu.operands import Operand, operand
-from ansorpy.runtime.plan import Argument, Memory, Plan
+from ansorpy.runtime.plan import Argument, ExecutionPlan, Memory
 from ansorpy.runtime.ports import Port
 
 __all__ = ["GpuExecutable", "PreparedRun"]
@@ -56,7 +56,7 @@ class GpuExecutable:
         pool: The constants as the kernels read them.
     """
 
-    def __init__(self, plan: Plan, pool: npt.NDArray[np.uint8], device: Device) -> None:
+    def __init__(self, plan: ExecutionPlan, pool: npt.NDArray[np.uint8], device: Device) -> None:
         self._plan = plan
         self._device = device
         self._modules: dict[str, tuple[LaunchPlan, object]] = {}

@@ -15,7 +15,7 @@ from ansorpy.codegen.cuda.launch.plan import LaunchPlan
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.runtime.data_object import write_data_object
 from ansorpy.runtime.linker import Linker
-from ansorpy.runtime.plan import Argument, Memory, Plan, Step
+from ansorpy.runtime.plan import Argument, ExecutionPlan, Memory, Step
 from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
@@ -38,7 +38,12 @@ class _Module:
 
 
 def cuda_objects(
-    plan: Plan, name: str, metadata: str, pool: NDArray[np.uint8], folder: Path, linker: Linker
+    plan: ExecutionPlan,
+    name: str,
+    metadata: str,
+    pool: NDArray[np.uint8],
+    folder: Path,
+    linker: Linker,
 ) -> list[Path]:
     """Write to *folder* the objects of library *name* for *plan* with constants *pool*."""
     like = compile_ir("", Target.host())
@@ -56,7 +61,7 @@ def cuda_objects(
     return files
 
 
-def cuda_source(plan: Plan, name: str, metadata: str) -> str:
+def cuda_source(plan: ExecutionPlan, name: str, metadata: str) -> str:
     """C source of the library's entry: the GPU counterpart of :mod:`ansorpy.runtime.entry`."""
     modules = _modules(plan, name)
     numbered = list(modules.values())
@@ -84,7 +89,7 @@ def cuda_source(plan: Plan, name: str, metadata: str) -> str:
     )
 
 
-def _modules(plan: Plan, name: str) -> dict[str, _Module]:
+def _modules(plan: ExecutionPlan, name: str) -> dict[str, _Module]:
     """The distinct cubins by digest, in the order of their first calls."""
     found: dict[str, _Module] = {}
     first = 0

@@ -20,7 +20,7 @@ from ansorpy.runtime.linker import find_linker
 from ansorpy.runtime.linking import library_name, linking, refuse_size
 from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.model import Operands
-from ansorpy.runtime.plan import Plan
+from ansorpy.runtime.plan import ExecutionPlan
 from ansorpy.target import Target
 
 __all__ = ["GpuRuntime"]
@@ -31,10 +31,10 @@ class GpuRuntime:
 
     operands = Operands(accept_operand, check_operand)
 
-    def load(self, plan: Plan, pool: NDArray[np.uint8], name: str) -> GpuExecutable:
+    def load(self, plan: ExecutionPlan, pool: NDArray[np.uint8], name: str) -> GpuExecutable:
         return GpuExecutable(plan, pool, device_for(plan.target))
 
-    def timed(self, plan: Plan, pool: NDArray[np.uint8]) -> TimedCalls:
+    def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
         raise UsageError(
             "the calls of a GPU program cannot be timed individually",
             hint="use Nsight Systems: nsys profile",
@@ -48,7 +48,7 @@ class GpuRuntime:
     def require_export(self, path: Path, target: Target) -> None:
         find_linker(Target.host())
 
-    def export(self, plan: Plan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
+    def export(self, plan: ExecutionPlan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
         """Write the library *path*; the constants are packed here, on this machine's CPU."""
         name, linker = library_name(path), find_linker(Target.host())
         packed = make_pool(plan, name) if pool is None else pool
