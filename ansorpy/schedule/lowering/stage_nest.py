@@ -56,10 +56,10 @@ class StageLowering(Surroundings):
 
     def statement(self, name: str) -> Stmt:
         """The whole loop nest of stage *name*, whose buffer and origin must be known."""
-        return _Nest(self, name).build()
+        return _StageNest(self, name).build()
 
 
-class _Nest(StageIndices):
+class _StageNest(StageIndices):
     """The loop nest of one stage while it is being built."""
 
     def __init__(self, outer: StageLowering, name: str):

@@ -21,7 +21,7 @@ from ansorpy.codegen.cuda.device.build import CudaCode
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.cuda.launch.packed import packed
 from ansorpy.codegen.cuda.launch.plan import Argument, Launch
-from ansorpy.codegen.cuda.passes.split_kernels import Nest, nests, workspace_offsets
+from ansorpy.codegen.cuda.passes.split_kernels import KernelNest, kernel_nests, workspace_offsets
 from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError, DeviceLost
@@ -69,7 +69,7 @@ def simulated_code(
 @dataclass
 class _Module:
     program: Program
-    nests: list[Nest]
+    nests: list[KernelNest]
     workspace: dict[int, Buffer]
     seconds: float
     fault: str
@@ -139,7 +139,7 @@ class SimulatedDevice:
         program = lower(state).run
         offsets, _ = workspace_offsets(program.body)
         places = {offset: buffer for buffer, offset in offsets.items()}
-        return _Module(program, nests(program.body), places, made["seconds"], made["fault"])
+        return _Module(program, kernel_nests(program.body), places, made["seconds"], made["fault"])
 
     def unload(self, module: object) -> None:
         self._alive()

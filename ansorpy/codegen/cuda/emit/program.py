@@ -13,7 +13,7 @@ from ansorpy.codegen.cuda.emit.words import WORDS
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, Argument, Extents, Launch, LaunchPlan
 from ansorpy.codegen.cuda.passes.lower_fragments import held_by_lanes
 from ansorpy.codegen.cuda.passes.residency import blocks_at_once
-from ansorpy.codegen.cuda.passes.split_kernels import Nest, nests, workspace_offsets
+from ansorpy.codegen.cuda.passes.split_kernels import KernelNest, kernel_nests, workspace_offsets
 from ansorpy.codegen.cuda.passes.unroll_registers import (
     MOST_STATEMENTS,
     unroll_registers,
@@ -64,7 +64,7 @@ def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = 
     overlapping = may_overlap(program)
     program = _prepared(program, target)
     offsets, workspace_bytes = workspace_offsets(program.body)
-    found = nests(program.body)
+    found = kernel_nests(program.body)
     helpers: dict[str, None] = {}
     texts, launches = [], []
     for number, nest in enumerate(found):
@@ -79,7 +79,7 @@ def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = 
     return CudaSource(used, "\n\n".join(texts) + "\n", LaunchPlan(tuple(launches), workspace_bytes))
 
 
-def _require_moderate(name: str, nest: Nest) -> None:
+def _require_moderate(name: str, nest: KernelNest) -> None:
     size = written_out(nest.body)
     if size > MOST_STATEMENTS:
         raise CodegenError(
@@ -105,7 +105,8 @@ class _Kernel:
     """One kernel being emitted: the buffers it reads and writes, and its shared memory."""
 
     def __init__(
-        self, name: str, nest: Nest, program: Program, offsets: dict[Buffer, int], target: Target,
+        self, name: str, nest: KernelNest, program: Program, offsets: dict[Buffer, int],
+        target: Target,
         *, several: bool, overlapping: frozenset[Buffer],
     ):  # fmt: skip
         self.overlapping = overlapping

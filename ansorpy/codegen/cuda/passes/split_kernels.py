@@ -27,14 +27,14 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 
-__all__ = ["Nest", "nests", "workspace_offsets"]
+__all__ = ["KernelNest", "kernel_nests", "workspace_offsets"]
 
 WORKSPACE_ALIGNMENT = 256
 """Alignment in bytes, the same as that of CUDA's own allocations."""
 
 
 @dataclass(frozen=True)
-class Nest:
+class KernelNest:
     """The body of one kernel, and the extent of every index it binds."""
 
     body: Stmt
@@ -53,13 +53,13 @@ class Nest:
         return x, y, z
 
 
-def nests(body: Stmt) -> list[Nest]:
+def kernel_nests(body: Stmt) -> list[KernelNest]:
     """Split *body* into kernels, in order.
 
     Raises:
         CodegenError: A kernel would be launched in a loop, or under a condition with another.
     """
-    found: list[Nest] = []
+    found: list[KernelNest] = []
     waiting: list[Stmt] = []
 
     def flush() -> None:
@@ -140,9 +140,9 @@ def _require_one(s: Stmt) -> None:
                 raise CodegenError("a kernel would be launched inside a sequence of statements")
 
 
-def _nest(body: Stmt) -> Nest:
+def _nest(body: Stmt) -> KernelNest:
     extents: dict[ForKind, int] = {}
     for inner in walk_stmts(body):
         if isinstance(inner, For) and inner.kind in LAUNCH_INDICES:
             extents[inner.kind] = max(extents.get(inner.kind, 1), inner.extent)
-    return Nest(body, extents)
+    return KernelNest(body, extents)

@@ -9,7 +9,7 @@ from ansorpy.codegen.cuda.emit.prelude import HELPERS
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.cuda.emit.words import WORDS
 from ansorpy.codegen.cuda.launch.plan import Argument
-from ansorpy.codegen.cuda.passes.split_kernels import nests, workspace_offsets
+from ansorpy.codegen.cuda.passes.split_kernels import kernel_nests, workspace_offsets
 from ansorpy.errors import CodegenError
 from ansorpy.ir.expr import Var, as_expr
 from ansorpy.ir.loops import Alloc, Barrier, Buffer, For, ForKind, If, Scope, Seq, Shuffle, Stmt
@@ -39,14 +39,14 @@ def alone(target: Buffer, source: Buffer) -> Stmt:
 
 def test_every_bound_nest_is_a_kernel() -> None:
     body = Alloc(MIDDLE, Seq((rows(MIDDLE, X, bx, tx), rows(OUT, MIDDLE, by, ty))))
-    first, second = nests(body)
+    first, second = kernel_nests(body)
     assert first.grid == second.grid == (6, 1, 1) and first.block == (4, 1, 1)
 
 
 def test_what_is_bound_to_nothing_is_done_by_one_thread() -> None:
     body = Alloc(MIDDLE, Seq((put(MIDDLE, (0, 0), at(X, 0, 0)), alone(MIDDLE, X),
                               rows(OUT, MIDDLE, bx, tx))))  # fmt: skip
-    first, second = nests(body)
+    first, second = kernel_nests(body)
     assert first.grid == first.block == (1, 1, 1) and second.grid == (6, 1, 1)
     assert isinstance(first.body, Seq) and len(first.body.body) == 2
 
