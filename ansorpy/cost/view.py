@@ -110,7 +110,7 @@ class LeafView:
     vector: Mapping[int, Masks]
     unroll: Mapping[int, Masks]
     max_unroll: Floats
-    asks: Mapping[int, Masks]
+    changes_guard: Mapping[int, Masks]
     """Where a real loop affects the condition that guards the sum."""
     inner_prod: Sequence[Floats]
     """Evaluations inside each depth; depth 0 is the whole statement."""
@@ -178,7 +178,7 @@ def _view_leaf(leaf: Leaf, candidates: int, seen: Seen) -> LeafView:
         vector=_flags([loop.vector for loop in leaf.loops], real),
         unroll=_flags([loop.unroll for loop in leaf.loops], real),
         max_unroll=_column(leaf.max_unroll, rows),
-        asks=_flags(leaf.asks, real),
+        changes_guard=_flags(leaf.changes_guard, real),
         inner_prod=_products(factors[::-1], rows)[::-1],
         outer_prod=_products(factors, rows),
         buffers=buffers,

@@ -162,7 +162,7 @@ ANSOR_CUDA = Preset(
     (
         ThreadBind(),
         AnnotateUnroll(max_steps=(0, 16, 64, 512, 1024)),
-        LimitBlocks(registers=False, asks=False),
+        LimitBlocks(registers=False, opt_in=False),
     ),
     ((MutateTileSize(), 0.90), (MutateAutoUnroll(), 0.10)),
 )

@@ -60,9 +60,9 @@ def leaf_cost(
     speedup, tasks, forks = _parallel(view, threads)
     # If the condition differs within a tile, it is evaluated inside the arithmetic.
     apart = np.zeros(view.rows, dtype=bool)
-    for loop, asks in view.asks.items():
+    for loop, mask in view.changes_guard.items():
         if loop in tile.inside:
-            apart |= tile.inside[loop] & asks
+            apart |= tile.inside[loop] & mask
     run = np.where(apart, 1.0, view.leaf.held)
     cycles = run * core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
     footprints = Footprints(view, machine.line_bytes, machine.l1_way_bytes)

@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from ansorpy.cost.gpu.machine import GpuMachine
-from ansorpy.cost.gpu.statement import Asked, Statement, fills
+from ansorpy.cost.gpu.statement import Resources, Statement, fills
 from ansorpy.cost.view import Floats, LeafView
 from ansorpy.ir.analysis.conditions import least_added
 from ansorpy.ir.dag import ComputeDAG
@@ -48,7 +48,7 @@ _START = 40.0
 """Instructions before and after the loops: block and thread indices, addresses."""
 
 _AT_ONCE = ("fetched",)
-"""Fields of :class:`Asked` whose waits overlap between statements, so the maximum counts."""
+"""Fields of :class:`Resources` whose waits overlap between statements, so the maximum counts."""
 
 
 def gpu_seconds(
@@ -66,16 +66,16 @@ def gpu_seconds(
     total: Floats = np.zeros(1)
     for statements in kernels.values():
         blocks, threads = np.ones(1), np.ones(1)
-        asked = Asked(*(np.zeros(1) for _ in fields(Asked)))
+        needed = Resources(*(np.zeros(1) for _ in fields(Resources)))
         for statement in statements:
-            spread, part = statement.view.spread, statement.asked()
+            spread, part = statement.view.spread, statement.resources()
             blocks = np.maximum(blocks, spread(statement.blocks))
             threads = np.maximum(threads, spread(statement.threads))
-            for field in fields(Asked):
-                so_far, more = getattr(asked, field.name), spread(getattr(part, field.name))
+            for field in fields(Resources):
+                so_far, more = getattr(needed, field.name), spread(getattr(part, field.name))
                 at_once = field.name in _AT_ONCE
-                setattr(asked, field.name, np.maximum(so_far, more) if at_once else so_far + more)
-        total = total + _kernel_seconds(blocks, threads, asked, machine)
+                setattr(needed, field.name, np.maximum(so_far, more) if at_once else so_far + more)
+        total = total + _kernel_seconds(blocks, threads, needed, machine)
     return total
 
 
@@ -103,23 +103,25 @@ def _least_cycles(op: ComputeOp, target: Target, machine: GpuMachine) -> float:
     return products * found.by.types[1].bits / bits
 
 
-def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuMachine) -> Floats:
+def _kernel_seconds(
+    blocks: Floats, threads: Floats, needed: Resources, machine: GpuMachine
+) -> Floats:
     warps = np.ceil(threads / machine.warp)
     busiest = np.ceil(blocks / machine.processors)
-    together = np.minimum(busiest, _together(warps, asked, machine))
+    together = np.minimum(busiest, _together(warps, needed, machine))
     lanes = machine.schedulers * machine.warp / machine.products_per_cycle
-    issued = np.maximum(asked.issued + _START, asked.arithmetic * lanes)
+    issued = np.maximum(needed.issued + _START, needed.arithmetic * lanes)
     issue = busiest * issued * warps / machine.schedulers / machine.clock_hz
-    banks = busiest * asked.turns / machine.clock_hz
-    tensor = busiest * asked.multiplied / machine.clock_hz
+    banks = busiest * needed.turns / machine.clock_hz
+    tensor = busiest * needed.multiplied / machine.clock_hz
     used = np.minimum(blocks / machine.processors, 1.0)
-    fetched = asked.l2 / (machine.l2_bytes_per_s * used)
-    memory = asked.dram / (machine.dram_bytes_per_s * np.minimum(2 * used, 1.0))
+    fetched = needed.l2 / (machine.l2_bytes_per_s * used)
+    memory = needed.dram / (machine.dram_bytes_per_s * np.minimum(2 * used, 1.0))
     # For one block alone: its warps share the schedulers, and nothing hides its latencies.
-    alone = issued * np.ceil(warps / machine.schedulers) + asked.waited
-    alone = np.where(asked.multiplied > 0, _by_tensor_cores(warps, issued, asked, machine), alone)
-    alone = alone + asked.stalled
-    alone = np.maximum(alone, asked.fetched) + machine.memory_latency
+    alone = issued * np.ceil(warps / machine.schedulers) + needed.waited
+    alone = np.where(needed.multiplied > 0, _by_tensor_cores(warps, issued, needed, machine), alone)
+    alone = alone + needed.stalled
+    alone = np.maximum(alone, needed.fetched) + machine.memory_latency
     waves = np.ceil(busiest / together)
     terms = (issue, banks, tensor, fetched, memory, waves * alone / machine.clock_hz)
     largest = np.maximum.reduce(np.broadcast_arrays(*terms))
@@ -127,22 +129,24 @@ def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuM
     return found + machine.launch_s
 
 
-def _by_tensor_cores(warps: Floats, issued: Floats, asked: Asked, machine: GpuMachine) -> Floats:
+def _by_tensor_cores(
+    warps: Floats, issued: Floats, needed: Resources, machine: GpuMachine
+) -> Floats:
     """Cycles of a block that multiplies on tensor cores: the largest of three bounds.
 
     The bounds are the cycles of the tensor cores that its warps share, the work and waiting of one
     warp, and the instructions that all its warps issue.
     """
-    shared = asked.multiplied * machine.schedulers / np.minimum(warps, machine.schedulers)
-    one = issued + asked.waited + asked.multiplied * machine.schedulers / warps
+    shared = needed.multiplied * machine.schedulers / np.minimum(warps, machine.schedulers)
+    one = issued + needed.waited + needed.multiplied * machine.schedulers / warps
     return np.maximum(np.maximum(shared, one), issued * np.ceil(warps / machine.schedulers))
 
 
-def _together(warps: Floats, asked: Asked, machine: GpuMachine) -> Floats:
+def _together(warps: Floats, needed: Resources, machine: GpuMachine) -> Floats:
     """Blocks that one multiprocessor can run at once."""
-    each = np.minimum(np.maximum(asked.registers, _PLAIN), machine.thread_registers)
+    each = np.minimum(np.maximum(needed.registers, _PLAIN), machine.thread_registers)
     registers = np.ceil(each / _UNITS) * _UNITS * warps * machine.warp
-    tiles = np.maximum(asked.tiles, 0.0) + machine.block_overhead_bytes
+    tiles = np.maximum(needed.tiles, 0.0) + machine.block_overhead_bytes
     limits = (
         np.full(1, machine.blocks),
         machine.threads / machine.warp / warps,

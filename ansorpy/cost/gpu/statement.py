@@ -13,12 +13,12 @@ from ansorpy.cost.access import AccessView, Masks, number_of
 from ansorpy.cost.gpu.banks import BANK_BYTES, turns_of
 from ansorpy.cost.gpu.machine import GpuMachine
 from ansorpy.cost.gpu.straight_line import Body
-from ansorpy.cost.gpu.warps import ask_for_operand, ask_for_sum
+from ansorpy.cost.gpu.warps import operand_resources, sum_resources
 from ansorpy.cost.view import BufferView, Floats, LeafView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import BLOCK_INDICES, THREAD_INDICES, ForKind
 
-__all__ = ["Asked", "Statement", "fills"]
+__all__ = ["Resources", "Statement", "fills"]
 
 _SECTOR = 32.0
 """Bytes of the smallest memory transfer."""
@@ -50,7 +50,7 @@ _EXCHANGE = 12.0
 
 
 @dataclass
-class Asked:
+class Resources:
     """Resources that statements need, one number per candidate (or one for all)."""
 
     registers: Floats
@@ -113,13 +113,13 @@ class Statement:
         self.bodies = self.mine / (self.tile * self.body.steps)
         """How often a thread runs the straight-line code."""
 
-    def asked(self) -> Asked:
+    def resources(self) -> Resources:
         """The resources that the statement needs."""
         zeros = np.zeros(self.view.rows)
-        found = Asked(*(zeros for _ in fields(Asked)))
+        found = Resources(*(zeros for _ in fields(Resources)))
         found.tiles = zeros + number_of(self.view.leaf.shared_bytes)
         if self.view.written.team:
-            (ask_for_sum if self.view.leaf.op.reduce_axes else ask_for_operand)(self, found)
+            (sum_resources if self.view.leaf.op.reduce_axes else operand_resources)(self, found)
             return found
         arithmetic = self._instructions + _CHOICE * self._chooses_inside
         found.issued = self.mine * self._held * arithmetic + self.bodies * _LOOP * self.sums
@@ -133,7 +133,7 @@ class Statement:
                 self.from_memory(found, buffer)
         return found
 
-    def _fill(self, found: Asked) -> None:
+    def _fill(self, found: Resources) -> None:
         """Add the cost of filling a tile of shared memory."""
         instances = number_of(self.view.leaf.instances)
         # One more tile is in use where a group of instructions stays in flight.
@@ -142,8 +142,8 @@ class Statement:
         ahead = instances - under_way if self._is_copy else 1.0
         tile, width = self.view.written, self._copied
         copies = self.mine / width
-        asked = _COMPARISON * self.view.body_ops.ints.cmp
-        placed = copies * (_COPY + _DIVISION * self._quotients + asked)
+        compared = _COMPARISON * self.view.body_ops.ints.cmp
+        placed = copies * (_COPY + _DIVISION * self._quotients + compared)
         found.issued = found.issued / width + placed
         if not self._is_copy:
             found.issued = found.issued + self.mine * self._read * _GUARDED
@@ -163,7 +163,7 @@ class Statement:
         found.stalled = found.stalled + self._steps * drained
         found.stalled = found.stalled + np.where(ahead > 1, 0.0, self._steps * latency + moved)
 
-    def _compute(self, found: Asked) -> None:
+    def _compute(self, found: Resources) -> None:
         operands, latency = np.zeros(self.view.rows), 0.0
         for buffer in self.view.buffers:
             in_shared = buffer.name in self.shared
@@ -190,7 +190,7 @@ class Statement:
         found.issued = found.issued + results * _EXCHANGE * (1 + rounds)
         found.waited = found.waited + rounds * self.machine.step_latency
 
-    def from_memory(self, found: Asked, buffer: BufferView) -> None:
+    def from_memory(self, found: Resources, buffer: BufferView) -> None:
         """Add the cost of moving *buffer*, a tensor, from or to memory."""
         l2 = self._moved(buffer)
         once = np.minimum(buffer.elems * float(buffer.elem_bytes), l2)
@@ -224,9 +224,9 @@ class Statement:
         There each product is selected separately, and its operands are loaded separately.
         """
         found: Masks = np.zeros(self.view.rows, dtype=bool)
-        for n, asks in self.view.asks.items():
+        for n, mask in self.view.changes_guard.items():
             virtual = self.view.leaf.loops[n].index is ForKind.VTHREAD
-            found = found | (asks & (virtual | self.body.inside(n)))
+            found = found | (mask & (virtual | self.body.inside(n)))
         return found
 
     @cached_property

@@ -11,9 +11,9 @@ from ansorpy.cost.view import Floats
 from ansorpy.ir.loops import ForKind
 
 if TYPE_CHECKING:
-    from ansorpy.cost.gpu.statement import Asked, Statement
+    from ansorpy.cost.gpu.statement import Resources, Statement
 
-__all__ = ["ask_for_operand", "ask_for_sum"]
+__all__ = ["operand_resources", "sum_resources"]
 
 _REGISTER = 4
 """Bytes of a register."""
@@ -29,7 +29,7 @@ _BESIDE_FRAGMENTS = 40.0
 ``BESIDE`` (:mod:`ansorpy.codegen.cuda.passes.residency`)."""
 
 
-def ask_for_sum(statement: Statement, found: Asked) -> None:
+def sum_resources(statement: Statement, found: Resources) -> None:
     """Set the cost of a sum whose three innermost loops are one tensor-core instruction."""
     view, machine = statement.view, statement.machine
     width = max(b.elem_bytes for b in view.buffers if not b.is_written)
@@ -62,7 +62,7 @@ def _unrolled(statement: Statement) -> Floats:
     return total
 
 
-def ask_for_operand(statement: Statement, found: Asked) -> None:
+def operand_resources(statement: Statement, found: Resources) -> None:
     """Set the cost of loading an operand's fragments.
 
     Either each lane loads the elements it holds, several adjacent ones along the reduction at once,

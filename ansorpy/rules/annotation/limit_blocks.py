@@ -45,21 +45,21 @@ class LimitBlocks(AnnotationRule):
         registers: Whether to limit registers; TVM does not.
         spare: Registers that a kernel needs besides its tile.
         spare_in_rows: The same for kernels of rows and lanes, which run several nests in sequence.
-        asks: Whether kernels opt in to all available shared memory; TVM's use the default limit.
+        opt_in: Whether kernels opt in to all available shared memory; TVM's use the default limit.
         most_blocks: The largest grid along x.
     """
 
     registers: bool = True
     spare: int = 48
     spare_in_rows: int = 64
-    asks: bool = True
+    opt_in: bool = True
     most_blocks: int = (1 << 31) - 1
 
     def declare(self, space: Space, target: Target) -> Space:
         state, constraints = space.state, list(space.constraints)
         for kernel in kernels(state):
             if any(map(partial(uses_shared, state), (kernel, *state.members(kernel)))):
-                most = target.max_shared_optin_bytes if self.asks else target.max_shared_bytes
+                most = target.max_shared_optin_bytes if self.opt_in else target.max_shared_bytes
                 constraints.append(_shared(state, kernel, most))
             if space_extent(kernel) > self.most_blocks:
                 constraints.append(self._blocks(kernel))

@@ -106,7 +106,7 @@ class Leaf:
     max_unroll: Size
     own_from: int
     """Number of the first of ``loops`` that is the stage's own; those before enclose it."""
-    asks: tuple[Size, ...] = ()
+    changes_guard: tuple[Size, ...] = ()
     """For each loop, whether it changes the condition under which the sum gets a term; () when
     there is none."""
     held: float = 1.0
@@ -149,10 +149,10 @@ class _Builder:
             for read in self.bounds.definition.reads[name]
             for indices in read.indices
         )
-        asks, held = self._condition(name, op, loops)
+        changes_guard, held = self._condition(name, op, loops)
         return Leaf(
             name, op, loops, reads, self._access(name, stage.op, op.axes), op.body,
-            self.bounds.number(stage.max_unroll), len(self._outer(stage)), asks, held,
+            self.bounds.number(stage.max_unroll), len(self._outer(stage)), changes_guard, held,
             instances=instances(self.bounds, stage),
             shared_bytes=stage_bytes(self.bounds, stage),
         )  # fmt: skip

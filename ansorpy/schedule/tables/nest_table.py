@@ -93,7 +93,7 @@ def _sizes(leaf: Leaf) -> Iterator[Size]:
     yield leaf.max_unroll
     yield leaf.instances
     yield leaf.shared_bytes
-    yield from leaf.asks
+    yield from leaf.changes_guard
 
 
 def _settings(table: Ints, columns: tuple[int, ...]) -> Settings | None:
@@ -123,7 +123,7 @@ def _evaluated(statement: _Statement, rows: Ints, settings: Settings | None) -> 
         accesses=tuple(accesses[at] for at in statement.reads),
         write=accesses[-1],
         max_unroll=known(leaf.max_unroll, leaf.max_unroll),
-        asks=tuple(map(known, leaf.asks, leaf.asks)),
+        changes_guard=tuple(map(known, leaf.changes_guard, leaf.changes_guard)),
         settings=settings,
         instances=known(leaf.instances, leaf.instances),
         shared_bytes=known(leaf.shared_bytes, leaf.shared_bytes),

@@ -218,8 +218,8 @@ def test_larger_tiles_of_warps_move_less_from_the_second_level_cache() -> None:
     shared = {view.written.name for view in views if fills(view)}
     for view in views:
         if view.written.name in shared:
-            asked = Statement(view, GpuMachine.of(GPU), shared).asked()
-            found = found + view.spread(asked.l2)
+            needed = Statement(view, GpuMachine.of(GPU), shared).resources()
+            found = found + view.spread(needed.l2)
     # Blocks of 128 x 128 and 256 x 128 read both operands, 2 bytes an element, 4096 deep.
     blocks = [32 * 32 * (128 + 128), 16 * 32 * (256 + 128)]
     assert found.tolist() == [n * 4096 * 2 for n in blocks]
@@ -273,9 +273,9 @@ def test_what_a_block_makes_of_its_own_is_not_waited_for_as_memory_is(
     table = structure.sample(64, rng)
     views = {v.leaf.stage: v for v in view_nest(structure.space.nest(table), len(table))}
     machine, shared = GpuMachine.of(GPU), {n for n, v in views.items() if fills(v)}
-    asked = {name: Statement(v, machine, shared).asked() for name, v in views.items()}
-    assert (asked["E"].fetched == 0).all() and (asked["scaled"].fetched == 0).all()
-    assert (asked["K.shared"].fetched >= machine.memory_latency).all()
+    needed = {name: Statement(v, machine, shared).resources() for name, v in views.items()}
+    assert (needed["E"].fetched == 0).all() and (needed["scaled"].fetched == 0).all()
+    assert (needed["K.shared"].fetched >= machine.memory_latency).all()
 
 
 def test_attention_in_one_kernel_is_predicted_to_be_faster(rng: np.random.Generator) -> None:

@@ -57,18 +57,18 @@ def tile(**columns: int) -> dict[str, int]:
     return {**axes, **copies, "C.local.k/1": 16, **columns}
 
 
-def asked(row: dict[str, int]) -> tuple[float, float]:
+def needed(row: dict[str, int]) -> tuple[float, float]:
     """Instructions and turns of the banks for 16 steps of one thread's sums."""
     structure = structure_of(256, 256, 256)
     table = np.array([[row.get(c, 0) for c in structure.columns]])
     assert structure.valid(table).all()
-    found = sums(view_nest(structure.space.nest(table), 1)).asked()
+    found = sums(view_nest(structure.space.nest(table), 1)).resources()
     return float(found.issued[0]) / 16, float(found.turns[0]) / 16
 
 
 def test_loads_are_those_of_the_machine_code() -> None:
     """``LDS.128`` of both operands: 4 a step for 64 products (docs/cuda.md)."""
-    issued, turns = asked(tile())
+    issued, turns = needed(tile())
     assert 1024 + 64 <= issued <= 1024 + 64 + 16
     # Two different rows of A, 256 bytes of B, for each of 8 warps.
     assert turns == 8 * (32 * 1 + 32 * 2)
@@ -76,6 +76,6 @@ def test_loads_are_those_of_the_machine_code() -> None:
 
 def test_rows_without_pads_meet_in_banks_where_threads_read_many() -> None:
     wide = {f"C.local.{a}/2": n for a, n in (("i", 64), ("j", 4))}
-    _, padded = asked(tile(**wide))
-    _, dense = asked(tile(**wide, **{"A.shared.pad": 0}))
+    _, padded = needed(tile(**wide))
+    _, dense = needed(tile(**wide, **{"A.shared.pad": 0}))
     assert padded < dense
