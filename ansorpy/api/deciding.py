@@ -1,81 +1,56 @@
-"""Choosing how to cut each region of a network: the way whose kernels take least in total.
+"""Choosing how to cut each region of a network: the alternative whose kernels take least in total.
 
-Measured times decide; where no way is measured in full, the closed-form model decides.
+Measured times decide; where no alternative is measured in full, the closed-form model decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from math import inf
+from collections.abc import Callable
 
-import numpy as np
-
-from ansorpy.api.project import OpenRegion, Project
+from ansorpy.api.project import Project
 from ansorpy.api.tuner import Tuner
+from ansorpy.graph.alternatives import Alternatives
 from ansorpy.ir.task import Task
-from ansorpy.report.ways import Decision, WayTime
 
-__all__ = ["DOUBT", "decide", "decisions", "fastest"]
+__all__ = ["DOUBT", "decide", "fastest", "timed_regions"]
 
 DOUBT = 0.95
-"""Another way replaces the first only if predicted to take less than this part of its time.
+"""Another alternative replaces the first only if predicted to take less than this part of its time.
 
-Measured (docs/networks.md): for six attentions the model always identified the faster way; its
+Measured (docs/networks.md): for six attentions the model always identified the faster one; its
 error in the ratio of their times was at most 5 %, once 18 %.
 """
 
 
-def decisions(project: Project, best_s: Callable[[Task], float | None]) -> list[Decision]:
-    """Decide each region by the tasks' times *best_s*: the fastest of the ways known in full.
-
-    Where none is known in full, the first is taken.
-    """
+def timed_regions(
+    project: Project, best_s: Callable[[Task], float | None]
+) -> list[Alternatives[str]]:
+    """The regions of *project*, their alternatives timed by the tasks' times *best_s*."""
     known = {task.key: best_s(task) for task in project.all_tasks} if project.regions else {}
-    found = []
-    for region in project.regions:
-        ways = tuple(
-            WayTime(name, sum(calls.values()), _total(calls, known))
-            for name, calls in region.ways.items()
-        )
-        seconds = [inf if way.seconds is None else way.seconds for way in ways]
-        found.append(Decision(region.name, ways, int(np.argmin(seconds))))
-    return found
+    return [region.timed(known) for region in project.regions]
 
 
 def fastest(project: Project, best_s: Callable[[Task], float | None]) -> Project:
-    """*project* with its regions cut as :func:`decisions` says."""
-    return project.decided([decision.taken for decision in decisions(project, best_s)])
+    """*project* with each region cut in the fastest way known by *best_s*, else by default."""
+    return project.decided([region.fastest for region in timed_regions(project, best_s)])
 
 
 def decide(tuner: Tuner, project: Project) -> Project:
-    """*project* with all its regions cut in their fastest ways."""
-    found = list(zip(project.regions, decisions(project, tuner.recorded_s), strict=True))
-    unknown = [region for region, decision in found if not decision.is_measured]
-    predicted = iter(_predicted(tuner, project, unknown))
-    return project.decided([d.taken if d.is_measured else next(predicted) for _, d in found])
+    """*project* with all its regions cut in their fastest ways, as measured or else predicted."""
+    regions = timed_regions(project, tuner.recorded_s)
+    unknown = {key for region in regions if not region.is_timed for key in region.most_calls}
+    tasks = [task for task in project.all_tasks if task.key in unknown]
+    predicted = tuner.predicted_s(tasks) if tasks else {}
+    return project.decided(
+        [
+            region.fastest if region.is_timed else _taken(region.timed(predicted))
+            for region in regions
+        ]
+    )
 
 
-def _predicted(
-    tuner: Tuner, project: Project, regions: Sequence[OpenRegion]
-) -> list[int]:  # fmt: skip
-    """The ways to take for *regions* according to the closed-form model."""
-    wanted = {key for region in regions for calls in region.ways.values() for key in calls}
-    tasks = [task for task in project.all_tasks if task.key in wanted]
-    seconds = tuner.predicted_s(tasks) if tasks else {}
-    taken = []
-    for region in regions:
-        totals = [_total(calls, seconds) or 0.0 for calls in region.ways.values()]
-        best = int(np.argmin(totals))
-        taken.append(best if totals[best] < DOUBT * totals[0] else 0)
-    return taken
-
-
-def _total(calls: Mapping[str, int], seconds: Mapping[str, float | None]) -> float | None:
-    """Seconds of all *calls*; None when the time of one is unknown."""
-    total = 0.0
-    for key, count in calls.items():
-        each = seconds[key]
-        if each is None:
-            return None
-        total += count * each
-    return total
+def _taken(predicted: Alternatives[str]) -> int:
+    """The alternative to take by *predicted* times: the first unless another is clearly faster."""
+    first_s, best_s = (predicted.options[n].seconds for n in (0, predicted.fastest))
+    is_faster = best_s is not None and (first_s is None or best_s < DOUBT * first_s)
+    return predicted.fastest if is_faster else 0

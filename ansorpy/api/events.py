@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ansorpy.api.project import Project
 from ansorpy.api.request import Request
+from ansorpy.graph.alternatives import Alternatives
 from ansorpy.measure.records.database import Database
-from ansorpy.report.ways import Decision
 from ansorpy.search.events import Event
 from ansorpy.tasks.plan import TrialPlan
 from ansorpy.tasks.tune import Tuning
@@ -31,10 +31,10 @@ class Tuned(Event):
 
     Args:
         weights: Calls of each task, by key, with the regions cut in the fastest known ways.
-        decisions: These ways, of each network.
+        regions: The regions of each network, with the times of their alternatives.
     """
 
     tuning: Tuning
     database: Database
     weights: Mapping[str, float]
-    decisions: Sequence[Sequence[Decision]]
+    regions: Sequence[Sequence[Alternatives[str]]]

@@ -23,7 +23,7 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.search.history import Best
 from ansorpy.tasks.predict import predicted_seconds
 
-__all__ = ["GROWTH", "SLACK", "Room", "Way", "choose_within", "fastest_within", "room_of"]
+__all__ = ["GROWTH", "SLACK", "ProgramOption", "Room", "choose_within", "fastest_within", "room_of"]
 
 GROWTH = 2
 """The constants that the code reads may take this many times the given ones ..."""
@@ -32,7 +32,7 @@ SLACK = 32 << 20
 
 
 @dataclass(frozen=True)
-class Way:
+class ProgramOption:
     """One program of a task: seconds of all its calls in a run, and how to make it.
 
     ``bytes``: of all their constants.  ``workspace``: bytes of scratch memory, shared by all tasks.
@@ -76,15 +76,15 @@ def choose_within(tuner: Tuner, project: Project) -> list[Chosen]:
     """
     chosen = tuner.choose(project.tasks)
     room = room_of(project)
-    firsts = [_in_run(project, program.task, _way_of(program)) for program in chosen]
+    firsts = [_in_run(project, program.task, _option_of(program)) for program in chosen]
     if room.holds(*_taken_bytes(firsts)):
         return chosen
-    ways = [
-        [first, *(_in_run(project, program.task, way) for way in _other_ways(tuner, program))]
-        for first, program in zip(firsts, chosen, strict=True)
+    options = [
+        [_in_run(project, program.task, option) for option in _options_of(tuner, program)]
+        for program in chosen
     ]
-    taken = fastest_within(ways, room)
-    constants, workspace = _taken_bytes([of[at] for of, at in zip(ways, taken, strict=True)])
+    taken = fastest_within(options, room)
+    constants, workspace = _taken_bytes([of[at] for of, at in zip(options, taken, strict=True)])
     left = room.constants if room.together is None else room.together
     if project.memory is not None and not room.holds(constants, workspace):
         total = constants + workspace
@@ -94,68 +94,69 @@ def choose_within(tuner: Tuner, project: Project) -> list[Chosen]:
             "the arena",
             hint=memory_hint(project.memory + total - left),
         )
-    return [of[at].make() for of, at in zip(ways, taken, strict=True)]
+    return [of[at].make() for of, at in zip(options, taken, strict=True)]
 
 
-def fastest_within(ways: Sequence[Sequence[Way]], room: Room) -> list[int]:
-    """Choose a way for each task, by number, so that all together fit into *room*.
+def fastest_within(options: Sequence[Sequence[ProgramOption]], room: Room) -> list[int]:
+    """Choose an option for each task, by number, so that all together fit into *room*.
 
-    Starts from the fastest ways and gives up the least time per byte until they fit; if nothing
+    Starts from the fastest options and gives up the least time per byte until they fit; if nothing
     fits, returns the smallest.  Tries every possible size of the workspace, as each leaves a
     different number of bytes for the constants.
     """
     if room.together is None:
-        return _within(ways, room.constants, inf)
-    caps = sorted({way.workspace for of in ways for way in of})
-    # With less than the largest of the tasks' smallest workspaces, some task has no way left.
-    least = max(min(way.workspace for way in of) for of in ways)
+        return _within(options, room.constants, inf)
+    caps = sorted({option.workspace for of in options for option in of})
+    # With less than the largest of the tasks' smallest workspaces, some task has no option left.
+    least = max(min(option.workspace for option in of) for of in options)
     found = [
-        _within(ways, min(room.constants, room.together - cap), cap)
+        _within(options, min(room.constants, room.together - cap), cap)
         for cap in caps if cap >= least
     ]  # fmt: skip
 
     def rank(taken: list[int]) -> tuple[bool, float]:
-        chosen = [of[at] for of, at in zip(ways, taken, strict=True)]
+        chosen = [of[at] for of, at in zip(options, taken, strict=True)]
         constants, workspace = _taken_bytes(chosen)
         if not room.holds(constants, workspace):
             return True, constants + workspace
-        return False, sum(way.seconds for way in chosen)
+        return False, sum(option.seconds for option in chosen)
 
     return min(found, key=rank)
 
 
-def _taken_bytes(chosen: Sequence[Way]) -> tuple[int, int]:
+def _taken_bytes(chosen: Sequence[ProgramOption]) -> tuple[int, int]:
     """Bytes of all constants, and of the workspace that all tasks share."""
-    return sum(way.bytes for way in chosen), max((way.workspace for way in chosen), default=0)
+    constants = sum(option.bytes for option in chosen)
+    return constants, max((option.workspace for option in chosen), default=0)
 
 
-def _within(ways: Sequence[Sequence[Way]], most: int, cap: float) -> list[int]:
-    """The same for at most *most* bytes of constants, using ways with workspace up to *cap*."""
-    usable = [[at for at, way in enumerate(of) if way.workspace <= cap] for of in ways]
+def _within(options: Sequence[Sequence[ProgramOption]], most: int, cap: float) -> list[int]:
+    """The same for at most *most* bytes of constants, using options with workspace up to *cap*."""
+    usable = [[at for at, option in enumerate(of) if option.workspace <= cap] for of in options]
     taken = [
-        min(among, key=[way.seconds for way in of].__getitem__)
-        for of, among in zip(ways, usable, strict=True)
+        min(among, key=[option.seconds for option in of].__getitem__)
+        for of, among in zip(options, usable, strict=True)
     ]
-    total = sum(of[at].bytes for of, at in zip(ways, taken, strict=True))
+    total = sum(of[at].bytes for of, at in zip(options, taken, strict=True))
     while total > most:
         swaps = [
             ((of[at].seconds - now.seconds) / (now.bytes - of[at].bytes), task, at)
-            for task, of in enumerate(ways)
+            for task, of in enumerate(options)
             for at in usable[task]
             if of[at].bytes < (now := of[taken[task]]).bytes
         ]
         if not swaps:
             break
         _, task, at = min(swaps)
-        total -= ways[task][taken[task]].bytes - ways[task][at].bytes
+        total -= options[task][taken[task]].bytes - options[task][at].bytes
         taken[task] = at
     return taken
 
 
-def _in_run(project: Project, task: Task, way: Way) -> Way:
-    """Scale *way*, which describes one call of *task*, to all its calls in *project*."""
+def _in_run(project: Project, task: Task, option: ProgramOption) -> ProgramOption:
+    """Scale *option*, which describes one call of *task*, to all its calls in *project*."""
     calls, packs = project.weights[task.key], project.packs[task.key]
-    return replace(way, seconds=calls * way.seconds, bytes=packs * way.bytes)
+    return replace(option, seconds=calls * option.seconds, bytes=packs * option.bytes)
 
 
 def _packed_bytes(chosen: Chosen) -> int:
@@ -163,19 +164,20 @@ def _packed_bytes(chosen: Chosen) -> int:
     return sum(math.prod(spec.shape) * spec.dtype.bytes for spec in specs)
 
 
-def _way_of(chosen: Chosen) -> Way:
+def _option_of(chosen: Chosen) -> ProgramOption:
     seconds = chosen.median_s
     if seconds is None:
         seconds = predicted_seconds(chosen.task, chosen.state)
     workspace = chosen.built.run.workspace_bytes(chosen.task.threads)
-    return Way(seconds, _packed_bytes(chosen), lambda: chosen, workspace)
+    return ProgramOption(seconds, _packed_bytes(chosen), lambda: chosen, workspace)
 
 
-def _other_ways(tuner: Tuner, chosen: Chosen) -> Iterator[Way]:
-    """Yield the fastest recorded program of each other definition.
+def _options_of(tuner: Tuner, chosen: Chosen) -> Iterator[ProgramOption]:
+    """Yield the program *chosen*, then the fastest recorded program of each other definition.
 
     If the task's own definition has no record, its predicted program is included.
     """
+    yield _option_of(chosen)
     task = chosen.task
     database = tuner.database
     fastest: dict[str, Best] = {}
@@ -187,7 +189,7 @@ def _other_ways(tuner: Tuner, chosen: Chosen) -> Iterator[Way]:
     for definition, best in fastest.items():
         if definition != database.definitions.identify(known):
             program = lower(best.state).run
-            yield Way(
+            yield ProgramOption(
                 best.seconds,
                 _constant_bytes(program),
                 partial(tuner.assembled, task, best),
@@ -197,8 +199,8 @@ def _other_ways(tuner: Tuner, chosen: Chosen) -> Iterator[Way]:
         try:
             direct = tuner.predicted_directly(task)
         except NoValidProgram:
-            return  # one way less; the programs there are stay
-        yield _way_of(direct)
+            return  # the other options stay
+        yield _option_of(direct)
 
 
 def _constant_bytes(program: Program) -> int:

@@ -12,7 +12,7 @@ import onnx
 
 from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
 from ansorpy.api.assemble import model_of
-from ansorpy.api.deciding import decide, decisions, fastest
+from ansorpy.api.deciding import decide, fastest, timed_regions
 from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.fitting import choose_within
 from ansorpy.api.project import Project, open_project
@@ -27,7 +27,6 @@ from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.tune import Tuning
-from ansorpy.tasks.ways import Either
 
 __all__ = [
     "Finished", "NetworkSpec", "Networks", "compile", "compile_many", "open_networks",
@@ -85,6 +84,7 @@ class Networks:
     @property
     def tuned(self) -> tuple[TunedNetwork, ...]:
         """What the objective sees: each network's calls of :attr:`tasks`, weight and bounds."""
+        numbers = {key: number for number, key in enumerate(self.tasks)}
         return tuple(
             TunedNetwork(
                 self._row(project.common),
@@ -92,10 +92,7 @@ class Networks:
                 bound_s=None if spec.bound is None else float(spec.bound),
                 baseline_s=None if spec.baseline is None else float(spec.baseline),
                 name=project.name,
-                eithers=tuple(
-                    Either(tuple(self._row(way) for way in region.ways.values()))
-                    for region in project.regions
-                ),
+                regions=tuple(region.named(numbers.__getitem__) for region in project.regions),
             )
             for project, spec in zip(self.projects, self.specs, strict=True)
         )
@@ -107,7 +104,7 @@ class Networks:
     def weights(self) -> dict[str, float]:
         """Task key -> calls in all networks, each multiplied by the network's weight.
 
-        A task that only some ways of a region call counts as in the way that calls it most.
+        A task that only some alternatives of a region call counts as in the one that calls it most.
         """
         sums = dict.fromkeys(self.tasks, 0.0)
         for project, spec in zip(self.projects, self.specs, strict=True):
@@ -185,7 +182,7 @@ def _tuned_networks(networks: Networks) -> tuple[TunedNetwork, ...]:
 
 def _report(networks: Networks, tuner: Tuner, tuning: Tuning) -> None:
     fastest_ways = networks.cut(lambda project: fastest(project, tuner.recorded_s))
-    found = [decisions(project, tuner.recorded_s) for project in networks.projects]
+    found = [timed_regions(project, tuner.recorded_s) for project in networks.projects]
     tuner.request.listener(Tuned(tuning, tuner.database, fastest_ways.weights, found))
 
 

@@ -13,6 +13,7 @@ from ansorpy.api.request import Request, require_memory
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx import load as load_onnx
+from ansorpy.graph.alternatives import Alternatives
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.network import Network, Workload
 from ansorpy.ir.expr import Function
@@ -20,7 +21,7 @@ from ansorpy.ir.task import Task
 from ansorpy.runtime.footprint import bytes_text
 from ansorpy.target import Target
 
-__all__ = ["OpenRegion", "Project", "memory_hint", "open_project"]
+__all__ = ["Project", "memory_hint", "open_project"]
 
 
 _NEAR, _FAR = 2, 4
@@ -30,38 +31,30 @@ than they are."""
 
 
 @dataclass(frozen=True)
-class OpenRegion:
-    """A part of a network that can be computed in several ways: the first, unless decided.
-
-    ``ways`` maps the name of each way to its calls by task key, beyond those of all ways.
-    """
-
-    name: str
-    ways: Mapping[str, Mapping[str, int]]
-
-
-@dataclass(frozen=True)
-class _Open:
-    """What is still undecided: the ways to partition the network, and the tasks of all of them."""
-
-    cuts: Cuts
-    tasks: Mapping[str, Task]
-    make_task: Callable[[Workload], Task]
-
-
-@dataclass(frozen=True)
 class Project:
-    """A network and its tasks, one for each workload and in the workloads' order.
+    """A network, and what its workloads are as tasks.
 
-    ``memory`` is the most that the model may take, in bytes; None for no limit.
+    Args:
+        cuts: The network, and the regions of it that are not decided yet.
+        task_of: The task of a workload; the same one for workloads with the same key.
+        memory: The most that the model may take, in bytes; None for no limit.
     """
 
     name: str
-    network: Network
-    tasks: tuple[Task, ...]
+    cuts: Cuts
+    task_of: Callable[[Workload], Task]
     target: Target
     memory: int | None = None
-    open: _Open | None = None
+
+    @property
+    def network(self) -> Network:
+        """The network, with each region cut by default."""
+        return self.cuts.network
+
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """The task of each workload of the network, in their order."""
+        return tuple(map(self.task_of, self.network.workloads()))
 
     @cached_property
     def weights(self) -> dict[str, int]:
@@ -76,33 +69,22 @@ class Project:
         return {t.key: w.packs for t, w in zip(self.tasks, workloads, strict=True)}
 
     @cached_property
-    def regions(self) -> tuple[OpenRegion, ...]:
-        """The regions that can be cut in several ways; empty once that is decided."""
-        if self.open is None:
-            return ()
-        tasks = self.open.tasks
-        return tuple(
-            OpenRegion(
-                region.name,
-                {w.name: {tasks[k].key: n for k, n in w.calls.items()} for w in region.ways},
-            )
-            for region in self.open.cuts.regions
-        )
+    def regions(self) -> tuple[Alternatives[str], ...]:
+        """The regions that can be cut in several ways, by task key; empty once that is decided."""
+        keys = {key: self.task_of(workload).key for key, workload in self.cuts.workloads.items()}
+        return tuple(region.named(keys.__getitem__) for region in self.cuts.regions)
 
     @cached_property
     def all_tasks(self) -> tuple[Task, ...]:
         """The network's tasks, then those that only other ways to cut it need."""
-        if self.open is None:
-            return self.tasks
-        others = [self.open.tasks[key] for key in self.open.cuts.others]
-        return (*self.tasks, *others)
+        return (*self.tasks, *map(self.task_of, self.cuts.others.values()))
 
     @cached_property
     def common(self) -> dict[str, int]:
         """Task key -> calls in the network that do not depend on how its regions are cut."""
         calls = dict(self.weights)
         for region in self.regions:
-            for key, count in next(iter(region.ways.values())).items():
+            for key, count in region.options[0].calls.items():
                 calls[key] -= count
         return {key: count for key, count in calls.items() if count}
 
@@ -111,23 +93,13 @@ class Project:
         """Task key -> most calls in the network that any cut of its regions makes."""
         calls = dict(self.common)
         for region in self.regions:
-            for key in {key: None for way in region.ways.values() for key in way}:
-                most = max(way.get(key, 0) for way in region.ways.values())
+            for key, most in region.most_calls.items():
                 calls[key] = calls.get(key, 0) + most
         return calls
 
-    def decided(self, ways: Sequence[int]) -> Project:
-        """The project with each of :attr:`regions` cut in the way that *ways* gives by number."""
-        if self.open is None:
-            return self
-        if not any(ways):
-            return replace(self, open=None)
-        return replace(self._of(self.open.cuts.taking(ways), self.open), open=None)
-
-    def _of(self, network: Network, known: _Open) -> Project:
-        """The project with another *network*; tasks that are not *known* are made."""
-        tasks = (known.tasks.get(w.key) or known.make_task(w) for w in network.workloads())
-        return replace(self, network=network, tasks=tuple(tasks))
+    def decided(self, options: Sequence[int]) -> Project:
+        """The project with alternative number ``options[n]`` taken in :attr:`regions` ``[n]``."""
+        return replace(self, cuts=self.cuts.decided(options))
 
     @property
     def constant_bytes(self) -> int:
@@ -153,10 +125,7 @@ class Project:
         """
         if memory is None:
             return replace(self, memory=None)
-        found = self
-        if self.open is not None:
-            cuts = self.open.cuts.within(_memory_bytes, memory)
-            found = replace(self._of(cuts.network, self.open), open=replace(self.open, cuts=cuts))
+        found = replace(self, cuts=self.cuts.within(_memory_bytes, memory))
         if found.memory_bytes > memory:
             raise UsageError(
                 f"the model needs {bytes_text(found.memory_bytes)} "
@@ -203,18 +172,27 @@ def open_project(
     # Dot products of unsigned by signed bytes serve all, those of signed bytes do not.
     byte_dots = Function.DOT_U8S8 in codegen_of(request.target).dots(request.target)
     cuts = cuts_of(graph, _own_caches(request), byte_dots=byte_dots)
-    project = Project(name, cuts.network, (), request.target)
+    return Project(name, cuts, _TaskMaker(request), request.target)
 
-    def make(workload: Workload) -> Task:
+
+class _TaskMaker:
+    """Makes the task of each workload, once for each key."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._made: dict[str, Task] = {}
+
+    def __call__(self, workload: Workload) -> Task:
+        if workload.key not in self._made:
+            self._made[workload.key] = self._make(workload)
+        return self._made[workload.key]
+
+    def _make(self, workload: Workload) -> Task:
+        request = self._request
         between = _between(workload, request)
         return Task(
             workload.dag, request.target, request.threads, request.precision, between, workload.name
         )
-
-    workloads = cuts.network.workloads()
-    tasks = {w.key: make(w) for w in (*workloads, *cuts.others.values())}
-    own = tuple(tasks[w.key] for w in workloads)
-    return replace(project, tasks=own, open=_Open(cuts, tasks, make) if cuts.regions else None)
 
 
 def _own_caches(request: Request) -> int:

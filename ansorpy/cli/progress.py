@@ -12,10 +12,10 @@ from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.project import Project
 from ansorpy.api.request import Request
 from ansorpy.measure.result import TrialKind
+from ansorpy.report.alternatives import alternatives_table
 from ansorpy.report.plan import plan_table
 from ansorpy.report.tables import show
 from ansorpy.report.tuning import failures_table, summaries, tasks_table
-from ansorpy.report.ways import ways_table
 from ansorpy.search.events import Event, Phase, Progress
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class ProgressDisplay:
             show(plan_table(event.plan), self._file)
 
     def _show_result(self, event: Tuned) -> None:
-        for found in event.decisions:
+        for found in event.regions:
             if found:
-                show(ways_table(found), self._file)
+                show(alternatives_table(found), self._file)
         run = {outcome.task.key: outcome.allotment for outcome in event.tuning.outcomes}
         tasks = summaries(event.database, event.weights)
         show(tasks_table(tasks, run=run), self._file)

@@ -2,8 +2,8 @@
 
 Passes ask questions (:mod:`ansorpy.graph.choices`).  Here every answer is tried, to find what it
 changes: the calls of each way beyond those common to all.  Questions whose answers change the same
-calls form one region, with a way for each combination of answers; so do all questions if the answer
-to one changes what the others offer.
+calls form one region, with an alternative for each combination of answers; so do all questions if
+the answer to one changes what the others offer.
 """
 
 from __future__ import annotations
@@ -13,90 +13,74 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
+from ansorpy.graph.alternatives import Alternative, Alternatives
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.network import Network, Workload
 from ansorpy.graph.optimize import arrange, simplify
 from ansorpy.graph.partition import partition
 
-__all__ = ["MOST_WAYS", "Cuts", "Region", "Way", "cuts_of"]
+__all__ = ["MOST_ALTERNATIVES", "Cuts", "cuts_of"]
 
-MOST_WAYS = 8
-"""The most ways in one region; further questions get their first answer."""
-
-
-@dataclass(frozen=True)
-class Way:
-    """One way to cut a region: its answers, and its number of calls of each workload, by key.
-
-    Answers are in the order of their questions, and only to what is asked after those before.
-    """
-
-    answers: Mapping[str, str]
-    calls: Mapping[str, int]
-
-    @property
-    def name(self) -> str:
-        """The answers in words."""
-        return ", ".join(self.answers.values())
-
-
-@dataclass(frozen=True)
-class Region:
-    """Questions that are decided together; the first way is the default."""
-
-    ways: tuple[Way, ...]
-
-    @property
-    def name(self) -> str:
-        """The questions in words."""
-        return ", ".join(dict.fromkeys(q for way in self.ways for q in way.answers))
+MOST_ALTERNATIVES = 8
+"""The most alternatives for one region; further questions get their first answer."""
 
 
 @dataclass(frozen=True)
 class Cuts:
     """A network as it is cut by default, and the regions that can be cut otherwise.
 
-    ``others`` has the workloads, by key, that other ways call and ``network`` does not.
+    Tasks are named by the keys of their workloads; ``others`` has those that alternatives call and
+    ``network`` does not.
     """
 
     graph: Graph
     network: Network
-    regions: tuple[Region, ...]
+    regions: tuple[Alternatives[str], ...]
     others: Mapping[str, Workload]
     cache_bytes: int = 0
 
-    def taking(self, ways: Sequence[int]) -> Network:
-        """The network with way number ``ways[n]`` taken in region number ``n``."""
+    def taking(self, options: Sequence[int]) -> Network:
+        """The network with alternative number ``options[n]`` taken in region number ``n``."""
+        if not any(options):
+            return self.network
         answers: dict[str, str] = {}
-        for region, at in zip(self.regions, ways, strict=True):
-            answers |= region.ways[at].answers
+        for region, at in zip(self.regions, options, strict=True):
+            answers |= region.options[at].answers
         return partition(arrange(self.graph, Choices(answers, self.cache_bytes)))
 
-    def within(self, size: Callable[[Network], int], most: int) -> Cuts:
-        """The cuts without the ways that make the network's *size* larger than *most*.
+    def decided(self, options: Sequence[int]) -> Cuts:
+        """The same with :meth:`taking` these *options*: nothing is left to choose."""
+        return replace(self, network=self.taking(options), regions=(), others={})
 
-        Each way is tried with the other regions cut by default.  A region without any way within
-        *most* keeps its smallest.
+    @property
+    def workloads(self) -> dict[str, Workload]:
+        """The workloads of the network and of all alternatives, by key."""
+        return {w.key: w for w in self.network.workloads()} | dict(self.others)
+
+    def within(self, size: Callable[[Network], int], most: int) -> Cuts:
+        """The cuts without the alternatives that make the network's *size* larger than *most*.
+
+        Each alternative is tried with the other regions cut by default.  A region without any
+        within *most* keeps its smallest.
         """
         kept = []
         for number, region in enumerate(self.regions):
-            sizes = [size(self._taking_one(number, at)) for at in range(len(region.ways))]
+            sizes = [size(self._taking_one(number, at)) for at in range(len(region.options))]
             bound = max(most, min(sizes))
             kept.append([at for at, its in enumerate(sizes) if its <= bound])
-        network = self.taking([ways[0] for ways in kept])
+        network = self.taking([options[0] for options in kept])
         regions = tuple(
-            Region(tuple(region.ways[at] for at in ways))
-            for region, ways in zip(self.regions, kept, strict=True)
+            Alternatives(tuple(region.options[at] for at in options))
+            for region, options in zip(self.regions, kept, strict=True)
         )
-        known = {w.key: w for w in (*self.network.workloads(), *self.others.values())}
-        called = {key for region in regions for way in region.ways for key in way.calls}
+        called = {key for region in regions for key in region.most_calls}
         own = {w.key for w in network.workloads()}
-        others = {key: w for key, w in known.items() if key in called - own}
+        others = {key: w for key, w in self.workloads.items() if key in called - own}
         return replace(self, network=network, regions=regions, others=others)
 
-    def _taking_one(self, region: int, way: int) -> Network:
-        return self.taking([way if n == region else 0 for n in range(len(self.regions))])
+    def _taking_one(self, region: int, option: int) -> Network:
+        return self.taking([option if n == region else 0 for n in range(len(self.regions))])
 
 
 def cuts_of(graph: Graph, cache_bytes: int = 0, *, byte_dots: bool = True) -> Cuts:
@@ -161,17 +145,17 @@ class _Tries:
                 changed |= default.asked.keys() | other.asked.keys()
         return changed
 
-    def region(self, questions: Collection[str]) -> Region:
-        """The region of *questions*, with as many of them as make no more than MOST_WAYS ways."""
+    def region(self, questions: Collection[str]) -> Alternatives[str]:
+        """The region of *questions*, with as many as make at most MOST_ALTERNATIVES of them."""
         found: list[dict[str, str]] = []
         wider: list[dict[str, str]] = [{}]
-        while wider != found and len(wider) <= MOST_WAYS:
+        while wider != found and len(wider) <= MOST_ALTERNATIVES:
             found = wider
             wider = [further for answers in found for further in self._wider(answers, questions)]
         counts = [self.under(answers).calls for answers in found]
         common = reduce(Counter.__and__, counts)
-        ways = (Way(a, dict(c - common)) for a, c in zip(found, counts, strict=True))
-        return Region(tuple(ways))
+        pairs = zip(found, counts, strict=True)
+        return Alternatives(tuple(Alternative(a, dict(c - common)) for a, c in pairs))
 
     def _wider(
         self, answers: dict[str, str], questions: Collection[str]

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.errors import UsageError
+from ansorpy.graph.alternatives import Alternatives
+from ansorpy.tasks.alternatives import claimed_calls, leader_calls, timed
 from ansorpy.tasks.progress import TaskProgress
-from ansorpy.tasks.ways import Either
 
 __all__ = [
     "Floats", "Objective", "TunedNetwork", "is_known", "latency_gradient", "latency_s", "misses",
@@ -26,12 +27,12 @@ class TunedNetwork:
 
     Args:
         calls: How often it calls each task of the run, in their order; 0 for tasks of other
-            networks and for those that only some ways of ``eithers`` call.
+            networks and for those that only some alternatives of ``regions`` call.
         weight: Its importance relative to the other networks.
         bound_s: Latency that is fast enough; ``None``: no bound.
         baseline_s: Latency that its speed-up refers to; ``None``: one second.
         name: Its name in messages.
-        eithers: Its parts that can be computed in several ways.
+        regions: Its regions that can be cut in several ways, tasks named by their numbers.
 
     Raises:
         UsageError: A figure that is not positive.
@@ -42,7 +43,7 @@ class TunedNetwork:
     bound_s: float | None = None
     baseline_s: float | None = None
     name: str = ""
-    eithers: tuple[Either, ...] = ()
+    regions: tuple[Alternatives[int], ...] = ()
 
     def __post_init__(self) -> None:
         for what in ("weight", "bound_s", "baseline_s"):
@@ -71,9 +72,9 @@ class Objective(Protocol):
 def latency_s(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> float:
     """Total seconds of the network's calls; tasks without a correct program are left out.
 
-    For parts with several ways, the fastest counts.
+    In each region, the fastest alternative counts.
     """
-    calls = sum((either.leader(tasks) for either in network.eithers), np.array(network.calls))
+    calls = sum((leader_calls(r, tasks) for r in network.regions), np.array(network.calls))
     return float(calls @ _known_s(tasks))
 
 
@@ -81,7 +82,7 @@ def is_known(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> bool:
     """True when every task that the network has to call has a correct program."""
     pairs = zip(tasks, network.calls, strict=True)
     known = all(np.isfinite(task.best_s) for task, calls in pairs if calls)
-    return known and all(either.is_known(tasks) for either in network.eithers)
+    return known and all(timed(region, tasks).is_timed for region in network.regions)
 
 
 def misses(networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress], at: int) -> bool:
@@ -89,8 +90,8 @@ def misses(networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress], at: 
     return any(
         network.calls[at] > 0
         or any(
-            not either.is_known(tasks) and any(way[at] > 0 for way in either.ways)
-            for either in network.eithers
+            at in region.most_calls and not timed(region, tasks).is_timed
+            for region in network.regions
         )
         for network in networks
     )
@@ -101,11 +102,11 @@ def latency_gradient(
 ) -> Floats:
     """Apply the chain rule; *outer* is the objective's change per second of each latency.
 
-    Ways that are not the fastest but may still win count in part.
+    Alternatives that are not the fastest but may still win count in part.
     """
     claims = [
         sum(
-            (either.claims(tasks) for either in network.eithers),
+            (claimed_calls(region, tasks) for region in network.regions),
             np.array(network.calls, np.float64),
         )
         for network in networks

@@ -12,12 +12,13 @@ import onnxruntime
 import pytest
 
 import ansorpy as ap
-from ansorpy.api.deciding import DOUBT, decide, decisions
+from ansorpy.api.deciding import DOUBT, decide, timed_regions
 from ansorpy.api.networks import Networks, NetworkSpec, tune_networks
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.tuner import Tuner, open_tuner
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.graph.alternatives import Alternatives
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
@@ -25,9 +26,9 @@ from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
+from ansorpy.tasks.alternatives import SETTLED
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask
-from ansorpy.tasks.ways import SETTLED
 from tests.graph.attentions import transformer
 from tests.search.runners import FormulaRunner
 from tests.tasks.anew import tune_anew
@@ -43,30 +44,35 @@ def project() -> Project:
 
 
 def table(seconds: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Task key -> seconds: those of the ways' names for the tasks only they call, else 1."""
+    """Task key -> seconds: by the alternative's name for tasks that only it calls, else 1."""
     found: dict[str, float | None] = {task.key: 1.0 for task in project().all_tasks}
     for region in project().regions:
-        for name, calls in region.ways.items():
-            found |= {key: seconds[name] for key in calls}
+        for option in region.options:
+            found |= {key: seconds[option.name] for key in option.calls}
     return found
+
+
+def calls_of(region: Alternatives[str], name: str) -> Mapping[str, int]:
+    [calls] = [option.calls for option in region.options if option.name == name]
+    return calls
 
 
 def taken(seconds: Mapping[str, float | None]) -> list[int]:
     times = table(seconds)
-    return [d.taken for d in decisions(project(), lambda task: times[task.key])]
+    return [r.fastest for r in timed_regions(project(), lambda task: times[task.key])]
 
 
 def test_calls_of_regions_and_of_all_ways_add_up() -> None:
     net = project()
     assert [region.name.split()[0] for region in net.regions] == ["attention", "attention"]
-    assert not set(net.common) & {k for r in net.regions for w in r.ways.values() for k in w}
+    assert not set(net.common) & {k for r in net.regions for k in r.most_calls}
     assert {*net.most_calls} == {task.key for task in net.all_tasks} > set(net.weights)
     assert net.decided([0, 0]).weights == net.weights
     both = net.decided([1, 1])
     assert not both.regions and both.all_tasks == both.tasks
-    ways = [region.ways["three kernels"] for region in net.regions]
+    three = [calls_of(region, "three kernels") for region in net.regions]
     assert both.weights == {k: n for k, n in net.most_calls.items()
-                            if k in net.common or any(k in way for way in ways)}  # fmt: skip
+                            if k in net.common or any(k in calls for calls in three)}  # fmt: skip
 
 
 def test_the_cheaper_sum_wins_on_either_side() -> None:
@@ -163,8 +169,8 @@ def tuned(networks: Networks, budget: Budget, slow: set[str]) -> Tuning:
 def test_a_way_that_is_far_behind_is_measured_no_further(slow: str) -> None:
     networks = Networks([open_project(transformer(2), REQUEST)], [SPEC])
     [region] = networks.projects[0].regions
-    behind = set(region.ways[slow])
-    [ahead] = [set(way) for name, way in region.ways.items() if name != slow]
+    behind = set(calls_of(region, slow))
+    [ahead] = [set(option.calls) for option in region.options if option.name != slow]
     result = tuned(networks, Budget(trials=140), behind)
     trials = {o.task.key: o.history.trials for o in result.outcomes}
     assert result.ended is Ending.TRIALS and sum(trials.values()) == 140
@@ -181,6 +187,6 @@ def test_a_gpu_is_asked_in_the_same_way(tmp_path: Path) -> None:
     with open_tuner(request) as tuner:
         seconds = tuner.predicted_s(net.all_tasks)
         chosen = decide(tuner, net)
-    sums = [sum(n * (seconds[key] or 0.0) for key, n in w.items()) for w in region.ways.values()]
-    assert 0 < sums[0] < sums[1] / DOUBT
+    one, three = (option.seconds for option in region.timed(seconds).options)
+    assert one is not None and three is not None and 0 < one < three / DOUBT
     assert chosen.weights == net.decided([0]).weights

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ansorpy.api import fitting
-from ansorpy.api.fitting import Room, Way, choose_within, fastest_within, room_of
+from ansorpy.api.fitting import ProgramOption, Room, choose_within, fastest_within, room_of
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.tuner import Chosen, Tuner, open_tuner
@@ -24,52 +24,56 @@ from tests.graph.nets import Net
 from tests.measure.raw import execute
 
 
-def way(seconds: float, size: int, workspace: int = 0) -> Way:
+def option(seconds: float, size: int, workspace: int = 0) -> ProgramOption:
     def make() -> Chosen:
         raise AssertionError("not asked for")
 
-    return Way(seconds, size, make, workspace)
+    return ProgramOption(seconds, size, make, workspace)
 
 
 def test_the_fastest_are_taken_while_they_fit() -> None:
-    ways = [[way(1.0, 80), way(2.0, 20)], [way(3.0, 20)]]
-    assert fastest_within(ways, Room(100)) == [0, 0]
-    assert fastest_within(ways, Room(99)) == [1, 0]
-    assert fastest_within(ways, Room(5)) == [1, 0], "the smallest, though it does not fit"
+    options = [[option(1.0, 80), option(2.0, 20)], [option(3.0, 20)]]
+    assert fastest_within(options, Room(100)) == [0, 0]
+    assert fastest_within(options, Room(99)) == [1, 0]
+    assert fastest_within(options, Room(5)) == [1, 0], "the smallest, though it does not fit"
 
 
 def test_who_loses_least_for_a_byte_gives_way() -> None:
-    ways = [[way(1.0, 100), way(1.5, 50)], [way(1.0, 100), way(1.1, 50)]]
-    assert fastest_within(ways, Room(150)) == [0, 1]
-    assert fastest_within(ways, Room(100)) == [1, 1]
+    options = [[option(1.0, 100), option(1.5, 50)], [option(1.0, 100), option(1.1, 50)]]
+    assert fastest_within(options, Room(150)) == [0, 1]
+    assert fastest_within(options, Room(100)) == [1, 1]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_it_fits_where_anything_does_and_is_not_far_from_the_best(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    ways = [
-        [way(float(s), int(b)) for s, b in zip(rng.uniform(1, 3, n), rng.integers(0, 50, n),
+    options = [
+        [option(float(s), int(b)) for s, b in zip(rng.uniform(1, 3, n), rng.integers(0, 50, n),
                                               strict=True)]
         for n in rng.integers(1, 5, 4)
     ]  # fmt: skip
 
     def cost(taken: tuple[int, ...]) -> tuple[float, int]:
-        of = [ways[task][at] for task, at in enumerate(taken)]
+        of = [options[task][at] for task, at in enumerate(taken)]
         return sum(w.seconds for w in of), sum(w.bytes for w in of)
 
-    every = [cost(taken) for taken in itertools.product(*(range(len(of)) for of in ways))]
+    every = [cost(taken) for taken in itertools.product(*(range(len(of)) for of in options))]
     most = int(rng.integers(min(size for _, size in every), 300))
-    seconds, size = cost(tuple(fastest_within(ways, Room(most))))
+    seconds, size = cost(tuple(fastest_within(options, Room(most))))
     assert size <= most
     assert seconds <= 1.6 * min(s for s, b in every if b <= most)
 
 
 def test_the_workspace_that_all_calls_share_counts_once() -> None:
-    ways = [[way(1.0, 10, 50), way(2.0, 10, 20)], [way(1.0, 10, 40)], [way(1.0, 10, 5)]]
-    assert fastest_within(ways, Room(1000, 80)) == [0, 0, 0]
-    assert fastest_within(ways, Room(1000, 79)) == [1, 0, 0]
-    assert fastest_within(ways, Room(1000, 60)) == [1, 0, 0], "the smallest there is"
-    tie = [[way(1.0, 10, 50), way(2.0, 15, 20)], [way(1.0, 10, 50), way(2.0, 15, 20)]]
+    options = [
+        [option(1.0, 10, 50), option(2.0, 10, 20)],
+        [option(1.0, 10, 40)],
+        [option(1.0, 10, 5)],
+    ]
+    assert fastest_within(options, Room(1000, 80)) == [0, 0, 0]
+    assert fastest_within(options, Room(1000, 79)) == [1, 0, 0]
+    assert fastest_within(options, Room(1000, 60)) == [1, 0, 0], "the smallest there is"
+    tie = [[option(1.0, 10, 50), option(2.0, 15, 20)], [option(1.0, 10, 50), option(2.0, 15, 20)]]
     assert fastest_within(tie, Room(1000, 60)) == [1, 1], "one alone would save nothing"
     assert fastest_within(tie, Room(20, 60)) == [1, 1], "the smallest, though it fits not"
 
@@ -77,21 +81,21 @@ def test_the_workspace_that_all_calls_share_counts_once() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_constants_and_workspace_fit_where_anything_does(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    ways = [
-        [way(float(rng.uniform(1, 3)), int(rng.integers(50)), int(rng.integers(80)))
+    options = [
+        [option(float(rng.uniform(1, 3)), int(rng.integers(50)), int(rng.integers(80)))
          for _ in range(int(n))]
         for n in rng.integers(1, 5, 4)
     ]  # fmt: skip
 
     def cost(taken: tuple[int, ...]) -> tuple[float, int, int]:
-        of = [ways[task][at] for task, at in enumerate(taken)]
+        of = [options[task][at] for task, at in enumerate(taken)]
         size, scratch = sum(w.bytes for w in of), max(w.workspace for w in of)
         return sum(w.seconds for w in of), size, scratch
 
-    every = [cost(taken) for taken in itertools.product(*(range(len(of)) for of in ways))]
+    every = [cost(taken) for taken in itertools.product(*(range(len(of)) for of in options))]
     smallest = min(size + scratch for _, size, scratch in every)
     room = Room(10_000, int(rng.integers(smallest, 400)))
-    seconds, size, scratch = cost(tuple(fastest_within(ways, room)))
+    seconds, size, scratch = cost(tuple(fastest_within(options, room)))
     assert room.holds(size, scratch)
     assert seconds <= 1.6 * min(s for s, *b in every if room.holds(*b))
 

@@ -103,10 +103,10 @@ def test_little_memory_leaves_the_ways_that_fit() -> None:
     assert pieces.packs[task.key] == 2
 
     fitting = project.fit(whole.memory_bytes - 1)
-    assert [list(r.ways) for r in fitting.regions] == [list(region.ways)[1:]]
+    assert [r.options for r in fitting.regions] == [region.options[1:]]
     assert fitting.network.arena.bytes == pieces.network.arena.bytes
     assert {t.key for t in fitting.all_tasks} == {t.key for t in pieces.tasks}
-    assert [list(r.ways) for r in project.fit(whole.memory_bytes).regions] == [list(region.ways)]
+    assert project.fit(whole.memory_bytes).regions == (region,)
     with pytest.raises(UsageError, match=f"needs {bytes_text(pieces.memory_bytes)}"):
         project.fit(pieces.memory_bytes - 1)
 

@@ -31,12 +31,12 @@ def assert_calls_add_up(found: Cuts) -> None:
     """Whatever is taken: the calls that all ways share, and those of the ways taken."""
     first = Counter[str]()
     for region in found.regions:
-        first += Counter(region.ways[0].calls)
+        first += Counter(region.options[0].calls)
     common = calls(found.network) - first
-    for taken in product(*(range(len(region.ways)) for region in found.regions)):
+    for taken in product(*(range(len(region.options)) for region in found.regions)):
         expected = common.copy()
         for region, at in zip(found.regions, taken, strict=True):
-            expected += Counter(region.ways[at].calls)
+            expected += Counter(region.options[at].calls)
         assert calls(found.taking(taken)) == expected
 
 
@@ -45,10 +45,10 @@ def test_equal_attentions_are_decided_together() -> None:
     found = cuts_of(load(model))
     [region] = found.regions
     assert region.name == "attention of 1x2x12x4 1x2x4x12 1x2x12x4"
-    assert [way.name for way in region.ways] == ["one kernel", "three kernels"]
-    one, three = (list(way.calls.values()) for way in region.ways)
+    assert [option.name for option in region.options] == ["one kernel", "three kernels"]
+    one, three = (list(option.calls.values()) for option in region.options)
     assert one == [2] and three == [2, 2, 2]
-    assert {w.key for w in found.others.values()} == set(region.ways[1].calls)
+    assert {w.key for w in found.others.values()} == set(region.options[1].calls)
     assert_calls_add_up(found)
 
 
@@ -78,9 +78,9 @@ def assert_all_cuts_right(model: ModelProto, cache_bytes: int) -> list[str]:
     found = cuts_of(load(model), cache_bytes)
     assert_calls_add_up(found)
     [region] = found.regions
-    for way in range(len(region.ways)):
-        assert_same_as_onnxruntime(model, np.random.default_rng(7), found.taking([way]))
-    return [way.name for way in region.ways]
+    for number in range(len(region.options)):
+        assert_same_as_onnxruntime(model, np.random.default_rng(7), found.taking([number]))
+    return [option.name for option in region.options]
 
 
 def test_pieces_depend_on_the_size_of_scores() -> None:
@@ -125,7 +125,7 @@ def test_pieces_and_small_scores_behind_them_are_decided_apart() -> None:
     net = Net(x=ROWS)
     model = net.model(attend_batch(net, widened(net, "x", 1600), ROWS, 3))
     found = cuts_of(load(model), 1 << 17)
-    assert {region.name[:5]: len(region.ways) for region in found.regions} == {
+    assert {region.name[:5]: len(region.options) for region in found.regions} == {
         "atten": 2,
         "batch": 2,
     }
@@ -168,19 +168,19 @@ def separate(count: int) -> Graph:
 def test_questions_that_change_the_same_calls_are_one_region(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cuts, "MOST_WAYS", 9)
+    monkeypatch.setattr(cuts, "MOST_ALTERNATIVES", 9)
     monkeypatch.setattr(cuts, "arrange", asking({"a": (0, 1), "b": (3,), "c": (1, 2), "d": ()}))
     found = cuts_of(separate(4))
-    assert {region.name: len(region.ways) for region in found.regions} == {"b": 3, "a, c": 9}
+    assert {region.name: len(region.options) for region in found.regions} == {"b": 3, "a, c": 9}
     assert_calls_add_up(found)
-    names = [way.name for region in found.regions for way in region.ways if len(way.answers) == 2]
+    names = [o.name for region in found.regions for o in region.options if len(o.answers) == 2]
     assert names[0] == "as it is, as it is" and "tanh, erf" in names
 
 
 def test_a_region_of_too_many_ways_leaves_questions_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuts, "arrange", asking({"a": (0,), "b": (0,), "c": (0,)}))
     [region] = cuts_of(separate(1)).regions
-    assert region.name == "a" and len(region.ways) == 3
+    assert region.name == "a" and len(region.options) == 3
 
 
 def test_a_way_there_is_not_is_refused() -> None:

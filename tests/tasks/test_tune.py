@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
@@ -17,6 +17,7 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import least_seconds
 from ansorpy.deadline import left_s
 from ansorpy.errors import NoValidProgram
+from ansorpy.graph.alternatives import Alternative, Alternatives
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database, trial_digest
@@ -35,7 +36,7 @@ from ansorpy.search.population import sample_valid, score
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.objective import Floats, TunedNetwork
+from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.predict import predicted_best
 from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.replay import rerun
@@ -43,7 +44,6 @@ from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, Tuning, WeightedTask, tune_tasks
-from ansorpy.tasks.ways import Either
 from tests.rules.algorithms.convolutions import convolution
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import EVOLUTION, TREES
@@ -523,23 +523,23 @@ def test_reports_carry_the_whole_run() -> None:
 
 
 @dataclass(frozen=True)
-class Counted(Either):
-    """Ways that count how often their times are added up."""
+class Counted(Alternatives[int]):
+    """Alternatives that count how often their times are added up."""
 
     sums: list[float] = field(default_factory=list)
 
-    def seconds(self, tasks: Sequence[TaskProgress]) -> Floats:
+    def timed(self, seconds: Mapping[int, float | None]) -> Alternatives[int]:
         self.sums.append(1.0)
-        return super().seconds(tasks)
+        return super().timed(seconds)
 
 
 def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
-    either = Counted(((1.0, 0.0), (0.0, 1.0)))
-    options = replace(SAMPLING, networks=(TunedNetwork((0.0, 0.0), eithers=(either,)),))
+    region = Counted((Alternative({"": "one"}, {0: 1}), Alternative({"": "other"}, {1: 1})))
+    options = replace(SAMPLING, networks=(TunedNetwork((0.0, 0.0), regions=(region,)),))
     reports: list[tuple[Progress, int]] = []
     tune_anew(
         TASKS[:2], Budget(trials=96), FormulaRunner(), options=options,
-        listener=lambda progress: reports.append((progress, len(either.sums))),
+        listener=lambda progress: reports.append((progress, len(region.sums))),
     )  # fmt: skip
     unchanged = [
         after - before

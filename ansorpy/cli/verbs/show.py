@@ -60,16 +60,16 @@ def show(
 
 
 def _list(project: Project, tuner: Tuner, as_json: bool) -> None:
-    from ansorpy.api.deciding import decisions, fastest
+    from ansorpy.api.deciding import fastest, timed_regions
+    from ansorpy.report.alternatives import alternatives_json, alternatives_table
     from ansorpy.report.tables import Table
     from ansorpy.report.tables import show as show_table
-    from ansorpy.report.ways import ways_table
 
-    regions = decisions(project, tuner.recorded_s)
+    regions = timed_regions(project, tuner.recorded_s)
     memory = _memory(fastest(project, tuner.recorded_s), tuner)
     rows = [_facts(project, task, tuner) for task in project.all_tasks]
     if as_json:
-        facts = {"tasks": rows, "regions": [region.to_dict() for region in regions]}
+        facts = {"tasks": rows, "regions": [alternatives_json(region) for region in regions]}
         print(json.dumps(facts | {"memory": memory.to_dict()}, indent=2))
         return
     heading = ("#", "task", "calls", "MFLOP", "trials", "best us")
@@ -86,7 +86,7 @@ def _list(project: Project, tuner: Tuner, as_json: bool) -> None:
     )
     show_table(Table(project.name, heading, cells, frozenset(heading) - {"task"}))
     if regions:
-        show_table(ways_table(regions))
+        show_table(alternatives_table(regions))
     print(memory)
 
 

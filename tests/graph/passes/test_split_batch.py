@@ -178,9 +178,9 @@ def assert_all_ways_right(model: ModelProto, seed: int) -> list[str]:
     """Every way to cut *model*, where nothing is held by a cache, equals onnxruntime."""
     found = cuts_of(load(model), cache_bytes=1)
     [region] = found.regions
-    for way in range(len(region.ways)):
-        assert_same_as_onnxruntime(model, np.random.default_rng(seed), found.taking([way]))
-    return [way.name for way in region.ways]
+    for number in range(len(region.options)):
+        assert_same_as_onnxruntime(model, np.random.default_rng(seed), found.taking([number]))
+    return [option.name for option in region.options]
 
 
 @pytest.mark.parametrize("seed", range(200, 216))
@@ -227,7 +227,7 @@ def test_pieces_share_kernels_and_constants_and_copy_nothing() -> None:
 @pytest.mark.parametrize(("cache", "pieces"), [(1 << 15, 3), (1 << 14, 6), (1, 6)])
 def test_pieces_are_as_large_as_the_caches_hold(cache: int, pieces: int) -> None:
     [region] = cuts_of(load(narrowing(6)), cache).regions
-    assert region.ways[1].name.startswith(f"in {pieces} ")
+    assert region.options[1].name.startswith(f"in {pieces} ")
 
 
 @pytest.mark.parametrize(("batch", "cache"), [(6, 0), (6, 1 << 20), (1, 1), (7, 56 << 10)])

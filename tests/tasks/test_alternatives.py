@@ -1,4 +1,4 @@
-"""Parts with several ways: the fastest counts, others are tried while they may win."""
+"""Regions with alternatives: the fastest counts, others are tried while they may win."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from ansorpy.graph.alternatives import Alternative, Alternatives
+from ansorpy.tasks.alternatives import leader_calls
 from ansorpy.tasks.objective import TunedNetwork, is_known, latency_s, misses
 from ansorpy.tasks.objectives.latency_bounds import LatencyBounds
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.progress import TaskProgress
-from ansorpy.tasks.ways import Either
 from tests.tasks.progress import progress
 
 # Tasks: one that is always called, the single kernel, and the three that do the same.
-EITHER = Either(((0.0, 4.0, 0.0, 0.0, 0.0), (0.0, 0.0, 4.0, 4.0, 8.0)))
-NETWORK = TunedNetwork((2.0, 0.0, 0.0, 0.0, 0.0), eithers=(EITHER,))
+REGION = Alternatives(
+    (
+        Alternative({"attention": "one kernel"}, {1: 4}),
+        Alternative({"attention": "three kernels"}, {2: 4, 3: 4, 4: 8}),
+    )
+)
+NETWORK = TunedNetwork((2.0, 0.0, 0.0, 0.0, 0.0), regions=(REGION,))
 
 
 def tasks(*seconds: float | None, trials: int = 400, least_s: float = 0.0) -> list[TaskProgress]:
-    """Standings of the five tasks; None: no correct program."""
+    """Progress of the five tasks; None: no correct program."""
     return [
         progress(*([] if s is None else [s]), trials_after=[trials], least_s=least_s)
         for s in seconds
@@ -35,11 +41,13 @@ def gradient(now: Sequence[TaskProgress]) -> list[float]:
 @pytest.mark.parametrize(
     ("single", "rest", "total"), [(9.0, (1, 2, 3), 2 + 4 * 9), (10.0, (1, 2, 3), 2 + 36)]
 )
-def test_the_fastest_way_counts(single: float, rest: tuple[float, ...], total: float) -> None:
+def test_the_fastest_alternative_counts(
+    single: float, rest: tuple[float, ...], total: float
+) -> None:
     now = tasks(1.0, single, *rest)
     assert latency_s(NETWORK, now) == WeightedSum().value([NETWORK], now) == total
     fastest = [4.0, 0, 0, 0] if single == 9.0 else [0, 4.0, 4.0, 8.0]
-    assert EITHER.leader(now).tolist() == [0.0, *fastest]
+    assert leader_calls(REGION, now).tolist() == [0.0, *fastest]
 
 
 def test_what_cannot_win_any_more_claims_nothing() -> None:
@@ -57,7 +65,7 @@ def test_what_is_close_or_hardly_tried_goes_on_in_part() -> None:
     assert gradient(bound) == [2, 4, 0, 0, 0], "four, four and eight times 1.3 are more than 20"
 
 
-def test_while_no_way_is_complete_all_have_a_part() -> None:
+def test_while_no_alternative_is_complete_all_have_a_part() -> None:
     assert gradient(tasks(1.0, None, 1, 2, None)) == [2, 2, 2, 2, 4]
     assert not is_known(NETWORK, tasks(1.0, None, 1, 2, None))
     assert is_known(NETWORK, tasks(1.0, 3.0, 1, 2, None))
@@ -82,8 +90,8 @@ def test_only_what_a_network_needs_is_missed() -> None:
     assert not misses([TunedNetwork((1.0, 0, 0, 0, 0))], now, 1)
 
 
-def test_a_bound_is_met_by_the_fastest_way() -> None:
-    network = TunedNetwork(NETWORK.calls, bound_s=23.0, eithers=(EITHER,))
+def test_a_bound_is_met_by_the_fastest_alternative() -> None:
+    network = TunedNetwork(NETWORK.calls, bound_s=23.0, regions=(REGION,))
     now = tasks(1.0, 5.0, 1, 2, None)
     assert LatencyBounds().gradient([network], now).tolist() == [0.0] * 5
     slower = tasks(1.0, 6.0, 1, 2, None)
@@ -96,7 +104,7 @@ def test_claims_never_return_while_only_the_leader_improves() -> None:
         seconds = rng.uniform(1, 4, 5)
         trials = int(rng.integers(16, 60))
         now = tasks(*seconds, trials=trials)
-        leader = EITHER.leader(now) > 0
+        leader = leader_calls(REGION, now) > 0
         better = tasks(*np.where(leader, seconds * rng.uniform(0.5, 1, 5), seconds), trials=trials)
         behind = np.array(gradient(now)) == 0
         assert not (np.array(gradient(better))[behind] > 0).any()

@@ -1,0 +1,112 @@
+"""Regions of a network that can be cut into kernels in several ways.
+
+The same value is asked about from the passes to the report: passes name the alternatives, the
+scheduler of tasks divides trials between them, and times decide which is taken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Generic, TypeVar
+
+__all__ = ["Alternative", "Alternatives"]
+
+K = TypeVar("K")
+L = TypeVar("L")
+
+
+@dataclass(frozen=True)
+class Alternative(Generic[K]):
+    """One way to compute a region.
+
+    Args:
+        answers: What it answers to the questions of passes.  They are in the order of the questions
+            and only to what is asked after those before.
+        calls: How often it calls each task, beyond the calls that all alternatives make.
+        seconds: Total time of these calls, measured or predicted; None: not known.
+    """
+
+    answers: Mapping[str, str]
+    calls: Mapping[K, int]
+    seconds: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The answers in words."""
+        return ", ".join(self.answers.values())
+
+
+@dataclass(frozen=True)
+class Alternatives(Generic[K]):
+    """The alternatives for one region of a network; the first is the default.
+
+    Tasks are named by ``K``: a workload's key, a task's key, or a task's number in a run.
+    """
+
+    options: tuple[Alternative[K], ...]
+
+    @property
+    def name(self) -> str:
+        """The questions in words."""
+        return ", ".join(dict.fromkeys(q for option in self.options for q in option.answers))
+
+    @property
+    def most_calls(self) -> dict[K, int]:
+        """How often each task is called by the alternative that calls it most."""
+        most: dict[K, int] = {}
+        for option in self.options:
+            for task, calls in option.calls.items():
+                most[task] = max(most.get(task, 0), calls)
+        return most
+
+    def named(self, name: Callable[[K], L]) -> Alternatives[L]:
+        """The same alternatives, with *name(task)* instead of each task."""
+        return Alternatives(
+            tuple(
+                Alternative(option.answers, _summed(option.calls, name), option.seconds)
+                for option in self.options
+            )
+        )
+
+    def timed(self, seconds: Mapping[K, float | None]) -> Alternatives[K]:
+        """The same alternatives, their times added up from the *seconds* of one call of each task.
+
+        The time of an alternative is known if those of all its tasks are: neither None nor
+        infinite.
+        """
+        return Alternatives(
+            tuple(
+                replace(option, seconds=_total_s(option.calls, seconds)) for option in self.options
+            )
+        )
+
+    @property
+    def is_timed(self) -> bool:
+        """True when the time of some alternative is known."""
+        return any(option.seconds is not None for option in self.options)
+
+    @property
+    def fastest(self) -> int:
+        """Index of the fastest alternative of known time, or of the first if none is known."""
+        known = [n for n, option in enumerate(self.options) if option.seconds is not None]
+        return min(known, key=lambda n: self.options[n].seconds or 0.0, default=0)
+
+
+def _summed(calls: Mapping[K, int], name: Callable[[K], L]) -> dict[L, int]:
+    summed: Counter[L] = Counter()
+    for task, count in calls.items():
+        summed[name(task)] += count
+    return dict(summed)
+
+
+def _total_s(calls: Mapping[K, int], seconds: Mapping[K, float | None]) -> float | None:
+    total = 0.0
+    for task, count in calls.items():
+        each = seconds[task]
+        if each is None or not isfinite(each):
+            return None
+        total += count * each
+    return total

@@ -1,0 +1,81 @@
+"""Dividing trials between the alternatives of a region: which one leads, which may still win.
+
+The time of an alternative is the sum of its tasks' times.  One that is not the fastest is tuned as
+long as its time may still fall below the leader's; after that, its tasks get no more trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.graph.alternatives import Alternative, Alternatives
+from ansorpy.tasks.progress import TaskProgress
+
+__all__ = ["SETTLED", "claimed_calls", "leader_calls", "timed"]
+
+Floats = npt.NDArray[np.float64]
+
+TRIED = 0.5
+"""Weight of the calls of an alternative that is slower than the leader but may still win: a gain in
+it matters only once it wins."""
+
+SETTLED = 16
+"""Trials before which a task's best time does not tell its final one: the first two programs of
+a matmul of BERT's attention took 5 ms, the best of 60 took 0.03 ms."""
+
+UNIT = 8
+"""After ``n`` times this many trials a task is assumed to become faster by at most one part in
+``n + 1``, as in the gradient scheduler (OSDI'20 §6.2)."""
+
+
+def timed(region: Alternatives[int], tasks: Sequence[TaskProgress]) -> Alternatives[int]:
+    """*region* with the best known time of each alternative; tasks are named by their numbers."""
+    return region.timed({number: task.best_s for number, task in enumerate(tasks)})
+
+
+def leader_calls(region: Alternatives[int], tasks: Sequence[TaskProgress]) -> Floats:
+    """Calls of each task by the fastest alternative, or by the first while none is complete."""
+    leader = timed(region, tasks).fastest
+    return _row(region.options[leader], len(tasks))
+
+
+def claimed_calls(region: Alternatives[int], tasks: Sequence[TaskProgress]) -> Floats:
+    """Calls as weighted for assigning trials: the leader's in full, the others' in part.
+
+    While no alternative is complete, all that may still become complete have equal parts.
+    """
+    now = timed(region, tasks)
+    hoped_s = [
+        np.inf if option.seconds is None else option.seconds
+        for option in region.timed({n: _hoped_s(task) for n, task in enumerate(tasks)}).options
+    ]
+    leader_s = now.options[now.fastest].seconds
+    if leader_s is None:
+        shares = np.isfinite(hoped_s) / max(np.isfinite(hoped_s).sum(), 1)
+    else:
+        shares = np.where(np.array(hoped_s) < leader_s, TRIED, 0.0)
+        shares[now.fastest] = 1.0
+    claimed: Floats = shares @ np.array([_row(option, len(tasks)) for option in region.options])
+    return claimed
+
+
+def _row(option: Alternative[int], tasks: int) -> Floats:
+    """The calls of *option* as a vector with an entry for each of so many tasks."""
+    row = np.zeros(tasks)
+    for number, calls in option.calls.items():
+        row[number] = calls
+    return row
+
+
+def _hoped_s(task: TaskProgress) -> float:
+    """Least seconds the task may still reach; infinite if abandoned without a program."""
+    if not np.isfinite(task.best_s):
+        return task.least_s if task.alive else float("inf")
+    if not task.alive:
+        return task.best_s
+    if task.trials < SETTLED:
+        return task.least_s
+    return max(task.least_s, task.best_s * task.trials / (task.trials + UNIT))
