@@ -144,7 +144,7 @@ class Walk:
     def _run(self, changed: int) -> Floats:
         """Length of the contiguous runs of the box.
 
-        A run spans the trailing dimensions up to the first that the box does not cover or whose
+        A run spans the trailing dimensions up to the first one that the box does not cover or whose
         rows are not adjacent in memory.
 
         No dimension after *changed* may have changed since the last call.

@@ -1,4 +1,4 @@
-"""Network graphs: :func:`optimize` rewrites one, :func:`partition` makes it a network of calls."""
+"""Network graphs: :func:`optimize` rewrites one, :func:`partition` turns it into kernel calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluation of a graph on constants alone, each operator by its compute definition."""
+"""Constant evaluation of graphs, using the compute definition of each operator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["constant_values"]
 
 
 def constant_values(graph: Graph) -> list[Array]:
-    """The outputs of *graph*, none of which depends on an input, in order.
+    """The outputs of *graph* in order; none may depend on an input.
 
     Operators are computed in float64 and rounded to their types.
     """
@@ -35,7 +35,7 @@ def constant_values(graph: Graph) -> list[Array]:
 
 
 def _defined(op: Op, operands: Sequence[Array], kind: TensorType) -> Array:
-    """``op(*operands)``, of type *kind*, by the compute definition of *op*."""
+    """``op(*operands)``, of type *kind*, computed from the definition of *op*."""
     args = [placeholder(a.shape, as_dtype(a.dtype), name=f"x{n}") for n, a in enumerate(operands)]
     stage = op.define(args, Names())
     given = {arg.name: array for arg, array in zip(args, operands, strict=True)}

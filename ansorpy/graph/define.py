@@ -1,4 +1,4 @@
-"""A group of fused nodes as a compute definition: its DAG, and each placeholder's value."""
+"""The compute definition of a group of fused nodes: its DAG and each placeholder's value."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Definition", "copy_definition", "define"]
 
 @dataclass(frozen=True)
 class Definition:
-    """``dag.args`` are first ``inputs`` (value names), then ``constants`` (by placeholder name)."""
+    """A DAG whose ``args`` are ``inputs`` (value names), then ``constants`` (by placeholder)."""
 
     dag: ComputeDAG
     inputs: tuple[str, ...]
@@ -59,7 +59,7 @@ class _Scope:
         return self.placement.graph
 
     def tensor(self, value: str, shape: Shape, role: str) -> Tensor:
-        """The stage or placeholder for *value*; a placeholder sees it under *shape*."""
+        """The stage or placeholder for *value*; a placeholder has the given *shape*."""
         if value in self.stages:
             return self.stages[value]
         constant = value in self.graph.constants
@@ -81,7 +81,7 @@ def define(placement: Placement, group: Group) -> Definition:
     is_one = group.anchor is None or view.collapse
     scope = _Scope(placement, view if is_one else View())
     for node in group.nodes:
-        if node is group.anchor:  # what it reads keeps stored shapes, unless collapsed too
+        if node is group.anchor:  # its operands keep stored shapes, unless collapsed too
             scope.view = view
         if _reads_through(group, node):
             scope.stages[node.output] = _moved(scope, node)
@@ -101,15 +101,15 @@ def define(placement: Placement, group: Group) -> Definition:
 
 def _strides(placement: Placement, value: str, shape: Shape) -> Strides:
     strides = placement.strides(value, shape)
-    assert strides is not None, f"{value} lies where it cannot be seen as {shape}"
+    assert strides is not None, f"{value} has no strides for the shape {shape}"
     return strides
 
 
 def _reads_through(group: Group, node: Node) -> bool:
     """True for a movement that its reader performs as an index map, without a stage.
 
-    A shuffle needs quotients and remainders, and scatters vectors: unless a padding stage does
-    that once for all taps, it gets a stage of its own.
+    A shuffle needs quotients and remainders, and breaks up vectors.  It therefore gets its own
+    stage, unless a padding stage does this once for all taps.
     """
     if not isinstance(node.op, Movement) or node.output == group.output:
         return False
@@ -124,7 +124,7 @@ def _moved(scope: _Scope, node: Node) -> Tensor:
 
 
 def copy_definition(placement: Placement, value: str) -> Definition:
-    """A kernel that copies *value*, for a network output that lies elsewhere."""
+    """A kernel that copies *value* to a network output that is stored elsewhere."""
     kind = placement.graph.types[value]
     shape = (kind.size,) if placement.is_dense(value) else kind.shape
     is_constant = value in placement.graph.constants
@@ -156,7 +156,7 @@ def _stage(scope: _Scope, node: Node) -> ComputeOp:
 
 
 def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
-    """A pointwise convolution, or a product of rows, as one matrix product over all pixels."""
+    """A pointwise convolution or a product of rows, as one matrix product over all pixels."""
     data, weight = node.inputs
     *lead, channels = scope.shape(data)
     pixels = int(np.prod(lead))
@@ -170,7 +170,7 @@ def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
 
 
 def _operands(scope: _Scope, node: Node, full: Shape) -> Sequence[Tensor | Const]:
-    """Operands as the view shows them; size-one constants of arithmetic as literals."""
+    """Operands in the shapes of the view; in arithmetic, constants of size one become literals."""
     result: list[Tensor | Const] = []
     arithmetic = isinstance(node.op, Elementwise)
     for value in node.inputs:
@@ -186,7 +186,7 @@ def _operands(scope: _Scope, node: Node, full: Shape) -> Sequence[Tensor | Const
 
 
 def _stripped(shape: Shape) -> Shape:
-    """*shape* without leading unit axes, which broadcasting supplies."""
+    """*shape* without leading unit axes, which broadcasting restores."""
     first = next((d for d, e in enumerate(shape) if e != 1), len(shape) - 1)
     return shape[first:]
 

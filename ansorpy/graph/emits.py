@@ -1,4 +1,4 @@
-"""Short names for what importers and passes often append to a graph."""
+"""Shorthands for the nodes that importers and passes often append to a graph."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["Emits", "EmitsBeside"]
 
 
 class Emits(ABC):
-    """Appends nodes to ``builder`` that compute parts of one value, and are named after it."""
+    """Appends nodes to ``builder`` that compute parts of one value and are named after it."""
 
     builder: GraphBuilder
 
     @abstractmethod
     def emit(self, op: Op, inputs: Sequence[str]) -> str:
-        """Append ``op(*inputs)``; returns its value's name."""
+        """Append ``op(*inputs)``; return the name of its value."""
 
     @abstractmethod
     def literal(self, array: Array, dtype: DType) -> str:
         """A constant of *dtype*."""
 
     def apply(self, fn: Fn, *inputs: str, params: tuple[float, ...] = ()) -> str:
-        """Emit ``fn`` of *inputs*, where some computed input must have the rank of the result.
+        """Emit ``fn`` of *inputs*; at least one computed input must have the rank of the result.
 
-        If none has, the first one is reshaped: definitions write constants as literals and rows,
-        which add no dimensions.
+        If none has, the first one is reshaped, because definitions write constants as literals and
+        rows, which add no dimensions.
         """
         rank = max(len(self.builder.types[i].shape) for i in inputs)
         computed = [i for i in inputs if i not in self.builder.constants]
@@ -55,7 +55,7 @@ class Emits(ABC):
 
 @dataclass(frozen=True)
 class EmitsBeside(Emits):
-    """Appends nodes that a pass puts in the place of the node that makes the value *name*."""
+    """Appends nodes with which a pass replaces the node that computes the value *name*."""
 
     builder: GraphBuilder
     name: str

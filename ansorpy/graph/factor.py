@@ -1,4 +1,4 @@
-"""Recognition of products and quotients with a number, for several passes."""
+"""Recognition of multiplications and divisions by a number, for several passes."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Sums of products of 8-bit integers less their zero points, exact in 32 bits.
+"""Sums of products of 8-bit integers minus their zero points, exact in 32 bits.
 
-Constant weights without a zero point, or whose values less it still have 8 bits, are multiplied as
-they are, so that the instructions for 8-bit dot products apply; the data's zero point is taken off
-the sums::
+If constant weights minus their zero point still fit in 8 bits, they are multiplied as 8-bit
+integers, so that the instructions for 8-bit dot products apply.  The data's zero point is then
+subtracted from the sums::
 
     sum (x - zero) * w = sum x * w - zero * sum w
 
-Others are multiplied as 32-bit integers, zero points subtracted before.
+Other operands are multiplied as 32-bit integers after subtracting their zero points.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["Integers", "as_bytes", "convolved", "multiplied"]
 
 @dataclass(frozen=True)
 class Integers:
-    """8-bit integers, and their zero point, which broadcasts to them; None: none, or 0."""
+    """8-bit integers and their zero point, which broadcasts to them; None means 0."""
 
     value: str
     zero: str | None
 
 
 def as_bytes(at: Emits, weight: Integers) -> Array | None:
-    """Constant weights less their constant zero point, if all of that are 8-bit integers."""
+    """Constant weights minus their constant zero point, as 8-bit integers; None if impossible."""
     array = at.builder.constants.get(weight.value)
     zero = weight.zero
     offset = np.zeros((), np.int8) if zero is None else at.builder.constants.get(zero)
@@ -52,7 +52,7 @@ def convolved(at: Emits, op: Conv, data: Integers, weight: Integers) -> str:
     is_padded = any(op.pads_begin + op.pads_end)
     fill = 0 if data.zero is None else at.builder.constants.get(data.zero)
     if narrow is None or (is_padded and fill is None):
-        return at.emit(op, [_less(at, data), _less(at, weight)])
+        return at.emit(op, [_minus_zero(at, data), _minus_zero(at, weight)])
     value = data.value
     if is_padded and data.zero is not None and fill is not None:
         ends = (0, 0, *op.pads_begin), (0, 0, *op.pads_end)
@@ -62,29 +62,29 @@ def convolved(at: Emits, op: Conv, data: Integers, weight: Integers) -> str:
     product = at.emit(op, [value, at.literal(narrow, as_dtype(narrow.dtype))])
     summed: Shape = tuple(range(1, narrow.ndim))
     sums = narrow.sum(axis=summed, dtype=np.int32).reshape(-1, *(1,) * (narrow.ndim - 2))
-    return _taken_off(at, product, data.zero, sums)
+    return _corrected(at, product, data.zero, sums)
 
 
 def multiplied(at: Emits, left: Integers, right: Integers) -> str:
-    """The product of two matrices, or stacks of them."""
+    """The product of two matrices, or of two batches of matrices."""
     narrow = as_bytes(at, right)
     if narrow is None:
-        return at.emit(MatMul(), [_less(at, left), _less(at, right)])
+        return at.emit(MatMul(), [_minus_zero(at, left), _minus_zero(at, right)])
     product = at.emit(MatMul(), [left.value, at.literal(narrow, as_dtype(narrow.dtype))])
     sums = narrow.sum(axis=-2, dtype=np.int32, keepdims=True)
-    return _taken_off(at, product, left.zero, sums)
+    return _corrected(at, product, left.zero, sums)
 
 
-def _taken_off(at: Emits, product: str, zero: str | None, sums: Array) -> str:
-    """*product* of data with the zero point *zero*, less what that adds, of the weights' *sums*."""
+def _corrected(at: Emits, product: str, zero: str | None, sums: Array) -> str:
+    """*product* of the data, minus the data's zero point *zero* times the weights' *sums*."""
     if zero is None:
         return product
     added = at.apply(Fn.MUL, at.cast(zero, DType.INT32), at.literal(sums, DType.INT32))
     return at.apply(Fn.SUB, product, added)
 
 
-def _less(at: Emits, given: Integers) -> str:
-    """The integers less their zero point, as int32."""
+def _minus_zero(at: Emits, given: Integers) -> str:
+    """The integers minus their zero point, as int32."""
     value = at.cast(given.value, DType.INT32)
     if given.zero is None:
         return value

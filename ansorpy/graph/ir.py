@@ -18,7 +18,7 @@ Array = NDArray[np.generic]
 
 @dataclass(frozen=True)
 class Node:
-    """``output = op(*inputs)``; all by value name."""
+    """A node that computes ``output = op(*inputs)``; all are value names."""
 
     op: Op
     inputs: tuple[str, ...]
@@ -27,10 +27,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Quantized:
-    """A tensor, ``(value - zero) * scale``, of small integers.
+    """A quantized tensor, ``(value - zero) * scale``, where ``value`` holds small integers.
 
-    Zero point (None: none, or 0) and scale are numbers, or have as many dimensions as ``value`` and
-    broadcast to it.
+    The zero point (None means 0) and the scale are numbers, or have as many dimensions as ``value``
+    and broadcast to it.
     """
 
     value: str
@@ -39,13 +39,13 @@ class Quantized:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The values that it is made of."""
+        """The names of the values it consists of."""
         return tuple(part for part in (self.value, self.zero, self.scale) if part is not None)
 
 
 @dataclass(frozen=True)
 class Output:
-    """A result of the network: the caller's name for it, and the value it is."""
+    """A result of the network: the caller's name for it, and its value."""
 
     name: str
     value: str
@@ -56,8 +56,8 @@ class Graph:
     """A network: ``nodes`` in topological order over inputs, constants and each other's outputs.
 
     ``types`` has every value.  Graphs are not modified after they are built; passes return new ones
-    and share the constant arrays.  ``quantized`` has what imported values were dequantized from;
-    no pass hands it on.
+    and share the constant arrays.  ``quantized`` has the integers that imported values were
+    dequantized from; passes do not preserve it.
     """
 
     inputs: tuple[str, ...]
@@ -71,9 +71,9 @@ class Graph:
     )
 
     def constant(self, name: str, shape: Shape) -> Array:
-        """The constant *name* under *shape*; the same object on every call.
+        """The constant *name* with *shape*; the same object on every call.
 
-        It is then packed only once for all kernels that read it.
+        This way it is packed only once for all kernels that read it.
         """
         if (name, shape) not in self._seen:
             self._seen[name, shape] = np.ascontiguousarray(self.constants[name]).reshape(shape)
@@ -93,12 +93,12 @@ class Graph:
 
 
 class GraphBuilder:
-    """Builds a graph node by node; nodes on constants only are computed at once.
+    """Builds a graph node by node; nodes that read only constants are computed immediately.
 
     A value without elements is a constant, whatever it depends on.
 
-    Names are unique: a name already taken gets a number appended.  A builder that is like a graph
-    keeps that graph's names for its own values (:meth:`add_node`).
+    Names are unique: a name already taken gets a number appended.  A builder created from a graph
+    (:meth:`like`) keeps that graph's names for its values (:meth:`add_node`).
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class GraphBuilder:
 
     @classmethod
     def like(cls, graph: Graph) -> GraphBuilder:
-        """A builder that holds *graph*'s inputs and constants and no node yet."""
+        """A builder that has *graph*'s inputs and constants but no nodes yet."""
         builder = cls()
         for name in graph.inputs:
             builder.add_input(name, graph.types[name])
@@ -134,13 +134,13 @@ class GraphBuilder:
         return name
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
-        """Append ``op(*inputs)``, return its value's name; raises ``ValueError`` on bad shapes."""
+        """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes."""
         name = self._fresh(name)
         self._append(Node(op, tuple(inputs), name))
         return name
 
     def add_node(self, node: Node) -> None:
-        """Append *node*, which makes a value of the graph that this one is like, by its name."""
+        """Append *node* under its own name, which is that of a value in the original graph."""
         assert node.output in self._kept and node.output not in self.types
         self._append(node)
 
@@ -169,7 +169,7 @@ class GraphBuilder:
     def finish(self, outputs: Iterable[Output]) -> Graph:
         """The graph that computes *outputs*, without nodes and constants they do not need.
 
-        What values that it needs were dequantized from stays, too.
+        The integers that needed values were dequantized from stay, too.
         """
         results = tuple(outputs)
         live = {output.value for output in results}
@@ -189,7 +189,7 @@ class GraphBuilder:
         )
 
     def _with_parts(self, name: str) -> tuple[str, ...]:
-        """The value *name*, and what it was dequantized from."""
+        """The value *name*, and the values it was dequantized from."""
         found = self.quantized.get(name)
         return (name,) if found is None else (name, *found.parts)
 

@@ -1,4 +1,4 @@
-"""One arena for all intermediate values of a network, shared by lifetime."""
+"""Memory planning: one arena for all intermediate values of a network, shared by lifetime."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["ALIGNMENT_BYTES", "ArenaPlan", "Lifetime", "Placed", "padded", "plan
 ALIGNMENT_BYTES = 64
 """Size of a cache line, and of the widest vector."""
 Interval = tuple[int, int]
-"""Bytes of the arena: the first, and the one behind the last."""
+"""A range of bytes in the arena: first byte, and end (exclusive)."""
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """A value is written by call ``first`` and last read by call ``last``; ``size_bytes`` long."""
+    """Lifetime of a value of ``size_bytes``: written by call ``first``, last read by ``last``."""
 
     first: int
     last: int
@@ -39,9 +39,9 @@ def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
 
     Greedy by size: within a few percent of the optimum on networks (Pisarchyk and Lee, 2020,
     "Efficient memory management for deep neural net inference", strategy *greedy by size*).  A
-    value goes to the lowest free offset, or is centred on a larger value there, if each core then
-    rewrites more of the cache lines it already owns (:class:`_Halves`).
-    **Cost:** O(n log n) for each hole between the values placed.
+    value goes to the lowest free offset, or is centred on a larger value that overlaps it in
+    memory, if each core then rewrites more of the cache lines it already owns (:class:`_Halves`).
+    **Cost:** O(n log n) for each gap between the values placed.
     """
     order = sorted(lifetimes, key=lambda name: (-lifetimes[name].size_bytes, lifetimes[name].first))
     offsets: dict[str, int] = {}
@@ -61,15 +61,16 @@ def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
 
 
 class _Halves:
-    """The first and second halves of the largest values: which core mostly writes which bytes.
+    """The first and second halves of the largest values, which different cores mostly write.
 
-    Threads write contiguous shares of a result, in order, so one core mostly writes the first half
-    of each value and another the second.  A cache line that another core holds has to be fetched
-    from that core's cache: slower, and several times slower between two last-level caches.
+    Threads write contiguous shares of a result in order, so one core mostly writes the first half
+    of each value and another core the second.  A cache line that another core holds has to be
+    fetched from that core's cache, which is slower, and several times slower between two last-level
+    caches.
     """
 
     _MOST = 32
-    """Later values are small; what they swap does not matter."""
+    """Number of values considered; later ones are too small to matter."""
 
     def __init__(self) -> None:
         self._places: list[tuple[int, int, int]] = []
@@ -79,14 +80,14 @@ class _Halves:
             self._places.append((offset, offset + size // 2, offset + size))
 
     def centred(self, size: int, end: int) -> Iterator[int]:
-        """Offsets up to *end* at which a value of *size* bytes is centred on one that is there."""
+        """Offsets up to *end* at which a value of *size* bytes is centred on an added value."""
         for _, middle, _ in self._places:
             offset = (middle - size // 2) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
             if 0 <= offset <= end - size:
                 yield offset
 
     def swapped(self, offset: int, size: int) -> int:
-        """Bytes of a value of *size* at *offset* that would change hands between the two cores."""
+        """Bytes of a value of *size* at *offset* that would alternate between the two cores."""
         swapped, own = 0, offset + size // 2
         for start, middle, end in self._places:
             low, high = (
@@ -98,11 +99,12 @@ class _Halves:
 
 
 class Placed:
-    """The bytes taken during some calls.
+    """The bytes occupied during each call.
 
-    Two segment trees over the calls hold disjoint intervals of bytes.  A node of the first holds
-    what is taken during all calls of the node, one of the second what is taken by the lifetimes
-    that begin in it: a lifetime overlaps those alive at its first call and those that begin later.
+    Two segment trees over the calls hold disjoint intervals of bytes.  A node of the first tree
+    holds bytes occupied during all calls of the node; a node of the second holds bytes of the
+    lifetimes that begin in it.  A lifetime overlaps those alive at its first call and those that
+    begin later.
     """
 
     def __init__(self, calls: int):
@@ -117,21 +119,21 @@ class Placed:
             _add(self.begun[node], taken)
 
     def during(self, lifetime: Lifetime) -> Iterator[Interval]:
-        """What is taken at some call of *lifetime*; intervals may overlap."""
+        """The bytes occupied at some call of *lifetime*; intervals may overlap."""
         for node in self._around(lifetime.first):
             yield from self.throughout[node]
         for node in self._within(lifetime.first + 1, lifetime.last + 1):
             yield from self.begun[node]
 
     def _around(self, call: int) -> Iterator[int]:
-        """The nodes that *call* lies in."""
+        """The nodes of a tree that contain *call*."""
         node = call + self.calls
         while node:
             yield node
             node //= 2
 
     def _within(self, first: int, end: int) -> Iterator[int]:
-        """The fewest nodes that together are the calls *first* to *end*, the latter excluded."""
+        """The fewest nodes that together cover the calls from *first* to *end* (exclusive)."""
         low, high = first + self.calls, end + self.calls
         while low < high:
             if low % 2:
@@ -142,7 +144,7 @@ class Placed:
 
 
 def _add(intervals: list[Interval], new: Interval) -> None:
-    """Add *new* to sorted disjoint *intervals*, joined with those that it meets."""
+    """Add *new* to sorted disjoint *intervals*, merging it with those it overlaps or touches."""
     start, end = new
     first = bisect_left(intervals, start, key=lambda interval: interval[1])
     behind = bisect_right(intervals, end, key=lambda interval: interval[0])
@@ -152,7 +154,7 @@ def _add(intervals: list[Interval], new: Interval) -> None:
 
 
 def _first_gap(taken: Sequence[Interval], size_bytes: int) -> int:
-    """Lowest offset at which *size_bytes* fit between the sorted intervals *taken*."""
+    """The lowest offset at which *size_bytes* fit between the sorted intervals *taken*."""
     offset = 0
     for start, end in taken:
         if offset + size_bytes <= start:
@@ -162,10 +164,10 @@ def _first_gap(taken: Sequence[Interval], size_bytes: int) -> int:
 
 
 def _is_free(taken: Sequence[Interval], offset: int, size: int) -> bool:
-    """True when *size* bytes at *offset* meet none of the intervals *taken*."""
+    """True when *size* bytes at *offset* overlap none of the intervals *taken*."""
     return all(end <= offset or offset + size <= start for start, end in taken)
 
 
 def padded(size_bytes: int) -> int:
-    """The bytes that a value of *size_bytes* takes up in an arena."""
+    """The bytes that a value of *size_bytes* occupies in an arena."""
     return -(-size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES

@@ -1,4 +1,4 @@
-"""A network as calls of compute definitions over named buffers: what is tuned, compiled and run."""
+"""Networks: sequences of kernel calls over named buffers, which are tuned, compiled and run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Call", "Network", "Part", "TensorInfo", "Workload", "lifetimes"]
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """A buffer: dense and row-major."""
+    """Name, shape and element type of a dense row-major buffer."""
 
     name: str
     shape: Shape
@@ -46,9 +46,9 @@ class Call:
     """One kernel call.
 
     ``dag.args`` are the values ``inputs`` (a value may appear twice) and then ``constants``;
-    ``dag.outputs`` go to ``outputs``.  A placeholder may see a value under another shape of the
-    same size, as only the address is passed.  ``dag.strides`` has those of
-    values that are not dense.
+    ``dag.outputs`` go to ``outputs``.  A placeholder may have another shape of the same size than
+    its value, as only the address is passed.  ``dag.strides`` has the strides of values that are
+    not dense.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Call:
 
     @cached_property
     def pack(self) -> frozenset[int]:
-        """Identity of its constants: equal for calls that are given the same arrays."""
+        """Identity of its constants; equal for calls with the same arrays."""
         return frozenset(map(id, self.constants.values()))
 
 
@@ -72,8 +72,8 @@ class Call:
 class Workload:
     """A definition shared by ``weight`` calls of a network, with ``packs`` sets of constants.
 
-    ``touched_bytes`` is what the network reads and writes from one call to the next with the same
-    constants, which may be in its next run.
+    ``touched_bytes`` counts the bytes that the network reads and writes from one call to the next
+    call with the same constants, which may be in its next run.
     """
 
     key: str
@@ -90,8 +90,8 @@ class Network:
 
     A value is a network input (read only), a network output (the caller's buffer), a value in the
     arena, or one of the ``parts`` of such a value; ``values`` has them all, in their stored shapes.
-    ``titles`` has the callers' names of outputs whose values are called otherwise, since inputs
-    have these names.
+    ``titles`` has the caller's names of outputs whose values have other names because inputs have
+    the same names.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -135,7 +135,7 @@ class Network:
         return sum(constants.values()) + min(inside, self.arena.bytes) + outside
 
     def lifetimes(self) -> dict[str, Lifetime]:
-        """The lifetime of each value in the arena; one written in parts lives from the first on."""
+        """The lifetime of each value in the arena; if it has parts, from the first one on."""
         external = {t.name for t in (*self.inputs, *self.outputs)}
         return lifetimes(self.calls, self.values, self.parts, external)
 

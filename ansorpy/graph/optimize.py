@@ -38,9 +38,9 @@ SIMPLIFYING: tuple[Callable[[Graph], Graph], ...] = (
     sink_reshapes,
     turn_norms,
 )
-"""Passes that never make a graph worse.  Norms are found, and reshapes moved out of the way, before
-scales are folded.  Moves are simplified before the layout pass, which handles shuffles, and again
-after it, as it removes transposes that kept reshapes in place."""
+"""Passes that never make a graph worse.  Norms are recognised and reshapes moved out of the way
+before scales are folded.  Moves are simplified before the layout pass, which handles shuffles, and
+again after it, because it removes transposes that had kept reshapes in place."""
 
 ARRANGING: tuple[Callable[[Graph, Choices], Graph], ...] = (
     fuse_attention,
@@ -48,7 +48,7 @@ ARRANGING: tuple[Callable[[Graph, Choices], Graph], ...] = (
     lambda graph, choices: fuse_siblings(graph),
     split_batch,
 )
-"""Passes that join operators or split the batch; they ask where that is not always better."""
+"""Passes that join operators or split the batch; where this may be slower, a choice decides."""
 
 
 def simplify(graph: Graph, *, byte_dots: bool = True) -> Graph:
@@ -57,8 +57,8 @@ def simplify(graph: Graph, *, byte_dots: bool = True) -> Graph:
     Every pass folds constants and drops dead nodes when it builds its result.
 
     Args:
-        byte_dots: The target has dot products of unsigned by signed bytes, so that products of
-            dequantized operands are worth computing from their integers.
+        byte_dots: Whether the target has dot products of unsigned by signed bytes, so that it pays
+            to compute products of dequantized operands from their integers.
     """
     if byte_dots:
         graph = multiply_bytes(graph)
@@ -75,5 +75,5 @@ def arrange(graph: Graph, choices: Choices) -> Graph:
 
 
 def optimize(graph: Graph) -> Graph:
-    """*graph* after all passes, with the first way taken for every question."""
+    """*graph* after all passes, with the first option of every choice."""
     return arrange(simplify(graph), Choices())

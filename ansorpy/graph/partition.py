@@ -18,9 +18,9 @@ __all__ = ["partition"]
 def partition(graph: Graph) -> Network:
     """Fuse *graph* into calls and lay out its intermediate values.
 
-    A view (see :mod:`ansorpy.graph.placement`) needs no call: its readers read the same bytes under
+    A view (see :mod:`ansorpy.graph.placement`) needs no call: its readers read the same bytes with
     another shape.  An output that no call would compute is copied: a constant, an input, or a value
-    that is an output already.
+    that is already another output.
     """
     return _Partition(graph).run()
 
@@ -52,7 +52,7 @@ class _Partition:
         )
 
     def _name_outputs(self) -> list[tuple[str, str]]:
-        """Let producers write the caller's buffers; return (value, buffer) pairs to copy.
+        """Let producers write to the caller's buffers; return (value, buffer) pairs to copy.
 
         Nothing is written to an output without elements.
         """
@@ -67,7 +67,7 @@ class _Partition:
         return copies
 
     def _name(self, root: str) -> str:
-        """The name of a value's buffer; differs from the names of network inputs and outputs."""
+        """The name of a value's buffer, distinct from the names of network inputs and outputs."""
         if root not in self.names:
             self.names[root] = _fresh(root, self.taken)
             self.taken.add(self.names[root])
@@ -101,7 +101,7 @@ class _Partition:
 
 
 def _result_buffers(graph: Graph) -> dict[str, str]:
-    """The buffer of each output, called like the output unless an input has that name."""
+    """The buffer of each output, which has the output's name unless an input has that name."""
     buffers = {output.name: output.name for output in graph.outputs}
     taken = {*graph.inputs, *buffers}
     for name in filter(buffers.__contains__, graph.inputs):
@@ -111,20 +111,20 @@ def _result_buffers(graph: Graph) -> dict[str, str]:
 
 
 def _fresh(name: str, taken: Collection[str]) -> str:
-    """*name* with as many strokes as it needs not to be one of *taken*."""
+    """*name* with as many underscores as it takes to differ from all names in *taken*."""
     while name in taken:
         name += "'"
     return name
 
 
 _MOST_NAMED = 24
-"""The most operators in a title; only unrolled recurrences have more."""
+"""Maximum number of operators in a title; only unrolled recurrences have more."""
 
 
 def _title(graph: Graph, group: Group) -> str:
     """``conv3x3s2_add_relu_112x112x64``: operators, then the stored shape without a batch of 1.
 
-    For a long group it has the first operators and the number of the others.
+    For a long group, it names the first operators and counts the others.
     """
     parts: list[str] = []
     for node in group.nodes:

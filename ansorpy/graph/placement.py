@@ -1,12 +1,13 @@
-"""Where values lie: in memory of their own, or as parts of other values.
+"""Placement of values: in their own memory, or as parts of other values.
 
-A reshape is the same bytes.  A slice is part of its operand.  The operands of a concatenation are
-parts of its result, into which their producers write: nothing is copied.  If all of them are
-movements (two halves of rows swapped, say), one kernel makes the whole result.
+A reshape has the same bytes as its operand.  A slice is part of its operand.  The operands of a
+concatenation are parts of its result, and their producers write there, so nothing is copied.  If
+all of them are movements (for example, two swapped halves of rows), one kernel computes the whole
+result.
 
-Slices and concatenations need offsets of whole cache lines, so that vectors stay aligned, and an
-operand of a concatenation must be made by a kernel and belong to only one concatenation.  Otherwise
-a kernel performs the movement.
+Slices and concatenations need offsets of whole cache lines, so that vectors stay aligned.  An
+operand of a concatenation must be computed by a kernel and belong to only one concatenation.
+Otherwise, a kernel performs the movement.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class Placement:
     views: frozenset[str]
 
     def root(self, value: str) -> str:
-        """The value in whose memory *value* lies; *value* itself if it has its own."""
+        """The value whose memory contains *value*; *value* itself if it has its own memory."""
         return self.places[value].root
 
     def is_whole(self, value: str) -> bool:
-        """True when *value* takes up all of its root's memory."""
+        """True when *value* occupies all of its root's memory."""
         types = self.graph.types
         return types[value].size == types[self.root(value)].size
 
@@ -54,7 +55,7 @@ class Placement:
         return self.places[value].strides == dense_strides(self.graph.types[value].shape)
 
     def strides(self, value: str, shape: Shape) -> Strides | None:
-        """Strides of *value* seen under *shape*; None if there are none."""
+        """Strides with which *value* can be read as *shape*; None if there are none."""
         return reshaped(self.graph.types[value].shape, self.places[value].strides, shape)
 
 
@@ -75,7 +76,7 @@ class _Placer:
         self.uses = Uses(graph)
         self.slices: set[str] = set()
         self.holders: dict[str, tuple[Node, int]] = {}
-        """Root of an operand -> the concatenation it is part of, and the operand's number."""
+        """By root of an operand: the concatenation it is part of, and the operand's number."""
 
     def run(self) -> Placement:
         places = self._places()
@@ -106,8 +107,8 @@ class _Placer:
     ) -> Mapping[str, Place] | None:
         """The places that change if *values* become parts: theirs and those of their reshapes.
 
-        None if a place cannot be expressed, or one of *aligned* would not start a cache line.
-        Other values that lie in *values* are decided later.
+        None if a place cannot be expressed, or if one of *aligned* would not start at a cache line.
+        Other parts of *values* are decided later.
         """
         changed = ChainMap[str, Place]({}, places)
         todo = list(values)
@@ -125,7 +126,7 @@ class _Placer:
         return places[value].offset * size % ALIGNMENT_BYTES == 0
 
     def _held_by(self, node: Node) -> dict[str, tuple[Node, int]] | None:
-        """The roots of all operands of a concatenation; None if one has to be copied."""
+        """The concatenation *node* and operand number, by operand root; None if one is copied."""
         if all(map(self._is_moved, node.inputs)):
             return None
         found: dict[str, tuple[Node, int]] = {}
@@ -138,7 +139,7 @@ class _Placer:
         return found
 
     def _is_moved(self, value: str) -> bool:
-        """True when *value* is made by movements and arithmetic on them, for one reader."""
+        """True when *value* comes from movements and arithmetic on them, and has one reader."""
         todo = [value]
         while todo:
             node = self.uses.private(todo.pop())
@@ -200,7 +201,7 @@ class _Placer:
 
 
 def _expressed(root: str, offset: int, strides: Strides | None) -> Place:
-    """The :class:`Place`; raises if rows are not contiguous, as vectors could not be read."""
+    """The :class:`Place`; raises if rows are not contiguous, which vector loads require."""
     if strides is None or (strides and strides[-1] != 1):
         raise _Inexpressible
     return Place(root, offset, strides)

@@ -11,14 +11,14 @@ from ansorpy.graph.network import Network
 __all__ = ["Overwritten", "in_place"]
 
 Overwritten = Sequence[tuple[int, int]]
-"""Pairs (input number, output number): the kernel may write that output over that input."""
+"""Pairs (input number, output number) where the kernel may write the output over the input."""
 
 
 def in_place(network: Network, allowed: Mapping[str, Overwritten]) -> Network:
     """*network* with results placed over operands in its arena, if that makes it smaller.
 
     Args:
-        allowed: Workload key -> what its kernel may overwrite.
+        allowed: By workload key, the inputs that its kernel may overwrite.
     """
     lifetimes = network.lifetimes()
     holder = {name: name for name in lifetimes}
@@ -44,9 +44,10 @@ def _is_free(
     lifetimes: Mapping[str, Lifetime],
     inputs: Sequence[str],
 ) -> bool:
-    """True when nothing reads *operand* after call number *place*, which writes *result*.
+    """True when *result*, written by call number *place*, may take the memory of *operand*.
 
-    Both are whole values of the arena, of one size, and the call reads *operand* only once.
+    Nothing may read *operand* after the call.  Both must be whole values of the arena and have the
+    same size, and the call must read *operand* only once.
     """
     if operand not in lifetimes or result not in lifetimes:
         return False
@@ -66,7 +67,7 @@ def _root(holder: Mapping[str, str], name: str) -> str:
 
 
 def _shared(lifetimes: Mapping[str, Lifetime], holder: Mapping[str, str]) -> ArenaPlan:
-    """The plan in which values with the same holder lie in the same place."""
+    """The plan in which values with the same holder have the same place."""
     together: dict[str, Lifetime] = {}
     for name, own in lifetimes.items():
         root = _root(holder, name)

@@ -1,4 +1,4 @@
-"""Producers and readers of a graph's values, which passes check before they join nodes."""
+"""Producers and readers of a graph's values; passes check these before they merge nodes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Uses:
         self.results = frozenset(output.value for output in graph.outputs)
 
     def only_reader(self, value: str) -> Node | None:
-        """The only reader of *value*; None if there are more, or if it reads it twice."""
+        """The only reader of *value*; None if there are several, or if one reads it twice."""
         alone = value not in self.results and len(self.readers[value]) == 1
         return self.readers[value][0] if alone else None
 
     def private(self, value: str) -> Node | None:
-        """The node that makes *value*, if a single other node reads it and nothing else does."""
+        """The node that computes *value*, if exactly one other node reads it; otherwise None."""
         return None if self.only_reader(value) is None else self.producers.get(value)

@@ -1,8 +1,8 @@
-"""Views: the shape under which a kernel sees its tensors.
+"""Views: the shapes that a kernel uses for its tensors.
 
 Memory is row-major, so the same bytes can be read as ``[n, h, w, c]``, as ``[pixels, c]`` or as
-``[pixels, blocks, c / blocks]``.  Fewer axes make a smaller search space; a channel axis split into
-blocks keeps boundaries of groups and parts out of the innermost loop.
+``[pixels, blocks, c / blocks]``.  Fewer axes make a smaller search space.  Splitting the channel
+axis into blocks keeps the boundaries of groups and parts out of the innermost loop.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ansorpy.graph.placement import Placement
 __all__ = ["View", "view_of"]
 
 _MIN_BLOCK = 8
-"""Smallest block of channels that gets its own axis: half an AVX-512 vector of float32."""
+"""The smallest block of channels that gets its own axis: half an AVX-512 vector of float32."""
 
 
 @dataclass(frozen=True)
 class View:
-    """The shapes under which one kernel sees its tensors.
+    """The shapes that one kernel uses for its tensors.
 
     ``collapse`` merges all axes but the last into one; ``flat`` merges all axes; ``block`` splits
     the last axis into blocks of that many elements.  Leading unit axes of constants are dropped.
@@ -34,7 +34,7 @@ class View:
     block: int | None = None
 
     def shape(self, shape: Shape, full: Shape) -> Shape:
-        """*shape* of an operand that broadcasts to *full*, as this view shows it."""
+        """The view's shape of an operand of *shape* that broadcasts to *full*."""
         if self.flat:
             return (math.prod(shape),)
         lead, last = shape[:-1], shape[-1:]
@@ -49,7 +49,7 @@ class View:
 
 
 def view_of(placement: Placement, group: Group) -> View:
-    """The view under which *group*'s kernel is written."""
+    """The view that *group*'s kernel uses."""
     graph = placement.graph
     if group.anchor is None:
         return _injective_view(placement, group)
@@ -110,7 +110,7 @@ def _injective_view(placement: Placement, group: Group) -> View:
 
 
 def _passed(placement: Placement, group: Group) -> Iterator[str]:
-    """The values that *group*'s kernel reads or writes, without constants."""
+    """The values that *group*'s kernel reads or writes, except constants."""
     made, constants = {node.output for node in group.nodes}, placement.graph.constants
     for node in group.nodes:
         yield from (i for i in node.inputs if i not in made and i not in constants)

@@ -1,10 +1,10 @@
 """The operators of a network graph: one frozen class per kind, with typed attributes.
 
-Every operator has one output.  Its class says all that the compiler knows of it (:class:`Op`): the
-type of its output, how it may be fused, its compute definition, what it does in another storage
-order and on some rows of a batch.  The frontend expresses richer operators by these few: batch
-normalisation is a multiply and an add, an average is a sum and a multiply, and a matrix product
-has no transposes or bias of its own.
+Every operator has one output.  Its class holds everything that the compiler knows about it
+(:class:`Op`): the type of its output, how it may be fused, its compute definition, and its forms
+for another storage order and for some rows of a batch.  The frontend expresses richer operators in
+terms of these few: batch normalisation is a multiply and an add, an average is a sum and a
+multiply, and a matrix product has no transposes or bias of its own.
 """
 
 from __future__ import annotations

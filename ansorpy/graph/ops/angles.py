@@ -1,6 +1,6 @@
-"""Inverse trigonometric and hyperbolic functions, in float32, from built-in functions.
+"""Inverse trigonometric and hyperbolic functions in float32, computed from built-in functions.
 
-They use polynomials near zero, where a difference would cancel, with the coefficients of the Cephes
+Near zero, where a difference would cancel, they use polynomials with the coefficients of the Cephes
 library (S. Moshier, 1989).  Errors are a few units in the last place.
 """
 
@@ -22,7 +22,7 @@ _ACOSH = (1.7596881071e-3, -7.5272886713e-3, 2.6454905019e-2, -1.1784741703e-1, 
 _ATANH = (1.81740078349e-1, 8.24370301058e-2, 1.46691431730e-1, 1.99782164500e-1, 3.33337300303e-1)
 
 _FAR = 1e4
-"""Beyond it the 1 in ``sqrt(x * x + 1)`` is negligible, and ``x * x`` may overflow."""
+"""Above this, the 1 in ``sqrt(x * x + 1)`` is negligible, and ``x * x`` may overflow."""
 
 
 def atan(x: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""Attention as one definition, so that the rows of scores never leave the caches."""
+"""Attention as one definition, so that rows of scores stay in the caches."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Attention(Op):
         return TensorType(tuple(shape[p] for p in self.perm), scores.dtype)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-        """``softmax(scale * q k + masks) v``; the sums divide the result, not each weight.
+        """``softmax(scale * q k + masks) v``; the result is divided by the sums, not each weight.
 
         Its stages are the scores, the masks (if any), each row's maximum, the exponentials, their
         sum, the product with the values, and the result.  For 16-bit floats both sums are float32,
-        as they grow with the number of keys; tensor cores multiply the values by 16-bit
-        exponentials.
+        as they grow with the number of keys; the exponentials are 16-bit so that tensor cores can
+        multiply them with the values.
         """
         q, k, v, *masks = inputs
         scores: ComputeOp = matmul([q, k], names)

@@ -1,4 +1,4 @@
-"""What every operator of a network graph tells the compiler; and functions on shapes."""
+"""The interface of operators of a network graph, and functions on shapes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 NARROW = (DType.INT8, DType.UINT8)
-"""Products of these are summed as int32, which is exact; their signs may differ."""
+"""Types whose products are summed as int32, which is exact; operands may differ in signedness."""
 
 Shape = tuple[int, ...]
 
@@ -49,7 +49,7 @@ class Pattern(IntEnum):
     ELEMENTWISE reads each input at its own (broadcast) index.  INJECTIVE reads one element of one
     input, anywhere, per output element.  REDUCTION accepts both before it and ELEMENTWISE after it.
     COMPLEX (convolution, matrix product, pooling) accepts ELEMENTWISE after it.  OPAQUE
-    stays alone.
+    is never fused.
     """
 
     ELEMENTWISE = 0
@@ -61,7 +61,7 @@ class Pattern(IntEnum):
 
 @dataclass(frozen=True)
 class Stored:
-    """An operand in storage: the model's *shape*, and which of its axes each stored axis is.
+    """An operand in storage: its shape in the model, and the order in which its axes are stored.
 
     Stored axis ``d`` is the model's axis ``order[d]``.
     """
@@ -72,9 +72,9 @@ class Stored:
 
 @dataclass(frozen=True)
 class Operand:
-    """How an operand is brought into place: stored in *order*, then moved by *moves*, in turn.
+    """How an operand is arranged: stored in *order*, then passed through *moves* in sequence.
 
-    An *order* of more axes than the operand has is that of the operand with unit axes in front.
+    If *order* has more axes than the operand, unit axes are added in front of the operand.
     """
 
     order: Shape
@@ -86,9 +86,9 @@ class Arrangement:
     """An operator on operands in a chosen storage order.
 
     Attributes:
-        op: The operator on operands so arranged; None if the first operand, as it is stored, is
-            the result already.
-        operands: One per operand.
+        op: The operator on the arranged operands; None if the first operand, as it is stored, is
+            already the result.
+        operands: One entry per operand.
         order: The stored order of the result.
     """
 
@@ -99,16 +99,16 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Rows:
-    """An operand whose first axis is *cut* into pieces, or which every piece reads whole.
+    """An operand whose first axis is *cut* into pieces, or that every piece reads as a whole.
 
-    *shape* is that of the whole operand.
+    *shape* is the shape of the whole operand.
     """
 
     shape: Shape
     cut: bool
 
     def spans(self, rank: int) -> bool:
-        """True when it has rows of a result of *rank* axes, or is the same for all of them."""
+        """True when it has one row per row of a result of *rank* axes, or is the same for all."""
         if self.cut:
             return len(self.shape) == rank
         return len(self.shape) < rank or self.shape[0] == 1
@@ -119,12 +119,12 @@ class Op(ABC):
 
     pattern: ClassVar[Pattern]
     roles: ClassVar[tuple[str, ...]] = ()
-    """Names of the operands of products, which are read as they are stored; others are masks.
+    """Names of a product's operands, which are read as they are stored; further ones are masks.
 
     Empty for operators that work on any view of their operands.
     """
     enlarges: ClassVar[bool] = False
-    """True where results may be much larger than operands, so that transposing these is cheaper."""
+    """True if the result may be much larger than the operands, so transposing these is cheaper."""
 
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -134,22 +134,23 @@ class Op(ABC):
     def define(self, inputs: Sequence[Any], names: Names) -> ComputeOp:
         """The last of the stages that compute the output from the tensors *inputs*.
 
-        Images and weights are stored channels last here.  ``Elementwise`` also accepts literals.
+        At this point images and weights are stored channels last.  ``Elementwise`` also accepts
+        literals.
         """
 
     @abstractmethod
     def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
         """The operator that computes *rows* rows of a result of *shape* from parts of *operands*.
 
-        A row is all elements with one index on the first axis.  None where a part of the result's
-        rows needs more than the same part of the operands that are cut.
+        A row consists of all elements with the same index on the first axis.  None if some rows of
+        the result need more than the same rows of the operands that are cut.
         """
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         """How the operator takes *operands*, given how they are stored, for a result of *shape*.
 
-        By default all take the order of the first one of the highest rank that does not keep the
-        model's order, if :meth:`reordered` knows the operator on it, else the model's.
+        By default all operands take the order of the first operand of the highest rank that is not
+        in the model's order, if :meth:`reordered` supports that; otherwise the model's order.
         """
         rank = max(len(o.shape) for o in operands)
         model = identity_order(rank)
@@ -165,7 +166,7 @@ class Op(ABC):
     def reordered(self, order: Shape) -> Op | None:
         """The same operator on operands that are all stored in *order*.
 
-        None if it takes its operands only in the model's order.
+        None if it accepts its operands only in the model's order.
         """
         return None
 
@@ -174,7 +175,7 @@ class Op(ABC):
         return order
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
-        """The result for constant *inputs* in numpy; None if the definition computes it."""
+        """The result for constant *inputs*, by numpy; None to use the definition instead."""
         return None
 
     @property
@@ -184,7 +185,7 @@ class Op(ABC):
 
 
 def common_dtype(inputs: Sequence[TensorType]) -> DType:
-    """The common element type of *inputs*; raises ``ValueError`` if they have several."""
+    """The common element type of *inputs*; raises ``ValueError`` if their types differ."""
     found = {t.dtype for t in inputs}
     if len(found) > 1:
         names = ", ".join(sorted(dtype.value for dtype in found))
@@ -208,12 +209,12 @@ def channels_last_order(rank: int) -> Shape:
 
 
 def is_first_cut(operands: Sequence[Rows]) -> bool:
-    """True when the first operand is cut into rows and every piece reads the others whole."""
+    """True when the first operand is cut and every piece reads the others as a whole."""
     return operands[0].cut and not any(o.cut for o in operands[1:])
 
 
 def are_broadcast_rows(operands: Sequence[Rows], shape: Shape) -> bool:
-    """True when operands that are cut have all rows of *shape*, and others one for all rows."""
+    """True when operands that are cut have all rows of *shape*, and all rows share the others."""
     return all(o.spans(len(shape)) for o in operands) and all(
         o.shape[0] == shape[0] for o in operands if o.cut
     )

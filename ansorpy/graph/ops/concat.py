@@ -38,7 +38,8 @@ class Concat(Op):
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """One stage that selects the part by the index along ``axis``.
 
-        The selects halve the parts: an element asks few of them, and the expression is not deep.
+        The selects form a binary search, so each element evaluates few conditions and the
+        expression is not deep.
         """
         axis = self.axis % inputs[0].ndim
         *starts, extent = accumulate((t.shape[axis] for t in inputs), initial=0)

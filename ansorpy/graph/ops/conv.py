@@ -71,7 +71,7 @@ class Conv(Op):
         """``out[n, *o, co]``: over taps, ci ``padded[n, *(o*stride + tap*dilation), ci] * weight``.
 
         A grouped convolution gives ``[n, *o, groups, co / groups]``, the others ``[n, *o, co]``.
-        The sum has the taps outside and the input channels inside, so both operands are read in
+        The loops over taps are outside those over input channels, so both operands are read in
         storage order.
         """
         data, weight = inputs
@@ -108,7 +108,7 @@ class Conv(Op):
         )
 
     def _reached(self, data: Tensor, kernel: Shape, out: Shape) -> Shape:
-        """How many zeros behind *data* the last window reads along each spatial axis."""
+        """Number of zeros after *data* that the last window reads along each spatial axis."""
         last = [
             (o - 1) * stride + (k - 1) * dilation + 1 - begin
             for o, stride, k, dilation, begin in zip(
@@ -118,7 +118,7 @@ class Conv(Op):
         return tuple(max(r - size, 0) for r, size in zip(last, data.shape[1:-1], strict=True))
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
-        """Weight ``[co, ci, *k]`` to ``[*k, ci, co]``; grouped and depthwise as the class says."""
+        """Weight ``[co, ci, *k]`` to ``[*k, ci, co]``; grouped and depthwise as in the class."""
         co, ci, *kernel = operands[1].shape
         taps = tuple(range(2, len(kernel) + 2))
         if self.groups == 1:
@@ -136,13 +136,13 @@ class Conv(Op):
         return self if is_first_cut(operands) else None
 
     def is_pointwise(self, kernel: Shape) -> bool:
-        """True when each output pixel reads exactly the input pixel at its own place."""
+        """True when each output pixel reads only the input pixel at the same position."""
         ones = (1,) * len(kernel)
         return kernel == ones and self.strides == ones and not any(self.pads_begin + self.pads_end)
 
     @property
     def is_padded(self) -> bool:
-        """True when there certainly is a padding stage: end padding alone may never be read."""
+        """True when there certainly is a padding stage (end padding alone may never be read)."""
         return any(self.pads_begin)
 
 

@@ -1,9 +1,9 @@
 """Transposed convolutions, channels last, without multiplications by inserted zeros.
 
-Along an axis of stride ``s``, output ``h * s + a`` is reached only by every ``s``-th tap: those
+Along an axis of stride ``s``, only every ``s``-th tap contributes to output ``h * s + a``: the taps
 of its residue, ``(a + pad) % s + s * t``, from input ``h + (a + pad) // s - t``.  So the sum runs
-over ``ceil(k / s)`` taps, residues have axes of their own, and a last stage puts them in place.
-A dilated axis keeps all of its taps and skips those that miss.
+over ``ceil(k / s)`` taps, residues get their own axes, and a last stage interleaves the residues.
+A dilated axis keeps all of its taps and skips those that do not contribute.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ConvTranspose(Op):
     Channels first: data ``[n, c, *s]``, weight ``[c, co / groups, *k]``.
     Channels last: data ``[n, *s, c]``, weight ``[*k, c, co]``; with groups
     ``[*k, groups, c / groups, co / groups]``.  ``out`` is the size of the
-    output image, however it was chosen; elements that no tap reaches are 0.
+    output image, however it was chosen; elements to which no tap contributes are 0.
     """
 
     strides: Shape
@@ -71,7 +71,7 @@ class ConvTranspose(Op):
         return TensorType(shape, common_dtype(inputs))
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-        """``out[n, *o, co]``, the sum of ``data[n, *i, ci] * weight``.
+        """``out[n, *o, co]`` is a sum of ``data[n, *i, ci] * weight``.
 
         The sum is over all ``i``, taps and ``ci`` with ``i * stride + tap * dilation - pad == o``.
         """
@@ -118,7 +118,7 @@ class ConvTranspose(Op):
 
 @dataclass(frozen=True)
 class _Spatial:
-    """One spatial axis: input size, taps, stride, zeros cut off in front, dilation, output size."""
+    """One spatial axis: input size, taps, stride, cropping in front, dilation, output size."""
 
     name: str
     size: int
@@ -130,7 +130,7 @@ class _Spatial:
 
     @property
     def parts(self) -> int:
-        """Number of residues that get an axis of their own; 1 for none."""
+        """Extent of the axis of residues; 1 if there is none."""
         return self.stride if self.dilation == 1 else 1
 
     @property
@@ -144,7 +144,7 @@ class _Spatial:
         return -(-self.kernel // self.parts)
 
     def zeros(self) -> tuple[int, int]:
-        """Zeros needed before and after the input for every read to be inside."""
+        """Zeros needed before and after the input so that no read is outside."""
         if self.dilation > 1:
             first = -(-((self.kernel - 1) * self.dilation - self.cut) // self.stride)
             last = (self.out - 1 + self.cut) // self.stride
@@ -154,7 +154,7 @@ class _Spatial:
         return max(first, 0), max(last - (self.size - 1), 0)
 
     def reached(self, h: Expr, a: Expr, t: ExprLike) -> tuple[Expr, ExprLike, list[Expr]]:
-        """(input, tap, conditions) of the *t*-th tap that reaches output *h* of residue *a*."""
+        """(input, tap, conditions) of the *t*-th tap that adds to output *h* of residue *a*."""
         s, cut = self.stride, self.cut
         if self.dilation > 1:
             offset = h + cut - t * self.dilation + self.zeros()[0] * s
@@ -174,7 +174,7 @@ def _zeros(spatial: Sequence[_Spatial]) -> tuple[tuple[int, ...], tuple[int, ...
 def _by_residue(
     spatial: Sequence[_Spatial], padded: Tensor, weight: Tensor, names: Names
 ) -> ComputeOp:
-    """``[n, (row, residue) of each spatial axis, (group,) co]``, without single residues."""
+    """``[n, (row, residue) of each spatial axis, (group,) co]``; single residues have no axis."""
     tail = weight.shape[len(spatial) :]
     taps = [reduce_axis(a.taps, name=f"k{a.name}") if a.taps > 1 else None for a in spatial]
     ci = reduce_axis(tail[-2], name="ci") if tail[-2] > 1 else None

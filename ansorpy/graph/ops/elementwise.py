@@ -1,4 +1,4 @@
-"""Elementwise functions, broadcast as numpy does, and conversions of the element type."""
+"""Elementwise functions with numpy broadcasting, and conversions of the element type."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _LOGIC = frozenset({Fn.AND, Fn.OR, Fn.NOT})
 
 @dataclass(frozen=True)
 class Elementwise(Op):
-    """``fn`` at each element, operands broadcast as numpy does."""
+    """``fn`` at each element, with numpy broadcasting of operands."""
 
     fn: Fn
     params: tuple[float, ...] = ()
@@ -129,7 +129,7 @@ class Elementwise(Op):
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
         if self.fn is Fn.DIV and inputs[0].dtype.kind == "f":
-            with np.errstate(all="ignore"):  # infinite, or NaN, as in kernels
+            with np.errstate(all="ignore"):  # results are infinite or NaN, as in kernels
                 return np.asarray(np.true_divide(*inputs))
         function = _IN_NUMPY.get(self.fn)
         return None if function is None else np.asarray(function(*inputs))
@@ -208,7 +208,7 @@ def _softplus(x: Expr) -> Expr:
 
 
 def _log_above_one(x: Expr) -> Expr:
-    """``log(1 + x)`` of x >= 0: the quotient undoes the rounding of the sum."""
+    """``log(1 + x)`` for x >= 0; the quotient corrects the rounding of the sum."""
     above = 1.0 + x
     return b.select(above > 1, b.log(above) * (x / (above - 1.0)), x)
 
@@ -226,7 +226,7 @@ def _remainder(x: Expr, y: Expr) -> Expr:
         return x - x / y * y
     size, part = b.abs(x), b.abs(y)
     left = size % part
-    # What is smaller is its own remainder, also the zero below zero.
+    # A dividend smaller than the divisor is its own remainder, including -0.
     return b.select(size < part, x, b.select(x < 0, -left, left))
 
 
@@ -288,4 +288,4 @@ _IN_NUMPY: dict[Fn, Callable[..., Any]] = {
     Fn.ADD: np.add, Fn.SUB: np.subtract, Fn.MUL: np.multiply, Fn.MAX: np.maximum,
     Fn.MIN: np.minimum,
 }  # fmt: skip
-"""Functions that the passes apply to constants."""
+"""Functions that passes apply to constants with numpy."""

@@ -1,4 +1,4 @@
-"""Elements and rows of a table at indices that are data, as in embeddings."""
+"""Gathers elements and rows of a table at indices given as data, as in embeddings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Gather", "GatherElements", "GatherND"]
 
 @dataclass(frozen=True)
 class Gather(Op):
-    """``data`` at ``indices`` along ``axis``, which the axes of ``indices`` replace.
+    """``data`` at ``indices`` along ``axis``, which is replaced by the axes of ``indices``.
 
     Inputs are data and integer indices.  Negative indices count from the end; those out of range
     wrap around, so that no element outside the data is ever read.
@@ -58,7 +58,7 @@ class Gather(Op):
 class GatherElements(Op):
     """Each element by its own index along ``axis``: ``data[i, indices[i, j, k], k]``.
 
-    Inputs are data and integer indices of the same rank, read as :class:`Gather` reads them.
+    Inputs are data and integer indices of the same rank, interpreted as in :class:`Gather`.
     """
 
     axis: int
@@ -94,7 +94,7 @@ class GatherND(Op):
     """``data`` at the index in each row of ``indices``; the first ``batch`` axes are paired.
 
     Inputs are data ``[*b, *d, *r]`` and integer indices ``[*b, *i, len(d)]``; the result is
-    ``[*b, *i, *r]``.  Indices are read as :class:`Gather` reads them.
+    ``[*b, *i, *r]``.  Indices are interpreted as in :class:`Gather`.
     """
 
     batch: int
@@ -141,5 +141,5 @@ def _stage(shape: Shape, body: Callable[..., Expr], names: Names) -> ComputeOp:
 
 
 def _wrapped(index: Expr, extent: int) -> Expr:
-    """*index*, counted from the end if negative; out of range it wraps around."""
+    """*index*, counted from the end if negative; an index out of range wraps around."""
     return index.astype(DType.INT64) % extent

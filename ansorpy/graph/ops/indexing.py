@@ -18,8 +18,8 @@ __all__ = [
 def broadcast_index(own: Shape, index: Sequence[Expr], full: Shape) -> tuple[Expr | int, ...]:
     """The index into an operand of shape *own* at *index* of its broadcast to *full*.
 
-    A unit axis is read at 0 only where it is broadcast: elsewhere the index stays the axis itself,
-    so that an operand of the full shape is recognised as read elementwise.
+    A unit axis is read at 0 only where it is broadcast; elsewhere its index is the axis itself, so
+    that an operand of the full shape is recognised as read elementwise.
     """
     skipped = len(full) - len(own)
     places = zip(own, full[skipped:], index[skipped:], strict=True)
@@ -29,7 +29,7 @@ def broadcast_index(own: Shape, index: Sequence[Expr], full: Shape) -> tuple[Exp
 def count_windows(
     spatial: Shape, kernel: Shape, strides: Shape, begin: Shape, end: Shape, dilations: Shape
 ) -> Shape:
-    """How many windows fit along each spatial axis; raises ``ValueError`` when none does."""
+    """Number of windows that fit along each spatial axis; raises ``ValueError`` if none fits."""
     counts = tuple(
         (size + lo + hi - dilation * (k - 1) - 1) // stride + 1
         for size, k, stride, lo, hi, dilation in zip(
@@ -55,7 +55,7 @@ def guarded(
     """``source[indices]``, or *fill* where an index is outside.
 
     Args:
-        guards: ``(dimension, can be negative, can reach the end)`` of the indices to check.
+        guards: ``(dimension, can be negative, can reach the end)`` for each index to check.
     """
     conditions: list[Expr] = []
     for dim, low, high in guards:
@@ -76,7 +76,7 @@ def kernel_axes(kernel: Shape, names: Sequence[str]) -> tuple[Axis | None, ...]:
 
 
 def pad_spatial(data: Tensor, begin: Shape, end: Shape, names: Names) -> Tensor:
-    """*data* (channels last) with zeros around its spatial axes; *data* itself without any."""
+    """*data* (channels last) with zeros around its spatial axes; *data* itself without padding."""
     if not any(begin) and not any(end):
         return data
     rank = len(begin)

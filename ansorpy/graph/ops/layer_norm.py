@@ -20,7 +20,7 @@ __all__ = ["LayerNorm", "reordered_axes"]
 class LayerNorm(Op):
     """``(x - mean) / sqrt(variance + epsilon)``, both over all of ``axes`` together.
 
-    Without ``centred`` the mean counts as 0: ``x / sqrt(mean of squares + epsilon)``.  Scale and
+    Without ``centred``, the mean is taken as 0: ``x / sqrt(mean of squares + epsilon)``.  Scale and
     offset are separate operators, fused after it.
     """
 
@@ -33,10 +33,10 @@ class LayerNorm(Op):
         return inputs[0]
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-        """Sum, mean, sum of squared deviations, reciprocal root, and product, a stage each.
+        """One stage each for sum, mean, sum of squared deviations, reciprocal root, and product.
 
         The statistics drop the axes that they reduce: ``[rows]`` for ``x[rows, size]``.  For 16-bit
-        floats all stages but the last are float32.
+        floats, all stages but the last are float32.
         """
         (x,) = inputs
         kept = [d for d in range(x.ndim) if d not in self.axes]
@@ -87,8 +87,8 @@ class LayerNorm(Op):
 def reordered_axes(axes: Shape, order: Shape) -> Shape | None:
     """The stored axes that the model's *axes* become in *order*.
 
-    None if they include the model's last axis and none of them is innermost in *order*: a norm over
-    neighbours in memory is worth a transpose.
+    None if they include the model's last axis and none of them is innermost in *order*, because a
+    norm over contiguous elements is worth a transpose.
     """
     if len(order) - 1 in axes and order[-1] not in axes:
         return None

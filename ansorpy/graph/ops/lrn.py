@@ -47,7 +47,7 @@ class Lrn(Op):
         """Squares, their windowed sum along ``axis``, and ``x * (bias + alpha/size*sum) ** -beta``.
 
         The window of channel ``c`` is ``c - floor((size-1)/2) .. c + ceil((size-1)/2)`` (ONNX LRN).
-        For 16-bit floats the squares and their sum are float32.
+        For 16-bit floats, the squares and their sum are float32.
         """
         (x,) = inputs
         axes = tuple(f"i{d}" for d in range(x.ndim))

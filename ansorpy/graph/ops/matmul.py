@@ -32,7 +32,7 @@ __all__ = ["MatMul", "grouped_matmul", "matmul", "times"]
 class MatMul(Op):
     """Matrix product of the last two axes, leading axes broadcast: ``[.., m, k] x [.., k, n]``.
 
-    The result's axes are then permuted as by :class:`Transpose`; ``()`` leaves them.
+    The result's axes are then permuted as by :class:`Transpose`; ``()`` leaves them in order.
     """
 
     perm: Shape = ()
@@ -66,8 +66,8 @@ def matmul(
 ) -> ComputeOp:
     """``out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]``, batch axes broadcast.
 
-    The axes of ``out`` are permuted by *perm*; ``()`` leaves them.  If *wide*, ``out`` is of the
-    type in which sums are computed: float32 for 16-bit floats.
+    The axes of ``out`` are permuted by *perm*; ``()`` leaves them in order.  If *wide*, ``out`` has
+    the type in which sums are computed: float32 for 16-bit floats.
     """
     a, b = inputs
     batch = broadcast([a.shape[:-2], b.shape[:-2]])
@@ -107,7 +107,7 @@ def grouped_matmul(data: Tensor, weight: Tensor, names: Names) -> ComputeOp:
 
 
 def times(x: Expr, y: Expr) -> Expr:
-    """``x * y``; of two 8-bit integers as int32."""
+    """``x * y``; the product of two 8-bit integers is int32."""
     if x.dtype in NARROW and y.dtype in NARROW:
         return x.astype(DType.INT32) * y.astype(DType.INT32)
     return x * y

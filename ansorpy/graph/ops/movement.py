@@ -1,4 +1,4 @@
-"""Operators that are only index maps: each output element is one input element, unchanged."""
+"""Operators that are only index maps: each output element is an unchanged input element."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = [
 
 
 class Movement(Op):
-    """Base of the index maps of one operand, which are free if their reader applies them."""
+    """Base of the index maps of one operand, which cost nothing if their reader applies them."""
 
     pattern: ClassVar[Pattern] = Pattern.INJECTIVE
 
@@ -68,7 +68,7 @@ class Movement(Op):
 
 @dataclass(frozen=True)
 class Reshape(Movement):
-    """The same elements in the same row-major order under another shape."""
+    """The same elements in the same row-major order, with another shape."""
 
     shape: Shape
 
@@ -81,7 +81,7 @@ class Reshape(Movement):
         return tuple(_digits(_flat(i, self.shape), have))
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
-        """In the stored order if the axes that merge are neighbours in both orders."""
+        """In the stored order if the axes that merge are adjacent in both orders."""
         (x,) = operands
         order = _regrouped(x.shape, self.shape, x.order)
         if order is None:
@@ -149,7 +149,7 @@ class Transpose(Movement):
 
 @dataclass(frozen=True)
 class Shuffle(Movement):
-    """Split ``axis`` into ``factors``, permute these axes by ``perm``, merge them again."""
+    """Split ``axis`` into ``factors``, permute the new axes by ``perm``, and merge them again."""
 
     axis: int
     factors: Shape
@@ -290,8 +290,8 @@ def _digits(position: Expr, shape: Shape) -> list[Expr]:
 def _regrouped(before: Shape, after: Shape, order: Shape) -> Shape | None:
     """Stored order of *after*, reshaped from *before* stored in *order*; None if impossible.
 
-    A reshape merges runs of axes and splits them anew.  Runs that the stored order keeps together
-    and in sequence can be reshaped in place.  Axes of extent one may lie anywhere.
+    A reshape merges runs of axes and splits them again.  Runs that are adjacent and in sequence in
+    the stored order can be reshaped in place.  Axes of extent one may be anywhere.
     """
     places: list[tuple[int, Shape]] = []
     for run, made in runs(before, after):

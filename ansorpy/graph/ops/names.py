@@ -6,7 +6,7 @@ __all__ = ["Names", "image_axes", "spatial_axes"]
 
 
 class Names:
-    """Hands out stage names; the second ``relu`` is ``relu_2``."""
+    """Generates unique stage names; the second ``relu`` is ``relu_2``."""
 
     def __init__(self) -> None:
         self._count: dict[str, int] = {}

@@ -37,7 +37,7 @@ class Pad(Op):
         return TensorType(self._extents(inputs[0].shape), inputs[0].dtype)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-        """Constants by a guard, edge and reflection by folding the index back inside."""
+        """Constant padding guards the read; edge and reflection modes map the index back inside."""
         (x,) = inputs
 
         def body(*i: Expr) -> Expr:
@@ -65,7 +65,7 @@ def _clamped(index: Expr, extent: int) -> Expr:
 
 
 def _reflected(index: Expr, extent: int) -> Expr:
-    """Mirror at both ends without repeating the border (ONNX ``reflect``, pads < extent)."""
+    """*index* mirrored at both ends without repeating the border (ONNX ``reflect``)."""
     inside = maximum(index, 0 - index)
     beyond = inside - (extent - 1)
     return (extent - 1) - maximum(beyond, 0 - beyond)

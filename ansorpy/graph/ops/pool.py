@@ -37,7 +37,7 @@ class PoolKind(Enum):
 class Pool(Op):
     """Reduce each window; positions outside the data count as the reduction's identity.
 
-    Sums of 16-bit floats are float32, as those of :class:`Reduce`.
+    Sums of 16-bit floats are float32, like those of :class:`Reduce`.
     """
 
     kind: PoolKind

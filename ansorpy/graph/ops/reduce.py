@@ -36,7 +36,7 @@ _BUILD: dict[ReduceOp, Callable[..., Expr]] = {
 class Reduce(Op):
     """Reduce over ``axes``, which are kept with extent 1 if ``keepdims``.
 
-    Sums of 16-bit floats are float32: means and norms need them before they are scaled down.
+    Sums of 16-bit floats are float32, as means and norms would overflow before they are scaled.
     """
 
     kind: ReduceOp
@@ -78,7 +78,7 @@ class Reduce(Op):
 class ArgReduce(Op):
     """The index of the MAX or MIN along ``axis``, which is kept with extent 1.
 
-    The first of equal elements, or with ``last`` the last.
+    Among equal elements the first one counts, or the last one if ``last``.
     """
 
     kind: ReduceOp
@@ -91,7 +91,7 @@ class ArgReduce(Op):
         return TensorType((*shape[: self.axis], 1, *shape[self.axis + 1 :]), DType.INT64)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-        """The extreme value, then the least (or greatest) index at which it is found."""
+        """The extreme value, then the smallest (or largest) index at which it occurs."""
         (x,) = inputs
         build = builders.argmax if self.kind is ReduceOp.MAX else builders.argmin
         axis = self.axis

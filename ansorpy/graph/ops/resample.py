@@ -30,7 +30,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 __all__ = ["Resample"]
 
 _WRITTEN_OUT = 4
-"""The most elements summed in one expression, without a loop; cubic curves need four."""
+"""Maximum number of elements summed in one expression, without a loop; cubic curves need four."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Resample(Op):
         return compute(shape, body, name=names.fresh("resample"), names=axes)
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
-        """The data are taken as they are stored; the tables have no image axes."""
+        """The data are read as they are stored; the tables have no image axes."""
         data, *tables = operands
         op = replace(self, axis=data.order.index(self.axis))
         kept = (Operand(identity_order(len(table.shape))) for table in tables)

@@ -1,4 +1,4 @@
-"""Running sums, each computed separately, so that none waits for another."""
+"""Cumulative sums, each computed independently so that they can run in parallel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["CumSum"]
 
 @dataclass(frozen=True)
 class CumSum(Op):
-    """Along ``axis``, the sum of all elements up to each one, without itself if ``exclusive``.
+    """Along ``axis``, the sum of all elements up to each one, leaving it out if ``exclusive``.
 
     ``backwards`` sums from each element to the last.
     """

@@ -21,7 +21,7 @@ __all__ = ["Softmax"]
 class Softmax(Op):
     """``exp(x) / sum(exp(x))``, the sum over all of ``axes`` together.
 
-    With ``guarded``, rows where that is NaN (all ``-inf``, say) give 0.
+    With ``guarded``, rows whose result is NaN (for example, all ``-inf``) give 0.
     """
 
     axes: Shape
@@ -34,7 +34,8 @@ class Softmax(Op):
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """Four stages: the maximum over ``axes``, the exponentials, their sum, the quotient.
 
-        The sum is NaN exactly where one of its terms is.  For 16-bit floats both are float32.
+        The sum is NaN exactly where one of its terms is.  For 16-bit floats, the exponentials and
+        their sum are float32.
         """
         (x,) = inputs
         top = reduced(x, ReduceOp.MAX, self.axes, True, names.fresh("max"))

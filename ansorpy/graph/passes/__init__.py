@@ -1,4 +1,4 @@
-"""Graph to graph passes, one per file; `graph/optimize.py` has their order."""
+"""Graph-to-graph passes, one per file; `graph/optimize.py` sets their order."""
 
 from __future__ import annotations
 

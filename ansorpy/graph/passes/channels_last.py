@@ -1,10 +1,10 @@
 """Store images channels last inside the network; transposes remain at its borders.
 
 A value has a logical axis order (the model's) and a stored one: stored axis ``d`` is logical axis
-``perm[d]``.  Convolutions, pools and LRN ask for channels last; elementwise operators,
-concatenation, reductions and the like take the order of their first operand; a Transpose of the
-model only renames axes.  A reader that needs another order gets a Transpose, one per value and
-order.
+``perm[d]``.  Convolutions, pools and LRN require channels last.  Elementwise operators,
+concatenation, reductions and the like take the order of their first operand.  A Transpose of the
+model only renames axes.  Where a reader needs another order, a Transpose is inserted, one per value
+and order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Layout:
         )
 
     def _convert(self, node: Node) -> None:
-        """Emit *node* on operands in the orders that its operator asks for."""
+        """Emit *node* on operands in the orders that its operator requires."""
         if self._is_flattened(node):
             self._flatten(node)
             return
@@ -70,7 +70,7 @@ class _Layout:
         return keeps_batch and self._feeds_weights_only(node.output)
 
     def _flatten(self, node: Node) -> None:
-        """Keep the stored order behind a flatten; the rows of the weights will follow."""
+        """Keep the stored order after a flatten; the rows of the weights are reordered later."""
         (x,) = node.inputs
         name, order = self.stored[x]
         self.flattened[node.output] = (
@@ -79,7 +79,7 @@ class _Layout:
         self._emit(node.op, [name], node.output, (0, 1))
 
     def _turned_rows(self, node: Node, weight: str) -> str:
-        """The constant *weight* of a product of flattened images, its rows in their order."""
+        """The constant *weight* of a product of flattened images, with its rows in their order."""
         shape, order = self.flattened[node.inputs[0]]
         rows, columns = self.graph.types[node.inputs[1]].shape
         moves = (
@@ -114,7 +114,7 @@ class _Layout:
         return name
 
     def _expanded(self, value: str, perm: Shape) -> str:
-        """*value* in the order *perm*, unit axes added in front if that has more axes."""
+        """*value* in the order *perm*, with unit axes added in front if *perm* has more axes."""
         own, rank = self._rank(value), len(perm)
         if own == rank:
             return self._get(value, perm)

@@ -1,9 +1,9 @@
-"""Drop the taps of a convolution that only ever meet padding.
+"""Drop the taps of a convolution that only ever read padding.
 
     conv3x3(x[16 x 16], dilation 24, padding 24)   -->   conv1x1(x)
 
 Widely dilated windows (atrous pyramids on small images) reach beyond the image on both sides.  Only
-taps at either end of an axis are dropped, so that what remains is an ordinary convolution.
+taps at either end of an axis are dropped, so that the result is an ordinary convolution.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["drop_taps"]
 
 
 def drop_taps(graph: Graph) -> Graph:
-    """*graph* (channels first) without such taps in convolutions with constant weights."""
+    """*graph* (channels first) without these taps in convolutions with constant weights."""
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
         kept = _axes(graph, node)
@@ -52,7 +52,7 @@ class _Axis:
 
 
 def _axes(graph: Graph, node: Node) -> list[_Axis]:
-    """What remains of each axis of *node*; [] if it is no convolution by a constant."""
+    """The remaining part of each axis of *node*; [] if it is not a convolution by a constant."""
     op = node.op
     if not isinstance(op, Conv) or node.inputs[1] not in graph.constants:
         return []

@@ -3,10 +3,11 @@
     conv(x, w) * s + t            -->   conv(x, w * s) + t
     (x * a + b) * c + d           -->   x * (a * c) + (b * c + d)
 
-A value read more than once stays as it is.  So does what another order would compute less exactly:
-``(x + b) * c`` if nothing before it rounds, as ``x`` may be close to ``-b``, and ``(x + a) + c`` if
-the shifts cancel, as that rounds ``x``; and what would overflow or vanish: constants out of range
-when they are joined, and in float16 both terms of ``x * c + b * c``.
+A value read more than once stays as it is.  Expressions also stay if the new order would be less
+accurate: ``(x + b) * c`` if nothing before it rounds, as ``x`` may be close to ``-b``, and
+``(x + a) + c`` if the shifts cancel, as that rounds ``x``.  So do those that would overflow or
+underflow: combined constants that are out of range, and in float16 either term of
+``x * c + b * c``.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ __all__ = ["fold_scale"]
 _MUL = Elementwise(Fn.MUL)
 
 _SHARE = 1 / 8
-"""Shifts are merged if their sum is at least this share of the larger one: three bits are lost."""
+"""Shifts are merged if their sum is at least this share of the larger shift, so that at most three
+bits are lost."""
 
 _SHARE_OF_PRODUCTS = 8
-"""The same for shifts of products, which are rounded themselves, in units of the larger one's last
-place.  Shifts that cancel beyond that are there to round."""
+"""The same limit for shifts of products, in units in the last place of the larger shift, because
+products are rounded themselves.  Shifts that cancel further than that are meant to round."""
 
 _NOTHING = 2.0**-100
-"""Constants below this are as good as 0: channels without use have weights that small."""
+"""Constants below this count as 0; the weights of unused channels are that small."""
 
 
 def fold_scale(graph: Graph) -> Graph:
@@ -79,9 +81,9 @@ class _Folder:
         return name in self.builder.constants and self.builder.types[name].dtype.is_float
 
     def _scaled(self, x: str, c: Array, name: str) -> Node:
-        """``x * c`` as the value *name*, folded into the product that makes *x*.
+        """``x * c`` as the value *name*, folded into the product that computes *x*.
 
-        Also if a shift is between them, which is scaled then.
+        If there is a shift between them, it is scaled too.
         """
         product = self._scaled_product(x, c, name)
         if product is not None:
@@ -108,7 +110,7 @@ class _Folder:
         return None
 
     def _emitted(self, node: Node) -> str:
-        """The value of *node*, which is none of the graph's."""
+        """The value of *node*, which is not a node of the original graph."""
         value = self.builder.emit(node.op, node.inputs, node.output)
         self.producers[value] = replace(node, output=value)
         return value
@@ -138,14 +140,14 @@ class _Folder:
         return None if node is None else node.op
 
     def _shift(self, x: str) -> tuple[str, Array] | None:
-        """(operand, shift) of the addition that makes *x*, if nothing else reads it."""
+        """(operand, shift) of the addition that computes *x*, if nothing else reads *x*."""
         before = self._private_producer(x)
         if before is None or before.op != Elementwise(Fn.ADD):
             return None
         return self._split_constant(before.inputs)
 
     def _scaled_weight(self, node: Node, c: Array) -> str | None:
-        """The constant weight scaled by *c*; None if *c* is not one scale per output channel."""
+        """The constant weight scaled by *c*; None unless *c* has one scale per output channel."""
         data, weight = node.inputs
         if weight not in self.builder.constants:
             return None
@@ -181,11 +183,11 @@ def _product(a: Array, b: Array) -> Array | None:
 
 
 def _has_room(a: Array, b: Array, summed: Shape = ()) -> bool:
-    """True when no product of *a* and *b* overflows, or vanishes where it matters.
+    """True when no product of *a* and *b* overflows, or underflows where it matters.
 
     Args:
-        summed: Axes over which what the products scale is added up: one matters no more than the
-            largest along them.  *b* has one element there.
+        summed: Axes over which the scaled terms are summed, so that only the largest product along
+            these axes matters.  *b* has one element there.
     """
     least, most = as_dtype(a.dtype).normal
     tops = [np.abs(np.asarray(x)).max(summed, keepdims=True).astype(np.float64) for x in (a, b)]

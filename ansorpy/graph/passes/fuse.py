@@ -1,13 +1,13 @@
-"""Which nodes become one kernel: fusion along immediate post-dominators.
+"""Fusion of nodes into kernels along immediate post-dominators.
 
 A node and its immediate post-dominator may share a kernel if all nodes on paths between them may:
 then nothing outside reads a value in between, and no cycle can arise.  There are two steps.  Each
-anchor (convolution, product, pool, reduction) takes the elementwise chain after it, later anchors
-first.  Then injective nodes join each other, or a later node that can read through them, such as
-a reduction or a product.
+anchor (convolution, product, pool, reduction) takes the elementwise chain after it, starting with
+the last anchor.  Then injective nodes join each other, or a later node that can read through them,
+such as a reduction or a product.
 
-A group's nodes become one expression, as deep as the longest path through them.  Passes over
-expressions recurse, so the path is bounded.
+A group's nodes become one expression, as deep as the longest path through them.  The length of
+paths is limited, because passes over expressions recurse.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ansorpy.graph.ops import Attention, Conv, MatMul, Movement, Pattern
 __all__ = ["MOST_CHAINED", "Group", "fuse"]
 
 MOST_CHAINED = 32
-"""The most nodes on a path through a group; up to its anchor and from there on, if it has one.
+"""Maximum number of nodes on a path through a group; if it has an anchor, on either side of it.
 
-A node's function is up to six operators deep, but for inverse functions, and a pass calls itself
-through four functions for each: 800 of the 1000 calls that Python allows.  Cutting a longer chain
-costs one store and one load for each 32 nodes.
+A node's function is up to six operators deep (except inverse functions), and a pass recurses
+through four calls per operator: 800 of the 1000 calls that Python allows.  Cutting a longer chain
+costs one store and one load for every 32 nodes.
 """
 _EXIT = "\0exit"
 
@@ -73,11 +73,11 @@ class _Fuser:
         self.members = {name: [name] for name in self.node_of}
         self.group_of = {name: name for name in self.node_of}
         self.depth = dict.fromkeys(self.node_of, 1)
-        """Nodes on the longest path in its group to each node, or from the anchor before it."""
+        """Number of nodes on the longest path in the group to each node, or from its anchor."""
         self.anchors: dict[str, Node] = {}
 
     def extend_anchors(self) -> None:
-        """Let each anchor take the elementwise nodes after it that have its own shape."""
+        """Let each anchor take the elementwise nodes after it that have its shape."""
         for node in reversed(self.graph.nodes):
             if node.op.pattern >= Pattern.REDUCTION:
                 self.anchors[node.output] = node
@@ -113,7 +113,7 @@ class _Fuser:
                 self._join(depths, self.group_of[target])
 
     def _join(self, depths: Mapping[str, int], wanted: str) -> None:
-        """Move the groups of the nodes in *depths*, now that deep, into the group *wanted*."""
+        """Move the groups of the nodes in *depths* into the group *wanted*, at these new depths."""
         self.depth.update(depths)
         for group in {self.group_of[name] for name in depths} - {wanted}:
             moved = self.members.pop(group)
@@ -140,8 +140,8 @@ class _Fuser:
             # Products and attention pack each operand in the order in which their tiles read it.
             is_moved = all(isinstance(self.node_of[n].op, Movement) for n in members)
             return is_moved and isinstance(anchor.op, Attention | MatMul)
-        # A movement is free as an index map.  Arithmetic is done once for each element in a
-        # reduction, and before a product if it gets a stage of its own; windows would repeat it.
+        # A movement costs nothing as an index map.  Arithmetic is computed once per element in a
+        # reduction, and before a product if it gets its own stage; windows would repeat it.
         once = anchor.op.pattern is Pattern.REDUCTION or isinstance(anchor.op, Conv | MatMul)
         return all(
             isinstance(self.node_of[n].op, Movement)
@@ -154,8 +154,8 @@ class _Fuser:
     ) -> dict[str, int] | None:
         """The depths of the nodes on paths from *start* to *end*, in one group.
 
-        None if one between them may not join, or if a path is too long.  *end* post-dominates
-        *start*, so following edges from *start* cannot miss it.
+        None if a node between them may not join, or if a path is too long.  *end* post-dominates
+        *start*, so every path from *start* reaches it.
         """
         depths = {start: self.depth[start]}
         waiting = [self.order[name] for name in self.flow.successors(start)]

@@ -3,10 +3,10 @@
     softmax(q k * scale + masks) v, transposed   -->   attention(q, k, v, masks)
 
 The scale and the masks are optional; masks may be known only at run time.  No other node may read
-an intermediate value.  Of two that share a product, the earlier one is taken.
+an intermediate value.  If two attentions share a product, the earlier one is fused.
 
-In one kernel the scores never leave the caches, but its products are tiled only for a block of
-rows; which matters more depends on the sizes.  So the pass asks, unless there is a single row.
+In one kernel, the scores never leave the caches, but the products are tiled only within a block of
+rows.  Which matters more depends on the sizes, so this is a choice, unless there is a single row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ansorpy.graph.uses import Uses
 __all__ = ["WAYS", "fuse_attention"]
 
 WAYS = {"one kernel": True, "three kernels": False}
-"""The answers to what the pass asks, and whether an attention is then one node."""
+"""The options of the choice, and whether the attention then becomes one node."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def fuse_attention(graph: Graph, choices: Choices) -> Graph:
 
 
 def _apart(attentions: Iterable[_Found]) -> list[_Found]:
-    """*attentions* without those that share a node with an earlier one."""
+    """*attentions* without those that share a node with an earlier attention."""
     taken: set[str] = set()
     apart = []
     for found in attentions:
@@ -63,7 +63,7 @@ def _apart(attentions: Iterable[_Found]) -> list[_Found]:
 
 
 def _is_joined(graph: Graph, found: _Found, choices: Choices) -> bool:
-    """What *choices* say of an attention; those with equal operand shapes are one question."""
+    """Whether *choices* fuse this attention; attentions of equal operand shapes share a choice."""
     shapes = [graph.types[value].shape for value in found.inputs]
     if shapes[0][-2] == 1:
         return True
@@ -77,7 +77,7 @@ class _Finder:
         self.uses = Uses(graph)
 
     def attention_of(self, node: Node) -> _Found | None:
-        """The attention whose softmax *node* is."""
+        """The attention that contains the softmax *node*."""
         rank = len(self.graph.types[node.output].shape)
         if not isinstance(node.op, Softmax) or node.op.axes != (rank - 1,):
             return None
@@ -108,7 +108,7 @@ class _Finder:
         return _Found(op, inputs, (scores, *nodes, *behind))
 
     def _split(self, add: Node) -> tuple[str, str] | None:
-        """The operand computed from a product, and the other one; the sum has the first's shape."""
+        """(operand computed from a product, other operand); the sum has the first one's shape."""
         shape = self.graph.types[add.output].shape
         if add.op != Elementwise(Fn.ADD):
             return None

@@ -1,11 +1,12 @@
-"""Join products of the same data into one product, whose result is cut into theirs.
+"""Join products of the same data into one product, whose result is sliced.
 
     conv(x, w1) + b1, conv(x, w2) + b2   -->   y = conv(x, w1|w2) + b1|b2;  y[.., :n1], y[.., n1:]
 
-The data are read once, and small products use more of the machine.  The cuts are views (see
+The data are read once, and small products use more of the machine.  The slices are views (see
 :mod:`ansorpy.graph.placement`), so all widths but the last must be whole cache lines.  A product
-stays separate if the view would cost something: its result is an output, goes into a concatenation
-(where it is written in place), or is followed by arithmetic that the others do not have.
+stays separate if the view would cost something: if its result is an output, goes into a
+concatenation (where it is written in place), or is followed by arithmetic that the others do not
+have.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class _Joiner:
         return self.builder.finish(self.graph.outputs)
 
     def _families(self) -> Iterator[list[_Sibling]]:
-        """The groups of products to join, each in the order in which the results lie."""
+        """The groups of products to join, each in the order of their results in memory."""
         alike: dict[object, list[_Sibling]] = {}
         for node in self.graph.nodes:
             if self._is_product(node):
@@ -113,7 +114,7 @@ class _Joiner:
         return len(self._shape(node.inputs[1])) == 2
 
     def _steps(self, node: Node) -> Iterator[_Step]:
-        """The chain of elementwise nodes on *node*'s result and constants of its width only."""
+        """The chain of elementwise nodes after *node* whose other operands are constants."""
         value = node.output
         width = self._shape(value)[-1]
         while (reader := self.uses.only_reader(value)) is not None:
@@ -127,14 +128,17 @@ class _Joiner:
             value = reader.output
 
     def _may_be_cut(self, value: str) -> bool:
-        """True when every reader takes part of a larger tensor as well as a whole one."""
+        """True when every reader can read part of a larger tensor as cheaply as a whole one."""
         readers = self.uses.readers[value]
         alone = len(readers) == 1 and readers[0].op.pattern is Pattern.ELEMENTWISE
         joins = any(isinstance(reader.op, Concat) for reader in readers)
         return value not in self.uses.results and not alone and not joins
 
     def _aligned(self, siblings: list[_Sibling]) -> list[_Sibling]:
-        """*siblings* ordered so that all but the last are whole cache lines wide; others go."""
+        """*siblings* in an order in which all but the last are whole cache lines wide.
+
+        Leaves out siblings for which there is no place.
+        """
         whole: list[_Sibling] = []
         odd: list[_Sibling] = []
         for sibling in siblings:
@@ -184,7 +188,7 @@ def _is_row(shape: Shape, width: int) -> bool:
 
 
 def _row(parts: Sequence[Array], widths: Sequence[int]) -> Array:
-    """The constants of all products side by side, or one if all are the same number."""
+    """The constants of all products concatenated, or one if all are the same number."""
     first = parts[0]
     if all(part.size == 1 and part.item() == first.item() for part in parts):
         return first

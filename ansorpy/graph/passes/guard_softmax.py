@@ -30,7 +30,7 @@ def guard_softmax(graph: Graph) -> Graph:
 
 
 def _guarded(graph: Graph, producers: dict[str, Node], node: Node) -> Node | None:
-    """The softmax that *node* guards; other readers keep the unguarded one."""
+    """The softmax that *node* guards; other readers keep the unguarded softmax."""
     if node.op != Elementwise(Fn.WHERE):
         return None
     condition, zero, value = node.inputs

@@ -3,9 +3,9 @@
     d / sqrt(mean(d ** 2) + e),  d = x - mean(x)   -->   layer_norm(x)
     x / sqrt(mean(x ** 2) + e)                     -->   layer_norm(x), not centred
 
-``d ** 2`` may be ``d * d``, the quotient a product with the reciprocal, and a mean is a sum times
-the reciprocal of its count (of 16-bit floats rounded, since their sum is float32).  Parts that are
-also read elsewhere remain.
+``d ** 2`` may also be ``d * d``, and the quotient may be a product with the reciprocal.  A mean is
+a sum times the reciprocal of its count; for 16-bit floats it is rounded, since their sum is
+float32.  Parts that are also read elsewhere remain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ansorpy.graph.ops import Cast, Elementwise, Fn, LayerNorm, Reduce, ReduceOp
 __all__ = ["join_norms"]
 
 _TOLERANCE = 1e-5
-"""Relative tolerance of a mean's factor: exporters round 1 / n to float32."""
+"""Relative tolerance of a mean's factor, as exporters round 1 / n to float32."""
 
 
 def join_norms(graph: Graph) -> Graph:
@@ -39,7 +39,7 @@ class _Finder:
         self.producers = graph.producers()
 
     def norm(self, node: Node) -> tuple[LayerNorm, str] | None:
-        """The norm that *node* is the last operator of, and its operand."""
+        """(norm, operand) of the norm that ends in *node*; None if there is none."""
         quotient = self._quotient(node)
         if quotient is None:
             return None
@@ -67,7 +67,7 @@ class _Finder:
         return None
 
     def _mean(self, value: str) -> tuple[str, Shape] | None:
-        """(operand, axes) of a mean over whole axes that are kept with extent one."""
+        """(operand, axes) of a mean over whole axes, which are kept with extent one."""
         scaled = self._with_scalar(self._before_rounding(value), Fn.MUL)
         total = scaled and self.producers.get(self._before_rounding(scaled[0]))
         if not scaled or not total or not isinstance(total.op, Reduce):
@@ -80,7 +80,7 @@ class _Finder:
         return operand, op.axes
 
     def _before_rounding(self, value: str) -> str:
-        """The float32 that 16-bit *value* is rounded from, if it is; else *value*."""
+        """The float32 value that a 16-bit *value* was rounded from, otherwise *value*."""
         node, types = self.producers.get(value), self.graph.types
         if node is None or not isinstance(node.op, Cast):
             return value
@@ -92,7 +92,7 @@ class _Finder:
         return power == (x, 2.0) or self._operands(value, Fn.MUL) == (x, x)
 
     def _operands(self, value: str, fn: Fn) -> tuple[str, ...] | None:
-        """The inputs of the node that makes *value*, if it is *fn*."""
+        """The inputs of the node that computes *value*, if that is *fn*."""
         node = self.producers.get(value)
         return node.inputs if node is not None and node.op == Elementwise(fn) else None
 

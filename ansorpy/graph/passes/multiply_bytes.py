@@ -1,10 +1,10 @@
-"""Products of dequantized operands, computed from the integers before::
+"""Compute products of dequantized operands from their integers::
 
     product((x - zero) * s, (w - offset) * t)  -->  product(x - zero, w - offset) * (s * t)
 
 The sum of integers is exact, and takes a quarter of the memory and of the arithmetic.  A product
-keeps its floats where dot products of bytes cannot compute it: with weights that are not constant
-or need more than 8 bits without their zero point, with scales that vary along what is summed, with
+stays in floats where dot products of bytes cannot compute it: if its weights are not constant or
+need more than 8 bits without their zero point, if scales vary along the summed axes, if there are
 fewer channels than a word has bytes (depthwise convolutions), if the data are padded by a zero
 point computed at run time, or if the sum may exceed 32 bits.
 """
@@ -24,11 +24,11 @@ __all__ = ["multiply_bytes"]
 _BITS = 8
 _SUM_BITS = 31
 _WORD = 4
-"""Bytes of which an instruction adds up the products."""
+"""Number of byte products that one instruction adds up."""
 
 
 def multiply_bytes(graph: Graph) -> Graph:
-    """*graph* with the products that dot products of bytes serve better; same results."""
+    """*graph* with integer products wherever dot products of bytes can compute them."""
     if not graph.quantized:
         return graph
     return _Multiplier(graph).run()
@@ -39,7 +39,7 @@ class _Multiplier:
         self.graph = graph
         self.builder = GraphBuilder.like(graph)
         self.names: dict[str, str] = {}
-        """What products that are now of integers are called in the new graph."""
+        """The names in the new graph of products that are now computed from integers."""
 
     def run(self) -> Graph:
         for node in self.graph.nodes:
@@ -56,7 +56,7 @@ class _Multiplier:
         return self.names.get(value, value)
 
     def _of_integers(self, node: Node) -> str | None:
-        """The value of *node* computed from integers; None where floats serve better."""
+        """The value of *node* computed from integers; None if it stays in floats."""
         operands = [self._before(name) for name in node.inputs]
         match node.op, operands:
             case Conv() as op, [Quantized() as data, Quantized() as weight]:
@@ -102,7 +102,7 @@ class _Multiplier:
         return self._scaled(at, node, summed, left.scale, right.scale)
 
     def _before(self, value: str) -> Quantized | None:
-        """The bytes that *value* was dequantized from, if it was, as the new graph names them."""
+        """The bytes that *value* was dequantized from, by their names in the new graph, or None."""
         found = self.graph.quantized.get(value)
         if found is None:
             return None
@@ -116,7 +116,7 @@ class _Multiplier:
         return () if value is None else self.builder.types[value].shape
 
     def _scaled(self, at: EmitsBeside, node: Node, summed: str, first: str, second: str) -> str:
-        """*summed* times both scales, in the element type of the product of floats."""
+        """*summed* times both scales, in the element type of the float product."""
         dtype = self.graph.types[node.inputs[0]].dtype
         wide = dtype.of_sums
         scale = at.apply(Fn.MUL, at.cast(first, wide), at.cast(second, wide))
@@ -128,5 +128,5 @@ def _integers(quantized: Quantized) -> Integers:
 
 
 def _fits(terms: int) -> bool:
-    """Whether a sum of so many products of differences of bytes has 32 bits."""
+    """Whether a sum of *terms* products of differences of bytes fits in 32 bits."""
     return terms * ((1 << _BITS) - 1) ** 2 < 1 << _SUM_BITS

@@ -2,9 +2,9 @@
 
     sum_pool(conv1x1(x) + b)   -->   conv1x1(sum_pool(x)) + b * taps
 
-Both are linear, so they commute; the convolution then has fewer pixels.  Only for sums over windows
-without padding or overlap, of a convolution that nothing else reads; and not of 16-bit floats, as
-their sums are wider than what the convolution takes.
+Both are linear, so they commute; the convolution then has fewer pixels.  This applies only to sums
+over windows without padding or overlap, of a convolution that nothing else reads.  It excludes
+16-bit floats, whose sums have a wider type than the convolution accepts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["pool_first"]
 
 
 def pool_first(graph: Graph) -> Graph:
-    """*graph* (channels first) with such sums moved before pointwise convolutions."""
+    """*graph* (channels first) with these sums moved before pointwise convolutions."""
     finder = _Finder(graph)
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
@@ -55,7 +55,7 @@ class _Finder:
         self.uses = Uses(graph)
 
     def product_before(self, node: Node) -> _Product | None:
-        """The pointwise convolution that *node* pools, with its bias; None if they stay."""
+        """The pointwise convolution that *node* pools, with its bias; None if it has to stay."""
         if not isinstance(node.op, Pool) or not _shrinks(node.op) or self._widens(node):
             return None
         before, bias = self.uses.private(node.inputs[0]), None
@@ -76,7 +76,7 @@ class _Finder:
 
 
 def _shrinks(op: Pool) -> bool:
-    """True for sums over windows that do not overlap and meet no padding."""
+    """True for sums over windows that do not overlap and read no padding."""
     apart = op.kernel == op.strides and op.dilations == (1,) * len(op.kernel)
     padded = any(op.pads_begin) or any(op.pads_end)
     return op.kind is PoolKind.SUM and apart and not padded and prod(op.strides) > 1

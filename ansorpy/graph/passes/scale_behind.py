@@ -1,10 +1,10 @@
-"""Scale the product of two computed matrices instead of its operands.
+"""Move scales from the operands of a product of two computed matrices to its result.
 
     (q * a) (k * b)   -->   (q k) * (a * b)
 
-The factor is a number, which attention and every kernel's epilogue apply at no cost; before the
-product it costs a kernel, or arithmetic on every read of the operand.  Transposes and reshapes may
-be in between.  Half precision keeps its scales, as the product might overflow.
+The factor is a number, which attention and every kernel's epilogue apply at no cost.  Before the
+product, it costs a kernel, or arithmetic on every read of the operand.  Transposes and reshapes may
+be in between.  In half precision, scales stay where they are, as the product might overflow.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Finder:
         self.uses = Uses(graph)
 
     def scale_of(self, operand: str) -> Node | None:
-        """The scaling that makes *operand*, apart from movements, if nothing else reads it."""
+        """The scaling that computes *operand*, apart from movements, if nothing else reads it."""
         before = self.uses.private(operand)
         while before is not None and isinstance(before.op, Transpose | Reshape):
             before = self.uses.private(before.inputs[0])

@@ -1,4 +1,4 @@
-"""Join, cancel and recognise reshapes and transposes.
+"""Merge, cancel and recognise reshapes and transposes.
 
 reshape(reshape(x))                    -->   reshape(x)
 transpose(transpose(x))                -->   transpose(x), or x
@@ -41,7 +41,7 @@ def simplify_moves(graph: Graph) -> Graph:
 def _joined_transpose(
     op: Transpose, x: str, builder: GraphBuilder, producers: dict[str, Node]
 ) -> tuple[Op | None, tuple[str, ...]]:
-    """One movement for *op* and the producer of *x*, and its operand; None if nothing moves."""
+    """(movement, operand) that replaces *op* and the producer of *x*; None if nothing moves."""
     perm = op.perm
     before = producers.get(x)
     if before is not None and isinstance(before.op, Transpose):
@@ -81,7 +81,7 @@ def _joined_reshape(
 
 
 def _turned(start: Shape, split: Shape, perm: Shape, end: Shape) -> Transpose | None:
-    """The three as one transpose, if both reshapes only move axes of extent one."""
+    """Reshape, transpose and reshape as one transpose, if the reshapes only move unit axes."""
     wide, inside = ([d for d, e in enumerate(shape) if e > 1] for shape in (start, split))
     order = (
         [wide[inside.index(p)] for p in perm if split[p] > 1] if len(wide) == len(inside) else []
@@ -97,7 +97,7 @@ def _turned(start: Shape, split: Shape, perm: Shape, end: Shape) -> Transpose | 
 def _after_expand(
     op: Reshape, x: str, expand: Node, builder: GraphBuilder, producers: dict[str, Node]
 ) -> tuple[Op, tuple[str, ...]]:
-    """*op* on the result of an expansion: as a repetition, perhaps reshaped, if it is one."""
+    """*op* on the result of *expand*, as a repetition (reshaped if necessary) where possible."""
     (source,) = expand.inputs
     first = producers.get(source)
     if first is not None and isinstance(first.op, Reshape):
@@ -114,9 +114,9 @@ def _after_expand(
 
 
 def _repeat(start: Shape, split: Shape, expanded: Shape) -> Repeat | None:
-    """Reshape to *split*, expand and merge of the new axes as one repetition, if they are one.
+    """Reshape to *split*, expand and merge of the new axes as one repetition, if possible.
 
-    In *split*, each axis of *start* is followed by at most one of extent one.
+    In *split*, each axis of *start* is followed by at most one axis of extent one.
     """
     if len(split) != len(expanded):
         return None
@@ -131,7 +131,7 @@ def _repeat(start: Shape, split: Shape, expanded: Shape) -> Repeat | None:
 
 
 def _shuffle(start: Shape, split: Shape, perm: Shape, end: Shape) -> Shuffle | None:
-    """Reshape to *split*, transpose by *perm* and reshape to *end* as a shuffle, if one."""
+    """Reshape to *split*, transpose by *perm* and reshape to *end* as one shuffle, if possible."""
     count = len(split) - len(start) + 1
     if start != end or count < 2:
         return None

@@ -1,11 +1,12 @@
-"""Do arithmetic and norms before a reshape instead of after it.
+"""Move reshapes behind the arithmetic and norms that follow them.
 
     reshape(x) * c            -->   reshape(x * c')
     layer_norm(reshape(x))    -->   reshape(layer_norm(x))
 
-A product takes the arithmetic after it into its kernel, and scales into its weights, if no reshape
-is in between.  Other operands, and the axes of a norm, must be expressible before the reshape: the
-axes involved must be whole groups of axes in both shapes.  A reshape with other readers stays.
+If no reshape is in between, arithmetic after a product is fused into its kernel, and scales are
+folded into its weights.  Other operands, and the axes of a norm, must be expressible before the
+reshape: the axes involved must be whole groups of axes in both shapes.  A reshape with other
+readers stays.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class _Sinker:
         self.producers = graph.producers()
         self.results = {output.value for output in graph.outputs}
         self.sources: dict[str, str] = {}
-        """Value -> the value it is a reshape of, which is no reshape itself."""
+        """The value that each reshaped value was reshaped from, which is not itself a reshape."""
 
     def run(self) -> Graph:
         same: dict[str, str] = {}
@@ -56,7 +57,7 @@ class _Sinker:
         )
 
     def _emit(self, node: Node, inputs: tuple[str, ...]) -> str:
-        """The name of *node*'s value, computed from *inputs*, which may be that of an equal one."""
+        """Emit *node* on *inputs*; return the name of its value or of an equal one."""
         found = self._before(node, inputs)
         if found is not None:
             value = self.builder.emit(*found, f"{node.output}.before")
@@ -73,7 +74,7 @@ class _Sinker:
         return node.output
 
     def _before(self, node: Node, inputs: tuple[str, ...]) -> tuple[Op, list[str]] | None:
-        """*node*'s operator and operands before the reshape of one of these; None if impossible."""
+        """*node*'s operator and operands before an operand's reshape; None if impossible."""
         op = node.op
         for given, value in zip(node.inputs, inputs, strict=True):
             if value not in self.sources or not self._may_sink(given, op):
@@ -104,8 +105,8 @@ class _Sinker:
     def _may_sink(self, value: str, op: Op) -> bool:
         """True when only arithmetic reads the reshaped *value*, so that the reshape may move.
 
-        There may be several readers if they are one activation of a product, as its kernel takes
-        them all.
+        There may be several readers if they form one activation after a product, as the product's
+        kernel takes them all.
         """
         readers = self.readers[value]
         if value in self.results or not isinstance(op, Elementwise | Cast | LayerNorm):
@@ -128,8 +129,8 @@ class _Sinker:
     def _holds(self, other: str, value: str) -> bool:
         """True when operand *other* keeps the arithmetic after the reshape that makes *value*.
 
-        A kernel can read *other* through a movement, but not also through a reshape; and the kernel
-        of a product takes arithmetic after it even if the other operand is a movement.
+        A kernel can read *other* through a movement, but not also through a reshape.  The kernel of
+        a product takes the arithmetic after it even if the other operand is a movement.
         """
         node = self.producers.get(other)
         if node is None or isinstance(node.op, Reshape):
@@ -141,7 +142,7 @@ class _Sinker:
         return isinstance(node.op, Movement) or (is_moved and node.op.pattern is Pattern.COMPLEX)
 
     def _seen(self, value: str, shape: Shape) -> str:
-        """*value* under *shape*, without a new reshape if it or its source has that shape."""
+        """*value* with *shape*, without a new reshape if it or its source has that shape."""
         source = self.sources.get(value, value)
         for held in (value, source):
             if self._shape(held) == shape:
@@ -153,9 +154,9 @@ class _Sinker:
 
 
 def _followed(own: Shape, before: Shape, after: Shape) -> Shape | None:
-    """The shape before the reshape of an operand of shape *own*, which broadcasts to *after*.
+    """The shape before the reshape of an operand of shape *own* that broadcasts to *after*.
 
-    None if there is none.
+    None if there is no such shape.
     """
     if len(own) > len(after):
         return None
@@ -184,7 +185,7 @@ def _split(before: Shape, after: Shape) -> Shape | None:
 
 
 def _axes(axes: Collection[int], before: Shape, after: Shape) -> Shape | None:
-    """The axes of *before* that become *axes* of *after*; None if they are no whole groups."""
+    """The axes of *before* that become *axes* of *after*; None if they are not whole groups."""
     found: list[int] = []
     for first, second in runs(before, after):
         inside = [d in axes for d in second if after[d] > 1]

@@ -2,14 +2,14 @@
 
     y = f(x)   -->   y = f(x[:n]) | f(x[n:2n]) | ...
 
-The values between the layers of `f` then stay in the caches, where those of the whole batch would
-go to memory and back; in return the constants are read once per piece.  Later layers, whose values
-are small compared to their constants, are faster on the whole batch.  So the pass asks how far to
-go.  The pieces are views of the inputs and of the results: nothing is copied, and as all pieces
-call the same kernels, there is no more code.
+The values between the layers of `f` then stay in the caches, while those of the whole batch would
+go to memory and back; in return, the constants are read once per piece.  Later layers, whose values
+are small compared to their constants, are faster on the whole batch, so how far to split is a
+choice.  The pieces are views of the inputs and of the results, so nothing is copied.  All pieces
+call the same kernels, so the code does not grow.
 
 Source: the depth-first tiling of networks (Alwani et al., 2016, "Fused-layer CNN accelerators"),
-along the batch, where nothing overlaps.
+here along the batch, where tiles do not overlap.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ansorpy.graph.uses import Uses
 __all__ = ["WHOLE", "Front", "split_batch"]
 
 WHOLE = "whole"
-"""The answer that leaves a network as it is."""
+"""The option that leaves the network as it is."""
 
 SMALLER = (4, 16)
-"""Factors by which values must shrink where pieces may be joined: the value handed on there, and
-all later ones, are that much smaller than the largest before."""
+"""Factors by which values must shrink before pieces may be joined: the value passed on there, and
+all later ones, are at least this much smaller than the largest value before."""
 
 
 def split_batch(graph: Graph, choices: Choices) -> Graph:
@@ -54,24 +54,24 @@ def split_batch(graph: Graph, choices: Choices) -> Graph:
 
 
 def _batch(graph: Graph) -> int:
-    """The extent of the first axis of all inputs; 0 if they have no common one."""
+    """The extent of the first axis of all inputs; 0 if they differ."""
     found = {graph.types[name].shape[:1] for name in graph.inputs}
     extents = found.pop() if len(found) == 1 else ()
     return extents[0] if extents else 0
 
 
 class Front:
-    """The nodes before the first that needs rows of several of the *pieces* at once."""
+    """The nodes up to the first one that needs rows of several of the *pieces* at once."""
 
     def __init__(self, graph: Graph, pieces: int):
         self.graph = graph
         self.uses = Uses(graph)
         self.pieces = pieces
         self.ops: dict[str, Op] = {}
-        """For each value that is cut, its operator on one piece."""
+        """The operator that computes one piece of each value that is cut."""
         self.read_last = self._read_last()
         self.last = self._cut()
-        """The number of the first node that cannot be cut although an operand is."""
+        """The number of the first node that cannot be cut although one of its operands is."""
 
     def _cut(self) -> int:
         cut = set(self.graph.inputs)
@@ -91,7 +91,7 @@ class Front:
         return len(self.graph.nodes)
 
     def _on_piece(self, op: Op, operands: Sequence[Rows], shape: Shape) -> Op | None:
-        """*op* for one piece of its result of *shape*; None if that needs rows of several."""
+        """*op* for one piece of its result of *shape*; None if it needs rows of several pieces."""
         extents = [shape[:1], *(o.shape[:1] for o in operands if o.cut)]
         if any(not e or e[0] % self.pieces for e in extents):
             return None
@@ -122,9 +122,9 @@ class Front:
         return sorted(found - {0}, reverse=True)
 
     def _necks(self) -> Iterator[tuple[int, int]]:
-        """(end, bytes) where a single value, of that size, is handed on before node *end*.
+        """(end, bytes) where a single value, of that size, is passed on before node *end*.
 
-        It does not cut off arithmetic that could be fused with the value's producer.
+        Skips places that would separate arithmetic from a producer that it could be fused with.
         """
         handed_on: dict[str, None] = {}
         for end, node in enumerate(self.graph.nodes[: self.last]):
@@ -140,14 +140,14 @@ class Front:
                     handed_on.pop(value, None)
 
     def handed_on(self, end: int) -> tuple[str, ...]:
-        """Values made in pieces that the caller, or a node from number *end* on, reads."""
+        """Values computed in pieces that the caller or a node from number *end* on reads."""
         made = (node.output for node in self.graph.nodes[:end])
         return tuple(value for value in made if value in self.ops and self.read_last[value] >= end)
 
     def _read_last(self) -> dict[str, int]:
-        """For each value the number of the last node that reads it, after all if the caller does.
+        """The number of the last node that reads each value; -1 if no node does.
 
-        It is -1 where none does.
+        For values that the caller reads, it is the number of nodes.
         """
         found = dict.fromkeys(self.graph.types, -1)
         for place, node in enumerate(self.graph.nodes):
@@ -156,7 +156,7 @@ class Front:
         return found | {output.value: caller for output in self.graph.outputs}
 
     def text(self, handed_on: Sequence[str]) -> str:
-        """How far pieces go that end with the values *handed_on*, in words."""
+        """Description of the option in which the pieces end with the values *handed_on*."""
         shapes = (self.graph.types[value].shape[1:] for value in handed_on)
         to = " ".join("x".join(map(str, shape)) for shape in shapes)
         return f"in {self.pieces} up to {to}"
@@ -215,7 +215,7 @@ class _Splitter:
         return self.builder.emit(cut, (value,), f"{value}.{piece}")
 
     def _rows(self, value: str) -> str:
-        """The rows of a constant that all pieces read: one piece of it, as they are equal."""
+        """One piece of a constant, which all pieces read, as its pieces are equal."""
         if value not in self.repeated:
             array = self.graph.constants[value]
             part = np.ascontiguousarray(array[: len(array) // self.front.pieces])

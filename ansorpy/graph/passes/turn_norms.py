@@ -2,9 +2,9 @@
 
     transpose(reshape(layer_norm(x) * s + t))   -->   layer_norm(transpose(reshape(x))) * s + t
 
-A norm can read rows from anywhere, so the transpose (into windows of a vision transformer, say)
-becomes an index map of its kernel; after the norm it is a copy.  No other node may read an
-intermediate value, and scale and offset must be the same for all rows.
+A norm can read rows from anywhere, so the transpose (for example, into windows of a vision
+transformer) becomes an index map in the norm's kernel; after the norm it would be a copy.  No other
+node may read an intermediate value, and scale and offset must be the same for all rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["turn_norms"]
 
 @dataclass(frozen=True)
 class _Chain:
-    """A norm, the arithmetic after it, and the movements after that, the last a transpose."""
+    """A norm, the arithmetic after it, and the movements after that, ending in a transpose."""
 
     norm: Node
     arithmetic: Sequence[Node]
@@ -29,7 +29,7 @@ class _Chain:
 
 
 def turn_norms(graph: Graph) -> Graph:
-    """*graph* (channels last) with such movements before the norms."""
+    """*graph* (channels last) with these movements before the norms."""
     finder = _Finder(graph)
     chains = {c.moves[-1].output: c for c in map(finder.chain, graph.nodes) if c is not None}
     gone = {
@@ -73,7 +73,7 @@ class _Finder:
         self.uses = Uses(graph)
 
     def chain(self, node: Node) -> _Chain | None:
-        """The chain that ends in transpose *node*, if there is one."""
+        """The chain that ends in the transpose *node*; None if there is none."""
         if not isinstance(node.op, Transpose) or not self._moves_rows(node):
             return None
         moves, before = [node], self.uses.private(node.inputs[0])
@@ -100,7 +100,7 @@ class _Finder:
         return isinstance(node.op, Transpose) and node.op.perm[-1] == len(shape) - 1
 
     def _scaled(self, node: Node) -> str | None:
-        """The computed operand of *node*, if all its rows meet the same constants."""
+        """The computed operand of *node*, if its other operands are the same for all rows."""
         others = [i for i in node.inputs if i not in self.graph.constants]
         if len(others) != 1 or self._shape(others[0]) != self._shape(node.output):
             return None

@@ -1,10 +1,10 @@
 """Let a product write its result in the order of the transpose after it.
 
-    transpose(a b)   -->   a b, its axes permuted
+    transpose(a b)   -->   a b with permuted axes
 
-A transpose that leaves the last axis in place moves whole rows: the product writes them where they
-belong at no cost.  Nothing else may read the product.  A product of rows by one matrix stays as it
-is, as all its rows are merged into one axis.
+A transpose that leaves the last axis in place moves whole rows, and the product can write these
+directly to their final positions at no cost.  Nothing else may read the product.  A product of rows
+by one matrix stays as it is, because all its rows are merged into one axis.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["turn_products"]
 
 
 def turn_products(graph: Graph) -> Graph:
-    """*graph* with such transposes merged into the products before them."""
+    """*graph* with these transposes merged into the products before them."""
     uses = Uses(graph)
     builder = GraphBuilder.like(graph)
     turned: dict[str, Node] = {}
