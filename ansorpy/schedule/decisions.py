@@ -44,11 +44,14 @@ def known(factors: Product) -> int | None:
     return total if isinstance(total, int) else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OneOf:
     """One of *values*."""
 
     values: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"OneOf({self.values})"
 
     @property
     def rows(self) -> Ints:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
@@ -35,7 +35,7 @@ from ansorpy.schedule.steps import (
     storage,
     warp_product,
 )
-from ansorpy.schedule.steps.base import Count, Step
+from ansorpy.schedule.steps.base import Count, Number, Step
 from ansorpy.schedule.text import stages_text
 
 __all__ = ["History", "IterRef", "StageRef", "State"]
@@ -156,7 +156,7 @@ class State:
 
     def do(self, step: Step) -> State:
         """Apply *step* and record it."""
-        after = step.apply(self)
+        after = step.apply(self).open(*step.decisions(self))
         return replace(after, history=History((*self.history, step)))
 
     def replace_stage(self, new: Stage) -> State:
@@ -215,12 +215,15 @@ class State:
         self,
         stage: StageRef,
         it: IterRef,
-        inner: Sequence[int | None],
+        inner: Sequence[Number],
         *,
         max_innermost: int = 64,
         tail: Tail = "guard",
     ) -> tuple[State, tuple[Iter, ...]]:
-        """Split a loop into ``len(inner) + 1``; *inner* holds the inner factors, None is open.
+        """Split a loop into ``len(inner) + 1``; *inner* holds the inner factors.
+
+        None leaves a factor open, to be decided with the others that are None; ``OneOf((8, 16))``
+        leaves a choice that does not depend on the loop's extent.
 
         Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outer extent follows by ceil-div.
         Where factors do not divide, *tail* ``"guard"``, ``"cover"`` or ``"whole"`` skips what lies
@@ -268,17 +271,6 @@ class State:
         step = lanes.SplitLanesStep(self._on(stage), _name(it), number)
         return self._split(step, _name(it), 1)
 
-    def split_by(
-        self, stage: StageRef, it: IterRef, number: Count, *,
-        tail: Literal["guard", "whole"] = "guard",
-    ) -> tuple[State, tuple[Iter, ...]]:  # fmt: skip
-        """Split a loop in two, the inner of *number* iterations, which may be an open choice.
-
-        With *tail* ``"whole"`` it keeps that extent for a shorter loop too, and skips the rest.
-        """
-        step = blocks.SplitByStep(self._on(stage), _name(it), number, tail)
-        return self._split(step, _name(it), 1)
-
     def _split(self, step: Step, name: str, parts: int) -> tuple[State, tuple[Iter, ...]]:
         state = self.do(step)
         after = state.stage(step.stage)
@@ -312,7 +304,7 @@ class State:
 
     def unroll(self, stage: StageRef, it: IterRef) -> State:
         """Repeat the body of a loop instead of looping."""
-        return self.do(annotate.AnnotateStep(self._on(stage), _name(it), "unrolled"))
+        return self.do(annotate.UnrollStep(self._on(stage), _name(it)))
 
     def pragma_unroll(self, stage: StageRef, max_step: int | OneOf) -> State:
         """Unroll loops from the inside out while the body stays within *max_step* statements."""
@@ -320,7 +312,7 @@ class State:
 
     def bind(self, stage: StageRef, it: IterRef, index: str) -> State:
         """Bind a loop to a GPU index: ``blockIdx.x``, ``threadIdx.x``, ``vthread``, ..."""
-        return self.do(annotate.AnnotateStep(self._on(stage), _name(it), index))
+        return self.do(annotate.BindStep(self._on(stage), _name(it), index))
 
     def compute_at(self, stage: StageRef, target: StageRef, it: IterRef) -> State:
         """Compute, in each iteration of *target*'s loop, the part of *stage* that it needs."""

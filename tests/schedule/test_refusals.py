@@ -35,7 +35,6 @@ PRIMITIVES: dict[str, Callable[[State, StageRef], object]] = {
         x, "i", [("B", "i")], 0
     ),
     "split_lanes": lambda s, x: s.split_lanes(x, "k", 4),
-    "split_by": lambda s, x: s.split_by(x, "i", 2),
     "fuse": lambda s, x: s.fuse(x, ["i", "j"]),
     "reorder": lambda s, x: s.reorder(x, []),
     "parallel": lambda s, x: s.parallel(x, []),
@@ -183,7 +182,6 @@ def test_a_loop_of_which_is_said_how_it_runs_is_not_replaced(how: str) -> None:
     at = max(names.index(loop), 1)
     replacements: list[Callable[[], object]] = [
         lambda: state.split("C", loop, (2,)),
-        lambda: state.split_by("C", loop, 2),
         lambda: state.split("D", "i", (2,))[0].follow_split("C", loop, ("D", "i"), 1),
         lambda: state.split("D", "i", (2,))[0].follow_fused_split("C", loop, [("D", "i")], 0),
     ]

@@ -72,6 +72,27 @@ def test_split_keeps_sizes_open_until_bound():
     assert not bound.is_open
 
 
+def test_factors_are_decided_together_or_each_as_a_choice():
+    start = State.initial(matmul_relu())
+    state, _ = start.split("C", "k", (OneOf((2, 3)), 2, OneOf((1, 4))))
+    assert [(d.name, d.columns) for d in state.decisions] == [
+        ("C.k/1", ("C.k/1",)), ("C.k/3", ("C.k/3",)),
+    ]  # fmt: skip
+    assert (
+        str(state.history) == "state, _ = state.split('C', 'k', (OneOf((2, 3)), 2, OneOf((1, 4))))"
+    )
+    bound = state.resolve({"C.k/1": 3, "C.k/3": 4})
+    assert [it.extent for it in bound.stage("C").iters[2:]] == [1, 3, 2, 4]
+    assert bound.history == start.split("C", "k", (3, 2, 4))[0].history
+    assert bound.history[0].numbers() == {"C.k/1": 3, "C.k/2": 2, "C.k/3": 4}
+    open_loop = state.stage("C").iters[2]
+    assert start.split("C", "k", (OneOf((2, 3)),))[0].split("C", "k.0", (OneOf((1, 2)),))
+    with pytest.raises(ScheduleError, match="the loop's extent is itself open"):
+        state.split("C", open_loop, (None,))
+    with pytest.raises(ScheduleError, match="left of the loop .* is itself open"):
+        start.split("C", "k", (None, OneOf((2, 3))))
+
+
 def test_history_is_python_that_rebuilds_the_state():
     state = tiled()
     scope = {"state": State.initial(matmul_relu()), "OneOf": OneOf}
@@ -127,7 +148,7 @@ def test_unknown_names_are_answered_with_the_known_ones():
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda s: s.split("C", "i", (0,)), "a factor of 0 is impossible"),
+        (lambda s: s.split("C", "i", (0,)), "0 is impossible here; it is at least 1"),
         (lambda s: s.parallel("C", ["k"]), "a reduce iterator cannot run in parallel"),
         (lambda s: s.vectorize("C", ["k"]), "a reduce iterator cannot be vectorised"),
         (lambda s: s.vectorize("C", ["i"]), "only the innermost loops"),
@@ -140,7 +161,7 @@ def test_unknown_names_are_answered_with_the_known_ones():
         (lambda s: s.rfactor("A", "i"), "has no loop"),
         (lambda s: s.split("C", "i", (2,))[0].rfactor("C", "k"), "only its reduce loops may be"),
         (lambda s: s.parallel("C", ["i"]).rfactor("C", "k"), "only its reduce loops may be"),
-        (lambda s: s.bind("C", "i", "blockidx"), '"blockidx" is not a loop annotation'),
+        (lambda s: s.bind("C", "i", "blockidx"), '"blockidx" is not a GPU index'),
         (lambda s: s.bind("C", "i", "parallel"), '"parallel" is not a loop annotation'),
         (lambda s: s.cache_write("C", "cache"), '"cache" is not a memory scope'),
         (lambda s: s.cache_read("A", "cache", ["C"]), '"cache" is not a memory scope'),

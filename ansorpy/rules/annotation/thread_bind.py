@@ -130,7 +130,7 @@ class ThreadBind(AnnotationRule):
             return state
         vectors = self._row_vectors(state, state.stage(name), outer)
         if len(vectors) > 1:
-            state, (row, vector) = state.split_by(name, outer[-1], OneOf(vectors))
+            state, (row, vector) = state.split(name, outer[-1], (OneOf(vectors),))
             state = state.vectorize(name, [vector])
             outer = [*outer[:-1], row]
         state, fused = _fuse(state, name, outer)
@@ -140,7 +140,7 @@ class ThreadBind(AnnotationRule):
         most = 2 * space_extent(state.stage(name))
         threads = tuple(n for n in self.untiled_threads if n < most) or (least,)
         number = OneOf(threads) if len(threads) > 1 else threads[0]
-        state, (block, thread) = state.split_by(name, fused, number)
+        state, (block, thread) = state.split(name, fused, (number,))
         return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
 
     def _choices_inside(self, state: State, name: str) -> tuple[State, frozenset[str]]:
@@ -183,7 +183,7 @@ class ThreadBind(AnnotationRule):
         by_warps = kernel.kernel_style is KernelStyle.TENSOR_CORES
         vectors = self._vectors(state, stage, by_warps)
         number = OneOf(vectors) if len(vectors) > 1 else vectors[0]
-        state, (row, vector) = state.split_by(name, stage.iters[-1], number)
+        state, (row, vector) = state.split(name, stage.iters[-1], (number,))
         if len(vectors) > 1:
             constraints.append(_whole_vectors(state, name, f"{name}.{stage.iters[-1].name}/1"))
         state = state.vectorize(name, [vector])
@@ -214,7 +214,7 @@ def _bind_warps(
     state: State, name: str, fused: Iter, sources: Sequence[tuple[str, str]], team: int
 ) -> State:
     """Distribute a loop over the lanes of all teams of a block."""
-    state, (rest, lanes) = state.split_by(name, fused, team)
+    state, (rest, lanes) = state.split(name, fused, (team,))
     state, (_, warps) = state.follow_fused_split(name, rest, sources, 0)
     state, (y, x) = state.split(name, lanes, (LANES_ALONG_X,))
     for it, index in ((warps, ForKind.THREAD_Z), (y, ForKind.THREAD_Y), (x, ForKind.THREAD_X)):

@@ -181,7 +181,7 @@ class RowBlock:
 
     def _virtual(self, name: str, parts: Iter) -> list[Iter]:
         """Run parts of a row in step: lanes are adjacent and share what they read of the row."""
-        self.state, (rest, virtual) = self.state.split_by(name, parts, OneOf(VIRTUAL))
+        self.state, (rest, virtual) = self.state.split(name, parts, (OneOf(VIRTUAL),))
         self.state = self.state.bind(name, virtual, ForKind.VTHREAD.value)
         return [rest, virtual]
 
@@ -209,7 +209,7 @@ class RowBlock:
         else:
             self._sources[kind] = name, loop if isinstance(loop, str) else loop.name
             number = OneOf(self._choices(name, kind))
-            self.state, loops = self.state.split_by(name, loop, number, tail="whole")
+            self.state, loops = self.state.split(name, loop, (number,), tail="whole")
         rest, thread = loops
         self.state = self.state.bind(name, thread, kind.value)
         return rest, thread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -50,9 +51,7 @@ def _divided(step: Step, recorded: Step, extent: int) -> Step:
     [wanted] = recorded.numbers().values()
     divisors = factorizations(extent, 1, extent)[:, 0]
     nearest = divisors[np.abs(np.log2(divisors / wanted)).argmin()]
-    [column] = step.skeleton().columns
-    opened = SplitStep(step.stage, step.iter, (None,), step.max_innermost, step.tail)
-    return opened.resolve({column: int(nearest)})
+    return replace(step, factors=(int(nearest),))
 
 
 def numbers_of(steps: Steps) -> dict[str, int]:

@@ -84,7 +84,7 @@ class CrossThreadReduction(SketchRule):
             return state.split(name, it, (target.warp_size,))
         least = min(self.threads)
         some = tuple(n for n in self.threads if n < 2 * max(it.extent or 1, least))
-        return state.split_by(name, it, OneOf(some) if len(some) > 1 else least)
+        return state.split(name, it, (OneOf(some) if len(some) > 1 else least,))
 
 
 def _with_what_follows(state: State, name: str) -> State:
@@ -92,7 +92,7 @@ def _with_what_follows(state: State, name: str) -> State:
     reader = fusible_consumer(state, state.stage(name), once_inlined=True)
     if reader is None or not reader.iters:
         return state
-    state, (sums, one) = state.split_by(reader.name, reader.iters[-1], 1)
+    state, (sums, one) = state.split(reader.name, reader.iters[-1], (1,))
     state = state.bind(reader.name, one, THREAD)
     return state.compute_at(name, reader.name, sums)
 

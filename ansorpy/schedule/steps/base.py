@@ -1,11 +1,12 @@
-"""The base class of steps, and how open choices inside a step are written."""
+"""The base class of steps, and how a step declares the numbers that it leaves open."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, get_type_hints
 
 from ansorpy.errors import ScheduleError
 from ansorpy.schedule.decisions import Decision, OneOf, Product
@@ -14,53 +15,170 @@ if TYPE_CHECKING:
     from ansorpy.schedule.stage import Stage
     from ansorpy.schedule.state import State
 
-__all__ = [
-    "Count",
-    "Step",
-    "at_least",
-    "chosen",
-    "compute_stage",
-    "named",
-    "numbered",
-    "opened",
-    "printed",
-    "some",
-]
+__all__ = ["Choice", "Count", "Number", "Step", "choice", "compute_stage", "named", "some"]
 
 E = TypeVar("E", bound=Enum)
 
 Count: TypeAlias = int | OneOf
 """A number, or an open choice of one."""
 
+Number: TypeAlias = Count | None
+"""As :data:`Count`; None is open too, and the step that holds it decides its domain."""
+
+_CHOICE = "choice"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a field of a step that holds open numbers declares about them.
+
+    ``column`` names the table column of number ``{k}`` of the field (counted from 1), in terms of
+    the step's other fields.  ``least`` is the least allowed number.  With ``keyword`` the
+    primitive takes the field as a keyword argument.
+    """
+
+    column: str
+    least: int
+    keyword: bool
+
+
+def choice(column: str, least: int, *, keyword: bool = False) -> dict[str, Choice]:
+    """The metadata of a field whose value is a :data:`Count` or a tuple of :data:`Number`.
+
+    ``resolve``, ``numbers``, ``skeleton``, the printed call and the record form of the step follow.
+    """
+    return {_CHOICE: Choice(column, least, keyword)}
+
 
 @dataclass(frozen=True)
 class Step:
-    """One recorded primitive; it names stages and loops, so it reads like the call it is."""
+    """One recorded primitive; it names stages and loops, so it reads like the call it is.
+
+    A subclass declares its fields in the order of the primitive's arguments.  A field with a
+    default is a keyword argument, printed only if it differs.  ``kind`` is the primitive's name.
+    """
+
+    returns_names: ClassVar[bool] = False
+    """True if the primitive also returns the loops or the stage that it makes."""
 
     stage: str
+
+    @property
+    def kind(self) -> str:
+        """The method of :class:`~ansorpy.schedule.state.State` that this step repeats."""
+        raise NotImplementedError(type(self).__name__)
 
     def apply(self, state: State) -> State:
         """The state after this step; raises :class:`~ansorpy.errors.ScheduleError`."""
         raise NotImplementedError(type(self).__name__)
 
+    def decisions(self, state: State) -> tuple[Decision, ...]:
+        """The decisions that this step opens when it is applied to *state*."""
+        return tuple(
+            Decision(column, (column,), number)
+            for column, number in self._numbers()
+            if isinstance(number, OneOf)
+        )
+
     def call(self) -> str:
         """This step as the Python statement that repeats it on a variable ``state``."""
-        raise NotImplementedError(type(self).__name__)
+        given = [a for a in _arguments(type(self)) if getattr(self, a.name) != a.default]
+        arguments = ", ".join(a.text(getattr(self, a.name)) for a in given)
+        result = "state, _" if self.returns_names else "state"
+        return f"{result} = state.{self.kind}({arguments})"
 
-    def resolve(self, values: Mapping[str, int]) -> Step:
-        """This step with its open decisions replaced by *values* (column name -> number)."""
-        return self
+    @property
+    def open_columns(self) -> tuple[str, ...]:
+        """The table columns of the numbers that are open."""
+        return tuple(column for column, number in self._numbers() if not isinstance(number, int))
+
+    def resolve(self, values: Mapping[str, int]) -> Self:
+        """This step with its open numbers replaced by *values* (column name -> number)."""
+        if not self.open_columns:
+            return self
+        return self._with_numbers(
+            lambda column, number: number if isinstance(number, int) else values.get(column, number)
+        )
 
     def numbers(self) -> dict[str, int]:
         """The numbers of this step, by the columns that would hold them if they were open.
 
         Law: ``open.resolve(open.resolve(values).numbers()) == open.resolve(values)``.
         """
-        return {}
+        return {column: n for column, n in self._numbers() if isinstance(n, int)}
 
-    def skeleton(self) -> Step:
+    def skeleton(self) -> Self:
         """This step without its numbers and what depends on them; equal for all its settings."""
-        return self
+        return self._with_numbers(lambda _column, _number: None)
+
+    def products(self, state: State) -> tuple[Product, ...]:
+        """The numbers of this step as products, in which open ones stand as their columns.
+
+        Raises:
+            ScheduleError: A number is less than the field allows.
+        """
+        for field, declared in _choices(type(self)):
+            for number in _as_tuple(getattr(self, field)):
+                if isinstance(number, int) and number < declared.least:
+                    raise ScheduleError(
+                        f"{number} is impossible here; it is at least {declared.least}",
+                        step=self.call(), stage=self.stage, program=state.text(self.stage),
+                    )  # fmt: skip
+        return tuple((n,) if isinstance(n, int) else (column,) for column, n in self._numbers())
+
+    def _numbers(self) -> Iterator[tuple[str, Number]]:
+        """Each number of the declared fields with its column, in order."""
+        for field, declared in _choices(type(self)):
+            for k, number in enumerate(_as_tuple(getattr(self, field)), start=1):
+                yield declared.column.format(k=k, **vars(self)), number
+
+    def _with_numbers(self, change: Callable[[str, Number], Number]) -> Self:
+        changed = iter([change(column, number) for column, number in self._numbers()])
+        new: dict[str, Any] = {}
+        for field, _ in _choices(type(self)):
+            old = getattr(self, field)
+            new[field] = (
+                tuple(next(changed) for _ in old) if isinstance(old, tuple) else next(changed)
+            )
+        return replace(self, **new)
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """A field of a step as an argument of its primitive."""
+
+    name: str
+    default: object
+    keyword: bool
+    is_name_list: bool
+
+    def text(self, value: Any) -> str:
+        source = repr(list(value) if self.is_name_list else value)
+        return f"{self.name}={source}" if self.keyword else source
+
+
+@cache
+def _arguments(step: type[Step]) -> tuple[_Argument, ...]:
+    hints = get_type_hints(step)
+    keywords = {name for name, declared in _choices(step) if declared.keyword}
+    return tuple(
+        _Argument(
+            field.name, field.default, field.default is not MISSING or field.name in keywords,
+            hints[field.name] == tuple[str, ...],
+        )
+        for field in fields(step)
+        if field.name != "kind"
+    )  # fmt: skip
+
+
+@cache
+def _choices(step: type[Step]) -> tuple[tuple[str, Choice], ...]:
+    """The fields of a step that hold open numbers, and what they declare."""
+    return tuple((f.name, f.metadata[_CHOICE]) for f in fields(step) if _CHOICE in f.metadata)
+
+
+def _as_tuple(value: Number | tuple[Number, ...]) -> tuple[Number, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def compute_stage(state: State, name: str, step: Step) -> Stage:
@@ -77,15 +195,6 @@ def compute_stage(state: State, name: str, step: Step) -> Stage:
             hint="cache_read makes a stage that copies it",
         )  # fmt: skip
     return stage
-
-
-def at_least(least: int, number: Count, step: Step, state: State) -> None:
-    """Refuse a *number* of *step* that is below *least*."""
-    if isinstance(number, int) and number < least:
-        raise ScheduleError(
-            f"{number} is impossible here; it is at least {least}",
-            step=step.call(), stage=step.stage, program=state.text(step.stage),
-        )  # fmt: skip
 
 
 def some(what: str, given: Sequence[object], step: Step, state: State) -> None:
@@ -110,25 +219,3 @@ def named(what: str, value: str, step: Step, allowed: Iterable[E]) -> E:
             hint=f"it is one of {', '.join(map(str, known))}",
         )  # fmt: skip
     return known[value]
-
-
-def opened(name: str, count: Count) -> tuple[Product, tuple[Decision, ...]]:
-    """*count* as a product, with the decision it opens (none for a number)."""
-    if isinstance(count, OneOf):
-        return (name,), (Decision(name, (name,), count),)
-    return (count,), ()
-
-
-def chosen(name: str, count: Count, values: Mapping[str, int]) -> Count:
-    """*count* with the value of column *name* filled in where it is open."""
-    return values.get(name, count) if isinstance(count, OneOf) else count
-
-
-def numbered(name: str, count: Count) -> dict[str, int]:
-    """*count* by the name of its column; nothing while it is open."""
-    return {name: count} if isinstance(count, int) else {}
-
-
-def printed(count: Count) -> str:
-    """*count* as Python source."""
-    return f"OneOf({count.values})" if isinstance(count, OneOf) else str(count)

@@ -1,70 +1,19 @@
-"""Steps for GPU blocks: splits by a chosen number, padded tiles, and pipelined copies."""
+"""Steps for tiles in the shared memory of GPU blocks: padding, and copies ahead of use."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import Scope
-from ansorpy.schedule.steps.base import (
-    Count,
-    Step,
-    at_least,
-    chosen,
-    compute_stage,
-    numbered,
-    opened,
-    printed,
-)
-from ansorpy.schedule.steps.loops import split_into
+from ansorpy.schedule.steps.base import Count, Step, choice, compute_stage
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["PadStep", "PipelineStep", "SplitByStep"]
-
-
-@dataclass(frozen=True)
-class SplitByStep(Step):
-    """Split *iter* in two, the inner part of *number* iterations; it need not divide the loop.
-
-    Unlike a split's open factors, the values of a choice do not depend on the loop's extent: the
-    threads of a block, the elements of one load.  For a shorter loop the number is cut down to its
-    extent, unless *tail* is ``whole``.
-    """
-
-    iter: str
-    number: Count
-    tail: Literal["guard", "whole"] = "guard"
-    kind: Literal["split_by"] = field(default="split_by")
-
-    @property
-    def _column(self) -> str:
-        return f"{self.stage}.{self.iter}/1"
-
-    def apply(self, state: State) -> State:
-        stage = compute_stage(state, self.stage, self)
-        it = stage.iter(self.iter)
-        at_least(1, self.number, self, state)
-        number, decisions = opened(self._column, self.number)
-        return split_into(state, self, it, (number,), self.tail).open(*decisions)
-
-    def call(self) -> str:
-        options = "" if self.tail == "guard" else f", tail={self.tail!r}"
-        number = printed(self.number)
-        return f"state, _ = state.split_by({self.stage!r}, {self.iter!r}, {number}{options})"
-
-    def resolve(self, values: Mapping[str, int]) -> SplitByStep:
-        return replace(self, number=chosen(self._column, self.number, values))
-
-    def numbers(self) -> dict[str, int]:
-        return numbered(self._column, self.number)
-
-    def skeleton(self) -> SplitByStep:
-        return replace(self, number=0)
+__all__ = ["PadStep", "PipelineStep"]
 
 
 @dataclass(frozen=True)
@@ -74,12 +23,8 @@ class PadStep(Step):
     The elements of a column then lie in different banks.
     """
 
-    number: Count
-    kind: Literal["pad"] = field(default="pad")
-
-    @property
-    def _column(self) -> str:
-        return f"{self.stage}.pad"
+    number: Count = field(metadata=choice("{stage}.pad", 0))
+    kind: Literal["pad"] = "pad"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -89,21 +34,8 @@ class PadStep(Step):
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint='make it with cache_read(..., "shared", ...)',
             )  # fmt: skip
-        at_least(0, self.number, self, state)
-        pad, decisions = opened(self._column, self.number)
-        return state.replace_stage(replace(stage, pad=pad)).open(*decisions)
-
-    def call(self) -> str:
-        return f"state = state.pad({self.stage!r}, {printed(self.number)})"
-
-    def resolve(self, values: Mapping[str, int]) -> PadStep:
-        return replace(self, number=chosen(self._column, self.number, values))
-
-    def numbers(self) -> dict[str, int]:
-        return numbered(self._column, self.number)
-
-    def skeleton(self) -> PadStep:
-        return replace(self, number=0)
+        [pad] = self.products(state)
+        return state.replace_stage(replace(stage, pad=pad))
 
 
 @dataclass(frozen=True)
@@ -120,12 +52,8 @@ class PipelineStep(Step):
     """
 
     iter: str
-    depth: Count
-    kind: Literal["pipeline"] = field(default="pipeline")
-
-    @property
-    def _column(self) -> str:
-        return f"{self.stage}.pipeline"
+    depth: Count = field(metadata=choice("{stage}.pipeline", 1))
+    kind: Literal["pipeline"] = "pipeline"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -135,18 +63,5 @@ class PipelineStep(Step):
                 step=self.call(), stage=stage.name,
                 program=state.text(stage.name, {self.iter}),
             )  # fmt: skip
-        at_least(1, self.depth, self, state)
-        depth, decisions = opened(self._column, self.depth)
-        return state.replace_stage(replace(stage, pipeline=(self.iter, depth))).open(*decisions)
-
-    def call(self) -> str:
-        return f"state = state.pipeline({self.stage!r}, {self.iter!r}, {printed(self.depth)})"
-
-    def resolve(self, values: Mapping[str, int]) -> PipelineStep:
-        return replace(self, depth=chosen(self._column, self.depth, values))
-
-    def numbers(self) -> dict[str, int]:
-        return numbered(self._column, self.depth)
-
-    def skeleton(self) -> PipelineStep:
-        return replace(self, depth=0)
+        [depth] = self.products(state)
+        return state.replace_stage(replace(stage, pipeline=(self.iter, depth)))

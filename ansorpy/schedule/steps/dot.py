@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
@@ -25,7 +25,7 @@ class DotStep(Step):
     """
 
     function: str
-    kind: Literal["dot"] = field(default="dot")
+    kind: Literal["dot"] = "dot"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -42,6 +42,3 @@ class DotStep(Step):
             stage.compute, form, function, tuple(state.dag.constant_ops), free_names(state)
         )  # fmt: skip
         return insert_stages(state, stage.compute, new, extra)
-
-    def call(self) -> str:
-        return f"state = state.dot({self.stage!r}, {self.function!r})"

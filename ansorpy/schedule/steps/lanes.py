@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
-from ansorpy.schedule.steps.base import (
-    Count,
-    Step,
-    at_least,
-    chosen,
-    compute_stage,
-    numbered,
-    opened,
-    printed,
-)
+from ansorpy.schedule.steps.base import Count, Step, choice, compute_stage
 from ansorpy.schedule.steps.loops import split_into
 
 if TYPE_CHECKING:
@@ -37,13 +27,11 @@ class SplitLanesStep(Step):
     unchanged.  With this step a schedule allows additions to be reordered.
     """
 
-    iter: str
-    lanes: Count
-    kind: Literal["split_lanes"] = field(default="split_lanes")
+    returns_names = True
 
-    @property
-    def _column(self) -> str:
-        return f"{self.stage}.lanes"
+    iter: str
+    lanes: Count = field(metadata=choice("{stage}.lanes", 1))
+    kind: Literal["split_lanes"] = "split_lanes"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -57,20 +45,5 @@ class SplitLanesStep(Step):
                 reason, step=self.call(), stage=stage.name,
                 program=state.text(stage.name, {it.name}),
             )  # fmt: skip
-        at_least(1, self.lanes, self, state)
-        lanes, decisions = opened(self._column, self.lanes)
-        state = split_into(state, self, it, (lanes,), "guard")
-        split = replace(state.stage(self.stage), lanes=f"{self.iter}.1")
-        return state.replace_stage(split).open(*decisions)
-
-    def call(self) -> str:
-        return f"state, _ = state.split_lanes({self.stage!r}, {self.iter!r}, {printed(self.lanes)})"
-
-    def resolve(self, values: Mapping[str, int]) -> SplitLanesStep:
-        return replace(self, lanes=chosen(self._column, self.lanes, values))
-
-    def numbers(self) -> dict[str, int]:
-        return numbered(self._column, self.lanes)
-
-    def skeleton(self) -> SplitLanesStep:
-        return replace(self, lanes=0)
+        state = split_into(state, self, it, self.products(state), "guard")
+        return state.replace_stage(replace(state.stage(self.stage), lanes=f"{self.iter}.1"))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from math import prod
+from typing import TYPE_CHECKING, Literal, Self
 
 from ansorpy.errors import ScheduleError
-from ansorpy.schedule.decisions import Decision, Factors, Product, known
+from ansorpy.schedule.decisions import Decision, Factors, OneOf, Product, known
 from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage, Tail
-from ansorpy.schedule.steps.base import Step, compute_stage, some
+from ansorpy.schedule.steps.base import Number, Step, choice, compute_stage, some
 from ansorpy.schedule.tables.size import split_extents
 
 if TYPE_CHECKING:
@@ -20,47 +21,50 @@ __all__ = ["FollowFusedSplitStep", "FollowSplitStep", "FuseStep", "ReorderStep",
 
 @dataclass(frozen=True)
 class SplitStep(Step):
-    """Split *iter* into ``len(factors) + 1`` loops; *factors* are the inner ones, None is open.
+    """Split *iter* into ``len(factors) + 1`` loops; *factors* are the inner ones.
 
     Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outermost extent follows by ceil-div.
+    A factor is a number, or open.  Factors that are None are decided together: their domain
+    follows from the loop's extent.  A :class:`OneOf` is a choice by itself, whatever the extent:
+    the threads of a block, the elements of one load.
     Where the factors do not divide, *tail* says what happens: ``guard``, ``cover`` and ``whole``
     skip what lies outside, the last with innermost loops of full length; ``shift`` starts the last
     tile early enough to fit; ``even`` has some tiles one element smaller; ``peel`` has one smaller
     tile at the end.
     """
 
+    returns_names = True
+
     iter: str
-    factors: tuple[int | None, ...]
+    factors: tuple[Number, ...] = field(metadata=choice("{stage}.{iter}/{k}", 1))
     max_innermost: int = 64
     tail: Tail = "guard"
-    kind: Literal["split"] = field(default="split")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column of each open factor (those that are None)."""
-        return tuple(n for n, f in zip(self._names, self.factors, strict=True) if f is None)
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return tuple(f"{self.stage}.{self.iter}/{k}" for k in range(1, len(self.factors) + 1))
+    kind: Literal["split"] = "split"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         it = stage.iter(self.iter)
         some("factor", self.factors, self, state)
-        for factor in self.factors:
-            if factor is not None and factor < 1:
-                raise ScheduleError(
-                    f"a factor of {factor} is impossible; factors are at least 1",
-                    step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
-                )  # fmt: skip
+        products = self.products(state)
+        self._check_open(state, it)
         self._check_tail(state, stage, it)
-        columns = iter(self.columns)
-        products: tuple[Product, ...] = tuple(
-            (f,) if f is not None else (next(columns),) for f in self.factors
-        )
-        decisions = () if not self.columns else (self._decision(it, state),)
-        return split_into(state, self, it, products, self.tail).open(*decisions)
+        return split_into(state, self, it, products, self.tail)
+
+    def _check_open(self, state: State, it: Iter) -> None:
+        if None not in self.factors:
+            return
+        if it.extent is None:
+            raise ScheduleError(
+                "the loop's extent is itself open, so its factors have no domain yet",
+                step=self.call(), stage=self.stage, program=state.text(self.stage, {it.name}),
+                hint="split the original loop into more parts instead",
+            )  # fmt: skip
+        if any(isinstance(factor, OneOf) for factor in self.factors):
+            raise ScheduleError(
+                "what is left of the loop for the factors that are None is itself open",
+                step=self.call(), stage=self.stage, program=state.text(self.stage, {it.name}),
+                hint="make every open factor None, or every one a OneOf",
+            )  # fmt: skip
 
     def _check_tail(self, state: State, stage: Stage, it: Iter) -> None:
         if self.tail not in ("guard", "cover", "whole") and it.name not in {
@@ -79,40 +83,20 @@ class SplitStep(Step):
                 hint='use tail="shift" for the others',
             )  # fmt: skip
 
-    def _decision(self, it: Iter, state: State) -> Decision:
-        if it.extent is None:
-            raise ScheduleError(
-                "the loop's extent is itself open, so its factors have no domain yet",
-                step=self.call(), stage=self.stage, program=state.text(self.stage, {it.name}),
-                hint="split the original loop into more parts instead",
-            )  # fmt: skip
-        fixed = 1
-        for factor in self.factors:
-            fixed *= factor or 1
-        cap = self.max_innermost if self.factors[-1] is None else it.extent
-        whole = it.extent % fixed == 0
-        tail: Tail = self.tail if whole else "guard"
+    def decisions(self, state: State) -> tuple[Decision, ...]:
+        """One for all factors that are None, or one for each choice."""
+        extent = state.stage(self.stage).iter(self.iter).extent
+        if None not in self.factors or extent is None:
+            return super().decisions(state)
+        fixed = prod(factor for factor in self.factors if isinstance(factor, int))
+        cap = self.max_innermost if self.factors[-1] is None else extent
+        tail: Tail = self.tail if extent % fixed == 0 else "guard"
         tail = "cover" if self.tail == "whole" else tail
-        domain = Factors(-(-it.extent // fixed), len(self.columns), cap, tail)
-        return Decision(f"{self.stage}.{self.iter}", self.columns, domain)
+        domain = Factors(-(-extent // fixed), len(self.open_columns), cap, tail)
+        return (Decision(f"{self.stage}.{self.iter}", self.open_columns, domain),)
 
-    def call(self) -> str:
-        options = "" if self.max_innermost == 64 else f", max_innermost={self.max_innermost}"
-        options += "" if self.tail == "guard" else f", tail={self.tail!r}"
-        return f"state, _ = state.split({self.stage!r}, {self.iter!r}, {self.factors}{options})"
-
-    def resolve(self, values: Mapping[str, int]) -> SplitStep:
-        columns = iter(self.columns)
-        return replace(
-            self,
-            factors=tuple(values.get(next(columns)) if f is None else f for f in self.factors),
-        )
-
-    def numbers(self) -> dict[str, int]:
-        return {n: f for n, f in zip(self._names, self.factors, strict=True) if f is not None}
-
-    def skeleton(self) -> SplitStep:
-        return replace(self, factors=(None,) * len(self.factors), max_innermost=0, tail="guard")
+    def skeleton(self) -> Self:
+        return replace(super().skeleton(), max_innermost=0, tail="guard")
 
 
 @dataclass(frozen=True)
@@ -122,10 +106,12 @@ class FollowSplitStep(Step):
     These are its first ``n_split - 1`` inner factors, then the product of the others.
     """
 
+    returns_names = True
+
     iter: str
     source: tuple[str, str]
     n_split: int
-    kind: Literal["follow_split"] = field(default="follow_split")
+    kind: Literal["follow_split"] = "follow_split"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -141,12 +127,6 @@ class FollowSplitStep(Step):
         followed = (*factors[: self.n_split - 1], last)
         return split_into(state, self, stage.iter(self.iter), followed, source.tail)
 
-    def call(self) -> str:
-        return (
-            f"state, _ = state.follow_split({self.stage!r}, {self.iter!r}, "
-            f"{self.source}, {self.n_split})"
-        )
-
 
 @dataclass(frozen=True)
 class FollowFusedSplitStep(Step):
@@ -155,10 +135,12 @@ class FollowFusedSplitStep(Step):
     The inner factor is the product of the *level*-th inner factors (counted from 0) of *sources*.
     """
 
+    returns_names = True
+
     iter: str
     sources: tuple[tuple[str, str], ...]
     level: int
-    kind: Literal["follow_fused_split"] = field(default="follow_fused_split")
+    kind: Literal["follow_fused_split"] = "follow_fused_split"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -174,19 +156,15 @@ class FollowFusedSplitStep(Step):
             factor += factors[self.level]
         return split_into(state, self, stage.iter(self.iter), (factor,), "guard")
 
-    def call(self) -> str:
-        return (
-            f"state, _ = state.follow_fused_split({self.stage!r}, {self.iter!r}, "
-            f"{self.sources}, {self.level})"
-        )
-
 
 @dataclass(frozen=True)
 class FuseStep(Step):
     """Fuse neighbouring loops into one; the name joins theirs as TVM prints it (``i@j@``)."""
 
+    returns_names = True
+
     iters: tuple[str, ...]
-    kind: Literal["fuse"] = field(default="fuse")
+    kind: Literal["fuse"] = "fuse"
 
     @property
     def fused(self) -> str:
@@ -227,16 +205,13 @@ class FuseStep(Step):
             program=state.text(self.stage, set(self.iters)), hint=hint,
         )  # fmt: skip
 
-    def call(self) -> str:
-        return f"state, _ = state.fuse({self.stage!r}, {list(self.iters)})"
-
 
 @dataclass(frozen=True)
 class ReorderStep(Step):
     """Permute the named loops among the positions they hold."""
 
     iters: tuple[str, ...]
-    kind: Literal["reorder"] = field(default="reorder")
+    kind: Literal["reorder"] = "reorder"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -250,9 +225,6 @@ class ReorderStep(Step):
         return state.replace_stage(
             stage.with_iters(tuple(next(wanted) if it.name in named else it for it in stage.iters))
         )
-
-    def call(self) -> str:
-        return f"state = state.reorder({self.stage!r}, {list(self.iters)})"
 
 
 def find_split(state: State, source: tuple[str, str], call: str) -> SplitRelation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import networkx as nx
@@ -24,7 +24,7 @@ class ComputeAtStep(Step):
 
     target: str
     iter: str
-    kind: Literal["compute_at"] = field(default="compute_at")
+    kind: Literal["compute_at"] = "compute_at"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -51,9 +51,6 @@ class ComputeAtStep(Step):
             replace(stage, attach=Attach(target.name, self.iter), inlined=False)
         )
 
-    def call(self) -> str:
-        return f"state = state.compute_at({self.stage!r}, {self.target!r}, {self.iter!r})"
-
 
 @dataclass(frozen=True)
 class ReverseComputeAtStep(Step):
@@ -65,7 +62,7 @@ class ReverseComputeAtStep(Step):
 
     target: str
     iter: str
-    kind: Literal["reverse_compute_at"] = field(default="reverse_compute_at")
+    kind: Literal["reverse_compute_at"] = "reverse_compute_at"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -90,9 +87,6 @@ class ReverseComputeAtStep(Step):
             program=state.text(self.target, {self.iter}),
             hint="tile the consumer and compute_at the producer instead",
         )  # fmt: skip
-
-    def call(self) -> str:
-        return f"state = state.reverse_compute_at({self.stage!r}, {self.target!r}, {self.iter!r})"
 
 
 def _follow_splits(state: State, stage: Stage, target: Stage) -> dict[str, str]:
@@ -128,7 +122,7 @@ def _adopt(stage: Stage, target: Stage, renamed: dict[str, str]) -> Stage:
 class ComputeInlineStep(Step):
     """Substitute the stage's definition into its readers; it gets no loops and no memory."""
 
-    kind: Literal["compute_inline"] = field(default="compute_inline")
+    kind: Literal["compute_inline"] = "compute_inline"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -144,19 +138,13 @@ class ComputeInlineStep(Step):
             )
         return state.replace_stage(replace(stage, inlined=True, attach=None))
 
-    def call(self) -> str:
-        return f"state = state.compute_inline({self.stage!r})"
-
 
 @dataclass(frozen=True)
 class ComputeRootStep(Step):
     """Compute the whole stage at the top level (undoes compute_at and compute_inline)."""
 
-    kind: Literal["compute_root"] = field(default="compute_root")
+    kind: Literal["compute_root"] = "compute_root"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         return state.replace_stage(replace(stage, inlined=False, attach=None))
-
-    def call(self) -> str:
-        return f"state = state.compute_root({self.stage!r})"

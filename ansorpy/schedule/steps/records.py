@@ -34,7 +34,8 @@ STEP_CLASSES = (
     annotate.ParallelStep,
     annotate.VectorizeStep,
     annotate.PragmaUnrollStep,
-    annotate.AnnotateStep,
+    annotate.UnrollStep,
+    annotate.BindStep,
     annotate.ScopeStep,
     annotate.KernelStyleStep,
     annotate.TensorizeStep,
@@ -48,7 +49,6 @@ STEP_CLASSES = (
     storage.PackStep,
     dot.DotStep,
     warp_product.WarpProductStep,
-    blocks.SplitByStep,
     blocks.PadStep,
     blocks.PipelineStep,
 )

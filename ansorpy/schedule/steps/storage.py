@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Literal
 
@@ -37,8 +37,10 @@ class CacheWriteStep(Step):
     C[i, j] = f(i, j)     -->     C.local[i, j] = f(i, j);  C[i, j] = C.local[i, j]
     """
 
+    returns_names = True
+
     scope: str
-    kind: Literal["cache_write"] = field(default="cache_write")
+    kind: Literal["cache_write"] = "cache_write"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -57,9 +59,6 @@ class CacheWriteStep(Step):
         state = insert_stage(state, op, copy, cached, scope)
         return state.replace_stage(replace(state.stage(name), is_write_cache=True))
 
-    def call(self) -> str:
-        return f"state, _ = state.cache_write({self.stage!r}, {self.scope!r})"
-
 
 @dataclass(frozen=True)
 class CacheReadStep(Step):
@@ -70,11 +69,13 @@ class CacheReadStep(Step):
     in order of appearance in its definition, that read the copy; all do if it is empty.
     """
 
+    returns_names = True
+
     scope: str
     readers: tuple[str, ...]
     order: tuple[int, ...] = ()
     loads: tuple[int, ...] = ()
-    kind: Literal["cache_read"] = field(default="cache_read")
+    kind: Literal["cache_read"] = "cache_read"
 
     def apply(self, state: State) -> State:
         stage = state.stage(self.stage)
@@ -131,12 +132,6 @@ class CacheReadStep(Step):
             )  # fmt: skip
         return frozenset(found[number] for number in self.loads)
 
-    def call(self) -> str:
-        options = f", order={self.order}" if self.order else ""
-        options += f", loads={self.loads}" if self.loads else ""
-        readers = list(self.readers)
-        return f"state, _ = state.cache_read({self.stage!r}, {self.scope!r}, {readers}{options})"
-
 
 @dataclass(frozen=True)
 class RfactorStep(Step):
@@ -147,9 +142,11 @@ class RfactorStep(Step):
     The new axis is axis number *factor_axis* of the new stage.  Changes the order of additions.
     """
 
+    returns_names = True
+
     iter: str
     factor_axis: int
-    kind: Literal["rfactor"] = field(default="rfactor")
+    kind: Literal["rfactor"] = "rfactor"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
@@ -213,16 +210,13 @@ class RfactorStep(Step):
                 hint="call rfactor first, then schedule the two stages it leaves",
             )  # fmt: skip
 
-    def call(self) -> str:
-        return f"state, _ = state.rfactor({self.stage!r}, {self.iter!r}, {self.factor_axis})"
-
 
 @dataclass(frozen=True)
 class PackStep(Step):
     """Lay *tensor*, a constant, out anew at bind time in the order *stage*'s loops read it."""
 
     tensor: str
-    kind: Literal["pack"] = field(default="pack")
+    kind: Literal["pack"] = "pack"
 
     def apply(self, state: State) -> State:
         stage, packed = compute_stage(state, self.stage, self), state.stage(self.tensor)
@@ -238,9 +232,6 @@ class PackStep(Step):
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
             )  # fmt: skip
         return state.replace_stage(replace(stage, packed=(*stage.packed, self.tensor)))
-
-    def call(self) -> str:
-        return f"state = state.pack({self.stage!r}, {self.tensor!r})"
 
 
 def insert_stage(

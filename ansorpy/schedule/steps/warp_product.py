@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
@@ -39,7 +39,7 @@ class WarpProductStep(Step):
     rows: str
     columns: str
     depth: str
-    kind: Literal["warp_product"] = field(default="warp_product")
+    kind: Literal["warp_product"] = "warp_product"
 
     def apply(self, state: State) -> State:
         stage, by = compute_stage(state, self.stage, self), intrinsic(self.intrinsic)
@@ -80,10 +80,6 @@ class WarpProductStep(Step):
             message, step=self.call(), stage=self.stage, program=state.text(self.stage),
             hint="rows are an axis of one factor alone, columns of the other, depth of both",
         )  # fmt: skip
-
-    def call(self) -> str:
-        names = f"{self.intrinsic!r}, {self.rows!r}, {self.columns!r}, {self.depth!r}"
-        return f"state = state.warp_product({self.stage!r}, {names})"
 
 
 def _is_of(axis: Axis, one: Expr, other: Expr) -> bool:

@@ -124,7 +124,7 @@ def test_a_pipeline_is_of_a_reduce_loop_and_a_pad_of_a_shared_tile() -> None:
     with pytest.raises(ScheduleError, match="only tiles in shared memory"):
         state.pad("C.local", 1)
     with pytest.raises(ScheduleError, match="0 is impossible here; it is at least 1"):
-        state.split_by("C.local", "i", 0)
+        state.split("C.local", "i", (0,))
 
 
 @pytest.mark.parametrize("tail", ["guard", "whole"])
@@ -134,11 +134,11 @@ def test_threads_of_a_shorter_loop_are_as_many_where_it_is_split_whole(
 ) -> None:
     a = placeholder((n,), name="A")
     state = State.initial([a, compute((n,), lambda i: a[i] + 1.0, name="B")])
-    state, (_, thread) = state.split_by("B", "i", 8, tail=tail)
+    state, (_, thread) = state.split("B", "i", (8,), tail=tail)
     state = state.bind("B", thread, "threadIdx.x")
     again = State.replay(state.base, steps_from_json(steps_to_json(state.history)))
     assert again.history == state.history
-    assert f"split_by('B', 'i', 8{', tail=' if tail == 'whole' else ''}" in str(state.history)
+    assert f"split('B', 'i', (8,){', tail=' if tail == 'whole' else ''}" in str(state.history)
     loops = [s for s in walk_stmts(lower(state).run.body) if isinstance(s, For)]
     assert [s.extent for s in loops if s.kind is ForKind.THREAD_X] == [
         8 if tail == "whole" else min(n, 8)
@@ -149,7 +149,7 @@ def test_threads_of_a_shorter_loop_are_as_many_where_it_is_split_whole(
 def test_choices_are_columns_and_records_replay() -> None:
     start = tiled(workloads.matmul(24, 24, 12), FACTORS).pipeline("C.local", "k.0", OneOf((1, 3)))
     open_state = start.pad("A.shared", OneOf((0, 4)))
-    open_state, _ = open_state.split_by("B.shared", "i0@i1@.0", OneOf((2, 5)))
+    open_state, _ = open_state.split("B.shared", "i0@i1@.0", (OneOf((2, 5)),))
     space = Space(open_state)
     assert space.columns == ("C.local.pipeline", "A.shared.pad", "B.shared.i0@i1@.0/1")
     bound = space.bind([3, 4, 5])
