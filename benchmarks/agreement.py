@@ -91,7 +91,7 @@ def _drawn(task: Task, count: int, rng: np.random.Generator) -> Iterator[State]:
 def _output(state: State, task: Task, target: Target, values: dict[str, Array]) -> Array:
     lowered = lower(state)
     made = CompiledTask.of(task.dag, build_lowered(lowered, target, "kernel"),
-                           compiled_from=state.base)  # fmt: skip
+                           compiled_from=state.definition)  # fmt: skip
     kernel = Kernel(made, target=target, threads=task.threads)
     constants = {port.name: values[port.name] for port in kernel.constants}
     found: Array = kernel.bind(**constants)(*(values[port.name] for port in kernel.inputs))

@@ -49,7 +49,7 @@ def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None
 
 def _compiled(chosen: Chosen) -> CompiledTask:
     program = lower(chosen.state).run
-    dag, compiled_from = chosen.task.dag, chosen.state.dag
+    dag, compiled_from = chosen.task.dag, chosen.state.definition
     return CompiledTask.of(
         dag, chosen.built, compiled_from=compiled_from, program=program, median_s=chosen.median_s
     )

@@ -184,7 +184,7 @@ def _options_of(tuner: Tuner, chosen: Chosen) -> Iterator[ProgramOption]:
     for record in database.fastest(task.key, -1):
         if record.definition not in fastest and (state := database.state(record)) is not None:
             fastest[record.definition] = Best(state, record.result)
-    known = chosen.state.base
+    known = chosen.state.definition
     own = database.definitions.identify(task.dag)
     for definition, best in fastest.items():
         if definition != database.definitions.identify(known):

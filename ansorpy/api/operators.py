@@ -81,11 +81,11 @@ def build(
         CodegenError: The schedule uses something that the target lacks.
     """
     made_for = as_target(target)
-    name = "_".join(op.name for op in state.base.outputs)
-    task = Task(state.base, made_for, made_for.threads(threads), name=name)
+    name = "_".join(op.name for op in state.definition.outputs)
+    task = Task(state.definition, made_for, made_for.threads(threads), name=name)
     lowered = lower(state)
     built = build_lowered(lowered, made_for, task_symbol(task))
-    compiled = CompiledTask.of(state.base, built, compiled_from=state.dag, program=lowered.run)
+    compiled = CompiledTask.of(state.definition, built, program=lowered.run)
     return Kernel(compiled, target=made_for, threads=task.threads, name=name)
 
 

@@ -35,6 +35,6 @@ def profile_of(lookup: Lookup, seed: int) -> list[CallTime]:
     for call, (name, seconds) in zip(network.calls, model.profile(feeds), strict=True):
         program = programs[call.key]
         # By the definition that was scheduled: Winograd takes fewer products than the original.
-        least_s = least_seconds(replace(program.task, target=machine), program.state.base)
+        least_s = least_seconds(replace(program.task, target=machine), program.state.definition)
         calls.append(CallTime(name, seconds, program.median_s, least_s))
     return calls

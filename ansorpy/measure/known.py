@@ -33,7 +33,7 @@ class KnownTrials:
 
     def lookup(self, task: Task, program: Scheduled) -> Record | None:
         """The record of *program* for *task*; None if the run knows none."""
-        definition = self.database.definitions.identify(program.base)
+        definition = self.database.definitions.identify(program.definition)
         told = self._told.get((task.key, definition, trial_digest(program)))
         return told or self.database.lookup(task, program, self.began)
 

@@ -34,7 +34,6 @@ from ansorpy.rules.matching.relations import (
     is_tiled,
 )
 from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -105,7 +104,7 @@ def is_strictly_inlineable(
     qualifies.  Paper: IsStrictInlinable, OSDI'20 Table 1; *expensive* is TVM's.
     """
     op = stage.compute
-    if not state.dag.reads(op):
+    if not state.current_dag.reads(op):
         return True
     if not reads_in_order(state, stage):
         return False
@@ -216,12 +215,14 @@ def has_single_elementwise_matched_consumer(state: State, stage: Stage) -> bool:
     Paper: HasFusibleConsumer, OSDI'20 Table 1.
     """
     readers = consumers(state, stage)
-    if len(readers) != 1 or state.dag.is_output(stage.op):
+    if len(readers) != 1 or state.current_dag.is_output(stage.op):
         return False
     (reader,) = readers
     if has_reduce_iters(stage) and has_reduce_iters(reader):
         return False
-    return reader.scope is not Scope.SHARED and elementwise_match(state.dag, stage.op, reader.op)
+    return reader.scope is not Scope.SHARED and elementwise_match(
+        state.current_dag, stage.op, reader.op
+    )
 
 
 def has_single_consumer_once_inlined(state: State, stage: Stage) -> bool:
@@ -230,11 +231,11 @@ def has_single_consumer_once_inlined(state: State, stage: Stage) -> bool:
     Several readers in the definition (``x * sigmoid(x)``) become one when all but the last are
     inlined; Ansor's :func:`has_single_elementwise_matched_consumer` requires a chain.
     """
-    definition = effective(state)
-    readers = definition.readers.get(stage.name, ())
-    if len(readers) != 1 or state.dag.is_output(stage.op):
+    inlined = state.inlined_dag
+    readers = inlined.readers.get(stage.name, ())
+    if len(readers) != 1 or state.current_dag.is_output(stage.op):
         return False
-    reader, op = state.stage(readers[0]), definition.ops[readers[0]]
+    reader, op = state.stage(readers[0]), inlined.ops[readers[0]]
     both_reduce = has_reduce_iters(stage) and has_reduce_iters(reader)
     return not both_reduce and reader.scope is not Scope.SHARED and is_elementwise(op, stage.op)
 
@@ -244,7 +245,7 @@ def reads_in_place(state: State, reader: Stage, stage: Stage) -> bool:
 
     Inlined stages between them count as part of *reader*.
     """
-    found = [axis_access(a) for a in reads(effective(state).ops[reader.name], stage.op)]
+    found = [axis_access(a) for a in reads(state.inlined_dag.ops[reader.name], stage.op)]
     return all(use is not None and use.in_place for use in found)
 
 
@@ -277,7 +278,7 @@ def is_computed_where_read(state: State) -> bool:
         bounds.within(reader, s.attach.stage, state.stage(s.attach.stage).index(s.attach.iter))
         for s in state.stages
         if s.attach is not None
-        for reader in bounds.definition.readers.get(s.name, ())
+        for reader in bounds.inlined_dag.readers.get(s.name, ())
     )
 
 
@@ -348,7 +349,7 @@ def reads_along(state: State, stage: Stage, axis: Axis, max_stride: int) -> bool
     Reads of an inlined producer count as reads of the stage itself.
     """
     follows = False
-    for access in accesses(effective(state).ops.get(stage.name, stage.compute)):
+    for access in accesses(state.inlined_dag.ops.get(stage.name, stage.compute)):
         inner = max((d for d, n in enumerate(access.tensor.shape) if n > 1), default=0)
         for d in range(access.tensor.ndim):
             step = access.step(d, axis)

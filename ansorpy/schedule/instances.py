@@ -103,9 +103,9 @@ def instances(state: State) -> dict[str, Instances]:
     """
     bounds = Bounds(state, {})
     made: dict[str, Instances] = {}
-    for name in bounds.definition.ops:
+    for name in bounds.inlined_dag.ops:
         bounds.extents(name)
-    for name in bounds.definition.ops:
+    for name in bounds.inlined_dag.ops:
         _make(bounds, name, made)
     return made
 

@@ -85,10 +85,10 @@ def check(state: State) -> Checked:
 def _blamed(state: State, error: AnsorpyError) -> ScheduleError:
     """*error*, of the step before which the schedule was legal for the last time."""
     number = len(state.history) - 1
-    before = state.replay(state.base, state.history[:number])
+    before = state.replay(state.definition, state.history[:number])
     while number and not _is_legal(before):
         number -= 1
-        before = state.replay(state.base, state.history[:number])
+        before = state.replay(state.definition, state.history[:number])
     step = state.history[number]
     return ScheduleError(
         error.message, step=step.call(), stage=step.stage, program=before.text(step.stage),

@@ -65,7 +65,7 @@ def copies_ahead(bounds: Bounds, host: Stage) -> bool:
 
     All must be in shared memory, and none may be computed from another.
     """
-    state, reads = bounds.state, bounds.definition.reads
+    state, reads = bounds.state, bounds.inlined_dag.reads
     tiles = [s for s in state.attached(host) if _is_pipelined(host, s)]
     names = {tile.name for tile in tiles}
     inside = [s.name for tile in tiles for s in (tile, *state.members(tile))]

@@ -24,6 +24,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Decision, OneOf
 from ansorpy.schedule.legality import Checked, check
+from ansorpy.schedule.lowering.inlining import InlinedDAG, inlined
 from ansorpy.schedule.stage import Attach, Iter, Stage, Tail, initial_stage
 from ansorpy.schedule.steps import (
     annotate,
@@ -55,13 +56,22 @@ class History(tuple[Step, ...]):
 class State:
     """An immutable (partial) program: every primitive returns a new state.
 
-    ``base`` is the definition as given, ``dag`` the current one (caches and rfactor rewrite it).
+    It holds three forms of the computation:
+
+    - :attr:`definition` is what was given, and what the program must compute: the task's own, or
+      one of an algorithm (Winograd's).  Steps are replayed on it, records identify it.
+    - :attr:`current_dag` (TVM's ``current_compute_dag``) has one operator for each stage, its
+      :attr:`Stage.op`: primitives such as ``cache_write`` and ``rfactor`` rewrite it.  Who reads
+      whom, and what an operator itself computes, is asked here.
+    - :attr:`inlined_dag` has one for each stage with loops: what these compute and load, which is
+      what code is made of.  Vector widths and memory accesses are asked here.
+
     Loops that a primitive creates are named after their origins: splitting ``i`` gives
     ``i.0, i.1, ...``, fusing ``i`` and ``j`` gives ``i@j@``.
     """
 
-    base: ComputeDAG
-    dag: ComputeDAG
+    definition: ComputeDAG
+    current_dag: ComputeDAG
     stages: tuple[Stage, ...]
     history: History
     decisions: tuple[Decision, ...]
@@ -136,9 +146,14 @@ class State:
         names: set[str] = set()
         for stage in reversed(self.stages):
             inside = stage.attach is not None and stage.attach.stage not in names
-            if stage.op in self.dag.constant_ops and not inside:
+            if stage.op in self.current_dag.constant_ops and not inside:
                 names.add(stage.name)
         return frozenset(names)
+
+    @cached_property
+    def inlined_dag(self) -> InlinedDAG:
+        """The operators of the stages with loops, inlined stages substituted into their readers."""
+        return inlined(self.current_dag, self.stages)
 
     @property
     def is_open(self) -> bool:
@@ -164,7 +179,7 @@ class State:
         return replace(self, stages=stages)
 
     def with_dag(self, dag: ComputeDAG, stages: tuple[Stage, ...]) -> State:
-        return replace(self, dag=dag, stages=stages)
+        return replace(self, current_dag=dag, stages=stages)
 
     def open(self, *decisions: Decision) -> State:
         """This state with more open decisions; one with an open decision's name replaces it."""
@@ -186,7 +201,7 @@ class State:
 
     def resolve(self, values: Mapping[str, int]) -> State:
         """The state with every open decision fixed: *values* maps columns to numbers."""
-        return State.replay(self.base, self.resolved(values))
+        return State.replay(self.definition, self.resolved(values))
 
     def resolved(self, values: Mapping[str, int]) -> list[Step]:
         """The steps of :meth:`resolve`, which may be impossible to apply."""

@@ -93,7 +93,7 @@ class Candidate:
     def unmade(self) -> Unmade:
         """The program as a definition and steps that have not been applied."""
         space = self.structure.space
-        return Unmade(space.state.base, tuple(space.steps(self.row)))
+        return Unmade(space.state.definition, tuple(space.steps(self.row)))
 
 
 @dataclass(frozen=True)

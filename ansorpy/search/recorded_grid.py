@@ -70,12 +70,12 @@ class GridSource:
         self.grid = grid
         self.numbers = RowNumbers(grid.rows)
         space = _GridSpace(state, numbers=self.numbers)
-        placed = State.replay(state.base, state.history[: header.placed_steps])
+        placed = State.replay(state.definition, state.history[: header.placed_steps])
         self.structure = _GridStructure(
             name, placed, header.sketch, header.sketch_steps, space, target, preset,
             lambda sketch, placed: self.structure,
         )  # fmt: skip
-        self.definitions = (Definition(name, state.base),)
+        self.definitions = (Definition(name, state.definition),)
         self.pairs = (Pair(name, header.sketch),)
 
     def draw(

@@ -68,7 +68,7 @@ def _predict(message: Message) -> Message:
     source = StructureSampler(task, preset_for(task.target, request.preset))
     blobs: list[bytes] = []
     for state in predicted_best(task, source, options=request.options):
-        blobs += [definition_json(state.base).encode(), steps_to_json(state.history).encode()]
+        blobs += [definition_json(state.definition).encode(), steps_to_json(state.history).encode()]
     return Message("predicted", {}, tuple(blobs))
 
 

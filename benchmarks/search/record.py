@@ -134,7 +134,7 @@ def begin(plan: Plan) -> Grid:
     state, placed, points = structure.space.state, structure.placed, len(found.rows)
     header = GridHeader(
         name=plan.name, dag=dag_to_dict(task.dag), definition=structure.definition,
-        scheduled=None if state.base is task.dag else dag_to_dict(state.base),
+        scheduled=None if state.definition is task.dag else dag_to_dict(state.definition),
         steps=steps_to_json(state.history), placed_steps=len(placed.history),
         sketch_steps=structure.sketch_steps, sketch=structure.sketch,
         preset=structure.preset.name, target=task.target, threads=task.threads,

@@ -20,7 +20,7 @@ from tests.codegen.c.compiled import needs_cc, needs_openmp
 @pytest.mark.parametrize("name", ["c", pytest.param("c:cores=2", marks=needs_openmp)])
 def test_candidates_are_checked_and_timed(name: str, rng) -> None:
     target = Target.parse(name)
-    task = Task(State.initial(workloads.matmul(17, 13, 29)).dag, target, target.cores)
+    task = Task(State.initial(workloads.matmul(17, 13, 29)).definition, target, target.cores)
     structures = StructureSampler(task).draw(2, rng)
     tables = [s.sample(16, rng) for s in structures]
     states = [s.bind(t[s.valid(t)][0]) for s, t in zip(structures, tables, strict=True)]

@@ -38,7 +38,7 @@ def histories() -> list[tuple[ComputeDAG, Steps]]:
                 table = structure.sample(8, rng)
                 found += [structure.bind(row) for row in table[structure.valid(table)][:1]]
     found += [random_state(rng, int(rng.integers(1, 10))) for _ in range(30)]
-    return [(state.base, json.loads(steps_to_json(state.history))) for state in found]
+    return [(state.definition, json.loads(steps_to_json(state.history))) for state in found]
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -192,7 +192,7 @@ def _reorder(state: State, stage: str, rng: np.random.Generator) -> State:
 
 
 def _compute_at(state: State, stage: str, rng: np.random.Generator) -> State:
-    readers = state.dag.readers(state.stage(stage).op)
+    readers = state.current_dag.readers(state.stage(stage).op)
     if not readers:
         raise ScheduleError("nobody reads it")
     target = readers[int(rng.integers(len(readers)))].name
@@ -200,7 +200,9 @@ def _compute_at(state: State, stage: str, rng: np.random.Generator) -> State:
 
 
 def _reverse(state: State, stage: str, rng: np.random.Generator) -> State:
-    producers = [p for p in state.dag.reads(state.stage(stage).op) if isinstance(p, ComputeOp)]
+    producers = [
+        p for p in state.current_dag.reads(state.stage(stage).op) if isinstance(p, ComputeOp)
+    ]
     if not producers:
         raise ScheduleError("it reads placeholders only")
     target = producers[int(rng.integers(len(producers)))].name
@@ -226,7 +228,7 @@ def _parallel(state: State, stage: str, rng: np.random.Generator) -> State:
 
 
 def _cache_read(state: State, stage: str, rng: np.random.Generator) -> State:
-    read = list(state.dag.reads(state.stage(stage).op))
+    read = list(state.current_dag.reads(state.stage(stage).op))
     source = read[int(rng.integers(len(read)))]
     order = [int(d) for d in rng.permutation(source.ndim)] if rng.integers(2) else []
     return state.cache_read(source.name, "local", [stage], order)[0]
@@ -234,7 +236,7 @@ def _cache_read(state: State, stage: str, rng: np.random.Generator) -> State:
 
 def _pack(state: State, stage: str, rng: np.random.Generator) -> State:
     constants = [
-        p for p in state.dag.reads(state.stage(stage).op)
+        p for p in state.current_dag.reads(state.stage(stage).op)
         if isinstance(p, PlaceholderOp) and p.constant
     ]  # fmt: skip
     if not constants or state.stage(stage).inlined:

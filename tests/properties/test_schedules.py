@@ -20,7 +20,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def inputs_of(state: State, rng: np.random.Generator) -> Arrays:
-    return {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in state.base.args}
+    return {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in state.definition.args}
 
 
 def interpret(program: Program, known: Arrays) -> Arrays:
@@ -45,7 +45,7 @@ def test_every_schedule_computes_its_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     state = random_state(rng, int(rng.integers(1, 14)))
     data = inputs_of(state, rng)
-    expected = run_dag(state.base, data)
+    expected = run_dag(state.definition, data)
     try:
         lowered = lower(state)
     except ScheduleError:
@@ -71,7 +71,7 @@ def test_what_is_legal_on_a_gpu_computes_its_definition(seed: int) -> None:
     state = random_bound_state(rng, int(rng.integers(1, 9)))
     assume(is_legal(state))
     data = inputs_of(state, rng)
-    expected = run_dag(state.base, data)
+    expected = run_dag(state.definition, data)
     for got, want in zip(interpreted(lower(state), data), expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
@@ -82,7 +82,7 @@ def test_machine_code_computes_the_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     state = random_state(rng, int(rng.integers(1, 14)))
     data = inputs_of(state, rng)
-    expected = run_dag(state.base, data)
+    expected = run_dag(state.definition, data)
     try:
         lowered = lower(state)
     except ScheduleError:
@@ -95,6 +95,6 @@ def test_machine_code_computes_the_definition(seed: int) -> None:
 def test_records_replay_to_the_same_program(seed: int) -> None:
     rng = np.random.default_rng(seed)
     state = random_state(rng, 12)
-    again = State.replay(state.base, steps_from_json(steps_to_json(state.history)))
+    again = State.replay(state.definition, steps_from_json(steps_to_json(state.history)))
     assert again.text() == state.text()
     assert str(again.history) == str(state.history)

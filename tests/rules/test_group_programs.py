@@ -185,5 +185,5 @@ def test_one_group_is_under_way_while_the_next_tiles_are_copied(rng: np.random.G
 def test_records_replay(rng: np.random.Generator) -> None:
     structure = group_structures(LARGE["even"], rng)[0]
     bound = structure.bind(fitting(structure, rng)[0])
-    again = State.replay(bound.base, steps_from_json(steps_to_json(bound.history)))
+    again = State.replay(bound.definition, steps_from_json(steps_to_json(bound.history)))
     assert again.text() == bound.text() and str(again.history) == str(bound.history)

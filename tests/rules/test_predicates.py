@@ -141,11 +141,13 @@ def test_constants_are_inputs_to_the_rules() -> None:
 def test_elementwise_match_follows_a_chain_of_only_readers() -> None:
     state = State.initial(workloads.conv2d_bn_relu(1, 6, 6, 4, 4))
     op = {stage.name: stage.op for stage in state.stages}
-    assert elementwise_match(state.dag, op["conv"], op["relu"])
-    assert not elementwise_match(state.dag, op["pad"], op["relu"])
+    assert elementwise_match(state.current_dag, op["conv"], op["relu"])
+    assert not elementwise_match(state.current_dag, op["pad"], op["relu"])
     softmax = State.initial(workloads.softmax(4, 8))
     ops = {stage.name: stage.op for stage in softmax.stages}
-    assert not elementwise_match(softmax.dag, ops["exp"], ops["norm"]), "two stages read exp"
+    assert not elementwise_match(softmax.current_dag, ops["exp"], ops["norm"]), (
+        "two stages read exp"
+    )
 
 
 def test_inlined_readers_are_looked_through() -> None:
@@ -172,11 +174,11 @@ def test_single_consumer_is_the_common_root_of_several() -> None:
 def test_num_common_outer_iterators_is_the_least_over_all_paths() -> None:
     state = State.initial(workloads.softmax(2, 3, 8))
     op = {stage.name: stage.op for stage in state.stages}
-    assert num_common_outer_iterators(state.dag, op["exp"], op["norm"]) == 2, "through sum"
-    assert num_common_outer_iterators(state.dag, op["sum"], op["norm"]) == 2
-    assert num_common_outer_iterators(state.dag, op["norm"], op["sum"]) == 0
+    assert num_common_outer_iterators(state.current_dag, op["exp"], op["norm"]) == 2, "through sum"
+    assert num_common_outer_iterators(state.current_dag, op["sum"], op["norm"]) == 2
+    assert num_common_outer_iterators(state.current_dag, op["norm"], op["sum"]) == 0
     turned = State.initial([A, reader(lambda i, j: A[j, i])])
-    assert num_common_outer_iterators(turned.dag, A, turned.stage("B").op) == 0
+    assert num_common_outer_iterators(turned.current_dag, A, turned.stage("B").op) == 0
 
 
 def test_arithmetic_on_inputs_is_repeated_in_the_tiles_of_a_product() -> None:

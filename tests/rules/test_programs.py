@@ -79,7 +79,7 @@ def result(state: State, inputs: Mapping[str, npt.NDArray[np.float32]]) -> npt.N
     if programs.bind is not None:
         call(programs.bind, arrays, "bind")
     call(programs.run, arrays, "run")
-    return arrays[state.dag.outputs[0].name]
+    return arrays[state.current_dag.outputs[0].name]
 
 
 @pytest.mark.parametrize("preset", [ANSOR_CPU, CPU], ids=["ansor", "default"])

@@ -64,7 +64,7 @@ def test_a_bound_row_is_closed_and_its_history_survives_a_record(
         state = structure.bind(structure.sample(1, rng)[0])
         assert not state.is_open
         steps = steps_from_json(steps_to_json(state.history))
-        assert State.replay(state.base, steps).text() == state.text()
+        assert State.replay(state.definition, steps).text() == state.text()
 
 
 def test_several_gives_every_sketch_a_turn_and_no_structure_twice(

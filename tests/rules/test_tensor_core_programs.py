@@ -96,8 +96,8 @@ def test_fragments_of_tiles_that_are_not_there_are_found(
 def test_records_replay(rng: np.random.Generator) -> None:
     (structure,) = structures(WORKLOADS["prime"], rng)
     bound = structure.bind(structure.sample(1, rng)[0])
-    again = State.replay(bound.base, steps_from_json(steps_to_json(bound.history)))
+    again = State.replay(bound.definition, steps_from_json(steps_to_json(bound.history)))
     assert again.text() == bound.text() and str(again.history) == str(bound.history)
-    made: dict[str, object] = {"state": State.initial(bound.base)}
+    made: dict[str, object] = {"state": State.initial(bound.definition)}
     exec(str(bound.history), made)
     assert str(made["state"]) == bound.text()

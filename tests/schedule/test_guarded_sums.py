@@ -45,6 +45,6 @@ def test_rows_of_a_tile_that_differ_choose_inside_the_arithmetic(inner: str) -> 
 def test_the_result_is_that_of_the_definition(order: str) -> None:
     state = definition().reorder("Y", order.split()).unroll("Y", "a")
     rng = np.random.default_rng(1)
-    data = {t.name: rng.standard_normal(t.shape).astype(np.float32) for t in state.base.args}
-    [got], [want] = run_native(lower(state), data), run_dag(state.base, data)
+    data = {t.name: rng.standard_normal(t.shape).astype(np.float32) for t in state.definition.args}
+    [got], [want] = run_native(lower(state), data), run_dag(state.definition, data)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

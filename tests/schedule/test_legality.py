@@ -227,7 +227,7 @@ def test_primitives_and_lowering_do_without_isl() -> None:
         "state, (outer, _) = chain().split('D', 'i', (3,), tail='shift')\n"
         "state = state.compute_at('C', 'D', outer).parallel('D', [outer]).compute_inline('B')\n"
         "steps = steps_from_json(steps_to_json(state.history))\n"
-        "lowered = lower(State.replay(state.base, steps))\n"
+        "lowered = lower(State.replay(state.definition, steps))\n"
         "assert job.build_lowered(lowered, Target.host(), 'kernel')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

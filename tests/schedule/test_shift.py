@@ -29,8 +29,8 @@ def matmul(n: int = 13, m: int = 37, k: int = 5) -> list[Tensor]:
 
 def check(state: State) -> None:
     rng = np.random.default_rng(0)
-    data = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in state.base.args}
-    [want] = run_dag(state.base, data)
+    data = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in state.definition.args}
+    [want] = run_dag(state.definition, data)
     [got] = run_native(lower(state), data)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 

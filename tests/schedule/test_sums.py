@@ -46,7 +46,7 @@ def test_the_sums_are_the_same(k_inner: int, rng: np.random.Generator) -> None:
     b = rng.standard_normal((10, 4), np.float32)
     c = np.full((6, 4), np.nan, np.float32)
     run_program(lower(state).run, [a, b, c])
-    [want] = run_dag(state.base, {"A": a, "B": b})
+    [want] = run_dag(state.definition, {"A": a, "B": b})
     np.testing.assert_allclose(c, want, rtol=1e-5, atol=1e-5)
 
 

@@ -29,7 +29,7 @@ def test_workers_predict_what_this_process_does() -> None:
     found = dict(predicted_of_all(TASKS, options=OPTIONS, processes=2))
     for number, task in enumerate(TASKS):
         assert [str(state.history) for state in found[number]] == _histories(task)
-        assert found[number][-1].base.outputs[0].shape == task.dag.outputs[0].shape
+        assert found[number][-1].definition.outputs[0].shape == task.dag.outputs[0].shape
 
 
 def test_a_preset_of_ones_own_stays_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

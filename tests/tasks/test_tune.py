@@ -277,7 +277,7 @@ def test_a_task_that_never_works_is_given_up_and_ends_the_run(scheduler: str) ->
     works, fails = (weighted(matmul(n, n, n)) for n in (16, 24))
 
     def crashes(state: State, number: int) -> MeasureResult | None:
-        own = state.base.outputs[0].shape == (24, 24)
+        own = state.definition.outputs[0].shape == (24, 24)
         return MeasureResult(TrialKind.CRASH, reason="signal 11") if own else None
 
     runner = FormulaRunner(fails=crashes)

@@ -112,12 +112,12 @@ def build_requests(task: Task, states: Sequence[State]) -> list[Message]:
         target=task.target, symbol=task_symbol(task), prefetch=task.reuse_distance_bytes > 0
     )
     fields = request.model_dump(mode="json")
-    definitions = {id(state.base): b"" for state in states}
+    definitions = {id(state.definition): b"" for state in states}
     for state in states:
-        if not definitions[id(state.base)]:
-            definitions[id(state.base)] = definition_json(state.base).encode()
+        if not definitions[id(state.definition)]:
+            definitions[id(state.definition)] = definition_json(state.definition).encode()
     return [
-        Message("build", fields, (definitions[id(s.base)], steps_to_json(s.history).encode()))
+        Message("build", fields, (definitions[id(s.definition)], steps_to_json(s.history).encode()))
         for s in states
     ]
 

@@ -133,7 +133,7 @@ def read_hello(message: bytes) -> int:
 def write_work(work: Work) -> bytes:
     """Encode *work*."""
     task = work.task
-    dags = {id(dag): dag for dag in (task.dag, *(state.base for state in work.states))}
+    dags = {id(dag): dag for dag in (task.dag, *(state.definition for state in work.states))}
     places = {key: index for index, key in enumerate(dags)}
     fields = _Work(
         target=task.target,
@@ -143,7 +143,7 @@ def write_work(work: Work) -> bytes:
         name=task.name,
         definitions=tuple(definition_json(dag) for dag in dags.values()),
         candidates=tuple(
-            _Candidate(base=places[id(state.base)], steps=steps_to_json(state.history))
+            _Candidate(base=places[id(state.definition)], steps=steps_to_json(state.history))
             for state in work.states
         ),
         built=work.built,

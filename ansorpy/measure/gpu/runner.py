@@ -198,7 +198,7 @@ class _Batch:
         if isinstance(build, MeasureResult):
             self._finish(index, build)
             return None
-        lost = extra_error(self.task.dag, state.base)
+        lost = extra_error(self.task.dag, state.definition)
         return self.runner.submit(client, self.task, build, self.incumbent_s, lost)
 
     def _finish(self, index: int, result: MeasureResult) -> None:

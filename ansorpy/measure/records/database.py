@@ -239,7 +239,7 @@ class Database:
         """
         self.add_task(task)
         with self._transaction():
-            identity = task.key, self.definitions.put(program.base), trial_digest(program)
+            identity = task.key, self.definitions.put(program.definition), trial_digest(program)
             done = self._record(identity)
             if done is not None:
                 return done
@@ -286,7 +286,7 @@ class Database:
 
     def lookup(self, task: Task, program: Scheduled, at: Position = NOW) -> Record | None:
         """The record of *program* for *task*; None if it has no result."""
-        definition = self.definitions.identify(program.base)
+        definition = self.definitions.identify(program.definition)
         return self._record((task.key, definition, trial_digest(program)), at)
 
     def record(self, number: int) -> Record:
@@ -378,7 +378,7 @@ class Database:
 
     def program(self, state: State) -> str:
         """A short name of *state*, recorded or not: the same as :attr:`Trial.program`."""
-        return program_name(self.definitions.identify(state.base), trial_digest(state))
+        return program_name(self.definitions.identify(state.definition), trial_digest(state))
 
     # Inside
 

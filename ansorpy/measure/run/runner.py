@@ -329,7 +329,7 @@ class LocalRunner(BuildingRunner):
         results, client = [], self._client(task)
         for state, build in zip(candidates, builds, strict=True):
             known = None if observer is None else observer.started(state)
-            lost = extra_error(task.dag, state.base)
+            lost = extra_error(task.dag, state.definition)
             with profiled(Activity.RUN):
                 result = known or self._one(client, task, build, incumbent_s, lost)
             if result.ok:

@@ -17,7 +17,6 @@ from ansorpy.rules.predicates import space_extent
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import Product, value_of
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.sharedmemory import is_in_shared, shared_bytes, uses_shared
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import KernelStyle, Stage
@@ -96,7 +95,7 @@ class LimitBlocks(AnnotationRule):
 
 def _matrices(state: State, kernel: Stage) -> list[Stage]:
     """The shared tiles from which instructions load rows of matrices."""
-    reads = effective(state).reads
+    reads = state.inlined_dag.reads
     return [
         state.stage(read.tensor.name)
         for stage in state.members(kernel)

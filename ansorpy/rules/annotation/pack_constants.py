@@ -32,7 +32,7 @@ class PackConstants(AnnotationRule):
         state = space.state
         for stage in state.stages:
             readers = consumers(state, stage) if is_input(state, stage) else ()
-            if len(readers) != 1 or stage.op not in state.dag.constant_ops:
+            if len(readers) != 1 or stage.op not in state.current_dag.constant_ops:
                 continue
             (reader,) = readers
             tiled = any(isinstance(r, SplitRelation) for r in reader.relations)

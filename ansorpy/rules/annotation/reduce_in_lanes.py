@@ -13,7 +13,6 @@ from ansorpy.rules.matching.relations import host_iters, is_input
 from ansorpy.rules.matching.rowwise import contiguous_reduction, fills_lanes
 from ansorpy.rules.predicates import attrs_of
 from ansorpy.schedule.decisions import OneOf
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
@@ -60,7 +59,7 @@ class ReduceInLanes(AnnotationRule):
         if not fills_lanes(state, stage, axes, target):
             return ()
         length = prod(stage.root_extents[axis] for axis in axes)
-        vector = lanes_of(effective(state).ops[stage.name], target)
+        vector = lanes_of(state.inlined_dag.ops[stage.name], target)
         found = [vector]
         while found[-1] < min(length, self.most_vectors * vector):
             found.append(found[-1] * 2)

@@ -14,7 +14,6 @@ from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.matching.relations import host_iters, is_input, is_tiled
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import Decision
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
@@ -62,7 +61,7 @@ class RegisterTile(AnnotationRule):
         return table
 
     def _fits(self, state: State, stage: Stage, tile: Sequence[Iter], target: Target) -> Constraint:
-        lanes = lanes_of(effective(state).ops[stage.name], target)
+        lanes = lanes_of(state.inlined_dag.ops[stage.name], target)
         most = target.vector_registers - self.spare
 
         def holds(values: Mapping[str, Size]) -> Size:
@@ -85,7 +84,7 @@ class RegisterTile(AnnotationRule):
 
 def _least(state: State, stage: Stage, decision: Decision, part: int, target: Target) -> int:
     """The smallest innermost factor allowed: a vector, or the largest factor if below that."""
-    lanes = lanes_of(effective(state).ops[stage.name], target)
+    lanes = lanes_of(state.inlined_dag.ops[stage.name], target)
     return min(lanes, int(decision.domain.rows[:, part].max()))
 
 

@@ -26,7 +26,6 @@ from ansorpy.rules.predicates import space_extent
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import OneOf, Product, open_columns, value_of
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, KernelStyle, SplitRelation, Stage
 from ansorpy.schedule.state import State
@@ -151,7 +150,7 @@ class ThreadBind(AnnotationRule):
         stage = state.stage(name)
         if not self.untiled_threads or host_iters(state, stage) or stage.compute.reduce_axes:
             return state, frozenset()
-        op = effective(state).ops[name]
+        op = state.inlined_dag.ops[name]
         chosen, periods_of = branch_axes(op), periods(op)
         remainders = chosen_by_remainder(op) & periods_of.keys()
         inside = []

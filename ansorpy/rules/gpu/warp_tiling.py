@@ -15,7 +15,6 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.lowering.gpu.lane_loops import lane_index
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
 
@@ -174,7 +173,7 @@ def _digits(stage: Stage) -> dict[str, tuple[Digit, ...]]:
 def _axes_of_sum(state: State, name: str, source: str) -> dict[str, str]:
     """The axes of the sum *source*, keyed by those of stage *name*, which reads it in place."""
     of = state.stage(source).compute
-    access = reads(effective(state).ops[name], of)[0]
+    access = reads(state.inlined_dag.ops[name], of)[0]
     return {
         index.name: axis.name
         for terms, axis in zip(access.terms, of.axes, strict=True)

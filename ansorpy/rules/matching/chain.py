@@ -13,7 +13,6 @@ from ansorpy.rules.predicates import (
     is_repeated_in_tiles,
     is_strictly_inlineable,
 )
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 
@@ -43,7 +42,7 @@ def find_chain(state: State) -> Chain | str:
     """The chain that the unscheduled *state* forms, or the reason why it is none."""
     if state.history:
         return "the stages are being scheduled already"
-    if len(state.dag.outputs) != 1:
+    if len(state.current_dag.outputs) != 1:
         return "there are several outputs"
     state = inline_cheap(state)
     members = _members(state)
@@ -60,7 +59,7 @@ def find_chain(state: State) -> Chain | str:
     before = tuple(s for s in members if s is not product and s.name not in downstream)
     if all(axis.extent == 1 for axis in last.compute.axes):
         return "the result is a single element"
-    placed = bool(periods(effective(state).ops[last.name]))
+    placed = bool(periods(state.inlined_dag.ops[last.name]))
     if not placed and not any(_computes(state, s) for s in before):
         return f'nothing that "{product.name}" reads is computed first'
     after = tuple(s for s in members if s is not last and s.name in downstream)
@@ -79,7 +78,11 @@ def inline_cheap(state: State) -> State:
     """Inline stages that cost nothing to recompute or are read only once, last stage first."""
     for name in [s.name for s in reversed(state.stages)]:
         stage = state.stage(name)
-        if is_input(state, stage) or state.dag.is_output(stage.op) or has_reduce_iters(stage):
+        if (
+            is_input(state, stage)
+            or state.current_dag.is_output(stage.op)
+            or has_reduce_iters(stage)
+        ):
             continue
         if is_repeated_in_tiles(state, stage):
             continue
@@ -90,7 +93,7 @@ def inline_cheap(state: State) -> State:
 
 def is_read_once(state: State, stage: Stage) -> bool:
     """True when one stage reads *stage*, in one load that reads no element twice."""
-    readers = [r for r in state.dag.readers(stage.op) if isinstance(r, ComputeOp)]
+    readers = [r for r in state.current_dag.readers(stage.op) if isinstance(r, ComputeOp)]
     if len(readers) != 1:
         return False
     (reader,) = readers
@@ -104,7 +107,7 @@ def _computes(state: State, stage: Stage) -> bool:
     op = stage.compute
     if op.reduce_axes or is_repeated_in_tiles(state, stage):
         return True
-    return any(len(reads) > 1 for reads in state.dag.reads(op).values())
+    return any(len(reads) > 1 for reads in state.current_dag.reads(op).values())
 
 
 def ancestors(state: State, stage: Stage) -> frozenset[str]:

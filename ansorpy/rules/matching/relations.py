@@ -27,7 +27,7 @@ def direct_producers(state: State, stage: Stage) -> tuple[Stage, ...]:
     """Stages that *stage*'s own definition reads, including inlined ones."""
     if not isinstance(stage.op, ComputeOp):
         return ()
-    read = {producer.name for producer in state.dag.reads(stage.op)}
+    read = {producer.name for producer in state.current_dag.reads(stage.op)}
     return tuple(s for s in state.stages if s.name in read)
 
 
@@ -52,7 +52,7 @@ def _past_inlined(state: State, stage: Stage, neighbours: _Neighbours) -> tuple[
 
 
 def _readers(state: State, stage: Stage) -> tuple[Stage, ...]:
-    return tuple(state.stage(reader.name) for reader in state.dag.readers(stage.op))
+    return tuple(state.stage(reader.name) for reader in state.current_dag.readers(stage.op))
 
 
 def single_consumer(state: State, stage: Stage) -> Stage | None:
@@ -79,7 +79,7 @@ def host_iters(state: State, stage: Stage) -> frozenset[str]:
 
 def is_input(state: State, stage: Stage) -> bool:
     """True for stages that are only read: placeholders, and stages computed at bind time."""
-    return stage.is_placeholder or stage.op in state.dag.constant_ops
+    return stage.is_placeholder or stage.op in state.current_dag.constant_ops
 
 
 def is_tiled(stage: Stage) -> bool:

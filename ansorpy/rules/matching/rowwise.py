@@ -11,7 +11,6 @@ from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.matching.relations import has_reduce_iters, is_input
 from ansorpy.rules.predicates import has_data_reuse, is_strictly_inlineable
 from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.size import product
@@ -41,8 +40,8 @@ def streams(state: State, stage: Stage) -> bool:
     if not op.reduce_axes:
         return True
     domain = prod(axis.extent for axis in (*op.axes, *op.reduce_axes))
-    largest = max(state.dag.reads(op), key=lambda producer: producer.size, default=None)
-    if largest is None or largest in state.dag.constant_ops:
+    largest = max(state.current_dag.reads(op), key=lambda producer: producer.size, default=None)
+    if largest is None or largest in state.current_dag.constant_ops:
         return False
     return domain <= largest.size
 
@@ -57,7 +56,7 @@ def with_cheap_inlined(state: State, last: Stage) -> tuple[State, list[str]]:
     """*state* with cheap stages inlined, and the stages that remain to be placed, last first."""
     members = []
     for stage in reversed(state.stages):
-        if stage.is_placeholder or stage is last or stage.op in state.dag.constant_ops:
+        if stage.is_placeholder or stage is last or stage.op in state.current_dag.constant_ops:
             continue
         if is_worth_inlining(state, stage):
             state = state.compute_inline(stage.name)
@@ -68,13 +67,13 @@ def with_cheap_inlined(state: State, last: Stage) -> tuple[State, list[str]]:
 
 def is_evaluated_once(state: State, stage: Stage) -> bool:
     """True when inlining evaluates no element twice: one reader uses each once, in one load."""
-    if state.dag.is_output(stage.op):
+    if state.current_dag.is_output(stage.op):
         return False
-    definition = effective(state)
-    readers = definition.readers.get(stage.name, ())
+    inlined = state.inlined_dag
+    readers = inlined.readers.get(stage.name, ())
     if len(readers) != 1:
         return False
-    found = reads(definition.ops[readers[0]], stage.op)
+    found = reads(inlined.ops[readers[0]], stage.op)
     return len(found) == 1 and _is_permutation(found[0])
 
 
@@ -91,7 +90,7 @@ def is_worth_inlining(state: State, stage: Stage) -> bool:
     Costly values are kept if they would be evaluated several times: when two stages read them, or
     when there is one per row and every element of the row reads it.
     """
-    if is_input(state, stage) or state.dag.is_output(stage.op) or has_reduce_iters(stage):
+    if is_input(state, stage) or state.current_dag.is_output(stage.op) or has_reduce_iters(stage):
         return False
     if is_evaluated_once(state, stage):
         return True
@@ -100,8 +99,8 @@ def is_worth_inlining(state: State, stage: Stage) -> bool:
 
 def is_costly_broadcast(state: State, stage: Stage) -> bool:
     """True when the stage's values are costly and every reader has more elements than the stage."""
-    definition = effective(state)
-    readers = [definition.ops[name] for name in definition.readers.get(stage.name, ())]
+    inlined = state.inlined_dag
+    readers = [inlined.ops[name] for name in inlined.readers.get(stage.name, ())]
     larger = bool(readers) and all(op.size > stage.op.size for op in readers)
     return larger and _is_costly(stage.compute.body)
 
@@ -156,7 +155,7 @@ def contiguous_reduction(state: State, stage: Stage) -> tuple[str, ...]:
     Every read indexed by these axes is contiguous: the last axis steps through the innermost
     dimension, and each axis before it continues where a run of the next one ends.
     """
-    op = effective(state).ops[stage.name]
+    op = state.inlined_dag.ops[stage.name]
     if any(None in access.terms for access in accesses(op)):
         return ()
     reading = [
@@ -175,7 +174,7 @@ def contiguous_reduction(state: State, stage: Stage) -> tuple[str, ...]:
 def fills_lanes(state: State, stage: Stage, axes: tuple[str, ...], target: Target) -> bool:
     """True when the reduce *axes* together are longer than a quarter of a vector of *target*."""
     length = prod(stage.root_extents[axis] for axis in axes)
-    return bool(axes) and length * 4 > lanes_of(effective(state).ops[stage.name], target)
+    return bool(axes) and length * 4 > lanes_of(state.inlined_dag.ops[stage.name], target)
 
 
 def _steps(tensor: Tensor, terms: list[dict[Axis, int]], axis: Axis, inner: list[Axis]) -> bool:

@@ -53,7 +53,7 @@ def _moved(state: State, at: int, rng: np.random.Generator) -> State | None:
     changed = ComputeAtStep(step.stage, chosen.stage, chosen.iter)
     steps = [changed if n == at else s for n, s in enumerate(state.history)]
     try:
-        moved = State.replay(state.base, steps)
+        moved = State.replay(state.definition, steps)
     except ScheduleError:
         return None
     return moved if is_computed_where_read(moved) else None

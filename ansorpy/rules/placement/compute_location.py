@@ -103,7 +103,7 @@ def locations(state: State, stage: Stage) -> tuple[Attach, ...]:
     Paper: TVM's ``GetComputeLocationCandidates``.
     """
     target = single_consumer(state, stage)
-    if target is None or state.dag.is_output(stage.op):
+    if target is None or state.current_dag.is_output(stage.op):
         return ()
     found = [Attach(target.name, it.name) for it in _in_consumer(state, target)]
     if target.attach is not None:

@@ -98,13 +98,13 @@ def _with_factors(state: State, chosen: Mapping[int, int]) -> State:
         else step
         for at, step in enumerate(state.history)
     ]  # fmt: skip
-    return State.replay(state.base, steps)
+    return State.replay(state.definition, steps)
 
 
 def rfactor_splits(state: State) -> dict[int, int]:
     """The splits that a later rfactor builds on: step number -> extent of the loop split."""
     found: dict[int, int] = {}
-    current = State.initial(state.base)
+    current = State.initial(state.definition)
     for at, step in enumerate(state.history):
         if isinstance(step, SplitStep) and _feeds_rfactor(state, at, step):
             found[at] = current.stage(step.stage).iter(step.iter).extent or 1

@@ -59,7 +59,7 @@ def replayed(sketch: State, begun: Steps, places: Steps) -> State | None:
     if not places and all(a is b for a, b in zip(begun, sketch.history, strict=True)):
         return sketch
     try:
-        return State.replay(sketch.base, [*begun, *places])
+        return State.replay(sketch.definition, [*begun, *places])
     except ScheduleError:
         return None
 

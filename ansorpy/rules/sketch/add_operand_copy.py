@@ -35,10 +35,10 @@ class AddOperandCopy(SketchRule):
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
-        if not stage.is_placeholder or stage.op in state.dag.constant_ops:
+        if not stage.is_placeholder or stage.op in state.current_dag.constant_ops:
             return Verdict.skip("only what is given at run time is copied")
         readers = consumers(state, stage)
-        if len(readers) != 1 or state.dag.readers(stage.op) != (readers[0].op,):
+        if len(readers) != 1 or state.current_dag.readers(stage.op) != (readers[0].op,):
             return Verdict.skip("not one stage alone reads it")
         (reader,) = readers
         if not is_tiled(reader) or not reader.compute.reduce_axes:

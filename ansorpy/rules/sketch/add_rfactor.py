@@ -17,7 +17,6 @@ from ansorpy.rules.predicates import (
 )
 from ansorpy.rules.tiling.levels import reduce_in_one
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -87,7 +86,7 @@ def _has_parallel_vectors(state: State, stage: Stage, target: Target) -> bool:
         return False
     if not reads_along(state, stage, axes[-1], max_stride=2):
         return False
-    lanes = lanes_of(effective(state).ops[stage.name], target)
+    lanes = lanes_of(state.inlined_dag.ops[stage.name], target)
     return space_extent(stage) >= target.cores * lanes
 
 

@@ -25,7 +25,6 @@ from ansorpy.rules.predicates import (
 )
 from ansorpy.rules.sketch.add_operand_copy import moving_dimensions
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -89,7 +88,7 @@ def inline_verdict(
     stage = state.stage(stage_id)
     if is_input(state, stage):
         return Verdict.skip("an input, there is nothing to inline")
-    if state.dag.is_output(stage.op):
+    if state.current_dag.is_output(stage.op):
         return Verdict.skip("an output must be stored")
     if has_reduce_iters(stage):
         return Verdict.skip("a reduction would be repeated at every read")
@@ -115,7 +114,7 @@ def _formulas_with(state: State, stage: Stage) -> int:
     if is_input(state, stage) or stage.is_placeholder or stage.compute.reduce_axes:
         return 1
     own = formulas(stage.compute)
-    ops = effective(state).ops
+    ops = state.inlined_dag.ops
     readers = [formulas(ops[reader.name]) for reader in consumers(state, stage)]
     return own * max(readers, default=1) if own > 1 else 1
 
@@ -126,9 +125,11 @@ def _is_broadcast_copy(state: State, stage: Stage) -> bool:
     if is_input(state, stage) or not is_operand_copy(stage) or len(readers) != 1:
         return False
     (reader,) = readers
-    if not (is_tiled(reader) and reader.compute.reduce_axes) or state.dag.is_output(stage.op):
+    if not (is_tiled(reader) and reader.compute.reduce_axes) or state.current_dag.is_output(
+        stage.op
+    ):
         return False
-    found = reads(effective(state).ops[reader.name], stage.op)
+    found = reads(state.inlined_dag.ops[reader.name], stage.op)
     return _keeps_rows(stage) and all(moving_dimensions(reader, a) == () for a in found)
 
 

@@ -14,7 +14,6 @@ from ansorpy.rules.matching.rowwise import is_evaluated_once
 from ansorpy.rules.predicates import fusible_consumer, has_data_reuse
 from ansorpy.rules.sketch.add_cache_read import source_order, with_tiles
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Attach, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -76,7 +75,7 @@ class ChainInRows(SketchRule):
         state = state.reorder(name, [*steps, *inner, *space])
         for it in space:
             state = state.unroll(name, it)
-        read = state.dag.reads(state.stage(name).op)
+        read = state.current_dag.reads(state.stage(name).op)
         given = [p for p in read if p.size > 1 and p.name not in made.kernel.members]
         for producer in given:
             order = source_order(state.stage(producer.name))
@@ -156,7 +155,7 @@ def _kept(state: State, name: str) -> tuple[State, str, str]:
     """
     keeper = state.stage(name)
     while True:
-        readers = [state.stage(r.name) for r in state.dag.readers(keeper.op)]
+        readers = [state.stage(r.name) for r in state.current_dag.readers(keeper.op)]
         if len(readers) != 1 or has_reduce_iters(readers[0]):
             break
         keeper = readers[0]
@@ -174,10 +173,10 @@ def _rows_of(state: State, last: str, product: str) -> frozenset[str]:
     op = state.stage(product).compute
     used = [
         {e for index in indices for e in walk(index) if isinstance(e, Axis)}
-        for tuples in state.dag.reads(op).values()
+        for tuples in state.current_dag.reads(op).values()
         for indices in tuples
     ]
-    (indices,) = effective(state).index_tuples(last, product)
+    (indices,) = state.inlined_dag.index_tuples(last, product)
     pairs = zip(indices, op.axes, strict=True)
     return frozenset(
         e.name for e, axis in pairs if isinstance(e, Axis) and not all(axis in u for u in used)

@@ -45,9 +45,9 @@ class ComputeAtBlock(SketchRule):
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         last = state.stage(stage_id)
-        if stage_id != len(state.stages) - 1 or state.dag.outputs != (last.op,):
+        if stage_id != len(state.stages) - 1 or state.current_dag.outputs != (last.op,):
             return Verdict.skip("not the only output")
-        if last.is_placeholder or last.relations or last.op in state.dag.constant_ops:
+        if last.is_placeholder or last.relations or last.op in state.current_dag.constant_ops:
             return Verdict.skip("it has loops of its own already, or runs at bind time")
         state, members = with_cheap_inlined(state, last)
         if not members:

@@ -104,9 +104,9 @@ def _fusible(state: State, stage: Stage, *, any_plain: bool) -> tuple[Stage | No
     below it; here the pair is not fused.
     """
     consumer = single_consumer(state, stage)
-    if consumer is None or state.dag.is_output(stage.op):
+    if consumer is None or state.current_dag.is_output(stage.op):
         return None, 0
-    common = num_common_outer_iterators(state.dag, stage.op, consumer.op)
+    common = num_common_outer_iterators(state.current_dag, stage.op, consumer.op)
     tiled = has_data_reuse(state, consumer)
     if common <= 0 or (tiled and not (any_plain and not consumer.compute.reduce_axes)):
         return None, 0

@@ -46,9 +46,9 @@ class RowsAtBlock(SketchRule):
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         last = state.stage(stage_id)
-        if stage_id != len(state.stages) - 1 or state.dag.outputs != (last.op,):
+        if stage_id != len(state.stages) - 1 or state.current_dag.outputs != (last.op,):
             return Verdict.skip("not the only output")
-        if state.history or last.is_placeholder or last.op in state.dag.constant_ops:
+        if state.history or last.is_placeholder or last.op in state.current_dag.constant_ops:
             return Verdict.skip("stages have loops of their own already, or run at bind time")
         plan = self._plan(state, last)
         if isinstance(plan, str):
@@ -80,7 +80,7 @@ class RowsAtBlock(SketchRule):
 
     def _has_few_results(self, state: State, stage: Stage) -> bool:
         steps = reduce_extent(stage)
-        inputs = [producer.size for producer in state.dag.reads(stage.compute)]
+        inputs = [producer.size for producer in state.current_dag.reads(stage.compute)]
         once = stage.op.size * steps <= self.few * max(inputs, default=0)
         return once and steps >= self.long
 

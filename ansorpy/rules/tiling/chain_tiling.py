@@ -18,7 +18,6 @@ from ansorpy.rules.tiling.levels import multi_level_tile
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import Part
 from ansorpy.schedule.decisions import VECTOR
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
 
@@ -65,7 +64,7 @@ class ChainTiling:
         self.chain = chain
         self.max_innermost = max_innermost
         self.whole_prologue = whole_prologue
-        self.ops = effective(chain.state).ops
+        self.ops = chain.state.inlined_dag.ops
         self.block = Block()
         self._state = chain.state
         self.vector_axis = self._vector_axis()
@@ -221,9 +220,9 @@ class ChainTiling:
 
         The copy's location is drawn later: the root or a loop inside which the copy is re-read.
         """
-        for producer in self._state.dag.reads(self._state.stage(name).op):
+        for producer in self._state.current_dag.reads(self._state.stage(name).op):
             stage = self._state.stage(producer.name)
-            given = stage.is_placeholder and producer not in self._state.dag.constant_ops
+            given = stage.is_placeholder and producer not in self._state.current_dag.constant_ops
             reader = self._state.stage(name)
             load = moving_load(self._state, stage, reader) if given else None
             if load is not None and load.dimension != producer.ndim - 1:
@@ -337,7 +336,7 @@ def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
     found: set[str] = set()
     for access in accesses(op):
         producer = access.tensor
-        if not isinstance(producer, ComputeOp) or producer in state.dag.constant_ops:
+        if not isinstance(producer, ComputeOp) or producer in state.current_dag.constant_ops:
             continue
         chosen = branch_axes(producer)
         for axis, index in zip(producer.axes, access.indices, strict=True):

@@ -41,7 +41,7 @@ from ansorpy.schedule.bounds.spans import (
 )
 from ansorpy.schedule.decisions import Product, value_of
 from ansorpy.schedule.kinds import ALONE, LANES, Kinds, shared_by
-from ansorpy.schedule.lowering.inlining import Effective, effective
+from ansorpy.schedule.lowering.inlining import InlinedDAG
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 from ansorpy.schedule.tables.size import (
     Size,
@@ -78,7 +78,7 @@ class Bounds:
         self.state = state
         self.values = values
         self.second = second or {}
-        self.definition: Effective = effective(state)
+        self.inlined_dag: InlinedDAG = state.inlined_dag
         self._extents: dict[str, dict[str, Size]] = {}
         self._needs: dict[tuple[str, str, int, Kinds], tuple[Span, ...]] = {}
         self._reaches: dict[str, tuple[int, ...]] = {}
@@ -89,7 +89,7 @@ class Bounds:
         return value_of(factors, self.values)
 
     def op(self, name: str) -> ComputeOp:
-        return self.definition.ops[name]
+        return self.inlined_dag.ops[name]
 
     # Loops
 
@@ -349,8 +349,8 @@ class Bounds:
 
     def _readings(self, name: str) -> Iterator[tuple[str, tuple[Expr, ...]]]:
         """The readers of tensor *name*, and the indices with which they read it."""
-        for reader in self.definition.readers.get(name, ()):
-            for indices in self.definition.index_tuples(reader, name):
+        for reader in self.inlined_dag.readers.get(name, ()):
+            for indices in self.inlined_dag.index_tuples(reader, name):
                 yield reader, indices
 
     def _ends_read(self, reader: str, indices: Sequence[Expr]) -> list[int]:

@@ -1,11 +1,10 @@
-"""The definition as the loops see it: inlined operators substituted into their readers."""
+"""The operators as loops compute them: inlined ones are substituted into their readers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ansorpy.ir.analysis.affine import linear
@@ -15,11 +14,9 @@ from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
 from ansorpy.ir.rewrite.simplify import simplify
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.lowering.dag_edit import map_loads, with_body
+from ansorpy.schedule.stage import Stage
 
-if TYPE_CHECKING:
-    from ansorpy.schedule.state import State
-
-__all__ = ["Effective", "Read", "effective"]
+__all__ = ["InlinedDAG", "Read", "inlined"]
 
 
 @dataclass(frozen=True)
@@ -31,8 +28,12 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Effective:
-    """Operators of the stages that have loops, by stage name; none reads an inlined one."""
+class InlinedDAG:
+    """Operators of the stages that have loops, by stage name; none reads an inlined one.
+
+    It is no :class:`ComputeDAG`: an operator that is read may be here under its name with another
+    body, so operators of the two are compared by name.
+    """
 
     ops: Mapping[str, ComputeOp]
 
@@ -58,27 +59,26 @@ class Effective:
         return {tensor: tuple(names) for tensor, names in readers.items()}
 
 
-_CACHE: WeakKeyDictionary[ComputeDAG, dict[frozenset[str], Effective]] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[ComputeDAG, dict[frozenset[str], InlinedDAG]] = WeakKeyDictionary()
 
 
-def effective(state: State) -> Effective:
-    """Substitute every inlined stage of *state* into its readers.
+def inlined(dag: ComputeDAG, stages: Sequence[Stage]) -> InlinedDAG:
+    """*dag* with the operators of inlined *stages* substituted into their readers.
 
     Cached by DAG and set of inlined stages.
     """
-    known = _CACHE.setdefault(state.dag, {})
-    key = frozenset(stage.name for stage in state.stages if stage.inlined)
+    known = _CACHE.setdefault(dag, {})
+    key = frozenset(stage.name for stage in stages if stage.inlined)
     if key not in known:
-        known[key] = _effective(state)
+        known[key] = _inlined(stages)
     return known[key]
 
 
-def _effective(state: State) -> Effective:
-    inlined = {stage.name: stage.compute for stage in state.stages if stage.inlined}
-    expansion = _Expansion(inlined)
-    return Effective({
+def _inlined(stages: Sequence[Stage]) -> InlinedDAG:
+    expansion = _Expansion({stage.name: stage.compute for stage in stages if stage.inlined})
+    return InlinedDAG({
         stage.name: with_body(stage.compute, expansion.whole(stage.compute.body))
-        for stage in state.stages
+        for stage in stages
         if not stage.is_placeholder and not stage.inlined
     })  # fmt: skip
 

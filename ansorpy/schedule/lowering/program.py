@@ -59,17 +59,19 @@ class _Lowering:
     def __init__(self, state: State):
         self.state = state
         self.bounds = Bounds(state, {})
-        for name in self.bounds.definition.ops:
+        for name in self.bounds.inlined_dag.ops:
             self.bounds.extents(name)
         self.bound = state.bind_stages
         self.stages = StageLowering(self.bounds)
-        for op in state.dag.ops:
+        for op in state.current_dag.ops:
             stage = state.stage(op.name)
             if stage.inlined or stage.attach is not None:
                 continue
-            is_global = stage.is_placeholder or state.dag.is_output(op) or op.name in self.bound
+            is_global = (
+                stage.is_placeholder or state.current_dag.is_output(op) or op.name in self.bound
+            )
             scope = Scope.GLOBAL if is_global else Scope.WORKSPACE
-            apart = state.dag.strides.get(op.name)
+            apart = state.current_dag.strides.get(op.name)
             self.stages.buffers[op.name] = Buffer(op.name, op.shape, op.dtype, scope, apart)
 
     def programs(self, name: str) -> Lowered:
@@ -77,9 +79,13 @@ class _Lowering:
         packings = tuple(self.stages.packings.values())
         read = self._constants_read(packings)
         params = [
-            *(Param(self._buffer(op), Role.INPUT) for op in self.state.dag.args if not op.constant),
+            *(
+                Param(self._buffer(op), Role.INPUT)
+                for op in self.state.current_dag.args
+                if not op.constant
+            ),
             *(Param(buffer, Role.CONSTANT) for buffer in read),
-            *(Param(self._buffer(op), Role.OUTPUT) for op in self.state.dag.outputs),
+            *(Param(self._buffer(op), Role.OUTPUT) for op in self.state.current_dag.outputs),
         ]
         return Lowered(
             Program(name, tuple(params), run), self._bind_program(f"{name}_bind", packings, read)
@@ -91,9 +97,9 @@ class _Lowering:
     def _constants_read(self, packings: Iterable[Packing]) -> list[Buffer]:
         """The constant buffers the run program reads, in definition order, packed ones last."""
         direct = []
-        reads = self.bounds.definition.reads
+        reads = self.bounds.inlined_dag.reads
         packed = {(p.stage, p.tensor) for p in packings}
-        for op in self.state.dag.ops:
+        for op in self.state.current_dag.ops:
             readers = [
                 name
                 for name, tensors in reads.items()
@@ -129,7 +135,7 @@ class _Lowering:
         self, name: str, packings: tuple[Packing, ...], read: list[Buffer]
     ) -> Program | None:
         made = self._statements(constant=True)
-        given = {op.name for op in self.state.dag.args if op.constant}
+        given = {op.name for op in self.state.current_dag.args if op.constant}
         outputs = [buffer for buffer in read if buffer.name not in given]
         if not outputs:
             return None
@@ -150,7 +156,7 @@ class _Lowering:
 
     def _bind_inputs(self, packings: tuple[Packing, ...]) -> list[PlaceholderOp]:
         wanted = {p.tensor for p in packings}
-        for name, reads in self.bounds.definition.reads.items():
+        for name, reads in self.bounds.inlined_dag.reads.items():
             if name in self.bound:
                 wanted |= {read.tensor.name for read in reads}
-        return [op for op in self.state.dag.args if op.constant and op.name in wanted]
+        return [op for op in self.state.current_dag.args if op.constant and op.name in wanted]

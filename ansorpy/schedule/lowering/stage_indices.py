@@ -137,10 +137,10 @@ class StageIndices:
         if not self._reads_boxes_only():
             return False
         loads = [e for e in walk(self.op.body) if isinstance(e, Load)]
-        definition = self.outer.bounds.definition
+        inlined = self.outer.bounds.inlined_dag
         summed = {
-            a.name for reader in definition.readers.get(self.name, ())
-            for a in definition.ops[reader].reduce_axes
+            a.name for reader in inlined.readers.get(self.name, ())
+            for a in inlined.ops[reader].reduce_axes
         }  # fmt: skip
         return axis.name not in summed or all(
             is_zero_beyond(self.outer.bounds, e, axis) for e in loads
@@ -149,5 +149,5 @@ class StageIndices:
     def _reads_boxes_only(self) -> bool:
         """True when all reads are in bounds, however far the box of this stage reaches."""
         bounds = self.outer.bounds
-        tensors = {read.tensor.name for read in bounds.definition.reads[self.name]}
+        tensors = {read.tensor.name for read in bounds.inlined_dag.reads[self.name]}
         return all(bounds.masked(t) and not is_read_before_start(bounds, t) for t in tensors)

@@ -156,7 +156,7 @@ class ScopeStep(Step):
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
-        if state.dag.is_output(stage.op):
+        if state.current_dag.is_output(stage.op):
             raise ScheduleError(
                 "an output lives in the caller's memory",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),

@@ -39,6 +39,6 @@ class DotStep(Step):
         possible = [fn for fn in DOTS if function_for(form, {fn}) is fn]
         function = named("dot product of these types", self.function, self, possible)
         new, extra = in_words(
-            stage.compute, form, function, tuple(state.dag.constant_ops), free_names(state)
+            stage.compute, form, function, tuple(state.current_dag.constant_ops), free_names(state)
         )  # fmt: skip
         return insert_stages(state, stage.compute, new, extra)

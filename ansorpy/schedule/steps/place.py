@@ -36,13 +36,13 @@ class ComputeAtStep(Step):
                 step=self.call(), stage=stage.name, program=state.text(),
                 hint="compute at a loop of the stage it is inlined into",
             )  # fmt: skip
-        if not nx.has_path(state.dag.graph, stage.op, target.op) or stage is target:
+        if not nx.has_path(state.current_dag.graph, stage.op, target.op) or stage is target:
             raise ScheduleError(
                 f'"{target.name}" does not read "{stage.name}"',
                 step=self.call(), stage=stage.name, program=state.text(),
                 hint="a stage is computed at a loop of one that consumes it",
             )  # fmt: skip
-        if state.dag.is_output(stage.op):
+        if state.current_dag.is_output(stage.op):
             raise ScheduleError(
                 "an output must be computed whole",
                 step=self.call(), stage=stage.name, program=state.text(),
@@ -68,7 +68,7 @@ class ReverseComputeAtStep(Step):
         stage = compute_stage(state, self.stage, self)
         target = compute_stage(state, self.target, self)
         outer = target.iters[: target.index(self.iter) + 1]
-        reads = state.dag.reads(stage.op).get(target.op, ())
+        reads = state.current_dag.reads(stage.op).get(target.op, ())
         axes = stage.compute.axes
         if any(tuple(indices) != axes for indices in reads) or not reads:
             raise self._error(state, f'"{stage.name}" must read "{target.name}" element by element')
@@ -127,7 +127,7 @@ class ComputeInlineStep(Step):
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         hosts = bool(state.attached(stage))
-        if hosts or stage.compute.reduce_axes or state.dag.is_output(stage.op):
+        if hosts or stage.compute.reduce_axes or state.current_dag.is_output(stage.op):
             reason = (
                 "other stages are computed in its loops" if hosts
                 else "a reduction would be recomputed at every read" if stage.compute.reduce_axes

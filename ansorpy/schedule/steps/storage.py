@@ -88,7 +88,7 @@ class CacheReadStep(Step):
             )  # fmt: skip
         some("reader", self.readers, self, state)
         for reader in self.readers:
-            if op not in state.dag.reads(state.stage(reader).op):
+            if op not in state.current_dag.reads(state.stage(reader).op):
                 raise ScheduleError(
                     f'"{reader}" does not read "{self.stage}"',
                     step=self.call(), stage=stage.name, program=state.text(),
@@ -109,7 +109,7 @@ class CacheReadStep(Step):
         for reader in self.readers:
             old_reader = state.stage(reader).compute
             new[old_reader] = with_body(old_reader, map_loads(old_reader.body, redirect))
-        dag, became = replace_ops(state.dag, new)
+        dag, became = replace_ops(state.current_dag, new)
         stages = []
         for old in state.stages:
             stages.append(old.with_op(became[old.op]))
@@ -220,7 +220,9 @@ class PackStep(Step):
 
     def apply(self, state: State) -> State:
         stage, packed = compute_stage(state, self.stage, self), state.stage(self.tensor)
-        if packed.name not in state.bind_stages or packed.op not in state.dag.reads(stage.op):
+        if packed.name not in state.bind_stages or packed.op not in state.current_dag.reads(
+            stage.op
+        ):
             raise ScheduleError(
                 f'"{self.tensor}" is not a constant that "{self.stage}" reads',
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
@@ -249,7 +251,7 @@ def insert_stages(
 
     All have the loops of their axes; the new one stays where the old one was.
     """
-    dag, became = replace_ops(state.dag, {old: new})
+    dag, became = replace_ops(state.current_dag, {old: new})
     stages: list[Stage] = []
     for stage in state.stages:
         if stage.op is old:

@@ -139,14 +139,14 @@ class _Builder:
 
     def leaves(self) -> list[Leaf]:
         skip = self.state.bind_stages
-        return [self._leaf(name) for name in self.bounds.definition.ops if name not in skip]
+        return [self._leaf(name) for name in self.bounds.inlined_dag.ops if name not in skip]
 
     def _leaf(self, name: str) -> Leaf:
         stage, op = self.state.stage(name), self.bounds.op(name)
         loops = self.loops(name)
         reads = tuple(
             self._access(name, read.tensor, indices)
-            for read in self.bounds.definition.reads[name]
+            for read in self.bounds.inlined_dag.reads[name]
             for indices in read.indices
         )
         changes_guard, held = self._condition(name, op, loops)
@@ -273,8 +273,8 @@ class _Builder:
             tensor.name, shape, tensor.dtype.bytes, coefs, depth,
             tensor.name in self.state.bind_stages,
             tensor.name in self.state.stage(name).packed,
-            self.state.dag.is_output(tensor), exact, moving(coefs, exact, len(loops)),
-            self.state.dag.strides.get(tensor.name), self.bounds.number(source.pad),
+            self.state.current_dag.is_output(tensor), exact, moving(coefs, exact, len(loops)),
+            self.state.current_dag.strides.get(tensor.name), self.bounds.number(source.pad),
             0 if source.fragment is None else fragment_lanes(source.fragment),
         )  # fmt: skip
 

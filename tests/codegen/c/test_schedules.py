@@ -48,7 +48,7 @@ class Drawn:
 def by_hand(rng: np.random.Generator) -> Drawn:
     """Random primitives in random order."""
     state = random_state(rng, 14)
-    return Drawn(state.base, lower(state), state.text())
+    return Drawn(state.definition, lower(state), state.text())
 
 
 def by_rules(rng: np.random.Generator) -> Drawn:

@@ -59,7 +59,7 @@ def simulated_code(
     source = emit_cuda(lower(state, symbol).run, GPU, symbol)
     cubin = json.dumps(
         {
-            "definition": dag_to_dict(state.base), "steps": steps_to_json(state.history),
+            "definition": dag_to_dict(state.definition), "steps": steps_to_json(state.history),
             "seconds": seconds, "fault": fault,
         }
     ).encode()  # fmt: skip

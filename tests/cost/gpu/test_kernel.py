@@ -157,7 +157,7 @@ def test_tensor_cores_are_expected_to_be_faster(kind: str) -> None:
         fastest = float(gpu_seconds(GPU, views).min())
         in_warps = ".warp." in " ".join(structure.columns)
         best[in_warps] = min(best.get(in_warps, np.inf), fastest)
-        assert fastest > least_seconds(task, structure.state.base)
+        assert fastest > least_seconds(task, structure.state.definition)
     assert best[True] < best[False]
 
 

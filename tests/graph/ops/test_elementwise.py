@@ -61,7 +61,10 @@ def test_softplus_is_accurate_where_it_is_small(dtype: str, error: float) -> Non
     state = State.initial(ComputeDAG([y])).vectorize(y.name, [y.axes[0].name])
     with np.errstate(all="ignore"):
         want = np.logaddexp(0, values.astype(np.float64))
-        found = [*run_dag(state.base, {"x": values}), *run_native(lower(state), {"x": values})]
+        found = [
+            *run_dag(state.definition, {"x": values}),
+            *run_native(lower(state), {"x": values}),
+        ]
     for got in found:
         np.testing.assert_allclose(got, want, rtol=error)
 
@@ -72,7 +75,7 @@ def remainders(dtype: str, x: Any, y: Any) -> list[np.ndarray]:
     result = Elementwise(Fn.REMAINDER).define([a, b], Names())
     state = State.initial(ComputeDAG([result])).vectorize(result.name, [result.axes[0].name])
     data = {"a": x, "b": y}
-    return [*run_dag(state.base, data), *run_native(lower(state), data)]
+    return [*run_dag(state.definition, data), *run_native(lower(state), data)]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

@@ -39,7 +39,6 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.stage import Tail
 from ansorpy.schedule.state import State
@@ -199,8 +198,8 @@ def test_a_residual_is_written_over_and_the_data_are_not() -> None:
 
 def is_read_in_place(state: State, given: Tensor) -> bool:
     """Whether isl says that the output alone reads *given*, at its own indices."""
-    [output] = state.dag.outputs
-    for name, op in effective(state).ops.items():
+    [output] = state.current_dag.outputs
+    for name, op in state.inlined_dag.ops.items():
         own = domain_of(op).access(op.axes, given.shape, given.name)
         for access in reads(op, given):
             if name != output.name or not access.relation.map.is_subset(own.map):

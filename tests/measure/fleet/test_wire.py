@@ -52,8 +52,9 @@ def test_work_keeps_its_task_its_definitions_and_its_schedules(within_s):
     assert [steps_to_json(s.history) for s in got.states] == [
         steps_to_json(s.history) for s in states
     ]
-    assert got.states[0].base is got.task.dag and got.states[1].base is got.states[3].base
-    assert [s.base.args[1].constant for s in got.states] == [False, True, False, True]
+    assert got.states[0].definition is got.task.dag
+    assert got.states[1].definition is got.states[3].definition
+    assert [s.definition.args[1].constant for s in got.states] == [False, True, False, True]
 
 
 @pytest.mark.parametrize(

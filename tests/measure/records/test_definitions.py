@@ -37,7 +37,7 @@ def test_a_definition_is_parsed_once_for_all_its_trials(
         for each in (dag, other):
             states = [database.state(r) for r in database.records(task_of(each).key)]
             assert len(states) == 24
-            assert len({state.base for state in states if state is not None}) == 1
+            assert len({state.definition for state in states if state is not None}) == 1
     assert len(parsed) == 2
 
 

@@ -47,7 +47,9 @@ def test_reads_along_different_axes_have_tiles_of_their_own() -> None:
     [(tiled, _)] = derive(MultiLevelTiling("SSSRRSRS"), workloads.gram(8, 16), "C", CUDA)
     [(state, following)] = derive(RULE, tiled, "A", CUDA)
     assert following == "A"
-    read = {op.name: len(found) for op, found in state.dag.reads(state.stage("C").op).items()}
+    read = {
+        op.name: len(found) for op, found in state.current_dag.reads(state.stage("C").op).items()
+    }
     assert read == {"A.shared": 1, "A.shared.1": 1}
 
 
@@ -57,7 +59,9 @@ def test_reads_along_the_same_axes_share_a_tile() -> None:
     c = compute((8, 8), lambda i, j: ap.sum((a[i, k] + a[i + 1, k]) * w[k, j], axis=k), name="C")
     [(tiled, _)] = derive(MultiLevelTiling("SSSRRSRS"), [a, w, c], "C", CUDA)
     [(state, _)] = derive(RULE, tiled, "A", CUDA)
-    read = {op.name: len(found) for op, found in state.dag.reads(state.stage("C").op).items()}
+    read = {
+        op.name: len(found) for op, found in state.current_dag.reads(state.stage("C").op).items()
+    }
     assert read == {"A.shared": 2, "W": 1}
 
 

@@ -54,12 +54,14 @@ def test_a_copy_is_made_only_where_its_tile_is_read_again() -> None:
 
 def test_only_the_load_that_moves_with_the_vector_loop_reads_the_copy() -> None:
     [(state, _)] = derive(RULE, tiled(workloads.gram(12, 8)), "A")
-    read = {op.name: len(found) for op, found in state.dag.reads(state.stage("C").op).items()}
+    read = {
+        op.name: len(found) for op, found in state.current_dag.reads(state.stage("C").op).items()
+    }
     assert read == {"A": 1, "A.local": 1}
     assert state.stage("A.local").op.shape == (8, 12)
-    again = State.replay(state.base, steps_from_json(steps_to_json(state.history)))
+    again = State.replay(state.definition, steps_from_json(steps_to_json(state.history)))
     assert again.text() == state.text() and str(again.history) == str(state.history)
-    made: dict[str, object] = {"state": State.initial(state.base), "OneOf": OneOf}
+    made: dict[str, object] = {"state": State.initial(state.definition), "OneOf": OneOf}
     exec(str(state.history), made)
     assert str(made["state"]) == state.text()
 
@@ -76,5 +78,5 @@ def test_the_program_computes_the_product(at: str) -> None:
     state = state if at == "root" else state.compute_at(copy, "C", at)
     rng = np.random.default_rng(0)
     data = {t.name: rng.standard_normal(t.shape).astype(np.float32) for t in definition[:2]}
-    [got], [want] = run_native(lower(state), data), run_dag(state.base, data)
+    [got], [want] = run_native(lower(state), data), run_dag(state.definition, data)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

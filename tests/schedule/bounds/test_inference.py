@@ -33,7 +33,7 @@ def padded_twice(n: int = 8, unread: int = 0) -> list[Tensor]:
 def check(state: State) -> None:
     """The interpreter, which refuses to read outside of a buffer, gets what the definition says."""
     data = inputs_of(state, np.random.default_rng(0))
-    (expected,) = run_dag(state.base, data)
+    (expected,) = run_dag(state.definition, data)
     (found,) = interpreted(lower(state), data)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 

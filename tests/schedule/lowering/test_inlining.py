@@ -26,7 +26,6 @@ from ansorpy.ir.text.printer import text
 from ansorpy.rules.matching.relations import consumers, producers
 from ansorpy.rules.presets import CUDA
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -73,7 +72,7 @@ def inlined(dag: ComputeDAG) -> State:
 
 def body(state: State) -> Expr:
     """What the only stage with loops computes."""
-    [op] = effective(state).ops.values()
+    [op] = state.inlined_dag.ops.values()
     return op.body
 
 
@@ -97,11 +96,11 @@ def test_an_inlined_chain_grows_with_its_length(length: int) -> None:
 
 def test_what_is_read_at_one_place_by_two_ways_is_expanded_once() -> None:
     state = inlined(stencil(20))
-    [(_, indices)] = loads_of(effective(state).ops["s19"]).items()
+    [(_, indices)] = loads_of(state.inlined_dag.ops["s19"]).items()
     assert len(indices) <= 2 * 20
     assert sum(isinstance(e, Binary) and e.dtype.is_float for e in walk(body(state))) == 20 * 21 / 2
     data = {"A": np.arange(64, dtype=np.float32)}
-    [expected] = run_dag(state.base, data)
+    [expected] = run_dag(state.definition, data)
     [found] = interpreted(lower(state), data)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
@@ -114,7 +113,7 @@ def test_an_element_read_at_a_computed_place_is_expanded_first() -> None:
     out = compute((5,), lambda i: table[clipped[i]] - table[clipped[i]] * table[i], name="out")
     state = inlined(ComputeDAG.of([a, at, out]))
     data = {"A": np.arange(9, dtype=np.float32), "at": np.array([8, 0, 12, 3, 3])}
-    [expected] = run_dag(state.base, data)
+    [expected] = run_dag(state.definition, data)
     [found] = interpreted(lower(state), data)
     np.testing.assert_array_equal(found, expected)
 

@@ -90,7 +90,7 @@ def test_the_number_of_lanes_can_be_open_and_is_recorded() -> None:
     assert space.columns == ("B.lanes",)
     bound = space.bind([16])
     assert "state, _ = state.split_lanes('B', 'k', 16)" in str(bound.history)
-    again = State.replay(bound.base, steps_from_json(steps_to_json(bound.history)))
+    again = State.replay(bound.definition, steps_from_json(steps_to_json(bound.history)))
     assert again.text() == bound.text()
 
 
@@ -111,7 +111,7 @@ def test_machine_code_equals_the_interpreter_bit_for_bit(
     run_program(lowered.run, [a, interpreted])
     [native] = run_native(lowered, {"A": a})
     assert np.array_equal(native, interpreted)
-    [expected] = run_dag(state.base, {"A": a}, dtype=DType.FLOAT64)
+    [expected] = run_dag(state.definition, {"A": a}, dtype=DType.FLOAT64)
     np.testing.assert_allclose(native, expected, rtol=3e-5)
 
 

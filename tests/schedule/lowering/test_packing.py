@@ -22,7 +22,7 @@ def test_a_constant_read_before_its_start_and_beyond_its_end_is_zero_there() -> 
     )
     state = State.initial([x, w, y]).pack("y", "w")
     data = inputs_of(state, np.random.default_rng(0))
-    (expected,) = run_dag(state.base, data)
+    (expected,) = run_dag(state.definition, data)
     (found,) = interpreted(lower(state), data)  # the interpreter refuses to read outside
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
@@ -39,6 +39,6 @@ def test_a_constant_is_packed_for_a_box_that_is_moved_inside() -> None:
     state, _ = State.initial([x, w, y]).split("y", "j", (6,))
     state = state.compute_at("c", "y", state.stage("y").iters[1].name).pack("c", "w")
     data = inputs_of(state, np.random.default_rng(0))
-    (expected,) = run_dag(state.base, data)
+    (expected,) = run_dag(state.definition, data)
     (found,) = interpreted(lower(state), data)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

@@ -165,7 +165,7 @@ def test_the_history_and_records_repeat_the_tail(tail: Tail) -> None:
     state, _ = State.initial(scaled()).split("Y", "j", (None,), tail=tail)
     assert f"tail='{tail}'" in str(state.history)
     assert f"for j.0 in 0..?  # tail: {tail}" in state.text()
-    again = State.replay(state.base, steps_from_json(steps_to_json(state.history)))
+    again = State.replay(state.definition, steps_from_json(steps_to_json(state.history)))
     assert str(again.history) == str(state.history)
 
 
@@ -184,7 +184,7 @@ def test_values_are_those_of_the_definition_without_a_reduction() -> None:
     tensors: list[Tensor] = scaled(29, 3)
     state, _ = State.initial(tensors).split("Y", "i", (8,), tail="peel")
     data = {"X": np.random.default_rng(1).standard_normal((29, 3)).astype(np.float32)}
-    [want] = run_dag(state.base, data)
+    [want] = run_dag(state.definition, data)
     np.testing.assert_array_equal(run_native(lower(state), data)[0], want)
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ansorpy.schedule.kinds import BLOCK_THREADS
-from ansorpy.schedule.lowering.inlining import effective
 from ansorpy.schedule.stage import Stage
 
 if TYPE_CHECKING:
@@ -43,16 +42,16 @@ def _is_of_block(stage: Stage) -> bool:
 
 def _read_alike(state: State, stage: Stage) -> list[Stage]:
     """The stages that *stage* reads element by element and is the last to read."""
-    definition, op = effective(state), stage.compute
+    inlined, op = state.inlined_dag, stage.compute
     if op.reduce_axes:
         return []
     place = {s.name: n for n, s in enumerate(state.stages)}
     found = []
-    for read in definition.reads[stage.name]:
+    for read in inlined.reads[stage.name]:
         source = state.stage(read.tensor.name)
         alike = source.attach == stage.attach and _is_of_block(source)
         alike = alike and (source.op.shape, source.op.dtype) == (op.shape, op.dtype)
-        others = [state.stage(name) for name in definition.readers[source.name]]
+        others = [state.stage(name) for name in inlined.readers[source.name]]
         alike = alike and all(s.attach == stage.attach for s in others)
         last = all(place[s.name] <= place[stage.name] for s in others)
         if alike and last and all(indices == op.axes for indices in read.indices):

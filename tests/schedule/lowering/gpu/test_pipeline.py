@@ -136,7 +136,7 @@ def test_threads_of_a_shorter_loop_are_as_many_where_it_is_split_whole(
     state = State.initial([a, compute((n,), lambda i: a[i] + 1.0, name="B")])
     state, (_, thread) = state.split("B", "i", (8,), tail=tail)
     state = state.bind("B", thread, "threadIdx.x")
-    again = State.replay(state.base, steps_from_json(steps_to_json(state.history)))
+    again = State.replay(state.definition, steps_from_json(steps_to_json(state.history)))
     assert again.history == state.history
     assert f"split('B', 'i', (8,){', tail=' if tail == 'whole' else ''}" in str(state.history)
     loops = [s for s in walk_stmts(lower(state).run.body) if isinstance(s, For)]
@@ -153,7 +153,7 @@ def test_choices_are_columns_and_records_replay() -> None:
     space = Space(open_state)
     assert space.columns == ("C.local.pipeline", "A.shared.pad", "B.shared.i0@i1@.0/1")
     bound = space.bind([3, 4, 5])
-    again = State.replay(bound.base, steps_from_json(steps_to_json(bound.history)))
+    again = State.replay(bound.definition, steps_from_json(steps_to_json(bound.history)))
     assert str(again.history) == str(bound.history)
     assert again.text() == bound.text()
     run(again)
@@ -165,5 +165,5 @@ def test_tiles_that_cover_an_axis_waste_little_of_it() -> None:
     assert all(-(-509 // tile) * tile <= 509 * 9 / 8 for tile in tiles)
     assert max(factorizations(4096, 1, 4096, "cover")[:, 0]) == 512
     state = tiled(workloads.matmul(24, 24, 12), FACTORS)
-    state, _ = State.initial(state.base).split("C", "k", (5,), tail="cover")
+    state, _ = State.initial(state.definition).split("C", "k", (5,), tail="cover")
     run(state)

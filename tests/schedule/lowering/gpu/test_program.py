@@ -61,8 +61,8 @@ def tiled(tensors: list[Tensor], factors: tuple[int, int, int, int], reduce: int
 def run(state: State, seed: int = 0) -> None:
     """Assert that the program of *state* computes its definition."""
     rng = np.random.default_rng(seed)
-    data = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in state.base.args}
-    (expected,) = run_dag(state.base, data, dtype=DType.FLOAT64)
+    data = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in state.definition.args}
+    (expected,) = run_dag(state.definition, data, dtype=DType.FLOAT64)
     made = lower(state).run
     arrays = [data[p.buffer.name] for p in made.params if p.role is not Role.OUTPUT]
     found = np.empty(expected.shape, np.float32)

@@ -33,10 +33,13 @@ def shared(tensors: list[Tensor], threads: int) -> State:
 
 def computes_the_definition(state: State, lowered: Lowered) -> None:
     rng = np.random.default_rng(1)
-    data = {op.name: rng.standard_normal(op.shape).astype(op.dtype.numpy) for op in state.dag.args}
-    expected = run_dag(state.dag, data, dtype=DType.FLOAT64)
+    data = {
+        op.name: rng.standard_normal(op.shape).astype(op.dtype.numpy)
+        for op in state.current_dag.args
+    }
+    expected = run_dag(state.current_dag, data, dtype=DType.FLOAT64)
     verify(lowered.run)
-    outputs = [np.empty(op.shape, op.dtype.numpy) for op in state.dag.outputs]
+    outputs = [np.empty(op.shape, op.dtype.numpy) for op in state.current_dag.outputs]
     run_program(lowered.run, [*data.values(), *outputs])
     for got, want in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(got.astype(np.float64), want, rtol=1e-2 if

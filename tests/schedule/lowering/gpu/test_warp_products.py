@@ -53,7 +53,7 @@ def test_fragments_compute_products_of_any_shape(
     made, data = lower(state).run, values(tensors, rng)
     arrays = arguments(made, data)
     run_program(made, arrays)
-    (want,) = run_dag(state.base, data, dtype=DType.FLOAT64)
+    (want,) = run_dag(state.definition, data, dtype=DType.FLOAT64)
     np.testing.assert_allclose(arrays[-1], want, rtol=0, atol=tolerance(tensors, want))
 
 
@@ -114,5 +114,5 @@ def test_virtual_threads_have_fragments_of_their_own(rng: np.random.Generator) -
     made, data = lower(state).run, values(tensors, rng)
     arrays = arguments(made, data)
     run_program(made, arrays)
-    (want,) = run_dag(state.base, data, dtype=DType.FLOAT64)
+    (want,) = run_dag(state.definition, data, dtype=DType.FLOAT64)
     np.testing.assert_allclose(arrays[-1], want, rtol=0, atol=tolerance(tensors, want))
