@@ -6,14 +6,14 @@ loads, selections, products of two non-constants).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ansorpy.ir.analysis.structural_equality import same_structure
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Call, Const, Expr, Function, Var, const
 
-__all__ = ["Linear", "index_terms", "linear"]
+__all__ = ["Linear", "common_quotient", "divided", "index_terms", "linear", "multiples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,44 @@ def linear(expr: Expr) -> Linear:
     if 0 in terms.values():
         terms = {atom: c for atom, c in terms.items() if c}
     return Linear(terms, offset)
+
+
+def common_quotient(low: int, high: int, divisor: int) -> int | None:
+    """The quotient that all values in ``[low, high]`` have in common; None if they have several.
+
+    If it is q, then ``x // divisor == q`` and ``x % divisor == x - q * divisor``: with the multiple
+    taken out, ``0 <= remainder < divisor``.
+
+    >>> common_quotient(0, 3, 4), common_quotient(-4, -1, 4), common_quotient(3, 4, 4)
+    (0, -1, None)
+    """
+    quotient = low // divisor
+    return quotient if high // divisor == quotient else None
+
+
+def multiples(form: Linear, divisor: int) -> tuple[Linear, Linear]:
+    """(q, r) with ``form == divisor * q + r``, where r has what *divisor* does not divide.
+
+    So ``form // divisor == q + r // divisor`` and ``form % divisor == r % divisor``.
+    """
+    whole = {atom: k // divisor for atom, k in form.terms.items() if k % divisor == 0}
+    rest = {atom: k for atom, k in form.terms.items() if k % divisor}
+    return Linear(whole, form.const // divisor), Linear(rest, form.const % divisor)
+
+
+def divided(
+    form: Linear, divisor: int, bounds: Callable[[Linear], tuple[int, int]]
+) -> tuple[Linear, Linear] | None:
+    """``(form // divisor, form % divisor)`` as affine forms; None where *bounds* prove none.
+
+    This is the rule ``form == divisor * q + r`` with ``0 <= r < divisor``.
+    """
+    whole, rest = multiples(form, divisor)
+    extra = common_quotient(*bounds(rest), divisor)
+    if extra is None:
+        return None
+    quotient = Linear(whole.terms, whole.const + extra)
+    return quotient, Linear(rest.terms, rest.const - extra * divisor)
 
 
 def _collect(e: Expr, scale: int, terms: dict[Expr, int]) -> int:
@@ -162,13 +200,19 @@ def _division_terms(atom: Expr, axes: tuple[Axis, ...]) -> tuple[dict[Axis, int]
     inner = index_terms(atom.a, axes)
     if inner is None:
         return None
-    c = int(divisor.value)
-    rest = {axis: k for axis, k in inner[0].items() if k % c}
-    rest_offset = inner[1] % c
-    low = rest_offset + sum(min(0, k * (axis.extent - 1)) for axis, k in rest.items())
-    high = rest_offset + sum(max(0, k * (axis.extent - 1)) for axis, k in rest.items())
-    if low < 0 or high >= c:
+    found = divided(Linear(inner[0], inner[1]), int(divisor.value), _bounds)
+    if found is None:
         return None
-    if atom.op is BinaryOp.FLOORMOD:
-        return rest, rest_offset
-    return {axis: k // c for axis, k in inner[0].items() if k % c == 0}, inner[1] // c
+    quotient, remainder = found
+    part = quotient if atom.op is BinaryOp.FLOORDIV else remainder
+    return {axis: k for axis, k in part.terms.items() if isinstance(axis, Axis)}, part.const
+
+
+def _bounds(form: Linear) -> tuple[int, int]:
+    """Inclusive bounds of a form of axes, which run over their extents."""
+    low = high = form.const
+    for axis, k in form.terms.items():
+        assert isinstance(axis, Axis)
+        end = k * (axis.extent - 1)
+        low, high = low + min(0, end), high + max(0, end)
+    return low, high

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import gcd, prod
 
-from ansorpy.ir.analysis.affine import Linear, linear
+from ansorpy.ir.analysis.affine import Linear, common_quotient, linear
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -235,7 +235,7 @@ def _floordiv(a: Interval, b: Interval) -> Interval | None:
 def _floormod(a: Interval, b: Interval) -> Interval | None:
     if b[0] <= 0 <= b[1]:
         return None
-    if b[0] == b[1] and a[0] // b[0] == a[1] // b[0]:
+    if b[0] == b[1] and common_quotient(*a, b[0]) is not None:
         return a[0] % b[0], a[1] % b[0]
     if b[1] < 0:
         return b[0] + 1, 0

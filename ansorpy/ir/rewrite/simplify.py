@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from ansorpy.ir.analysis.affine import Linear, linear
+from ansorpy.ir.analysis.affine import Linear, common_quotient, divided, linear, multiples
 from ansorpy.ir.analysis.interval import Bounder, Interval, Ranges
 from ansorpy.ir.analysis.structural_equality import same_structure
 from ansorpy.ir.dtypes import DType
@@ -127,11 +127,10 @@ class _Simplifier(Rewriter):
 
     def _quotient(self, e: Binary, form: Linear, c: int) -> Expr | None:
         """``(c*u + r) // c = u + r // c``, where ``r // c`` vanishes if r lies in ``[0, c)``."""
-        outer = Linear({a: k // c for a, k in form.terms.items() if k % c == 0}, form.const // c)
-        rest = Linear({a: k for a, k in form.terms.items() if k % c}, form.const % c)
-        low, high = self.known.linear_bounds(rest)
-        if low // c == high // c:
-            return outer.to_expr() + low // c
+        exact = divided(form, c, self.known.linear_bounds)
+        if exact is not None:
+            return exact[0].to_expr()
+        outer, rest = multiples(form, c)
         if outer.terms or outer.const:
             return outer.to_expr() + rest.to_expr() // c
         found = self._step(rest, c)
@@ -142,9 +141,9 @@ class _Simplifier(Rewriter):
         rest_terms = {a: k if abs(k) < c else k % c for a, k in form.terms.items() if k % c}
         rest, signed = Linear(rest_terms, form.const % c), Linear(rest_terms, form.const)
         for candidate in (signed, rest):
-            low, high = self.known.linear_bounds(candidate)
-            if low // c == high // c:
-                return Linear(candidate.terms, candidate.const - low // c * c).to_expr()
+            extra = common_quotient(*self.known.linear_bounds(candidate), c)
+            if extra is not None:
+                return Linear(candidate.terms, candidate.const - extra * c).to_expr()
         found = self._step(rest, c)
         if found is not None:
             step, multiple, below = found
@@ -154,11 +153,9 @@ class _Simplifier(Rewriter):
     def _step(self, form: Linear, c: int) -> tuple[int, Linear, Linear] | None:
         """(s, u, r) with ``form = s*u + r``, r in ``[0, s)`` and s > 1 a divisor of *c*."""
         for step in sorted({gcd(c, k) for k in form.terms.values()} - {1, c}, reverse=True):
-            multiple = {a: k // step for a, k in form.terms.items() if k % step == 0}
-            below = Linear({a: k for a, k in form.terms.items() if k % step}, form.const % step)
-            low, high = self.known.linear_bounds(below)
-            if low >= 0 and high < step:
-                return step, Linear(multiple, form.const // step), below
+            found = divided(form, step, self.known.linear_bounds)
+            if found is not None:
+                return step, *found
         return None
 
     def stmt(self, s: Stmt) -> Stmt:

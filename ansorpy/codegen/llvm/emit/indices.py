@@ -15,6 +15,7 @@ from ansorpy.codegen.llvm.emit.affine import (
 )
 from ansorpy.codegen.llvm.emit.arithmetic import divided, integer_binary
 from ansorpy.codegen.llvm.emit.text import Value, int_vector
+from ansorpy.ir.analysis.affine import common_quotient
 from ansorpy.ir.analysis.interval import INT64_MAX, INT64_MIN, bounds, decided
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
@@ -173,7 +174,7 @@ def _floormod(e: Emitter, a: Affine, b: Affine) -> Affine:
     if not _can_lift(smaller, divisor):
         return _in_signed(e, BinaryOp.FLOORMOD, a, b)
     low, high = smaller.bounds()
-    if not smaller.terms or low // divisor == high // divisor:
+    if not smaller.terms or common_quotient(low, high, divisor) is not None:
         return rest - _quotient(e, smaller, divisor).scaled(b.const)
     if smaller.is_vector or divisor != b.const:
         return rest - _quotient(e, smaller, divisor).scaled(b.const)
@@ -192,11 +193,14 @@ def _quotient(e: Emitter, a: Affine, divisor: int) -> Affine:
     if not a.terms:
         count = len(a.lanes) if a.lanes is not None else 1
         return from_lane_values({}, [v // divisor for v in lane_values(a, count)])
-    low, high = (end // divisor for end in a.bounds())
-    if low == high:
-        return constant(low)
-    lifted = a.shifted(-low * divisor)  # never negative, so unsigned division is exact
-    return _instruction(e, "udiv", lifted, constant(divisor), 0, high - low).shifted(low)
+    low, high = a.bounds()
+    common = common_quotient(low, high, divisor)
+    if common is not None:
+        return constant(common)
+    least = low // divisor
+    lifted = a.shifted(-least * divisor)  # never negative, so unsigned division is exact
+    most = high // divisor - least
+    return _instruction(e, "udiv", lifted, constant(divisor), 0, most).shifted(least)
 
 
 def _in_signed(e: Emitter, which: BinaryOp, a: Affine, b: Affine) -> Affine:
