@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from enum import Enum
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, get_type_hints
 
 from ansorpy.errors import ScheduleError
@@ -82,7 +81,7 @@ class Step:
 
     def call(self) -> str:
         """This step as the Python statement that repeats it on a variable ``state``."""
-        given = [a for a in _arguments(type(self)) if getattr(self, a.name) != a.default]
+        given = [a for a in _form(type(self)).arguments if getattr(self, a.name) != a.default]
         arguments = ", ".join(a.text(getattr(self, a.name)) for a in given)
         result = "state, _" if self.returns_names else "state"
         return f"{result} = state.{self.kind}({arguments})"
@@ -117,7 +116,7 @@ class Step:
         Raises:
             ScheduleError: A number is less than the field allows.
         """
-        for field, declared in _choices(type(self)):
+        for field, declared in _form(type(self)).choices:
             for number in _as_tuple(getattr(self, field)):
                 if isinstance(number, int) and number < declared.least:
                     raise ScheduleError(
@@ -128,14 +127,14 @@ class Step:
 
     def _numbers(self) -> Iterator[tuple[str, Number]]:
         """Each number of the declared fields with its column, in order."""
-        for field, declared in _choices(type(self)):
+        for field, declared in _form(type(self)).choices:
             for k, number in enumerate(_as_tuple(getattr(self, field)), start=1):
                 yield declared.column.format(k=k, **vars(self)), number
 
     def _with_numbers(self, change: Callable[[str, Number], Number]) -> Self:
         changed = iter([change(column, number) for column, number in self._numbers()])
         new: dict[str, Any] = {}
-        for field, _ in _choices(type(self)):
+        for field, _ in _form(type(self)).choices:
             old = getattr(self, field)
             new[field] = (
                 tuple(next(changed) for _ in old) if isinstance(old, tuple) else next(changed)
@@ -157,24 +156,30 @@ class _Argument:
         return f"{self.name}={source}" if self.keyword else source
 
 
-@cache
-def _arguments(step: type[Step]) -> tuple[_Argument, ...]:
-    hints = get_type_hints(step)
-    keywords = {name for name, declared in _choices(step) if declared.keyword}
-    return tuple(
-        _Argument(
-            field.name, field.default, field.default is not MISSING or field.name in keywords,
-            hints[field.name] == tuple[str, ...],
+@dataclass(frozen=True)
+class _Form:
+    """What the fields of a step class declare."""
+
+    arguments: tuple[_Argument, ...]
+    choices: tuple[tuple[str, Choice], ...]
+    """The fields that hold open numbers."""
+
+
+_FORMS: dict[type[Step], _Form] = {}
+
+
+def _form(step: type[Step]) -> _Form:
+    if step not in _FORMS:
+        hints, own = get_type_hints(step), [field for field in fields(step) if field.name != "kind"]
+        choices = {f.name: f.metadata[_CHOICE] for f in own if _CHOICE in f.metadata}
+        keywords = {name for name, declared in choices.items() if declared.keyword}
+        keywords |= {field.name for field in own if field.default is not MISSING}
+        arguments = tuple(
+            _Argument(f.name, f.default, f.name in keywords, hints[f.name] == tuple[str, ...])
+            for f in own
         )
-        for field in fields(step)
-        if field.name != "kind"
-    )  # fmt: skip
-
-
-@cache
-def _choices(step: type[Step]) -> tuple[tuple[str, Choice], ...]:
-    """The fields of a step that hold open numbers, and what they declare."""
-    return tuple((f.name, f.metadata[_CHOICE]) for f in fields(step) if _CHOICE in f.metadata)
+        _FORMS[step] = _Form(arguments, tuple(choices.items()))
+    return _FORMS[step]
 
 
 def _as_tuple(value: Number | tuple[Number, ...]) -> tuple[Number, ...]:

@@ -3,7 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.ir.analysis.affine import Linear, index_terms, linear
+from ansorpy.ir.analysis.affine import Linear, common_quotient, divided, index_terms, linear
+from ansorpy.ir.analysis.interval import Bounder
 from ansorpy.ir.builders import minimum
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Cast, Expr, Var, const
@@ -20,6 +21,34 @@ def test_a_linear_form_has_the_value_of_its_expression(e: Expr, data: st.DataObj
     assert 0 not in form.terms.values()
     assert form.const + sum(c * value(a, env) for a, c in form.terms.items()) == value(e, env)
     assert value(form.to_expr(), env) == value(e, env)
+
+
+@given(INTEGERS, st.sampled_from([1, 2, 3, 4, 7, 12]), st.data())
+def test_a_proved_quotient_and_remainder_have_the_values_of_division(
+    e: Expr, divisor: int, data: st.DataObject
+) -> None:
+    ranges = dict.fromkeys(VARS, (-3, 5))
+    env = data.draw(points(ranges))
+    found = divided(linear(e), divisor, Bounder(ranges).linear_bounds)
+    if found is not None:
+        quotient, remainder = (value(form.to_expr(), env) for form in found)
+        assert divisor * quotient + remainder == value(e, env) and 0 <= remainder < divisor
+
+
+@given(st.integers(-50, 50), st.integers(0, 20), st.integers(1, 12))
+def test_an_interval_has_a_common_quotient_if_all_its_values_have_it(
+    low: int, extent: int, divisor: int
+) -> None:
+    quotients = {x // divisor for x in range(low, low + extent + 1)}
+    expected = quotients.pop() if len(quotients) == 1 else None
+    assert common_quotient(low, low + extent, divisor) == expected
+
+
+def test_a_quotient_is_affine_where_the_rest_stays_below_the_divisor() -> None:
+    known = Bounder({i: (0, 9), j: (0, 3)}).linear_bounds
+    assert divided(linear(i * 4 + j - 8), 4, known) == (Linear({i: 1}, -2), Linear({j: 1}, 0))
+    assert divided(linear(i * 4 - j - 1), 4, known) == (Linear({i: 1}, -1), Linear({j: -1}, 3))
+    assert divided(linear(i * 4 + j + 1), 4, known) is None
 
 
 def test_equal_atoms_are_gathered_and_vanish() -> None:
