@@ -200,7 +200,8 @@ def _division_terms(atom: Expr, axes: tuple[Axis, ...]) -> tuple[dict[Axis, int]
     inner = index_terms(atom.a, axes)
     if inner is None:
         return None
-    found = divided(Linear(inner[0], inner[1]), int(divisor.value), _bounds)
+    form = Linear({axis: k for axis, k in inner[0].items()}, inner[1])
+    found = divided(form, int(divisor.value), _bounds)
     if found is None:
         return None
     quotient, remainder = found

@@ -28,7 +28,7 @@ class Scheduled(Protocol):
     """What a trial is of: a definition, and the steps that schedule it."""
 
     @property
-    def base(self) -> ComputeDAG: ...
+    def definition(self) -> ComputeDAG: ...
 
     @property
     def history(self) -> Sequence[Step]: ...
@@ -38,7 +38,7 @@ class Scheduled(Protocol):
 class Unmade:
     """A program that cannot be made: one of the steps is impossible."""
 
-    base: ComputeDAG
+    definition: ComputeDAG
     history: tuple[Step, ...]
 
 
