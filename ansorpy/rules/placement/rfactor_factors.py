@@ -86,7 +86,8 @@ def _inner_factor(state: State, at: int) -> int:
     """The factor of the split at step number *at* of a sketch."""
     step = state.history[at]
     assert isinstance(step, SplitStep), step
-    return step.factors[0] or 1
+    factor = step.factors[0]
+    return factor if isinstance(factor, int) else 1
 
 
 def _with_factors(state: State, chosen: Mapping[int, int]) -> State:

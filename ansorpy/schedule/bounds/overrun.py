@@ -49,7 +49,7 @@ def _limits(
     Indices that depend on data have no limits, and are left out.
     """
     root = _root(bounds, name)
-    for reader in bounds.definition.readers.get(name, ()):
+    for reader in bounds.inlined_dag.readers.get(name, ()):
         op, box = bounds.op(reader), bounds.box(reader, root, -1, among=among)
         axes = {a.name: Span(ZERO, a.extent, 0) for a in (*op.axes, *op.reduce_axes)}
         for indices in bounds.definition.index_tuples(reader, name):
