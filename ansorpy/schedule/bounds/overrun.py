@@ -52,7 +52,7 @@ def _limits(
     for reader in bounds.inlined_dag.readers.get(name, ()):
         op, box = bounds.op(reader), bounds.box(reader, root, -1, among=among)
         axes = {a.name: Span(ZERO, a.extent, 0) for a in (*op.axes, *op.reduce_axes)}
-        for indices in bounds.definition.index_tuples(reader, name):
+        for indices in bounds.inlined_dag.index_tuples(reader, name):
             inside, reached = limits(indices[dim], op, axes), limits(indices[dim], op, box)
             if inside is not None and reached is not None:
                 low, high = inside
