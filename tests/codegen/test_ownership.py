@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ansorpy.codegen.ownership import conflicting_loops, stored_once
+from ansorpy.codegen.ownership import stored_once
 from ansorpy.codegen.promote import promote
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.builders import minimum
@@ -15,6 +15,7 @@ from ansorpy.ir.expr import Expr, Load, Var
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.interpret.races import Race
 from ansorpy.ir.loops import Buffer, For, ForKind, If, Let, Program, Seq, Stmt, walk_stmts
+from ansorpy.ir.prove import conflicting_loops
 from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder

@@ -17,12 +17,13 @@ from ansorpy.codegen.c.words import WORDS
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import identifier
 from ansorpy.codegen.instructions import expand_instructions
-from ansorpy.codegen.ownership import conflicting_loops, stored_once
+from ansorpy.codegen.ownership import stored_once
 from ansorpy.codegen.powers import constant_powers
 from ansorpy.codegen.promote import promote
 from ansorpy.codegen.storage import StoragePlan, buffers_read, buffers_used, plan_storage
 from ansorpy.ir.analysis.overwrite import may_overlap
 from ansorpy.ir.loops import Program, Scope, Seq, Stmt
+from ansorpy.ir.prove import conflicting_loops
 from ansorpy.ir.rewrite.simplify import simplify_stmt
 from ansorpy.target import Target
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.loops import Buffer, Scope
 from ansorpy.ir.prove.agreement import Agreement
 from ansorpy.ir.prove.clocks import Irregular
@@ -102,6 +102,16 @@ class Races:
             return self._launch(region, buffer, uses)
         except Irregular as problem:
             return Finding.undecided(Claim.APART, f"threads share {buffer.name}, and {problem}")
+
+    def is_apart(self, region: Region, uses: Sequence[Use]) -> bool:
+        """True if no two iterations of parallel loops, of one execution of these, access one
+        element that either writes, be it with the same value."""
+
+        def outside(use: Use) -> list[Var]:
+            return [v for level, v in use.site.serial if level < len(region.position)]
+
+        together = self._conflicts(uses, lambda use: [v for _, v in use.site.parallel], outside)
+        return region.collapsed and not any(together)
 
     def _parallel(self, region: Region, uses: Sequence[Use]) -> Finding:
         if not region.collapsed:
