@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
+from ansorpy.codegen.c.emit import emit_c, translation_unit
+from ansorpy.codegen.c.generator import style_of
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.errors import CodegenError
@@ -24,6 +26,8 @@ IN_FULL = {
     "x86-64-v3": ("matmul", "dense", "softmax", "int8_matmul"),
     "sm_90": ("matmul", "conv2d_channels_first", "softmax", "float16_matmul"),
     "sm_90a": ("large_float16_matmul",),
+    "c:cores=2": ("matmul", "softmax", "gather"),
+    "c:vector=128": ("matmul",),
 }
 """Operators whose code is kept in full, by target; of others, a digest is."""
 
@@ -33,6 +37,12 @@ ASKED = [
     for target in ("x86-64-v3", "sm_90")
     if operator not in IN_FULL["sm_90a"]
 ] + [(operator, "sm_90a") for operator in IN_FULL["sm_90a"]]
+
+C_ASKED = [
+    *((o, "c:cores=2") for o in (*IN_FULL["c:cores=2"], "int8_matmul", "depthwise", "layer_norm")),
+    *((o, "c:vector=128") for o in (*IN_FULL["c:vector=128"], "conv2d_strided", "softmax")),
+]
+"""Of C only programs are kept: its sketches are those of other CPUs."""
 
 MOST_SKETCHES = 4
 """Sketches of a definition that are kept in full."""
@@ -66,6 +76,8 @@ def emitted(program: Program, target: Target, symbol: str) -> str:
     try:
         if target.backend == "cuda":
             return emit_cuda(program, target, symbol).text
+        if target.backend == "c":
+            return translation_unit([emit_c(program, target, symbol, style_of(target))])
         return emit_llvm(program, target, symbol)
     except CodegenError as error:
         return f"no code: {error}\n"
@@ -83,7 +95,7 @@ def candidate_text(drawn: Drawn, target: Target, in_full: bool) -> str:
     return "\n".join(parts)
 
 
-@pytest.mark.parametrize(("operator", "target"), ASKED)
+@pytest.mark.parametrize(("operator", "target"), ASKED + C_ASKED)
 def test_programs(operator: str, target: str, golden: Callable[[str], None]) -> None:
     machine, in_full = Target.parse(target), operator in IN_FULL[target]
     parts = [
