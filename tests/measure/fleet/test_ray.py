@@ -52,14 +52,17 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def cluster(folder: Path) -> Iterator[Any]:
-    """A head with a client port that times nothing, and two nodes; this process is connected.
+    """A head with a client port, and one more node; this process is connected.
 
-    Both time tasks of one thread; those of two threads the second builds and the first times.
+    Both time tasks of one thread; those of two threads the head builds and the other times.  The
+    other's id is the first, so its times are those that count.
     """
     settings = {
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AUTH_MODE": "disabled",
+        # Ray notices within a second, not 14, that a node is gone.
+        "RAY_health_check_period_ms": "300",
         "PYTHONPATH": ROOT,
         "TMPDIR": str(folder),
         "ANSORPY_TEST_RUN": str(folder),
@@ -74,10 +77,12 @@ def cluster(folder: Path) -> Iterator[Any]:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         cluster = Cluster()
-        add_node(cluster, ray_client_server_port=port, no_monitor=True, include_log_monitor=False)
+        ports = {"ray_client_server_port": port, "no_monitor": True, "include_log_monitor": False}
+        cluster.builder = add_node(cluster, {KIND: 1, BUILDER: 1}, **ports)
         cluster.client_port = port
-        offers = [{KIND: 2}, {KIND: 1, BUILDER: 1}]
-        cluster.nodes = [add_node(cluster, resources=offer, wait=False) for offer in offers]
+        with patch.context() as first:
+            first.setenv("RAY_OVERRIDE_NODE_ID_FOR_TESTING", "01" * 28)
+            cluster.timer = add_node(cluster, {KIND: 2}, wait=False)
         try:
             ray.init(cluster.address, log_to_driver=False, logging_level="CRITICAL")
             cluster.wait_for_nodes()
@@ -94,10 +99,14 @@ def cluster(folder: Path) -> Iterator[Any]:
         time.sleep(0.05)
 
 
-def add_node(cluster: Any, **settings: object) -> Any:
+def add_node(cluster: Any, resources: dict[str, int], **settings: object) -> Any:
     """One more node of *cluster*, with what every node here has."""
     return cluster.add_node(
-        num_cpus=0, object_store_memory=80 << 20, include_dashboard=False, **settings
+        num_cpus=0,
+        object_store_memory=80 << 20,
+        include_dashboard=False,
+        resources=resources,
+        **settings,
     )
 
 
@@ -119,7 +128,7 @@ def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def test_a_node_may_build_for_those_that_time(cluster: Any, fleet: RayFleet) -> None:
-    timer, builder = (node.node_id for node in cluster.nodes)
+    timer, builder = cluster.timer.node_id, cluster.builder.node_id
     wide, states = Task(TASK.dag, TASK.target, 2), [tiled(TASK.dag, n) for n in (2, 4)]
     runner = FleetRunner(fleet, OPTIONS, Patience(rejoin_s=0.0))
     assert (fleet.nodes(wide), fleet.builders(wide)) == ([timer], [builder])
@@ -131,7 +140,7 @@ def test_a_node_may_build_for_those_that_time(cluster: Any, fleet: RayFleet) -> 
 def test_a_node_that_hangs_is_set_aside(
     cluster: Any, fleet: RayFleet, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hung = cluster.nodes[1]
+    hung = cluster.builder
     [actor] = [pid for pid in children(raylet(hung)) if b"NodeService" in command(pid)]
     runner = FleetRunner(fleet, OPTIONS, Patience(rejoin_s=0.0, grace_s=1.0))
     os.kill(actor, signal.SIGSTOP)
@@ -145,8 +154,8 @@ def test_a_node_that_hangs_is_set_aside(
 
 
 def test_a_search_outlives_the_loss_of_a_node(cluster: Any, tmp_path: Path) -> None:
-    nodes = {node.node_id: node for node in cluster.nodes}
-    home, db = min(nodes), tmp_path / "t.db"
+    home, db = cluster.timer, tmp_path / "t.db"
+    assert home.node_id < cluster.builder.node_id, "the first is the home node"
     killed: list[str] = []
     heard: list[int] = []
 
@@ -155,8 +164,8 @@ def test_a_search_outlives_the_loss_of_a_node(cluster: Any, tmp_path: Path) -> N
         heard.append(progress.total_trials)
         if progress.total_trials >= 4 and not killed:
             # The node whose times count, with no chance to say good-bye.
-            kill(nodes[home])
-            killed.append(home)
+            kill(home)
+            killed.append(home.node_id)
 
     request = Request.of(
         network=False, effort="none", trials=16, threads=1, db=db, workers="ray", listener=listener
@@ -165,7 +174,7 @@ def test_a_search_outlives_the_loss_of_a_node(cluster: Any, tmp_path: Path) -> N
         tuning = tuner.tune({TASK: 1.0})
         [chosen] = tuner.choose([TASK])
     assert tuning is not None and not tuning.interrupted
-    assert killed == [home]
+    assert killed == [home.node_id]
     [outcome] = tuning.outcomes
     assert outcome.history.trials == 16 == max(heard)
     assert rows(db, "PRAGMA integrity_check") == [("ok",)]
