@@ -49,19 +49,25 @@ class _Shift:
 def stored_once(program: Program) -> Program:
     """*program* with conditions around stores to overlapping tiles of parallel loops."""
     facts = Facts(program)
-    shifted: dict[Store, list[_Shift]] = {}
-    sites = Counter(site.stmt for site in facts.sites)
+    places = Counter(site.stmt for site in facts.sites)
+    shifted = {
+        use.site.stmt: found
+        for use in _written_only(facts)
+        if isinstance(use.site.stmt, Store) and places[use.site.stmt] == 1
+        if (found := _shifts(facts, use))
+    }
+    if not shifted:
+        return program
+    return replace(program, body=_guarded(program.body, shifted))
+
+
+def _written_only(facts: Facts) -> Iterator[Use]:
+    """The uses of shared buffers that a parallel loop writes and does not read."""
     for region, buffers in facts.regions.items():
         read = buffers_read(region.loop)
         for buffer, uses in buffers.items():
             if buffer.scope in _SHARED and buffer not in read:
-                for use in uses:
-                    found = _shifts(facts, use) if sites[use.site.stmt] == 1 else []
-                    if found and isinstance(use.site.stmt, Store):
-                        shifted[use.site.stmt] = found
-    if not shifted:
-        return program
-    return replace(program, body=_guarded(program.body, shifted))
+                yield from uses
 
 
 def _shifts(facts: Facts, use: Use) -> list[_Shift]:
