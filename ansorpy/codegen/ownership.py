@@ -1,8 +1,8 @@
-"""One writer for each element: what iterations of parallel loops store does not overlap.
+"""Give each element a single writer, so that iterations of parallel loops never store the same one.
 
-The last tile of an axis may start early, so that it is a whole one, and compute again part of what
-the tile before it does.  Two threads then store the same values at once, which is harmless on every
-machine and yet a race in C.  Here each element is stored by the first tile that has it alone::
+The last tile of an axis may start early, so that it is a full tile, and then recomputes part of the
+previous tile.  Two threads then store the same values at once, which is harmless on every machine
+but still a data race in C.  After this pass, only the first tile that covers an element stores it::
 
     for i.0 in 0..3  # parallel               for i.0 in 0..3  # parallel
       i.start = min(i.0 * 5, 8)                 i.start = min(i.0 * 5, 8)
@@ -39,7 +39,7 @@ _SHARED = (Scope.GLOBAL, Scope.WORKSPACE)
 
 @dataclass(frozen=True)
 class _Shift:
-    """An index into tiles that would begin at ``start``, but at the latest begin at ``last``."""
+    """An index into tiles that start at ``start``, or at ``last`` if that is earlier."""
 
     index: Expr
     start: Expr
@@ -62,7 +62,7 @@ def stored_once(program: Program) -> Program:
 
 
 def _written_only(facts: Facts) -> Iterator[Use]:
-    """The uses of shared buffers that a parallel loop writes and does not read."""
+    """Uses of shared buffers that a parallel loop writes and does not read."""
     for region, buffers in facts.regions.items():
         read = buffers_read(region.loop)
         for buffer, uses in buffers.items():
@@ -71,7 +71,7 @@ def _written_only(facts: Facts) -> Iterator[Use]:
 
 
 def _shifts(facts: Facts, use: Use) -> list[_Shift]:
-    """How the tiles that a store writes are shifted, if owners may be the only ones to write."""
+    """The shifted tiles that a store writes; none if others than their owners must store too."""
     store, site = use.site.stmt, use.site
     if not isinstance(store, Store) or store.reduce is not None:
         return []
@@ -89,12 +89,12 @@ def _of_index(index: Expr, site: Site) -> Iterator[_Shift]:
 
 
 def _owns(shifts: Sequence[_Shift]) -> Expr:
-    """Whether no tile before this one has the element."""
+    """Condition that no earlier tile covers the element."""
     return all_of(*(shift.index >= shift.start for shift in shifts))
 
 
 def _keeps_all(facts: Facts, use: Use, shifts: Sequence[_Shift]) -> bool:
-    """True when all that a store writes is still written where only owners do."""
+    """True if every element that a store writes is still written when only owners store it."""
     site, access = use.site, use.access
     outside = [var for level, var in site.serial if level < len(_region_of(use))]
 
@@ -114,7 +114,7 @@ def _region_of(use: Use) -> tuple[int, ...]:
 
 
 def _guarded(s: Stmt, shifted: dict[Store, list[_Shift]]) -> Stmt:
-    """Each loop nest around one store of a shifted tile, for whole tiles and for others."""
+    """Split loops around one store of a shifted tile: unshifted tiles, then shifted ones."""
     loops: list[For] = []
     store = s
     while isinstance(store, For) and store.kind is not ForKind.PARALLEL:

@@ -1,4 +1,4 @@
-"""Parallel loops that race in the sense of C, where even equal values must not be written twice."""
+"""Parallel loops with data races as C defines them: storing equal values twice is one, too."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ __all__ = ["conflicting_loops"]
 
 
 def conflicting_loops(program: Program) -> frozenset[For]:
-    """The outermost parallel loops of which isl cannot prove that no two iterations, of them and of
-    the parallel loops directly in them, access one element that either of them writes."""
+    """The outermost parallel loops that isl cannot prove free of conflicts.
+
+    Two iterations, of such a loop and the parallel loops directly in it, conflict if they access
+    the same element and at least one of them writes it.
+    """
     facts = Facts(program)
     return frozenset(_conflicting(facts, Races(facts, Agreement(facts, None))))
 
