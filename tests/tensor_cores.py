@@ -16,12 +16,22 @@ from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.structure import Structure, StructureSampler
-from ansorpy.schedule.steps.warp_product import WarpProductStep
+from ansorpy.schedule.steps.mma import MmaStep
 from ansorpy.target import Target
 
 __all__ = [
-    "GPU", "HOPPER", "LARGE", "TYPES", "WORKLOADS", "arguments", "group_structures", "matmul",
-    "structures", "tolerance", "turned", "values",
+    "GPU",
+    "HOPPER",
+    "LARGE",
+    "TYPES",
+    "WORKLOADS",
+    "arguments",
+    "matmul",
+    "structures",
+    "tolerance",
+    "turned",
+    "values",
+    "wgmma_structures",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -216,12 +226,12 @@ def structures(
     chosen = [
         n
         for n, sketch in enumerate(sampler.sketches)
-        if any(isinstance(step, WarpProductStep) for step in sketch.history)
+        if any(isinstance(step, MmaStep) for step in sketch.history)
     ]
     return [sampler.place(n, rng) for n in chosen]
 
 
-def group_structures(tensors: Sequence[Tensor], rng: np.random.Generator) -> list[Structure]:
+def wgmma_structures(tensors: Sequence[Tensor], rng: np.random.Generator) -> list[Structure]:
     """Those that multiply by instructions of warpgroups."""
     found = structures(tensors, rng, HOPPER)
     return [structure for structure in found if "wgmma" in str(structure.placed.history)]

@@ -21,8 +21,17 @@ from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
 
 __all__ = [
-    "GROUP_PRODUCTS", "MATRIX_LOADS", "WARP_PRODUCTS", "Intrinsic", "declare", "expand",
-    "intrinsic", "is_along", "operand_axes", "operand_dims", "operand_tensors",
+    "LDMATRIX",
+    "MMA_SYNC",
+    "WGMMA",
+    "Intrinsic",
+    "declare",
+    "expand",
+    "intrinsic",
+    "is_along",
+    "operand_axes",
+    "operand_dims",
+    "operand_tensors",
 ]  # fmt: skip
 
 _Operands = Mapping[Tensor, tuple[Buffer, tuple[Expr, ...]]]
@@ -199,7 +208,7 @@ _ROW, _COLUMN = Digit(8, lane=4), Digit(4, lane=1)
 """All these instructions number lanes by row (or column of B), then by group of neighbours."""
 
 
-def _warp_product(left: DType, right: DType, total: DType, *, kind: str = "") -> Intrinsic:
+def _mma_sync(left: DType, right: DType, total: DType, *, kind: str = "") -> Intrinsic:
     """``mma.sync.m16n8``: C[16, 8] += A[16, depth] * B[depth, 8], two registers of B per lane.
 
     Source: PTX ISA, "Matrix Fragments for mma.m16n8k*".  A register of 32 bits holds as many
@@ -233,16 +242,16 @@ def _as(e: Expr, wanted: DType) -> Expr:
 _F16, _BF16, _F32 = DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32
 _BYTES = (DType.INT8, DType.UINT8)
 
-WARP_PRODUCTS: tuple[Intrinsic, ...] = (
-    _warp_product(_F16, _F16, _F32),
-    _warp_product(_BF16, _BF16, _F32),
-    _warp_product(_F32, _F32, _F32, kind="tf32"),
-    *(_warp_product(a, b, DType.INT32) for a in _BYTES for b in _BYTES),
+MMA_SYNC: tuple[Intrinsic, ...] = (
+    _mma_sync(_F16, _F16, _F32),
+    _mma_sync(_BF16, _BF16, _F32),
+    _mma_sync(_F32, _F32, _F32, kind="tf32"),
+    *(_mma_sync(a, b, DType.INT32) for a in _BYTES for b in _BYTES),
 )
 """Matrix products of tensor cores from ``sm_80`` on.  TF32 reads a float32's upper 19 bits."""
 
 
-def _matrix_load(product: Intrinsic, operand: int, *, turned: bool) -> Intrinsic:
+def _ldmatrix(product: Intrinsic, operand: int, *, turned: bool) -> Intrinsic:
     """``ldmatrix``: loads an operand's fragment from shared memory, in rows of 16 bytes.
 
     Neighbours in memory lie along the reduction, or across it if the instruction transposes.
@@ -259,9 +268,9 @@ def _matrix_load(product: Intrinsic, operand: int, *, turned: bool) -> Intrinsic
     return declare(Intrinsic(name, compute(shape, element, name="fragment"), (fragment, ())))
 
 
-MATRIX_LOADS: tuple[Intrinsic, ...] = tuple(
-    _matrix_load(product, operand, turned=turned)
-    for product in WARP_PRODUCTS
+LDMATRIX: tuple[Intrinsic, ...] = tuple(
+    _ldmatrix(product, operand, turned=turned)
+    for product in MMA_SYNC
     if product.types[1] is product.types[2] and product.types[1] is not _F32
     for operand in (1, 2)
     for turned in ((False, True) if product.types[1].bits == 16 else (False,))
@@ -269,12 +278,12 @@ MATRIX_LOADS: tuple[Intrinsic, ...] = tuple(
 """Loads of fragments; only 16-bit elements can be transposed."""
 
 
-_GROUP_ROWS = 64
+_WGMMA_ROWS = 64
 _COLUMNS = (16, 32, 64, 128, 256)
 """The multiples of 8, among those the instruction has, that make up tiles of round sizes."""
 
 
-def _group_product(
+def _wgmma(
     left: DType, right: DType, total: DType, columns: int, rows_first: bool, columns_first: bool
 ) -> Intrinsic:
     """``wgmma.mma_async.m64``: C[64, columns] += A[64, depth] * B[depth, columns], asynchronous.
@@ -285,7 +294,7 @@ def _group_product(
     distributed as by ``mma.sync``.
     """
     depth = 256 // left.bits
-    shapes = ((_GROUP_ROWS, depth), (depth, columns))
+    shapes = ((_WGMMA_ROWS, depth), (depth, columns))
     a = placeholder(shapes[0][::-1] if rows_first else shapes[0], left, name="a")
     b = placeholder(shapes[1] if columns_first else shapes[1][::-1], right, name="b")
     k = reduce_axis(depth, name="k")
@@ -300,20 +309,20 @@ def _group_product(
         (Digit(4, lane=32), Digit(2, register=2), _ROW),
         (Digit(columns // 8, register=4), _COLUMN, Digit(2, register=1)),
     )
-    pattern = compute((_GROUP_ROWS, columns), term, name="c")
+    pattern = compute((_WGMMA_ROWS, columns), term, name="c")
     return declare(Intrinsic(name, pattern, (share, (), ()), asynchronous=True))
 
 
-GROUP_PRODUCTS: tuple[Intrinsic, ...] = (
+WGMMA: tuple[Intrinsic, ...] = (
     *(
-        _group_product(dtype, dtype, _F32, columns, rows_first, columns_first)
+        _wgmma(dtype, dtype, _F32, columns, rows_first, columns_first)
         for dtype in (_F16, _BF16)
         for columns in _COLUMNS
         for rows_first in (False, True)
         for columns_first in (False, True)
     ),
     *(
-        _group_product(a, b, DType.INT32, columns, False, False)
+        _wgmma(a, b, DType.INT32, columns, False, False)
         for a in _BYTES for b in _BYTES for columns in _COLUMNS
     ),
 )  # fmt: skip

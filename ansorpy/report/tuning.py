@@ -16,8 +16,8 @@ from ansorpy.tasks.allotment import Allotment
 
 __all__ = [
     "TaskSummary",
-    "failures_table",
     "activities_table",
+    "failures_table",
     "sessions_table",
     "summaries",
     "tasks_table",

@@ -16,7 +16,7 @@ from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.ports import Array, Port, accepted, check_array, one_of
 from ansorpy.runtime.shared import open_library
 
-__all__ = ["Signature", "Model", "Operands", "Runs", "load"]
+__all__ = ["Model", "Operands", "Runs", "Signature", "load"]
 
 
 class Runs(Protocol):

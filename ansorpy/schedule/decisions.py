@@ -18,8 +18,20 @@ import numpy.typing as npt
 from ansorpy.schedule.tables.size import Size, product
 
 __all__ = [
-    "VECTOR", "OneOf", "Decision", "Domain", "Factors", "Product", "cut", "factorizations",
-    "known", "nearest", "open_columns", "resolve", "steps_from", "value_of",
+    "VECTOR",
+    "Decision",
+    "Domain",
+    "Factors",
+    "OneOf",
+    "Product",
+    "cut",
+    "factorizations",
+    "known",
+    "nearest",
+    "open_columns",
+    "resolve",
+    "steps_from",
+    "value_of",
 ]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]

@@ -32,9 +32,9 @@ from ansorpy.schedule.steps import (
     dot,
     lanes,
     loops,
+    mma,
     place,
     storage,
-    warp_product,
 )
 from ansorpy.schedule.steps.base import Count, Number, Step
 from ansorpy.schedule.text import stages_text
@@ -374,15 +374,13 @@ class State:
         """Sum dot products of words (``"dot_u8s8"``, ``"dot_bf16"``) instead of single products."""
         return self.do(dot.DotStep(self._on(stage), function))
 
-    def warp_product(
-        self, stage: StageRef, intrinsic: str, rows: str, columns: str, depth: str
-    ) -> State:
+    def mma(self, stage: StageRef, intrinsic: str, rows: str, columns: str, depth: str) -> State:
         """Sum products of fragments in the registers of warps (``mma.m16n8k16...``).
 
         The fragments are new stages, ``<operand>.warp`` and ``<stage>.warp``.  *rows* is an axis
         of one factor alone, *columns* of the other, *depth* is summed over.
         """
-        step = warp_product.WarpProductStep(self._on(stage), intrinsic, rows, columns, depth)
+        step = mma.MmaStep(self._on(stage), intrinsic, rows, columns, depth)
         return self.do(step)
 
     def pack(self, stage: StageRef, tensor: StageRef) -> State:

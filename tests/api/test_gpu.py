@@ -69,7 +69,7 @@ def test_products_are_tuned_for_tensor_cores(
     with Database(db) as database:
         (row,) = database.tasks()
         records = database.records(row.key)
-    assert any("warp_product" in r.steps and r.median_s is not None for r in records)
+    assert any("mma" in r.steps and r.median_s is not None for r in records)
     assert not any(r.kind is TrialKind.WRONG_RESULT for r in records), [r.reason for r in records]
     x, y = (rng.standard_normal(op.shape).astype(op.dtype.numpy) for op in (a, b))
     want = x.astype(np.float64) @ y.astype(np.float64)

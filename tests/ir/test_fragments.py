@@ -16,18 +16,18 @@ from ansorpy.ir.fragments import (
     in_tile,
 )
 from ansorpy.ir.intrinsics import (
-    GROUP_PRODUCTS,
-    WARP_PRODUCTS,
+    MMA_SYNC,
+    WGMMA,
     Intrinsic,
     intrinsic,
     is_along,
     operand_tensors,
 )
 
-NAMES = [by.name for by in WARP_PRODUCTS]
+NAMES = [by.name for by in MMA_SYNC]
 
 
-@pytest.mark.parametrize("by", GROUP_PRODUCTS, ids=[by.name for by in GROUP_PRODUCTS])
+@pytest.mark.parametrize("by", WGMMA, ids=[by.name for by in WGMMA])
 def test_warpgroups_share_their_sums_alone(by: Intrinsic) -> None:
     share, *others = by.fragments
     total, a, b = operand_tensors(by.pattern)
@@ -43,7 +43,7 @@ def test_warpgroups_share_their_sums_alone(by: Intrinsic) -> None:
     assert (is_along(by, a), is_along(by, b)) == (order[0] == "k", order[1] == "k")
 
 
-@pytest.mark.parametrize("by", WARP_PRODUCTS, ids=NAMES)
+@pytest.mark.parametrize("by", MMA_SYNC, ids=NAMES)
 def test_lanes_and_registers_number_the_elements_of_an_operand(by: Intrinsic) -> None:
     for tensor, fragment in zip(operand_tensors(by.pattern), by.fragments, strict=True):
         assert fragment_shape(fragment) == tensor.shape

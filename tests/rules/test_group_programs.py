@@ -39,12 +39,12 @@ from tests.tensor_cores import (
     HOPPER,
     LARGE,
     arguments,
-    group_structures,
     matmul,
     structures,
     tolerance,
     turned,
     values,
+    wgmma_structures,
 )
 
 
@@ -70,7 +70,7 @@ def fitting(structure: Structure, rng: np.random.Generator, n: int = 16) -> np.n
 
 @pytest.mark.parametrize("name", LARGE)
 def test_random_programs_compute_the_definition(name: str, rng: np.random.Generator) -> None:
-    found = group_structures(LARGE[name], rng)
+    found = wgmma_structures(LARGE[name], rng)
     assert found
     for structure in found[:2]:
         check(LARGE[name], lower(structure.bind(fitting(structure, rng)[0])).run, rng)
@@ -86,7 +86,7 @@ def test_products_of_any_shape_and_order(
 ) -> None:
     rng = np.random.default_rng(seed)
     tensors = turned(kind, n, m, k, left=across == 2) if across else matmul(kind, n, m, k)
-    for structure in group_structures(tensors, rng)[:1]:
+    for structure in wgmma_structures(tensors, rng)[:1]:
         check(tensors, lower(structure.bind(fitting(structure, rng)[0])).run, rng)
 
 
@@ -98,8 +98,8 @@ def test_they_are_an_alternative_where_the_target_has_them(rng: np.random.Genera
     assert sum("wgmma.m64n256" in history for history in found) == 1
     assert sum("wgmma.m64n128" in history for history in found) == 1
     # A few rows would fill a sixteenth of 64; bytes across the reduction cannot be read.
-    assert not group_structures(matmul("float16", 8, 8, 64), rng)
-    assert not group_structures(matmul("int8", 128, 128, 64), rng)
+    assert not wgmma_structures(matmul("float16", 8, 8, 64), rng)
+    assert not wgmma_structures(matmul("int8", 128, 128, 64), rng)
 
 
 class _Without(Rewriter):
@@ -117,7 +117,7 @@ class _Without(Rewriter):
 def a_product(depth: int, rng: np.random.Generator) -> tuple[list[Tensor], Program]:
     """Two warpgroups, five steps of the reduction, *depth* tiles at once."""
     tensors = matmul("float16", 128, 32, 80)
-    structure = group_structures(tensors, rng)[0]
+    structure = wgmma_structures(tensors, rng)[0]
     given = {"C.warp.i/1": 2, "C.warp.i/2": 1, "C.warp.j/1": 1, "C.warp.j/2": 1, "C.warp.k/1": 1}
     given |= {"C.warp.pipeline": depth}
     row = [given.get(name, 8) for name in structure.columns]
@@ -183,7 +183,7 @@ def test_one_group_is_under_way_while_the_next_tiles_are_copied(rng: np.random.G
 
 
 def test_records_replay(rng: np.random.Generator) -> None:
-    structure = group_structures(LARGE["even"], rng)[0]
+    structure = wgmma_structures(LARGE["even"], rng)[0]
     bound = structure.bind(fitting(structure, rng)[0])
     again = State.replay(bound.definition, steps_from_json(steps_to_json(bound.history)))
     assert again.text() == bound.text() and str(again.history) == str(bound.history)

@@ -51,7 +51,7 @@ PRIMITIVES: dict[str, Callable[[State, StageRef], object]] = {
     "cache_write": lambda s, x: s.cache_write(x, "local"),
     "rfactor": lambda s, x: s.rfactor(x, "k"),
     "dot": lambda s, x: s.dot(x, "dot_u8s8"),
-    "warp_product": lambda s, x: s.warp_product(x, "mma.m16n8k16.f16", "i", "j", "k"),
+    "mma": lambda s, x: s.mma(x, "mma.m16n8k16.f16", "i", "j", "k"),
     "pack": lambda s, x: s.pack(x, "B"),
     "tensorize": lambda s, x: s.tensorize(x, "i", "vnni"),
     "pad": lambda s, x: s.pad(x, 1),

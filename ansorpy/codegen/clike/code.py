@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 __all__ = [
-    "ADD", "AND", "ATOM", "COMPARE", "Code", "MULTIPLY", "OR", "POSTFIX", "TERNARY", "UNARY",
+    "ADD",
+    "AND",
+    "ATOM",
+    "COMPARE",
+    "MULTIPLY",
+    "OR",
+    "POSTFIX",
+    "TERNARY",
+    "UNARY",
+    "Code",
 ]  # fmt: skip
 
 TERNARY, OR, AND, COMPARE, ADD, MULTIPLY, UNARY, POSTFIX, ATOM = range(1, 10)

@@ -22,10 +22,10 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Reduce
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.rules.gpu.warp_choice import (
+from ansorpy.rules.gpu.mma_choice import (
     best_choice,
-    has_group_products,
-    has_warp_products,
+    has_mma_sync,
+    has_wgmma,
     may_round,
 )
 from ansorpy.target import Target
@@ -58,11 +58,11 @@ def gpu_seconds(
     machine = machine or GpuMachine.of(target)
     kernels: dict[str, list[Statement]] = {}
     shared = {view.written.name for view in views if fills(view)}
-    grouped = any(view.written.team > machine.warp for view in views)
+    by_wgmma = any(view.written.team > machine.warp for view in views)
     for view in views:
         loops = view.leaf.loops
         name = loops[0].stage if loops else view.leaf.stage
-        kernels.setdefault(name, []).append(Statement(view, machine, shared, grouped=grouped))
+        kernels.setdefault(name, []).append(Statement(view, machine, shared, by_wgmma=by_wgmma))
     total: Floats = np.zeros(1)
     for statements in kernels.values():
         blocks, threads = np.ones(1), np.ones(1)
@@ -95,11 +95,11 @@ def _least_cycles(op: ComputeOp, target: Target, machine: GpuMachine) -> float:
     if not isinstance(body, Reduce) or op.dtype is not DType.FLOAT32:
         return 0.0
     products = op.size * prod(axis.extent for axis in body.axes) * least_added(body)
-    found = best_choice(op) if has_warp_products(target) else None
+    found = best_choice(op) if has_mma_sync(target) else None
     if found is None or not may_round(op, found):
         return products / (machine.schedulers * machine.warp)
-    groups = has_group_products(target)
-    bits = machine.group_bits_per_cycle if groups else machine.tensor_bits_per_cycle
+    by_wgmma = has_wgmma(target)
+    bits = machine.wgmma_bits_per_cycle if by_wgmma else machine.tensor_bits_per_cycle
     return products * found.by.types[1].bits / bits
 
 

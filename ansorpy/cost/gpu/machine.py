@@ -40,10 +40,10 @@ class GpuMachine:
     """Cycles from a load of shared memory to the sum that needs it."""
     tensor_bits_per_cycle: float = 16 * 1024.0
     """Multiply-adds of ``mma.sync`` per cycle, times the bits of an operand."""
-    group_bits_per_cycle: float = 32 * 1024.0
+    wgmma_bits_per_cycle: float = 32 * 1024.0
     """The same for ``wgmma``."""
     tensor_latency: float = 33.0
-    group_latency: float = 128.0
+    wgmma_latency: float = 128.0
     """Cycles from a warpgroup's last ``wgmma`` to the end of the wait for it."""
     threads: float = 2048.0
     blocks: float = 32.0

@@ -87,7 +87,7 @@ def fills(view: LeafView) -> bool:
 class Statement:
     """The resources that one statement needs; *shared* names the tiles that its kernel fills.
 
-    *grouped* is True if asynchronous warpgroup instructions read the tiles; a group of these may
+    *by_wgmma* is True if asynchronous warpgroup instructions read the tiles; a group of these may
     still be in flight while the next one starts.
     """
 
@@ -97,12 +97,12 @@ class Statement:
         machine: GpuMachine,
         shared: Collection[str],
         *,
-        grouped: bool = False,
+        by_wgmma: bool = False,
     ):
         self.view = view
         self.machine = machine
         self.shared = shared
-        self.grouped = grouped
+        self.by_wgmma = by_wgmma
         self.blocks, self.threads = self._product(BLOCK_INDICES), self._product(THREAD_INDICES)
         self.mine = view.evaluations / (self.blocks * self.threads)
         """Evaluations per thread, or per warp where the lanes of a warp cooperate."""
@@ -137,7 +137,7 @@ class Statement:
         """Add the cost of filling a tile of shared memory."""
         instances = number_of(self.view.leaf.instances)
         # One more tile is in use where a group of instructions stays in flight.
-        under_way = np.where(self.grouped & (np.asarray(instances) > 2), 1.0, 0.0)
+        under_way = np.where(self.by_wgmma & (np.asarray(instances) > 2), 1.0, 0.0)
         # The threads fill tiles synchronously if these are computed rather than copied.
         ahead = instances - under_way if self._is_copy else 1.0
         tile, width = self.view.written, self._copied
@@ -159,7 +159,7 @@ class Statement:
         found.fetched = self._steps * alone + latency
         # Without copies in flight, a block also waits for the bytes before it computes.
         moved = self.mine * self.threads * bytes_each / self.machine.l2_bytes_per_cycle
-        drained = np.where(self.grouped & (under_way == 0), self.machine.group_latency, 0.0)
+        drained = np.where(self.by_wgmma & (under_way == 0), self.machine.wgmma_latency, 0.0)
         found.stalled = found.stalled + self._steps * drained
         found.stalled = found.stalled + np.where(ahead > 1, 0.0, self._steps * latency + moved)
 

@@ -48,9 +48,9 @@ def sum_resources(statement: Statement, found: Resources) -> None:
     # Operands are read in place from shared memory, with one wait per tile.
     moved = instructions * statement.threads * (rows + columns) * depth * width
     found.issued = instructions * _DESCRIPTORS
-    found.multiplied = found.multiplied / machine.group_bits_per_cycle
+    found.multiplied = found.multiplied / machine.wgmma_bits_per_cycle
     found.turns = moved / BANK_BYTES
-    found.waited = steps / _unrolled(statement) * machine.group_latency
+    found.waited = steps / _unrolled(statement) * machine.wgmma_latency
 
 
 def _unrolled(statement: Statement) -> Floats:

@@ -11,7 +11,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.task import Precision
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.rules.algorithms.base import Algorithm, Definition
-from ansorpy.rules.gpu.warp_choice import best_choice, has_warp_products
+from ansorpy.rules.gpu.mma_choice import best_choice, has_mma_sync
 from ansorpy.schedule.lowering.dag_edit import replace_ops
 from ansorpy.target import Target
 
@@ -31,7 +31,7 @@ class Tf32(Algorithm):
     asked_by: ClassVar[Precision | None] = "tf32"
 
     def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
-        if not has_warp_products(target):
+        if not has_mma_sync(target):
             return
         products = [op for op in dag.computes if op not in dag.constant_ops and _is_product(op)]
         if products:

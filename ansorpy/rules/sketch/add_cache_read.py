@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ansorpy.ir.analysis.access import Access, reads
 from ansorpy.ir.expr import Load, Select, walk
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.gpu.warp_choice import matrix_dims
+from ansorpy.rules.gpu.mma_choice import matrix_dims
 from ansorpy.rules.matching.kernels import kernel_of
 from ansorpy.rules.matching.relations import consumers, direct_producers, has_reduce_iters
 from ansorpy.rules.predicates import has_data_reuse

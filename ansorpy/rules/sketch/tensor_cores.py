@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.gpu.warp_choice import (
-    WarpChoice,
+from ansorpy.rules.gpu.mma_choice import (
+    MmaChoice,
     best_choice,
-    group_choices,
-    has_group_products,
-    has_warp_products,
+    has_mma_sync,
+    has_wgmma,
     matrix_load,
     may_round,
+    wgmma_choices,
 )
 from ansorpy.rules.gpu.warp_tiling import (
     fill_by_lanes,
@@ -66,7 +66,7 @@ class TensorCores(SketchRule):
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
-        if not has_warp_products(target):
+        if not has_mma_sync(target):
             return Verdict.skip("the target has no tensor cores of this kind")
         if is_input(state, stage) or is_tiled(stage) or stage.is_write_cache:
             return Verdict.skip("an input, or it has loops of its own already")
@@ -85,16 +85,16 @@ class TensorCores(SketchRule):
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         op = state.stage(stage_id).op
-        by_warps = best_choice(op)
-        assert by_warps is not None
-        by_groups = group_choices(op) if has_group_products(target) else []
-        for found in (by_warps, *by_groups):
+        mma_sync = best_choice(op)
+        assert mma_sync is not None
+        wgmma = wgmma_choices(op) if has_wgmma(target) else []
+        for found in (mma_sync, *wgmma):
             yield self._multiplied(state, stage_id, found)
 
-    def _multiplied(self, state: State, stage_id: int, found: WarpChoice) -> Derived:
+    def _multiplied(self, state: State, stage_id: int, found: MmaChoice) -> Derived:
         """The stage computed in fragments as *found* specifies."""
         stage = state.stage(stage_id)
-        state = state.warp_product(
+        state = state.mma(
             stage.name, found.by.name, found.rows.name, found.columns.name, found.depth.name
         )
         at = state.index(stage.name)

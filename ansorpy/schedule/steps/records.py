@@ -16,9 +16,9 @@ from ansorpy.schedule.steps import (
     dot,
     lanes,
     loops,
+    mma,
     place,
     storage,
-    warp_product,
 )
 from ansorpy.schedule.steps.base import Step
 
@@ -48,7 +48,7 @@ STEP_CLASSES = (
     storage.RfactorStep,
     storage.PackStep,
     dot.DotStep,
-    warp_product.WarpProductStep,
+    mma.MmaStep,
     blocks.PadStep,
     blocks.PipelineStep,
 )

@@ -77,7 +77,7 @@ static int operand(unsigned char x) { return x; }
 // mma.sync.m16n8 as the PTX ISA draws it: a lane is a group (row of A, column of B) and its place
 // in it; registers hold *Near* neighbours along the reduction.
 template <int Near, typename Acc, typename A, typename B>
-static void warp_product(Acc (&c)[4], const A (&a)[4 * Near], const B (&b)[2 * Near], int line) {
+static void mma(Acc (&c)[4], const A (&a)[4 * Near], const B (&b)[2 * Near], int line) {
   static Acc shared_a[2][1024][16], shared_b[2][1024][8];
   Fiber& mine = fibers[current];
   int at = mine.parity;

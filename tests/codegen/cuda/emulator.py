@@ -22,8 +22,8 @@ from ansorpy.codegen.cuda.emit.program import CudaSource, emit_cuda
 from ansorpy.codegen.cuda.launch.plan import LaunchPlan
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.intrinsics import (
-    GROUP_PRODUCTS,
-    WARP_PRODUCTS,
+    MMA_SYNC,
+    WGMMA,
     Intrinsic,
     is_along,
     operand_tensors,
@@ -78,17 +78,17 @@ static int dot_u8s8(unsigned a, unsigned b) {
 _NEAR = {DType.FLOAT16: 2, DType.BFLOAT16: 2, DType.FLOAT32: 1, DType.INT8: 4, DType.UINT8: 4}
 
 
-def _warp_product(by: Intrinsic) -> str:
+def _mma_sync(by: Intrinsic) -> str:
     total, left, right = (C_TYPES[dtype] for dtype in by.types)
     near = _NEAR[by.types[1]]
     return f"""\
 static void {function_name(by.name)}(
     {total} (&c)[4], const {left} (&a)[{4 * near}], const {right} (&b)[{2 * near}]) {{
-  warp_product<{near}>(c, a, b, __LINE__);
+  mma<{near}>(c, a, b, __LINE__);
 }}"""
 
 
-def _group_product(by: Intrinsic) -> str:
+def _wgmma(by: Intrinsic) -> str:
     total, left, right = (C_TYPES[dtype] for dtype in by.types)
     _, a, b = operand_tensors(by.pattern)
     columns, depth = by.pattern.shape[1], by.pattern.reduce_axes[0].extent
@@ -100,8 +100,8 @@ static void {function_name(by.name)}(
 }}"""
 
 
-_OWN = {function_name(by.name): _warp_product(by) for by in WARP_PRODUCTS}
-_OWN |= {function_name(by.name): _group_product(by) for by in GROUP_PRODUCTS}
+_OWN = {function_name(by.name): _mma_sync(by) for by in MMA_SYNC}
+_OWN |= {function_name(by.name): _wgmma(by) for by in WGMMA}
 _ON_HOST |= _OWN | {"matrices": "", "order": "", "matrix_at": ""}
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")

@@ -23,7 +23,7 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests import workloads
 from tests.codegen.cuda.compiling import needs_nvrtc
-from tests.tensor_cores import HOPPER, group_structures, matmul, structures
+from tests.tensor_cores import HOPPER, matmul, structures, wgmma_structures
 
 pytestmark = [
     needs_nvrtc,
@@ -118,7 +118,7 @@ def test_tensor_cores_load_whole_fragments(
 def test_warpgroups_multiply_while_tiles_are_copied(
     columns: int, fragments: int, kind: str, tmp_path: Path
 ) -> None:
-    found = group_structures(matmul(kind, 4096, 4096, 4096), np.random.default_rng(0))
+    found = wgmma_structures(matmul(kind, 4096, 4096, 4096), np.random.default_rng(0))
     structure = next(s for s in found if f"n{columns}k16" in str(s.placed.history))
     given = {"C.warp.i/1": 2, "C.warp.i/2": 1, "C.warp.j/1": 1, "C.warp.j/2": fragments}
     given |= {"C.warp.k/1": 4, "C.warp.pipeline": 4}

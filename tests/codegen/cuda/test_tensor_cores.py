@@ -14,7 +14,7 @@ from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.cuda.passes.lower_fragments import held_by_lanes
 from ansorpy.errors import CodegenError
 from ansorpy.ir.fragments import fragment_registers
-from ansorpy.ir.intrinsics import WARP_PRODUCTS
+from ansorpy.ir.intrinsics import MMA_SYNC
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -140,6 +140,6 @@ def test_lanes_that_reach_what_others_hold_are_refused() -> None:
 
 
 def test_every_instruction_has_a_name_in_c() -> None:
-    names = [function_name(by.name) for by in WARP_PRODUCTS]
+    names = [function_name(by.name) for by in MMA_SYNC]
     assert len(set(names)) == len(names)
     assert names[0] == "mma_m16n8k16_float32_float16_float16"

@@ -26,7 +26,7 @@ from tests import workloads
 from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import CUDA as GPU
 from tests.rules.gpu_workloads import gelu
-from tests.tensor_cores import HOPPER, group_structures, matmul
+from tests.tensor_cores import HOPPER, matmul, wgmma_structures
 from tests.tensor_cores import structures as in_tensor_cores
 
 
@@ -252,7 +252,7 @@ def test_instructions_of_warpgroups_are_expected_to_be_faster() -> None:
 
 def test_instructions_left_under_way_need_a_tile_more() -> None:
     rng = np.random.default_rng(0)
-    structure = group_structures(matmul("float16", 4096, 4096, 4096), rng)[0]
+    structure = wgmma_structures(matmul("float16", 4096, 4096, 4096), rng)[0]
     common = {"C.warp.i/1": 2, "C.warp.k/1": 2, "A.shared.k/1": 8, "B.shared.j/1": 8}
     one, two, four = seconds(
         structure, *({**common, "C.warp.pipeline": depth} for depth in (1, 2, 4)), target=HOPPER

@@ -23,7 +23,7 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
-__all__ = ["buffer", "loops", "lower_plainly", "load", "program"]
+__all__ = ["buffer", "load", "loops", "lower_plainly", "program"]
 
 
 def buffer(name: str, *shape: int, dtype: str = "float32", scope: str = "global") -> Buffer:

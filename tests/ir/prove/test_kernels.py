@@ -32,7 +32,7 @@ from ansorpy.ir.prove import Claim, Verdict, prove
 from ansorpy.schedule.lowering.program import lower
 from tests.faults import Less
 from tests.ir.interpret.nests import buffer, load, loops, program
-from tests.tensor_cores import LARGE, arguments, group_structures, values
+from tests.tensor_cores import LARGE, arguments, values, wgmma_structures
 
 bx, tx, ty, k = (Var(n) for n in ("bx", "tx", "ty", "k"))
 ZERO = const(0.0, DType.FLOAT32)
@@ -136,7 +136,7 @@ def test_a_copy_in_flight_is_named(broken: dict[str, int]) -> None:
 def products() -> Program:
     """A product whose asynchronous instructions run while the next tiles arrive."""
     rng = np.random.default_rng(0)
-    for structure in group_structures(LARGE["even"], rng):
+    for structure in wgmma_structures(LARGE["even"], rng):
         table = structure.sample(64, rng)
         for row in table[structure.valid(table)]:
             made = lower(structure.bind(row)).run

@@ -11,7 +11,7 @@ from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.check.compare import tolerance
 from ansorpy.rules.algorithms.tf32 import ERROR, Tf32
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.steps.warp_product import WarpProductStep
+from ansorpy.schedule.steps.mma import MmaStep
 from ansorpy.target import Target
 from tests import workloads
 from tests.rules.asking import CPU, CUDA
@@ -46,7 +46,7 @@ def test_its_error_is_allowed_for_when_results_are_checked() -> None:
 def test_its_only_sketch_rounds_in_tensor_cores() -> None:
     sampler = StructureSampler(Task(DAG, CUDA, 1, "tf32"))
     rounded = [
-        any(isinstance(step, WarpProductStep) for step in sampler.sketches[pair.sketch].history)
+        any(isinstance(step, MmaStep) for step in sampler.sketches[pair.sketch].history)
         for pair in sampler.pairs
         if pair.definition == "tf32"
     ]

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from ansorpy.codegen.cuda.emit.emitter import C_TYPES
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.fragments import fragment_registers, fragment_shape
-from ansorpy.ir.intrinsics import MATRIX_LOADS, WARP_PRODUCTS, Intrinsic
+from ansorpy.ir.intrinsics import LDMATRIX, MMA_SYNC, Intrinsic
 
-__all__ = ["PTX", "ROW_BYTES", "WARP_HELPERS", "WARP_NEEDS", "function_name"]
+__all__ = ["MMA_HELPERS", "MMA_NEEDS", "PTX", "ROW_BYTES", "function_name"]
 
 ROW_BYTES = 16
 """Bytes of a matrix row in shared memory, and its alignment."""
@@ -165,21 +165,19 @@ def _bits(dtype: DType) -> tuple[str, ...]:
     return (dtype.value, f"{dtype.value}_bits") if dtype in half else ("byte_bits",)
 
 
-WARP_HELPERS: Mapping[str, str] = {
+MMA_HELPERS: Mapping[str, str] = {
     "byte_bits": _BITS,
     "float16_bits": _OF_HALF.format(kind="float16"),
     "bfloat16_bits": _OF_HALF.format(kind="bfloat16"),
     "packed": _PACKED,
     "unpacked": _UNPACKED,
     "matrices": _MATRICES,
-    **{function_name(by.name): _function(by) for by in WARP_PRODUCTS},
-    **{function_name(by.name): _load(by) for by in MATRIX_LOADS},
+    **{function_name(by.name): _function(by) for by in MMA_SYNC},
+    **{function_name(by.name): _load(by) for by in LDMATRIX},
 }
 """In order of emission."""
 
-WARP_NEEDS: Mapping[str, tuple[str, ...]] = {
-    **{function_name(by.name): (*_bits(by.types[1]), "packed") for by in WARP_PRODUCTS},
-    **{
-        function_name(by.name): (*_bits(by.types[0]), "unpacked", "matrices") for by in MATRIX_LOADS
-    },
+MMA_NEEDS: Mapping[str, tuple[str, ...]] = {
+    **{function_name(by.name): (*_bits(by.types[1]), "packed") for by in MMA_SYNC},
+    **{function_name(by.name): (*_bits(by.types[0]), "unpacked", "matrices") for by in LDMATRIX},
 }

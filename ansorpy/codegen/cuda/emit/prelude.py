@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ansorpy.codegen.cuda.emit.mma import WARP_HELPERS, WARP_NEEDS
-from ansorpy.codegen.cuda.emit.wgmma import GROUP_HELPERS, GROUP_NEEDS
+from ansorpy.codegen.cuda.emit.mma import MMA_HELPERS, MMA_NEEDS
+from ansorpy.codegen.cuda.emit.wgmma import WGMMA_HELPERS, WGMMA_NEEDS
 
 __all__ = ["HELPERS", "prelude"]
 
@@ -228,12 +228,12 @@ HELPERS: Mapping[str, str] = {
     "dot_u8s8": _DOT_U8S8,
     "dot_bf16": _DOT_BF16,
     "scaled": _SCALE,
-    **WARP_HELPERS,
-    **GROUP_HELPERS,
+    **MMA_HELPERS,
+    **WGMMA_HELPERS,
 }
 """In order of emission: later ones use earlier ones."""
 
-_NEEDS = {"word": ("bfloat16",), **WARP_NEEDS, **GROUP_NEEDS}
+_NEEDS = {"word": ("bfloat16",), **MMA_NEEDS, **WGMMA_NEEDS}
 
 
 def prelude(used: Iterable[str], helpers: Mapping[str, str] = HELPERS) -> str:

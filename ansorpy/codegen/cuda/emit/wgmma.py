@@ -16,11 +16,11 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.fragments import fragment_registers
-from ansorpy.ir.intrinsics import GROUP_PRODUCTS, Intrinsic, intrinsic, is_along, operand_tensors
+from ansorpy.ir.intrinsics import WGMMA, Intrinsic, intrinsic, is_along, operand_tensors
 from ansorpy.ir.loops import SWIZZLED_ROWS, Async, Buffer, Commit, Fence, Scope, Wait
 
 __all__ = [
-    "GROUP_HELPERS", "GROUP_NEEDS", "commit", "fence", "matrix",
+    "WGMMA_HELPERS", "WGMMA_NEEDS", "commit", "fence", "matrix",
     "wait",
 ]  # fmt: skip
 
@@ -160,17 +160,17 @@ def _lines(parts: Sequence[str], between: str, each: int) -> str:
     return f", {between}".join(lines)
 
 
-GROUP_HELPERS: Mapping[str, str] = {
+WGMMA_HELPERS: Mapping[str, str] = {
     "order": _ORDER,
     "matrix_at": _MATRIX,
     "swizzled": _SWIZZLED,
-    **{function_name(by.name): _function(by) for by in GROUP_PRODUCTS},
+    **{function_name(by.name): _function(by) for by in WGMMA},
 }
 """In order of emission."""
 
-GROUP_NEEDS: Mapping[str, tuple[str, ...]] = {
+WGMMA_NEEDS: Mapping[str, tuple[str, ...]] = {
     function_name(by.name): tuple(
         kind.value for kind in by.types[1:2] if kind in (DType.FLOAT16, DType.BFLOAT16)
     )
-    for by in GROUP_PRODUCTS
+    for by in WGMMA
 }

@@ -23,8 +23,8 @@ from tests.conftest import session_seed
 from tests.tensor_cores import (
     HOPPER,
     LARGE,
-    group_structures,
     matmul,
+    wgmma_structures,
 )
 
 
@@ -33,7 +33,7 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, Program]:
     """A random program of each case and sketch."""
     rng, found = np.random.default_rng(session_seed(request.config)), dict[str, Program]()
     for name, tensors in LARGE.items():
-        for structure in group_structures(tensors, rng):
+        for structure in wgmma_structures(tensors, rng):
             table = structure.sample(32, rng)
             rows = table[structure.valid(table)]
             found[f"{name}_{len(found)}"] = lower(structure.bind(rows[0])).run
@@ -59,7 +59,7 @@ def test_programs_compile_and_instructions_overlap(drawn: dict[str, Program]) ->
 
 def a_program() -> Program:
     rng = np.random.default_rng(7)
-    structure = group_structures(matmul("float16", 128, 64, 64), rng)[0]
+    structure = wgmma_structures(matmul("float16", 128, 64, 64), rng)[0]
     table = structure.sample(16, rng)
     return lower(structure.bind(table[structure.valid(table)][0])).run
 

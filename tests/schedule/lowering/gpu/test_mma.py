@@ -19,7 +19,7 @@ NAME = "mma.m16n8k16.float32.float16.float16"
 
 
 def product(n: int = 40, m: int = 24, k: int = 35) -> State:
-    return State.initial(matmul("float16", n, m, k)).warp_product("C", NAME, "i", "j", "k")
+    return State.initial(matmul("float16", n, m, k)).mma("C", NAME, "i", "j", "k")
 
 
 def by_hand(state: State) -> State:
@@ -49,7 +49,7 @@ def test_fragments_compute_products_of_any_shape(
     shape: tuple[int, int, int], rng: np.random.Generator
 ) -> None:
     tensors = matmul("float16", *shape)
-    state = by_hand(State.initial(tensors).warp_product("C", NAME, "i", "j", "k"))
+    state = by_hand(State.initial(tensors).mma("C", NAME, "i", "j", "k"))
     made, data = lower(state).run, values(tensors, rng)
     arrays = arguments(made, data)
     run_program(made, arrays)
@@ -76,13 +76,13 @@ def test_the_axes_must_be_those_of_a_product() -> None:
     start = State.initial(matmul("float16", 8, 8, 8))
     for axes in (("i", "i", "k"), ("i", "j", "j"), ("k", "j", "i"), ("i", "j", "nope")):
         with pytest.raises(ScheduleError, match="not an untiled sum of products over these axes"):
-            start.warp_product("C", NAME, *axes)
+            start.mma("C", NAME, *axes)
     with pytest.raises(ScheduleError, match="not an untiled sum of products"):
-        start.split("C", "i", (4,))[0].warp_product("C", NAME, "i", "j", "k")
+        start.split("C", "i", (4,))[0].mma("C", NAME, "i", "j", "k")
     with pytest.raises(ScheduleError, match="does not multiply such values in a warp"):
-        start.warp_product("C", "mma.m16n8k8.float32.tf32", "i", "j", "k")
+        start.mma("C", "mma.m16n8k8.float32.tf32", "i", "j", "k")
     with pytest.raises(ScheduleError, match="does not multiply such values in a warp"):
-        start.warp_product("C", "vnni.dot_16x4", "i", "j", "k")
+        start.mma("C", "vnni.dot_16x4", "i", "j", "k")
 
 
 def test_a_sum_of_fragments_needs_the_instruction_and_whole_fragments() -> None:
@@ -97,7 +97,7 @@ def test_a_sum_of_fragments_needs_the_instruction_and_whole_fragments() -> None:
 
 def test_virtual_threads_have_fragments_of_their_own(rng: np.random.Generator) -> None:
     tensors = matmul("float16", 64, 8, 32)
-    state = State.initial(tensors).warp_product("C", NAME, "i", "j", "k")
+    state = State.initial(tensors).mma("C", NAME, "i", "j", "k")
     state, _ = state.split("C.warp", "i", (16,), tail="whole")
     state, _ = state.split("C.warp", "k", (16,), tail="whole")
     state = state.reorder("C.warp", ["i.0", "k.0", "i.1", "j", "k.1"])

@@ -11,7 +11,7 @@ from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.intrinsics import Intrinsic, intrinsic, is_along, operand_tensors
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import Tensor
-from ansorpy.schedule.lowering.gpu.warp_products import WarpProduct, axes_in, factors, in_fragments
+from ansorpy.schedule.lowering.gpu.mma import MmaOperands, axes_in, factors, in_fragments
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.steps.base import Step, compute_stage
 from ansorpy.schedule.steps.storage import free_names, insert_stages
@@ -19,14 +19,14 @@ from ansorpy.schedule.steps.storage import free_names, insert_stages
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["WarpProductStep"]
+__all__ = ["MmaStep"]
 
 MOST_SWIZZLED = 128
 """The most bytes of a part of a row (PTX ISA, "Swizzling modes")."""
 
 
 @dataclass(frozen=True)
-class WarpProductStep(Step):
+class MmaStep(Step):
     """Sum products of fragments in the registers of warps: operands and sum are new stages.
 
     C[i, j] = sum_k A[i, k] * B[k, j]   -->   C.warp[i, j] = sum_k A.warp[i, k] * B.warp[k, j]
@@ -39,7 +39,7 @@ class WarpProductStep(Step):
     rows: str
     columns: str
     depth: str
-    kind: Literal["warp_product"] = "warp_product"
+    kind: Literal["mma"] = "mma"
 
     def apply(self, state: State) -> State:
         stage, by = compute_stage(state, self.stage, self), intrinsic(self.intrinsic)
@@ -61,7 +61,7 @@ class WarpProductStep(Step):
             state = state.replace_stage(held)
         return state
 
-    def _form(self, stage: Stage) -> WarpProduct | None:
+    def _form(self, stage: Stage) -> MmaOperands | None:
         found = factors(stage.op)
         axes = {axis.name: axis for axis in (*stage.compute.axes, *stage.compute.reduce_axes)}
         if found is None or not {self.rows, self.columns, self.depth} <= axes.keys():
@@ -72,7 +72,7 @@ class WarpProductStep(Step):
         for left, right in (found, found[::-1]):
             ends = _is_of(rows, left, right) and _is_of(columns, right, left)
             if ends and depth in axes_in(left) & axes_in(right):
-                return WarpProduct(left, right, rows, columns, depth)
+                return MmaOperands(left, right, rows, columns, depth)
         return None
 
     def _error(self, state: State, message: str) -> ScheduleError:

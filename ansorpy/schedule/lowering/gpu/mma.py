@@ -36,7 +36,7 @@ from ansorpy.ir.intrinsics import Intrinsic, operand_axes, operand_tensors
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
-__all__ = ["WarpProduct", "axes_in", "factors", "in_fragments"]
+__all__ = ["MmaOperands", "axes_in", "factors", "in_fragments"]
 
 _HALF = (DType.FLOAT16, DType.BFLOAT16)
 _TF32_STEP = 1 << 13
@@ -44,7 +44,7 @@ _TF32_STEP = 1 << 13
 
 
 @dataclass(frozen=True)
-class WarpProduct:
+class MmaOperands:
     """A sum of products: its factors, and the axes that an instruction runs over.
 
     ``rows`` is an axis of ``left`` alone, ``columns`` of ``right`` alone, ``depth`` of both.
@@ -79,7 +79,7 @@ def axes_in(e: Expr) -> frozenset[Axis]:
 
 
 def in_fragments(
-    op: ComputeOp, form: WarpProduct, by: Intrinsic, name: Callable[[str], str]
+    op: ComputeOp, form: MmaOperands, by: Intrinsic, name: Callable[[str], str]
 ) -> tuple[ComputeOp, tuple[ComputeOp, ComputeOp, ComputeOp]]:
     """The replacement of *op*, and what it reads: both operands, then the sum.
 

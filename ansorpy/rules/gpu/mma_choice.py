@@ -1,4 +1,4 @@
-"""Choosing the warp or warpgroup instruction for an operator's products, and its axes."""
+"""Choosing the ``mma.sync`` or ``wgmma`` instruction for an operator's products, and its axes."""
 
 from __future__ import annotations
 
@@ -11,21 +11,27 @@ from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Expr, Load, walk
 from ansorpy.ir.intrinsics import (
-    GROUP_PRODUCTS,
-    MATRIX_LOADS,
-    WARP_PRODUCTS,
+    LDMATRIX,
+    MMA_SYNC,
+    WGMMA,
     Intrinsic,
     operand_axes,
     operand_tensors,
 )
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.schedule.lowering.gpu.warp_products import axes_in, factors
+from ansorpy.schedule.lowering.gpu.mma import axes_in, factors
 from ansorpy.schedule.stage import Stage
 from ansorpy.target import Target
 
 __all__ = [
-    "WarpChoice", "best_choice", "group_choices", "has_group_products",
-    "has_warp_products", "matrix_dims", "matrix_load", "may_round",
+    "MmaChoice",
+    "best_choice",
+    "has_mma_sync",
+    "has_wgmma",
+    "matrix_dims",
+    "matrix_load",
+    "may_round",
+    "wgmma_choices",
 ]  # fmt: skip
 
 FIRST_WITH_THEM = 80
@@ -49,7 +55,7 @@ _WIDTHS = 2
 
 
 @dataclass(frozen=True)
-class WarpChoice:
+class MmaChoice:
     """An instruction and the axes it runs over.
 
     ``waste`` is the number of products computed in whole fragments over that of the operator.
@@ -62,43 +68,43 @@ class WarpChoice:
     waste: float
 
 
-def has_warp_products(target: Target) -> bool:
-    """True for GPUs with warp product instructions."""
+def has_mma_sync(target: Target) -> bool:
+    """True for GPUs with matrix products of warps (PTX ISA, ``mma.sync``)."""
     return target.capability >= FIRST_WITH_THEM
 
 
-def has_group_products(target: Target) -> bool:
-    """True for GPUs with warpgroup product instructions (PTX ISA, ``wgmma``)."""
+def has_wgmma(target: Target) -> bool:
+    """True for GPUs with matrix products of warpgroups (PTX ISA, ``wgmma``)."""
     return target.cpu == WITH_GROUPS
 
 
-def best_choice(op: Tensor) -> WarpChoice | None:
+def best_choice(op: Tensor) -> MmaChoice | None:
     """The instruction and axes that fill fragments of warps best; None if no instruction fits.
 
     Ties prefer axes in the last two dimensions of the factors, then columns along which results
     are stored, then the longest rows and depth.
     """
-    return _best(op, WARP_PRODUCTS)
+    return _best(op, MMA_SYNC)
 
 
-def group_choices(op: Tensor) -> list[WarpChoice]:
+def wgmma_choices(op: Tensor) -> list[MmaChoice]:
     """The best axes for some widths of warpgroup instructions, widest first; empty if wasteful."""
-    by_warps = best_choice(op)
-    if by_warps is None:
+    mma_sync = best_choice(op)
+    if mma_sync is None:
         return []
-    widths = dict.fromkeys(by.pattern.shape[1] for by in GROUP_PRODUCTS)
-    found = [_best(op, [by for by in GROUP_PRODUCTS if by.pattern.shape[1] == n]) for n in widths]
+    widths = dict.fromkeys(by.pattern.shape[1] for by in WGMMA)
+    found = [_best(op, [by for by in WGMMA if by.pattern.shape[1] == n]) for n in widths]
     some = [choice for choice in found if choice is not None]
     least = min((choice.waste for choice in some), default=0.0)
-    most = min(least * _NEAR_BEST, by_warps.waste * _WORTH)
+    most = min(least * _NEAR_BEST, mma_sync.waste * _WORTH)
     return [choice for choice in reversed(some) if choice.waste <= most][:_WIDTHS]
 
 
-def _best(op: Tensor, among: Sequence[Intrinsic]) -> WarpChoice | None:
+def _best(op: Tensor, among: Sequence[Intrinsic]) -> MmaChoice | None:
     if not isinstance(op, ComputeOp):
         return None
 
-    def order(choice: WarpChoice) -> tuple[float, ...]:
+    def order(choice: MmaChoice) -> tuple[float, ...]:
         apart = sum(not _is_along(e, choice) for e in factors(op) or ())
         across = choice.columns is not op.axes[-1]
         return choice.waste, apart, across, -choice.depth.extent * choice.rows.extent
@@ -106,7 +112,7 @@ def _best(op: Tensor, among: Sequence[Intrinsic]) -> WarpChoice | None:
     return min(_choices(op, among), key=order, default=None)
 
 
-def _is_along(factor: Expr, choice: WarpChoice) -> bool:
+def _is_along(factor: Expr, choice: MmaChoice) -> bool:
     """True when the axes of *choice* in *factor* all index its last two dimensions."""
     if not isinstance(factor, Load):
         return False
@@ -114,7 +120,7 @@ def _is_along(factor: Expr, choice: WarpChoice) -> bool:
     return wanted <= {axis for index in factor.indices[-2:] for axis in axes_in(index)}
 
 
-def may_round(op: ComputeOp, choice: WarpChoice) -> bool:
+def may_round(op: ComputeOp, choice: MmaChoice) -> bool:
     """True unless the instruction would round factors that must stay as they are."""
     return choice.by.types[1] is not DType.FLOAT32 or op.attrs.rounds_to_tf32
 
@@ -147,7 +153,7 @@ def matrix_load(operand: Stage, depth: str) -> Intrinsic | None:
     if any(a.name == depth and there.get(a) != a.extent for a in axes):
         return None
     fragment = tuple(filter(None, operand.fragment))
-    for by in MATRIX_LOADS:
+    for by in LDMATRIX:
         source = by.pattern.body
         assert isinstance(source, Load), by.name
         near = axes[by.pattern.axes.index(source.indices[-1])]
@@ -156,7 +162,7 @@ def matrix_load(operand: Stage, depth: str) -> Intrinsic | None:
     return None
 
 
-def _choices(op: ComputeOp, among: Sequence[Intrinsic]) -> Iterator[WarpChoice]:
+def _choices(op: ComputeOp, among: Sequence[Intrinsic]) -> Iterator[MmaChoice]:
     found = factors(op)
     for left, right in (found, found[::-1]) if found is not None else ():
         both = axes_in(left) & axes_in(right)
@@ -166,7 +172,7 @@ def _choices(op: ComputeOp, among: Sequence[Intrinsic]) -> Iterator[WarpChoice]:
             sizes = [axis.extent for axis in (*by.pattern.axes, *by.pattern.reduce_axes)]
             for axes in ends:
                 waste = prod(_filled(axis, n) for axis, n in zip(axes, sizes, strict=True))
-                choice = WarpChoice(by, *axes, waste)
+                choice = MmaChoice(by, *axes, waste)
                 if _lies_so(choice, left, right):
                     yield choice
 
@@ -176,7 +182,7 @@ def _multiplies(by: Intrinsic, op: ComputeOp, left: DType, right: DType) -> bool
     return by.types[1:] == (left, right) and op.dtype.is_float is by.types[0].is_float
 
 
-def _lies_so(choice: WarpChoice, left: Expr, right: Expr) -> bool:
+def _lies_so(choice: MmaChoice, left: Expr, right: Expr) -> bool:
     """True when factors are contiguous along the same axes as operands in shared memory.
 
     Copies then use vectors.  A factor contiguous along no axis must be stored along the reduction.
