@@ -28,12 +28,12 @@ from ansorpy.schedule.lowering.inlining import InlinedDAG, inlined
 from ansorpy.schedule.stage import Attach, Iter, Stage, Tail, initial_stage
 from ansorpy.schedule.steps import (
     annotate,
-    blocks,
     dot,
     lanes,
     loops,
     mma,
     place,
+    shared_tiles,
     storage,
 )
 from ansorpy.schedule.steps.base import Count, Number, Step
@@ -393,11 +393,11 @@ class State:
 
     def pad(self, stage: StageRef, number: Count) -> State:
         """Leave *number* elements unused after each row of a tile in shared memory."""
-        return self.do(blocks.PadStep(self._on(stage), number))
+        return self.do(shared_tiles.PadStep(self._on(stage), number))
 
     def pipeline(self, stage: StageRef, it: IterRef, depth: Count) -> State:
         """Copy the shared tiles computed at a reduce loop up to *depth* - 1 iterations ahead."""
-        return self.do(blocks.PipelineStep(self._on(stage), _name(it), depth))
+        return self.do(shared_tiles.PipelineStep(self._on(stage), _name(it), depth))
 
     def set_scope(self, stage: StageRef, scope: str) -> State:
         """Keep a stage's result in ``workspace``, ``local`` or ``shared`` memory."""

@@ -12,12 +12,12 @@ from pydantic import Field, TypeAdapter, ValidationError
 from ansorpy.errors import ForeignFile
 from ansorpy.schedule.steps import (
     annotate,
-    blocks,
     dot,
     lanes,
     loops,
     mma,
     place,
+    shared_tiles,
     storage,
 )
 from ansorpy.schedule.steps.base import Step
@@ -49,8 +49,8 @@ STEP_CLASSES = (
     storage.PackStep,
     dot.DotStep,
     mma.MmaStep,
-    blocks.PadStep,
-    blocks.PipelineStep,
+    shared_tiles.PadStep,
+    shared_tiles.PipelineStep,
 )
 
 _ANY_STEP: Any = functools.reduce(operator.or_, STEP_CLASSES)
