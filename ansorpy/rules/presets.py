@@ -85,8 +85,8 @@ CPU_SKETCH: tuple[SketchRule, ...] = (
     SimplifyComputeWithConstTensor(),
     AddRfactor(),
     AddCacheWrite(),
-    MultiLevelTilingWithFusion(structure="SSRSRS", levels=(1, 2)),
-    MultiLevelTiling(structure="SSRSRS"),
+    MultiLevelTilingWithFusion(tile_levels="SSRSRS", levels=(1, 2)),
+    MultiLevelTiling(tile_levels="SSRSRS"),
     SkipStage(),
 )
 
@@ -99,9 +99,9 @@ DEFAULT_CPU_SKETCH: tuple[SketchRule, ...] = (
     AddRfactor(only_when_short=True),
     AddCacheWrite(whole_epilogue=True),
     MultiLevelTilingWithFusion(
-        structure="SSRSRS", levels=(1, 2), ragged=True, whole_epilogue=True, max_innermost=96
+        tile_levels="SSRSRS", levels=(1, 2), ragged=True, whole_epilogue=True, max_innermost=96
     ),
-    MultiLevelTiling(structure="SSRSRS", reductions_only=True),
+    MultiLevelTiling(tile_levels="SSRSRS", reductions_only=True),
     AddOperandCopy(),
     SkipStage(),
 )
@@ -114,9 +114,9 @@ CUDA_SKETCH: tuple[SketchRule, ...] = (
     CrossThreadReduction(),
     AddCacheWrite(exclusive=True),
     MultiLevelTilingWithFusion(
-        structure="SSSRRSRS", levels=(3,), exclusive=True, kernel_style=KernelStyle.THREAD_TILES
+        tile_levels="SSSRRSRS", levels=(3,), exclusive=True, kernel_style=KernelStyle.THREAD_TILES
     ),
-    MultiLevelTiling(structure="SSSRRSRS"),
+    MultiLevelTiling(tile_levels="SSSRRSRS"),
     SkipStage(),
 )
 
@@ -132,7 +132,7 @@ DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
     CrossThreadReduction(threads=(32, 64, 128, 256, 512, 1024)),
     AddCacheWrite(whole_epilogue=True, exclusive=True),
     MultiLevelTilingWithFusion(
-        structure="SSSRRS",
+        tile_levels="SSSRRS",
         levels=(3,),
         max_innermost=32,
         whole_epilogue=True,
@@ -140,7 +140,7 @@ DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
         exclusive=True,
         kernel_style=KernelStyle.THREAD_TILES,
     ),
-    MultiLevelTiling(structure="SSSRRS", max_innermost=32, reductions_only=True, cover=True),
+    MultiLevelTiling(tile_levels="SSSRRS", max_innermost=32, reductions_only=True, cover=True),
     SumInRegisters(),
     SkipStage(),
 )

@@ -18,22 +18,22 @@ __all__ = ["MultiLevelTiling"]
 
 @dataclass(frozen=True)
 class MultiLevelTiling(SketchRule):
-    """Tile a stage with data reuse, one level per letter of ``structure``.
+    """Tile a stage with data reuse, one level per letter of ``tile_levels``.
 
     ``S`` splits every space iterator once more, ``R`` every reduce iterator.  Sizes stay open.
-    With ``structure="SRS"``:
+    With ``tile_levels="SRS"``:
 
         for i, j, k:                 for i.0, j.0, k, i.1, j.1:
           C[i, j] += ...       -->     C[...] += ...
 
-    Paper: OSDI'20 §4.1, Table 1 rule 3.  Structures and ``max_innermost`` are TVM's.  Differs:
+    Paper: OSDI'20 §4.1, Table 1 rule 3.  Levels and ``max_innermost`` are TVM's.  Differs:
     with ``reductions_only``, a stage that does not reduce is not tiled, whatever it broadcasts (a
     scale and a shift), so that it can follow the tiles of its producer; and a stage that streams
     its largest input along the reduction is tried untiled as well.  ``cover``: see
     MultiLevelTilingWithFusion.
     """
 
-    structure: str = "SSRSRS"
+    tile_levels: str = "SSRSRS"
     max_innermost: int = 64
     reductions_only: bool = False
     cover: bool = False
@@ -51,5 +51,7 @@ class MultiLevelTiling(SketchRule):
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         name = state.stage(stage_id).name
-        tiled = multi_level_tile(state, name, self.structure, self.max_innermost, cover=self.cover)
+        tiled = multi_level_tile(
+            state, name, self.tile_levels, self.max_innermost, cover=self.cover
+        )
         yield tiled, stage_id - 1

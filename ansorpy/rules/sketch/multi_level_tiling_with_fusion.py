@@ -35,12 +35,12 @@ class MultiLevelTilingWithFusion(SketchRule):
     not tiled apart from its consumer as well.  A
     ``kernel_style`` is recorded for the consumer, which is then launched as a kernel.
 
-    Paper: OSDI'20 §4.1, Table 1 rule 4.  Structures, levels and ``max_innermost`` are TVM's.
+    Paper: OSDI'20 §4.1, Table 1 rule 4.  All levels and ``max_innermost`` are TVM's.
     Differs: with ``whole_epilogue`` only reductions are tiled, and inlined readers count as part
     of the one remaining consumer.
     """
 
-    structure: str = "SSRSRS"
+    tile_levels: str = "SSRSRS"
     levels: tuple[int, ...] = (1, 2)
     max_innermost: int = 64
     ragged: bool = False
@@ -69,11 +69,11 @@ class MultiLevelTilingWithFusion(SketchRule):
         consumer = fusible_consumer(state, stage, once_inlined=self.whole_epilogue)
         assert consumer is not None, name
         tiled = multi_level_tile(
-            state, name, self.structure, self.max_innermost, ragged=self.ragged, cover=self.cover
+            state, name, self.tile_levels, self.max_innermost, ragged=self.ragged, cover=self.cover
         )
         n_space = len(space_splits(tiled.stage(name)))
         for level in self.levels:
-            if self.structure[level - 1] != "S":
+            if self.tile_levels[level - 1] != "S":
                 continue
             followed = follow_tile(tiled, consumer.name, name, level)
             host = followed.stage(consumer.name).iters[level * n_space - 1]

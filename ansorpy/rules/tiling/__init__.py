@@ -1,4 +1,4 @@
-"""Tile structures, their loops, and which sizes are drawn."""
+"""Levels of tiles, their loops, and which sizes are drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tile structures with one letter per level, as in ``"SSRSRS"``; shared by several rules."""
+"""Levels of tiles, one letter per level as in ``"SSRSRS"``; shared by several rules."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LETTER = {AxisKind.SPACE: "S", AxisKind.REDUCE: "R"}
 
 
 def multi_level_tile(
-    state: State, name: str, structure: str, max_innermost: int, *, ragged: bool = False,
+    state: State, name: str, tile_levels: str, max_innermost: int, *, ragged: bool = False,
     cover: bool = False,
 ) -> State:  # fmt: skip
-    """Split every loop of stage *name* once per letter of its kind, and reorder by *structure*.
+    """Split every loop of stage *name* once per letter of its kind, and reorder by *tile_levels*.
 
     With *ragged*, tiles of space axes need not divide: the last one is shifted to fit.  With
     *cover*, no tiles need to divide, and what lies outside is skipped, as GPU threads must not
@@ -29,19 +29,19 @@ def multi_level_tile(
     level.  Axes factored out of a reduction have tiles of one, as each reads its own operands.
 
     Raises:
-        ScheduleError: The stage has loops of a kind that *structure* has no letter for.
+        ScheduleError: The stage has loops of a kind that *tile_levels* has no letter for.
     """
     stage = state.stage(name)
     whole, factored = attrs_of(stage.op).no_split_at_inner, factored_axes(state, stage)
     levels: dict[AxisKind, list[list[Iter]]] = {
-        kind: [[] for _ in range(structure.count(letter))] for kind, letter in LETTER.items()
+        kind: [[] for _ in range(tile_levels.count(letter))] for kind, letter in LETTER.items()
     }
     kept: dict[AxisKind, list[Iter]] = {AxisKind.SPACE: [], AxisKind.REDUCE: []}
     for it in stage.iters:
         parts = levels[it.kind]
         if not parts:
             raise ScheduleError(
-                f'the tile structure "{structure}" has no level for a {it.kind.value} loop',
+                f'"{tile_levels}" has no tile level for a {it.kind.value} loop',
                 stage=name, program=state.text(name, {it.name}),
                 hint=f'add the letter "{LETTER[it.kind]}" where its tiles should run',
             )  # fmt: skip
@@ -59,7 +59,7 @@ def multi_level_tile(
     for kind, parts in levels.items():
         if kept[kind]:
             parts[-1][:0] = kept[kind]
-    return state.reorder(name, _in_order(structure, levels))
+    return state.reorder(name, _in_order(tile_levels, levels))
 
 
 def factored_axes(state: State, stage: Stage) -> frozenset[str]:
@@ -70,9 +70,9 @@ def factored_axes(state: State, stage: Stage) -> frozenset[str]:
     return frozenset(made & names | {f"{name}.v" for name in parts})
 
 
-def _in_order(structure: str, levels: dict[AxisKind, list[list[Iter]]]) -> list[Iter]:
+def _in_order(tile_levels: str, levels: dict[AxisKind, list[list[Iter]]]) -> list[Iter]:
     queues = {LETTER[kind]: iter(parts) for kind, parts in levels.items()}
-    return [it for letter in structure for it in next(queues[letter])]
+    return [it for letter in tile_levels for it in next(queues[letter])]
 
 
 def follow_tile(state: State, name: str, source: str, n_split: int) -> State:

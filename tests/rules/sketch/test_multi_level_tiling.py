@@ -1,4 +1,4 @@
-"""MultiLevelTiling: one split a letter, in the order of the structure."""
+"""MultiLevelTiling: one split a letter, in the order of the letters."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_the_innermost_factor_has_its_cap() -> None:
     assert {d.domain.rows.max() for d in tiled.decisions} == {8}
 
 
-def test_a_structure_must_have_a_letter_for_every_kind_of_loop() -> None:
-    with pytest.raises(ScheduleError, match='"SS" has no level for a reduce loop'):
+def test_there_must_be_a_letter_for_every_kind_of_loop() -> None:
+    with pytest.raises(ScheduleError, match='"SS" has no tile level for a reduce loop'):
         derive(MultiLevelTiling("SS"), workloads.matmul(4, 4, 4), "C")
 
 
