@@ -1,4 +1,4 @@
-"""Imports model formats as network graphs, with one folder per format."""
+"""Importers of models as network graphs, with one folder per format."""
 
 from __future__ import annotations
 

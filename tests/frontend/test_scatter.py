@@ -120,7 +120,7 @@ def test_writes_into_constants_fold(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize(
     ("indices", "reduction", "said"),
-    [([[1], [-4]], "add", "write each place once"), ([[1], [5]], "none", "the axis has 5")],
+    [([[1], [-4]], "add", "write to each position"), ([[1], [5]], "none", "the axis has 5")],
 )
 def test_what_cannot_be_written_is_refused(
     indices: list[list[int]], reduction: str, said: str

@@ -1,4 +1,4 @@
-"""Imports ONNX models as network graphs: :func:`load`."""
+"""The ONNX importer; :func:`load` returns a model's network graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An importer's view of the node that it translates, and how it refuses a node."""
+"""The interface between an importer and the node that it translates or refuses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Unsupported(Exception):
-    """A node cannot be translated; names the attribute (or input) to blame, and what to do."""
+    """A node cannot be translated; names the attribute or input at fault, and what to do."""
 
     def __init__(self, attribute: str, advice: str):
         super().__init__(f"{attribute}: {advice}")
@@ -52,7 +52,8 @@ class NodeContext(Emits):
 
     ``values`` maps ONNX tensor names to graph values; ``used`` holds the names that are read.
     If ``wide``, operands are read in the type in which sums are computed (16-bit floats as
-    float32): each read is a cast of its own, so that the kernel that reads the operand does it.
+    float32).  Each read has its own cast, so that it is fused into the kernel that reads the
+    operand.
     """
 
     node: NodeProto
@@ -83,9 +84,9 @@ class NodeContext(Emits):
         return self.cast(self.operand(index), self.type(index).dtype)
 
     def operand(self, index: int = 0) -> str:
-        """The graph value of an operand in its own type, for sums, which are wide themselves."""
+        """The graph value of an operand in its own type, for sums, which widen it themselves."""
         if not self.has_input(index):
-            raise Unsupported(f"input {index}", "it is missing")
+            raise Unsupported(f"input {index}", "it is required")
         return self.values[self.node.input[index]]
 
     @property
@@ -112,7 +113,7 @@ class NodeContext(Emits):
         """Refuse a node whose first operand is not a float."""
         dtype = self.type().dtype
         if not dtype.is_float:
-            raise Unsupported(f"element type {dtype.value}", "only floats can be computed with")
+            raise Unsupported(f"element type {dtype.value}", "only floats are supported")
 
     def constant(self, index: int, what: str) -> Array:
         """The array of constant operand *index*; refuses an operand computed at run time."""
@@ -183,9 +184,9 @@ class NodeContext(Emits):
 
 
 def widely(build: Callable[[NodeContext], str]) -> Callable[[NodeContext], str]:
-    """*build* on wide operands, its result rounded to the first operand's type.
+    """*build* applied to wide operands, with the result rounded to the first operand's type.
 
-    Means and norms of 16-bit floats have sums that would overflow, or lose their terms.
+    In 16-bit floats, the sums of means and norms would overflow or lose terms.
     """
 
     def built(ctx: NodeContext) -> str:

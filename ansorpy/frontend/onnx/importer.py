@@ -1,4 +1,4 @@
-"""Imports ONNX models as network graphs, node by node, with static shapes and folded constants."""
+"""Import of ONNX models as network graphs with static shapes and folded constants."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def load(
     """The network graph of an ONNX model (a path or a loaded model).
 
     Args:
-        shapes: Input name to its whole shape, for inputs with dynamic dimensions.
-        dims: Name of a dynamic dimension to its size: ``{"batch": 1}``.
+        shapes: Full shapes by input name, for inputs with dynamic dimensions.
+        dims: Sizes by name of a dynamic dimension: ``{"batch": 1}``.
 
     Raises:
-        ForeignFile: Not an ONNX model, or one that onnx's checker rejects.
-        UsageError: Dynamic dimensions left open, or an unknown input or dimension name.
+        ForeignFile: The source is not an ONNX model, or onnx's checker rejects it.
+        UsageError: Dynamic dimensions are left open, or an input or dimension name is unknown.
         UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
     """
     model = read(source)
@@ -99,7 +99,7 @@ def _is_known(node: NodeProto) -> bool:
 
 
 def _needed(graph: GraphProto) -> tuple[list[NodeProto], frozenset[str]]:
-    """The nodes that the outputs depend on, in order, and all names that these or outputs use."""
+    """The nodes that the outputs depend on, in order, and all names used by them or by outputs."""
     used = {output.name for output in graph.output}
     nodes: list[NodeProto] = []
     for node in reversed(graph.node):
@@ -119,7 +119,7 @@ def _read(node: NodeProto) -> Iterator[str]:
 
 
 class _Importer:
-    """The state of one import: values so far, and table rows for what cannot be compiled."""
+    """The state of one import: values so far, and table rows for unsupported nodes and tensors."""
 
     def __init__(self, model: ModelProto, shapes: Mapping[str, tuple[int, ...]]):
         self.model = model
@@ -146,7 +146,7 @@ class _Importer:
         return self.builder.finish(Output(name, self.values[name]) for name in outputs)
 
     def _refuse_output(self, output: ValueInfoProto) -> None:
-        """Add a row for *output* if it is a narrow constant, or lacks the declared type."""
+        """Add a row for *output* if it is a narrow constant or does not have the declared type."""
         if output.name in self.narrow:
             array = self.narrow[output.name]
             self._blame(output.name, "output", array.shape, refused(array))
@@ -164,7 +164,7 @@ class _Importer:
             dtype = self._declared(info, "input", shape)
             if dtype is not None:
                 name = self.builder.add_input(info.name, TensorType(shape, dtype))
-                if 0 in shape:  # what is computed with it follows from the shapes
+                if 0 in shape:  # a value computed from it follows from the shapes
                     name = self.builder.add_constant(name, np.zeros(shape, dtype.numpy))
                 self.values[info.name] = name
 
@@ -200,7 +200,7 @@ class _Importer:
         self.rows.append(UnsupportedRow(name, what, reason.attribute, shown, reason.advice))
 
     def _import_all(self, graph: GraphProto) -> None:
-        """Translate what the outputs of *graph* need."""
+        """Translate the nodes that the outputs of *graph* need."""
         nodes, self.used = _needed(graph)
         self._add_initializers(graph)
         for node in nodes:
@@ -209,7 +209,7 @@ class _Importer:
     def _branch(self, node: NodeProto) -> tuple[str | None, ...]:
         """The values of an ``If``, whose branch is translated in place.
 
-        The names in the branch mean nothing outside it.
+        Names defined in the branch are not visible outside it.
         """
         body = self._taken(node)
         outside = self.values, self.narrow, self.used
@@ -233,7 +233,7 @@ class _Importer:
         return bodies["then_branch" if condition.item() else "else_branch"]
 
     def _import(self, node: NodeProto) -> None:
-        """Translate one node; if refused, add a row and stand-in values to examine the rest."""
+        """Translate one node; if it is refused, add a row, and stand-ins to check the rest."""
         operands = [name for name in node.input if name]
         supported = node.domain in _STANDARD and node.op_type in {*OPERATORS, _IF}
         missing = (n not in self.values and n not in self.narrow for n in operands)
@@ -246,7 +246,7 @@ class _Importer:
             self._refuse(node, operands, reason)
             return
         except (ArithmeticError, LookupError, TypeError, ValueError):
-            demand_consistent(self.model)  # blames operands or attributes the operator never takes
+            demand_consistent(self.model)  # reports operands or attributes that no operator takes
             raise
         self.values.update(
             {
@@ -261,8 +261,9 @@ class _Importer:
     ) -> tuple[str | None, ...]:
         """The node's values, translated by its importer; constants if all its operands are.
 
-        On constants, a node that no importer can translate is left to onnx's reference
-        implementation where that is reliable.  A value of a narrow type is kept apart: None.
+        If no importer can translate a node on constants, onnx's reference implementation evaluates
+        it where that is reliable.  A value of a narrow type is stored separately and returned as
+        None.
         """
         if supported and node.op_type == _IF:
             return self._branch(node)
@@ -288,7 +289,7 @@ class _Importer:
         return self._folded(node, operands)
 
     def _computed(self, node: NodeProto, results: tuple[str, ...]) -> tuple[str | None, ...]:
-        """*results*, which depend on constants only, evaluated to constants."""
+        """*results*, which depend only on constants, evaluated to constants."""
         if all(name in self.builder.constants for name in results):
             return results
         arrays = constant_values(self.builder.finish(Output(name, name) for name in results))
@@ -305,7 +306,7 @@ class _Importer:
         try:
             evaluator = _evaluator(node, feeds, self.model)
             results = [np.asarray(result) for result in evaluator.run(None, feeds)]
-        except Exception as error:  # whatever the reference implementation runs into
+        except Exception as error:  # the reference implementation may raise anything
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise Unsupported(
                 "constant operands", f"onnx cannot evaluate it: {reason[0]}"
@@ -315,9 +316,9 @@ class _Importer:
         )
 
     def _constant(self, name: str, array: Array) -> str | None:
-        """Keep the value of a node on constants; refuse unsupported element types.
+        """Store the value of a node on constants; refuse unsupported element types.
 
-        A value of a narrow type does not become a value of the graph: None.
+        A value of a narrow type does not become a value of the graph; the result is None.
         """
         if is_narrow(array.dtype):
             self.narrow[name] = array
@@ -348,7 +349,7 @@ class _Importer:
             self._stand_in(name)
 
     def _stand_in(self, name: str) -> None:
-        """Let an input stand for the value *name* that cannot be computed, if its type is known."""
+        """Replace the value *name*, which cannot be computed, by an input, if its type is known."""
         if self.inferred is None:
             self.inferred = _inferred_types(self.model)
         if name in self.inferred:
@@ -358,7 +359,7 @@ class _Importer:
 def _evaluator(
     node: NodeProto, feeds: Mapping[str, NarrowArray], model: ModelProto
 ) -> ReferenceEvaluator:
-    """onnx's implementation of *node* alone, as the operator sets of *model* define it."""
+    """onnx's reference implementation of *node*, in the operator sets of *model*."""
     inputs = [
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for n, a in feeds.items()
@@ -388,7 +389,7 @@ def _inferred_types(model: ModelProto) -> dict[str, TensorType]:
 
 
 def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:
-    """Merge rows with the same message for the same operator: the first node, and how many more."""
+    """Merge rows with the same operator and message into the first node and a count of others."""
     groups: dict[tuple[str, str, str], list[UnsupportedRow]] = {}
     for row in rows:
         groups.setdefault((row.op, row.attribute, row.advice), []).append(row)

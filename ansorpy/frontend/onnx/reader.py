@@ -1,4 +1,4 @@
-"""Reads ONNX models from files and objects, checks them, and upgrades old operator sets."""
+"""Reading, checking and upgrading of ONNX models from files and objects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OLDEST_OPSET = 7
 _CONVERT_TO = 13
 
 _LARGE = 1 << 16
-"""Elements of an initializer above which it is a weight; those that say shapes have a few."""
+"""An initializer with more elements is a weight; those that hold shapes have only a few."""
 
 
 _EXPORT_AGAIN = "export it again; `python -m onnx.checker` reports the same fault"
@@ -48,7 +48,7 @@ def read(source: str | Path | ModelProto) -> ModelProto:
     Functions that the model defines are replaced by their nodes.
 
     Raises:
-        ForeignFile: The file cannot be read or holds no ONNX model.
+        ForeignFile: The file cannot be read or does not contain an ONNX model.
     """
     if isinstance(source, ModelProto):
         return _inlined(_whole(source, "the model object"))
@@ -59,7 +59,7 @@ def read(source: str | Path | ModelProto) -> ModelProto:
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ForeignFile(
             f"the weights of {path} cannot be read: {_reason(error)}",
-            hint="they are in files of their own; copy those along, under the names that it states",
+            hint="they are in separate files; copy those too, under the names given in the model",
         ) from None
     return model
 
@@ -75,9 +75,9 @@ def _read_file(path: Path) -> ModelProto:
 
 
 def _whole(model: ModelProto, what: str) -> ModelProto:
-    """*model* itself; refuses one that lacks what every model has, naming it by *what*."""
+    """*model* itself; refuses an incomplete one, calling it *what* in the message."""
     if not model.ir_version:
-        raise _not_onnx(what, "it states no version of the format")
+        raise _not_onnx(what, "it has no format version")
     if not model.graph.output:
         raise _not_onnx(what, "it has no graph with outputs")
     return model
@@ -86,7 +86,7 @@ def _whole(model: ModelProto, what: str) -> ModelProto:
 def _not_onnx(what: str, why: str) -> ForeignFile:
     return ForeignFile(
         f"{what} is not an ONNX model: {why}",
-        hint="give a .onnx file as torch.onnx.export or onnx.save writes it",
+        hint="give a .onnx file written by torch.onnx.export or onnx.save",
     )
 
 
@@ -98,8 +98,8 @@ def _inlined(model: ModelProto) -> ModelProto:
         inlined = inliner.inline_local_functions(model)
     except EncodeError:
         raise UnsupportedModel(
-            "the model object defines functions, which onnx inlines in up to 2 GiB only",
-            hint="give the path of a file that onnx.save(save_as_external_data=True) wrote",
+            "the model object defines functions, which onnx can only inline in up to 2 GiB",
+            hint="give the path of a file written by onnx.save(save_as_external_data=True)",
         ) from None
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
         raise _not_valid(error) from None
@@ -113,7 +113,7 @@ def _converted(model: ModelProto) -> ModelProto:
         UnsupportedModel: onnx cannot convert them.
     """
     try:
-        typed = onnx.shape_inference.infer_shapes(model)  # conversion asks for all types
+        typed = onnx.shape_inference.infer_shapes(model)  # conversion needs all types
         return inliner.inline_local_functions(typed, convert_version=True)
     except Exception as error:  # onnx's converter raises whatever its C++ adapters throw
         raise UnsupportedModel(
@@ -128,10 +128,10 @@ def _not_valid(error: Exception, hint: str = _EXPORT_AGAIN) -> ForeignFile:
 
 
 def array_of(tensor: TensorProto | SparseTensorProto) -> Array:
-    """The values of an initializer, all of them where only some are stored.
+    """The values of an initializer; a sparse one is expanded.
 
     Raises:
-        ForeignFile: Its number of bytes does not fit its shape and type.
+        ForeignFile: Its number of bytes does not match its shape and type.
     """
     is_sparse = isinstance(tensor, SparseTensorProto)
     try:
@@ -145,7 +145,7 @@ def array_of(tensor: TensorProto | SparseTensorProto) -> Array:
 
 
 def _dense(tensor: SparseTensorProto) -> Array:
-    """Zeros, but for the values that are stored with their flat or their full indices."""
+    """The dense array of *tensor*, which stores values with flat or multi-dimensional indices."""
     values, places = map(numpy_helper.to_array, (tensor.values, tensor.indices))
     whole = np.zeros(tuple(tensor.dims), values.dtype)
     whole[tuple(places.T) if places.ndim == 2 else np.unravel_index(places, whole.shape)] = values
@@ -159,12 +159,12 @@ def opset_of(model: ModelProto) -> int:
 
 
 def check(model: ModelProto, source: str | Path | ModelProto) -> None:
-    """Run onnx's checker; without large weights, or by path for files, so models over 2 GiB pass.
+    """Run onnx's checker without large weights, or by path for files, so models over 2 GiB pass.
 
-    Outputs may omit their shapes, though the checker does not allow it: they can be inferred.
+    Outputs may omit their shapes, which can be inferred, although the checker does not allow it.
 
     Raises:
-        ForeignFile: The checker rejects the model, or several outputs have one name.
+        ForeignFile: The checker rejects the model, or several outputs have the same name.
     """
     by_path = not isinstance(source, ModelProto) and not any(map(_lacks_shape, model.graph.output))
     try:
@@ -173,7 +173,7 @@ def check(model: ModelProto, source: str | Path | ModelProto) -> None:
         raise _not_valid(error) from None
     names = [output.name for output in model.graph.output]
     twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:  # the checker does not look; callers could not tell them apart
+    if twice:  # the checker allows this, but callers could not tell the outputs apart
         raise _not_valid(ValueError(f"several outputs are named {', '.join(twice)}"))
 
 
@@ -182,7 +182,7 @@ def _lacks_shape(info: ValueInfoProto) -> bool:
 
 
 def _with_shapes(model: ModelProto) -> ModelProto:
-    """*model* itself, outputs that lack a shape having been given that of a scalar."""
+    """*model* itself, after giving outputs without a shape that of a scalar."""
     for output in filter(_lacks_shape, model.graph.output):
         output.type.tensor_type.shape.SetInParent()
     return model
@@ -191,7 +191,7 @@ def _with_shapes(model: ModelProto) -> ModelProto:
 def without_weights(model: ModelProto) -> ModelProto:
     """A copy of *model* in which large initializers are inputs.
 
-    onnx checks models, and infers shapes, of at most 2 GiB.
+    onnx can only check, and infer shapes of, models of at most 2 GiB.
     """
     graph = model.graph
     held = (t for t in graph.initializer if t.data_location != TensorProto.EXTERNAL)
@@ -220,8 +220,8 @@ def without_weights(model: ModelProto) -> ModelProto:
 def demand_consistent(model: ModelProto) -> None:
     """Refuse *model* if some node has operands or attributes that its operator does not take.
 
-    Importers assume what onnx's strict shape inference checks.  That takes as long as the import,
-    so it runs only after an importer has failed.
+    Importers rely on conditions that onnx's strict shape inference checks.  The check takes as long
+    as the import, so it runs only after an importer has failed.
 
     Raises:
         ForeignFile: There is such a node.

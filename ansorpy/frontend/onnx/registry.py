@@ -61,6 +61,6 @@ ON_SHAPES = frozenset({
     *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
     *reduce.OPERATORS, *scatter.OPERATORS,
 })  # fmt: skip
-"""Operators that exporters compute shapes with, on integers and on tensors without elements, which
+"""Operators with which exporters compute shapes, on integers and on tensors without elements, which
 no kernel supports.  For other operators, onnx's reference implementation ignores some attributes
 (the clip of an LSTM) and the semantics of older operator sets (softmax)."""

@@ -1,4 +1,4 @@
-"""Static shapes of the network's inputs; dynamic dimensions must be pinned, or are reported."""
+"""Static shapes of a network's inputs; dynamic dimensions must be given sizes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def pinned_shapes(
     """A static shape for each input of *model*.
 
     Args:
-        shapes: Input name to its whole shape.
-        dims: Name of a dynamic dimension to its size.
+        shapes: Full shapes by input name.
+        dims: Sizes by name of a dynamic dimension.
 
     Raises:
-        UsageError: An unknown name, a shape that contradicts the model, or dimensions left open;
-            all open dimensions are listed with the flags that pin them.
+        UsageError: A name is unknown, a shape contradicts the model, or dimensions are left open;
+            the message lists all open dimensions with the flags that set them.
     """
     shapes, dims = dict(shapes or {}), dict(dims or {})
     inputs = network_inputs(model)
@@ -60,7 +60,7 @@ def _dims(info: ValueInfoProto):  # type: ignore[no-untyped-def]  # protobuf's c
 
 
 def _declared(info: ValueInfoProto, dims: Mapping[str, int]) -> tuple[int | str, ...]:
-    """Sizes from the model and *dims*; the name of a dimension (``?`` for none) if still open."""
+    """Sizes from the model and *dims*; for an open dimension, its name (``?`` if it has none)."""
     return tuple(
         d.dim_value
         if d.HasField("dim_value") and d.dim_value >= 0
@@ -75,7 +75,7 @@ def _given(name: str, given: Shape, declared: tuple[int | str, ...]) -> Shape:
                          f"not {len(given)}")  # fmt: skip
     for have, want in zip(declared, given, strict=bool(declared)):
         if isinstance(have, int) and have != want:
-            raise UsageError(f"--shape {name}: the model fixes {list(declared)}, asked {given}")
+            raise UsageError(f"--shape {name}: the model fixes {list(declared)}, not {given}")
     return given
 
 
@@ -91,7 +91,7 @@ def _refuse_unknown(
 
 
 def _pin_hint(declared: Mapping[str, tuple[int | str, ...]], open_dims: Sequence[str]) -> str:
-    """A hint with flags that pin all open dimensions, by name where they have one."""
+    """A hint with flags that set all open dimensions, by name where they have one."""
     open_inputs = {text.rsplit("[", 1)[0] for text in open_dims}
     named = [e for n in open_inputs for e in declared[n] if isinstance(e, str) and e != "?"]
     flags = [f"--dim {name}=1" for name in sorted(set(named))]
@@ -100,4 +100,4 @@ def _pin_hint(declared: Mapping[str, tuple[int | str, ...]], open_dims: Sequence
             flags.append(
                 f"--shape {name}:{'x'.join('1' if e == '?' else str(e) for e in declared[name])}"
             )
-    return f"pin them, for example {' '.join(flags)}"
+    return f"set their sizes, for example {' '.join(flags)}"

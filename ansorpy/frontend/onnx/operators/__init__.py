@@ -1,4 +1,4 @@
-"""Importers of ONNX operators, one family a file."""
+"""Importers of ONNX operators, one family per file."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def _unary(fn: Fn, **defaults: float) -> Importer:
 
 
 def clip(ctx: NodeContext) -> str:
-    """Clip to bounds, which are attributes before opset 11 and optional inputs since."""
+    """Clip to bounds, which are attributes before opset 11 and optional inputs since then."""
     if ctx.opset < 11:
         low, high = ctx.attr("min", -math.inf), ctx.attr("max", math.inf)
         return ctx.apply(Fn.CLIP, ctx.input(), params=(float(low), float(high)))
@@ -36,7 +36,7 @@ def clip(ctx: NodeContext) -> str:
 
 
 def prelu(ctx: NodeContext) -> str:
-    """``x`` where positive, else ``slope * x``."""
+    """``x`` where it is positive, otherwise ``slope * x``."""
     return ctx.apply(Fn.PRELU, ctx.input(0), ctx.input(1))
 
 
@@ -74,7 +74,7 @@ def swish(ctx: NodeContext) -> str:
 
 
 def thresholded_relu(ctx: NodeContext) -> str:
-    """``x`` where it is greater than ``alpha``, else 0."""
+    """``x`` where it is greater than ``alpha``, otherwise 0."""
     x, alpha = ctx.input(), ctx.literal(float(ctx.attr("alpha", 1.0)))
     return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, alpha, x), x, ctx.literal(0))
 

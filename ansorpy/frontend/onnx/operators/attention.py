@@ -75,7 +75,7 @@ def _heads(ctx: NodeContext, index: int, count: str) -> str:
 
 
 def _given_mask(ctx: NodeContext, keys: int) -> list[str]:
-    """The mask operand as numbers to add to scores; keys beyond its width are masked."""
+    """The mask operand as numbers to add to the scores; keys beyond its width are masked."""
     if not ctx.has_input(3):
         return []
     dtype, mask = ctx.type().dtype, ctx.input(3)
@@ -94,7 +94,7 @@ def _given_mask(ctx: NodeContext, keys: int) -> list[str]:
 
 
 def _window(ctx: NodeContext, queries: int, keys: int) -> list[str]:
-    """A mask of the keys outside a query's window, or after the query if attention is causal."""
+    """A mask of keys that are outside a query's window, or after it if attention is causal."""
     before, behind = ctx.attr("left_window_size", -1), ctx.attr("right_window_size", -1)
     place = np.arange(queries)[:, None] + (ctx.shape(4)[2] if ctx.has_input(4) else 0)
     key = np.arange(keys)

@@ -1,4 +1,4 @@
-"""Constants, and values that are constant because shapes are static."""
+"""Constants, and operators whose results are constant because shapes are static."""
 
 from __future__ import annotations
 

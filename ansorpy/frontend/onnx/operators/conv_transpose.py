@@ -24,7 +24,7 @@ def conv_transpose(ctx: NodeContext) -> str:
 def _extent(
     ctx: NodeContext, kernel: Shape, strides: Shape, dilations: Shape
 ) -> tuple[Shape, Shape]:
-    """(elements cut off in front, output size) of each spatial axis, as ONNX resolves them."""
+    """(elements cropped in front, output size) of each spatial axis, by the rules of ONNX."""
     rank = len(kernel)
     more = ctx.ints("output_padding", (0,) * rank)
     if not len(strides) == len(dilations) == len(more) == rank:
@@ -38,7 +38,7 @@ def _extent(
     auto = ctx.attr("auto_pad", "NOTSET")
     if auto not in ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise Unsupported(f"auto_pad={auto}", "use NOTSET, VALID, SAME_UPPER or SAME_LOWER")
-    # Pads are never negative: where the taps cover less than SAME asks for, the output is smaller.
+    # Pads are never negative: if the taps cover less than SAME requires, the output is smaller.
     same = tuple(min(w, n * s) for w, n, s in zip(whole, size, strides, strict=True))
     out = ctx.ints("output_shape", same if auto.startswith("SAME") else ())[-rank:]
     if out:
@@ -54,7 +54,7 @@ def _extent(
     begin, end = pads[:rank], pads[rank:]
     out = tuple(w - b - e for w, b, e in zip(whole, begin, end, strict=True))
     if min(out) < 1:
-        raise Unsupported(f"pads={pads}", "they cut off the whole image")
+        raise Unsupported(f"pads={pads}", "they crop the whole image")
     return begin, out
 
 

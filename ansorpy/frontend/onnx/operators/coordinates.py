@@ -1,7 +1,7 @@
 """Source positions and weights of the elements of a resized axis.
 
-Coordinates are computed in float32, as onnxruntime does, so that those halfway between two elements
-round to the same one.
+Coordinates are computed in float32, as in onnxruntime, so that those halfway between two elements
+round to the same element.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COORDINATES = (
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of ``size`` elements resized to ``out``; ``region`` is in fractions of the whole."""
+    """An axis of ``size`` elements, resized to ``out``; ``region`` is in fractions of the axis."""
 
     axis: int
     size: int
@@ -37,7 +37,7 @@ class Axis:
 
     @property
     def length(self) -> float:
-        """The new length before truncation; ``out`` itself where it differs only by rounding."""
+        """The new length before truncation; ``out`` itself if it differs only by rounding."""
         exact = float(np.float32(self.scale) * np.float32(self.size))
         return float(self.out) if math.isclose(exact, self.out, rel_tol=1e-5) else exact
 
@@ -84,7 +84,7 @@ def nearest(at: NDArray[np.float32], axis: Axis, rounding: str) -> Places:
         case "floor" | "by direction":
             found = np.floor(at)
         case _:
-            raise Unsupported(f"nearest_mode={rounding}", "use one that onnx defines")
+            raise Unsupported(f"nearest_mode={rounding}", "use one that ONNX defines")
     places: Places = np.clip(found, 0, axis.size - 1).astype(np.int64)
     return places
 
@@ -100,7 +100,7 @@ def weighted(
     """Elements around each coordinate and their weights, both ``[out, taps]``.
 
     With *antialias*, the filter is stretched if the axis shrinks.  Beyond the ends, the last
-    element repeats, or has no weight with *exclude_outside*.
+    element repeats; with *exclude_outside*, positions there have no weight.
     """
     reach = 1 if mode == "linear" else 2
     stretch = min(axis.scale, 1.0) if antialias else 1.0

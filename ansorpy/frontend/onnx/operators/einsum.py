@@ -1,7 +1,7 @@
-"""Einsum: operands are contracted from the left, by one matrix product each time.
+"""Einsum: operands are contracted from left to right, with one matrix product each.
 
-Shared axes that are needed later are batch axes; shared axes that are not are summed over.  If
-there are none of the latter, an elementwise product is enough.
+Shared axes that are needed later are batch axes; the other shared axes are summed over.  If there
+are none to sum over, an elementwise product is enough.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def einsum(ctx: NodeContext) -> str:
 
 
 def _parsed(ctx: NodeContext) -> tuple[list[str], str]:
-    """The labels of each operand and of the result; axes of an ellipsis are labelled by digits."""
+    """The labels of each operand and of the result; axes of an ellipsis have digits as labels."""
     equation = ctx.attr("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
@@ -58,7 +58,7 @@ def _parsed(ctx: NodeContext) -> tuple[list[str], str]:
 
 
 def _diagonal(ctx: NodeContext, value: str, labels: str) -> tuple[str, str]:
-    """*value* with axes of the same label replaced by one: their diagonal."""
+    """*value* with axes of the same label replaced by a single axis, their diagonal."""
     for label, times in Counter(labels).items():
         for _ in range(times - 1):
             first, second = [d for d, name in enumerate(labels) if name == label][:2]
@@ -84,7 +84,7 @@ def _summed(ctx: NodeContext, value: str, labels: str, kept: set[str]) -> tuple[
 def _contracted(
     ctx: NodeContext, a: str, left: str, b: str, right: str, later: set[str]
 ) -> tuple[str, str]:
-    """The product of two operands, and its labels; *later* are the labels still needed."""
+    """The product of two operands, and its labels; *later* holds the labels still needed."""
     shared = [label for label in left if label in right]
     batch = [label for label in shared if label in later]
     summed = [label for label in shared if label not in later]
@@ -95,7 +95,7 @@ def _contracted(
     sizes = _sizes(ctx, a, left) | _sizes(ctx, b, right)
 
     def matrix(value: str, labels: str, groups: Sequence[list[str]]) -> str:
-        """*value* as batch axes and two more, each the axes of one group merged."""
+        """*value* as a batch of matrices; each axis merges the axes of one group."""
         own = _sizes(ctx, value, labels)
         order = [label for group in (batch, *groups) for label in group]
         value = ctx.transpose(value, tuple(labels.index(label) for label in order))

@@ -14,7 +14,7 @@ Importer = Callable[[NodeContext], str]
 
 
 def _chain(fn: Fn) -> Importer:
-    """An importer that combines any number of operands by ``fn``, from the left."""
+    """An importer that combines any number of operands with ``fn``, from left to right."""
 
     def build(ctx: NodeContext) -> str:
         return reduce(lambda a, b: ctx.apply(fn, a, b), ctx.inputs)

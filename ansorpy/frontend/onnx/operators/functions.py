@@ -25,7 +25,7 @@ def _function(fn: Fn) -> Importer:
 
 
 def _single(fn: Fn) -> Importer:
-    """An importer for a function that is computed in float32, also for 16-bit floats."""
+    """An importer for a function that is computed in float32, even for 16-bit floats."""
 
     def build(ctx: NodeContext) -> str:
         ctx.require_float()
@@ -53,7 +53,7 @@ def is_nan(ctx: NodeContext) -> str:
 
 
 def is_inf(ctx: NodeContext) -> str:
-    """True where the element is infinite with a sign that the attributes ask for."""
+    """True where the element is infinite with a sign selected by the attributes."""
     ctx.require_float()
     above, below = ctx.attr("detect_positive", 1), ctx.attr("detect_negative", 1)
     x, limit = ctx.input(), ctx.literal(math.inf)

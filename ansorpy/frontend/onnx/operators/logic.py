@@ -35,7 +35,7 @@ def xor(ctx: NodeContext) -> str:
 
 
 def where(ctx: NodeContext) -> str:
-    """The second operand where the first holds, else the third."""
+    """The second operand where the first is true, otherwise the third."""
     return ctx.apply(Fn.WHERE, ctx.input(0), ctx.input(1), ctx.input(2))
 
 

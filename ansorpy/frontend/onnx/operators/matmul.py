@@ -1,4 +1,6 @@
-"""Matrix products; Gemm becomes transposes, a product and an add (a weight's transpose folds)."""
+"""Matrix products; Gemm becomes transposes, a product and an add.
+
+Transposes of constant weights are folded."""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def gemm(ctx: NodeContext) -> str:
 
 
 def matmul(ctx: NodeContext) -> str:
-    """numpy's matmul: a vector operand becomes a row or column, whose axis the result drops."""
+    """The product as in numpy: a vector becomes a row or column whose axis the result drops."""
     a, b = ctx.input(0), ctx.input(1)
     left, right = ctx.shape(0), ctx.shape(1)
     a = ctx.reshape(a, (1, *left)) if len(left) == 1 else a

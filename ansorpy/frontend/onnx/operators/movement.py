@@ -52,7 +52,7 @@ def squeeze(ctx: NodeContext) -> str:
 
 
 def unsqueeze(ctx: NodeContext) -> str:
-    """Insert axes of extent one at the given places of the result."""
+    """Insert axes of extent one at the given positions of the result."""
     given = _given_axes(ctx)
     rank = len(ctx.shape()) + len(given)
     places = ctx.axes(given, rank)
@@ -84,7 +84,7 @@ def slice_(ctx: NodeContext) -> str:
         axes = ctx.constant_ints(3, "axes") if ctx.has_input(3) else tuple(range(len(starts)))
         steps = ctx.constant_ints(4, "steps") if ctx.has_input(4) else (1,) * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
-        raise Unsupported("starts, ends, axes, steps", "give as many of each, no step of 0")
+        raise Unsupported("starts, ends, axes, steps", "give the same number of each, no step of 0")
     ctx.axes(axes, len(shape))
     ranges = [range(e) for e in shape]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
@@ -96,8 +96,8 @@ def slice_(ctx: NodeContext) -> str:
 def _range(extent: int, start: int, end: int, step: int) -> range:
     """The indices that a slice selects; bounds beyond the data are clamped.
 
-    This differs from Python if a negative step starts before the data: ONNX starts at the first
-    element.
+    This differs from Python if a negative step starts before the data; ONNX then starts at the
+    first element.
     """
     first, last = (start + extent if start < 0 else start), (end + extent if end < 0 else end)
     if step < 0:
@@ -201,7 +201,7 @@ def pad(ctx: NodeContext) -> str:
 
 
 def _refuse_far_reflection(shape: Shape, begin: Shape, end: Shape) -> None:
-    """Refuse to reflect more elements than lie behind the border."""
+    """Refuse to reflect more elements than there are inside the border."""
     for extent, *amounts in zip(shape, begin, end, strict=True):
         kept = extent + sum(min(amount, 0) for amount in amounts)
         if max(amounts) > max(kept - 1, 0):
@@ -211,7 +211,7 @@ def _refuse_far_reflection(shape: Shape, begin: Shape, end: Shape) -> None:
 
 
 def _refuse_without_edge(shape: Shape, begin: Shape, end: Shape) -> None:
-    """Refuse edge padding if negative pads, which crop first, leave no element to repeat."""
+    """Refuse edge padding if negative pads, which crop first, leave no elements to repeat."""
     for extent, *amounts in zip(shape, begin, end, strict=True):
         kept = extent + sum(min(amount, 0) for amount in amounts)
         if kept < 1:
@@ -221,7 +221,7 @@ def _refuse_without_edge(shape: Shape, begin: Shape, end: Shape) -> None:
 
 
 def _spread(amounts: Shape, axes: Shape, rank: int) -> tuple[Shape, Shape]:
-    """Begin and end amounts of every axis, from those of *axes*; 0 for the others."""
+    """Begin and end amounts for every axis: those given for *axes*, 0 for the others."""
     begin, end = [0] * rank, [0] * rank
     for place, axis in enumerate(axes):
         begin[axis], end[axis] = amounts[place], amounts[place + len(axes)]

@@ -32,9 +32,9 @@ def batch_normalization(ctx: NodeContext) -> str:
 
 
 def layer_normalization(ctx: NodeContext) -> str | tuple[str, ...]:
-    """Normalise over the axes from ``axis`` on, then scale and offset; statistics only if read.
+    """Normalise over the axes from ``axis`` on, then scale and offset.
 
-    The statistics are float32, whatever the operand is.
+    Statistics are returned only if they are read; they are float32, whatever the operand is.
     """
     axes, epsilon = _trailing(ctx), float(ctx.attr("epsilon", 1e-5))
     result = ctx.apply(Fn.MUL, ctx.emit(LayerNorm(axes, epsilon), [ctx.input()]), ctx.input(1))
@@ -72,7 +72,7 @@ def _mean(ctx: NodeContext, value: str, axes: Shape) -> str:
 
 
 def instance_normalization(ctx: NodeContext) -> str:
-    """Normalise each channel of each image by itself, then scale and offset."""
+    """Normalise each channel of each image separately, then scale and offset."""
     rank = len(ctx.shape())
     norm = LayerNorm(tuple(range(2, rank)), float(ctx.attr("epsilon", 1e-5)))
     channels = (ctx.shape()[1], *(1,) * (rank - 2))
@@ -82,7 +82,7 @@ def instance_normalization(ctx: NodeContext) -> str:
 
 
 def group_normalization(ctx: NodeContext) -> str:
-    """Normalise each group of channels of each image by itself, then scale and offset."""
+    """Normalise each group of channels of each image separately, then scale and offset."""
     ctx.require_float()
     shape, groups = ctx.shape(), ctx.attr("num_groups", 1)
     batch, channels, *spatial = shape
@@ -127,7 +127,7 @@ def lrn(ctx: NodeContext) -> str:
 
 
 def _softmax_axes(ctx: NodeContext) -> Shape:
-    """The axes of softmax: all from ``axis`` on before opset 13, since then ``axis`` alone."""
+    """The axes of softmax: only ``axis``, but all axes from ``axis`` on before opset 13."""
     rank = len(ctx.shape())
     if ctx.opset >= 13:
         return (ctx.axis(ctx.attr("axis", -1), rank),)
@@ -135,14 +135,14 @@ def _softmax_axes(ctx: NodeContext) -> Shape:
 
 
 def softmax(ctx: NodeContext) -> str:
-    """Softmax over one axis, or (old models) over all axes from ``axis`` on together."""
+    """Softmax over one axis, or in old models jointly over all axes from ``axis`` on."""
     return ctx.emit(Softmax(_softmax_axes(ctx)), [ctx.input()])
 
 
 def log_softmax(ctx: NodeContext) -> str:
     """``(x - max) - log(sum(exp(x - max)))``, in which no exponential overflows.
 
-    Over a single element it is exactly 0, without the rounding of exp and log.
+    Over a single element, it is exactly 0, without the rounding of exp and log.
     """
     axes = _softmax_axes(ctx)
     if all(ctx.shape()[axis] == 1 for axis in axes):

@@ -1,4 +1,4 @@
-"""Operators that depend on an element's position: running sums, triangles, ranks."""
+"""Operators that depend on an element's position: cumulative sums, triangles, ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["OPERATORS"]
 
 
 def cum_sum(ctx: NodeContext) -> str:
-    """The running sum along an axis, forwards or backwards."""
+    """The cumulative sum along an axis, forwards or backwards."""
     (axis,) = ctx.constant_ints(1, "axis")
     exclusive, backwards = bool(ctx.attr("exclusive", 0)), bool(ctx.attr("reverse", 0))
     op = CumSum(ctx.axis(axis, len(ctx.shape())), exclusive, backwards)
@@ -66,10 +66,10 @@ def hardmax(ctx: NodeContext) -> str:
 
 
 def top_k(ctx: NodeContext) -> tuple[str, str]:
-    """The largest or smallest elements along an axis, in order, and their places.
+    """The largest or smallest elements along an axis, in order, and their positions.
 
-    The rank of an element is the number of those before it; of equal elements the first is before
-    the others, and NaN is above all numbers.  This compares all pairs.
+    The rank of an element is the number of elements before it.  Among equal elements, the first
+    comes before the others; NaN is above all numbers.  All pairs are compared.
     """
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", -1), len(shape))
@@ -92,7 +92,7 @@ def top_k(ctx: NodeContext) -> tuple[str, str]:
 
 
 _MOST_RANKED = 1024
-"""All pairs of so many elements are compared in some 0.1 ms; beyond that, sorting is faster."""
+"""Comparing all pairs of this many elements takes about 0.1 ms; for more, sorting is faster."""
 
 
 def _ranks(ctx: NodeContext, axis: int, largest: bool) -> str:
@@ -102,7 +102,7 @@ def _ranks(ctx: NodeContext, axis: int, largest: bool) -> str:
     own = ctx.reshape(ctx.input(), (*shape[: axis + 1], 1, *shape[axis + 1 :]))
     other = ctx.reshape(ctx.input(), (*shape[:axis], 1, *shape[axis:]))
     low, high = (own, other) if largest else (other, own)
-    earlier = np.tri(extent, k=-1, dtype=bool)  # the other stands before
+    earlier = np.tri(extent, k=-1, dtype=bool)  # the other element comes first
     earlier = earlier.reshape(extent, extent, *(1,) * (len(shape) - axis - 1))
     above = ctx.apply(Fn.NOT, _at_most(ctx, high, low))
     before = ctx.apply(

@@ -1,4 +1,4 @@
-"""Pools; an average is a window sum times the reciprocal of its number of elements."""
+"""Pools; an average is the sum of a window times the reciprocal of its number of elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["OPERATORS"]
 
 
 def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[str, Windows]:
-    """*value* (default: the operand) reduced by windows, and the windows."""
+    """*value* (by default, the operand) reduced over windows, and the windows."""
     spatial = ctx.shape()[2:]
     if not 1 <= len(spatial) <= 3:
         raise Unsupported(f"input shape {ctx.shape()}", "one to three spatial axes are supported")
@@ -25,7 +25,7 @@ def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[s
 
 
 def max_pool(ctx: NodeContext) -> str:
-    """The maximum of each window; padding never wins."""
+    """The maximum of each window, ignoring padding."""
     if ctx.is_output_used(1):
         raise Unsupported("output Indices", "remove the consumer of the indices")
     return _pool(ctx, PoolKind.MAX)[0]

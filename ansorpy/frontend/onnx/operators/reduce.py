@@ -16,7 +16,7 @@ Importer = Callable[[NodeContext], str]
 
 
 def _axes(ctx: NodeContext) -> Shape:
-    """The ``axes`` attribute, or newer opsets' second input; all axes when neither is given."""
+    """The ``axes`` attribute, or the second input in newer opsets; all axes if neither is given."""
     rank = len(ctx.shape())
     axes: Shape = ctx.ints("axes", ())
     if ctx.has_input(1):
@@ -47,7 +47,7 @@ def reduce_mean(ctx: NodeContext) -> str:
 
 
 def _of(fn: Callable[[NodeContext, str], str], root: Fn | None) -> Importer:
-    """An importer for the sum of a function of the elements, to which *root* may be applied."""
+    """An importer for the sum of *fn* over the elements, followed by *root* if given."""
 
     def build(ctx: NodeContext) -> str:
         ctx.require_float()
@@ -71,9 +71,9 @@ def _square(ctx: NodeContext, value: str) -> str:
 
 
 def reduce_log_sum_exp(ctx: NodeContext) -> str:
-    """``log(sum(exp(x - max))) + max``: no exponential overflows.
+    """``log(sum(exp(x - max))) + max``, in which no exponential overflows.
 
-    Nothing is subtracted where the largest is infinite, which then is the result.
+    Where the maximum is infinite, nothing is subtracted, and the maximum is the result.
     """
     ctx.require_float()
     axes = _axes(ctx)

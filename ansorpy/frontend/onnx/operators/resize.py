@@ -62,7 +62,7 @@ def resize(ctx: NodeContext) -> str:
 
 
 def upsample(ctx: NodeContext) -> str:
-    """The name of Resize before opset 10; scales are an attribute before opset 9."""
+    """Resize as it was called before opset 10; before opset 9, scales are an attribute."""
     given = ctx.constant(1, "scales") if ctx.has_input(1) else np.asarray(ctx.attr("scales", [1.0]))
     return _resized(ctx, _old_rule(ctx), _by_scales(ctx, given.reshape(-1)))
 
@@ -114,7 +114,7 @@ def _of_sizes(
     if policy == "stretch":
         return scales, sizes
     if policy not in ("not_larger", "not_smaller"):
-        raise Unsupported(f"keep_aspect_ratio_policy={policy}", "use one that onnx defines")
+        raise Unsupported(f"keep_aspect_ratio_policy={policy}", "use one that ONNX defines")
     one = scales.min() if policy == "not_larger" else scales.max()
     return np.full_like(scales, one), np.floor(one * np.asarray(have, np.float32) + 0.5)
 
@@ -128,12 +128,12 @@ def _optional(ctx: NodeContext, index: int, what: str) -> np.ndarray:
 def _resized(ctx: NodeContext, rule: _Rule, axes: Sequence[Axis]) -> str:
     """Resize axes that shrink first, then those that grow, starting with the last axis.
 
-    This order computes the fewest elements, and gathers within rows only while these are short.
+    This order computes the fewest elements, and gathers within rows while these are still short.
     """
     if rule.mode not in _MODES:
         raise Unsupported(f"mode={rule.mode}", f"use {', '.join(_MODES)}")
     if any(axis.out < 1 for axis in axes):
-        raise Unsupported("scales, sizes", "nothing would be left; use larger ones")
+        raise Unsupported("scales, sizes", "no elements would be left; use larger ones")
     if rule.mode != "nearest":
         ctx.require_float()
     value = ctx.input()
@@ -167,7 +167,7 @@ def _taken(rule: _Rule, axis: Axis) -> tuple[Places, Weights | None]:
 
 
 def _repeated(places: Places, axis: Axis) -> int:
-    """How often each element is repeated in succession; 0 if *places* is not such a pattern."""
+    """How often each element is repeated in succession; 0 if *places* is not a repetition."""
     times = axis.out // axis.size
     return times if np.array_equal(places[:, 0], np.arange(axis.out) // max(times, 1)) else 0
 

@@ -1,4 +1,4 @@
-"""Writes at constant indices: each element of the result comes from the data or from one update."""
+"""Scatter at constant indices: each element of the result is from the data or from one update."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def _flat(where: list[Places], shape: Shape) -> Places:
 def _written(ctx: NodeContext, outer: Shape, places: Places, inner: Shape) -> str:
     """The data ``[*outer, *inner]`` with update number ``n`` at position ``places.flat[n]``.
 
-    Of several updates of one place the last remains; a reduction of them is refused.
+    If several updates have the same position, the last one counts; reducing them is refused.
     """
     flat = places.reshape(-1)
     reduction = ctx.attr("reduction", "none")
     if reduction != "none" and reduction not in _REDUCTIONS:
         raise Unsupported(f"reduction={reduction}", f"use one of none, {', '.join(_REDUCTIONS)}")
     if reduction != "none" and len(np.unique(flat)) < len(flat):
-        raise Unsupported(f"reduction={reduction}", "write each place once")
+        raise Unsupported(f"reduction={reduction}", "write to each position only once")
     if not flat.size or not all(inner):
         return ctx.input(0)
     source = np.full(outer, -1, np.int64)
@@ -79,7 +79,7 @@ def _written(ctx: NodeContext, outer: Shape, places: Places, inner: Shape) -> st
 
 
 def _gathered(ctx: NodeContext, updates: str, source: Places) -> str:
-    """The rows of *updates* that *source* names, any row where it is negative."""
+    """The rows of *updates* that *source* names, or any row where it is negative."""
     shape = (*source.shape, *ctx.builder.types[updates].shape[1:])
     if np.array_equal(source.reshape(-1), np.arange(ctx.builder.types[updates].shape[0])):
         return ctx.reshape(updates, shape)

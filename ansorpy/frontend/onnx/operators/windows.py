@@ -12,10 +12,10 @@ __all__ = ["Windows", "biased", "conv_op", "kernel_of", "require_positive", "win
 
 @dataclass(frozen=True)
 class Windows:
-    """Kernel, strides, dilations and both pads, one number per spatial axis.
+    """Kernel, strides, dilations and padding on both sides, one number per spatial axis.
 
-    ``declared_end`` is the end padding that the model states; ``pads_end`` may be larger where
-    ``ceil_mode`` lets a last window run past it, or less where no window reads it.
+    ``declared_end`` is the end padding given in the model; ``pads_end`` may be larger where
+    ``ceil_mode`` lets a last window extend past it, or smaller where no window reads it.
     """
 
     kernel: Shape
@@ -29,7 +29,8 @@ class Windows:
 def kernel_of(ctx: NodeContext, divided: str, operand: int = 1) -> tuple[Shape, int]:
     """The spatial extents of the weight, which is the given operand, and the number of groups.
 
-    *divided* names what the weight's first axis counts, for messages; groups must divide it.
+    *divided* describes the weight's first axis in messages; its extent must be a multiple of the
+    number of groups.
     """
     weight = ctx.shape(operand)
     if not 3 <= len(weight) <= 5:
@@ -80,7 +81,7 @@ def windows_of(ctx: NodeContext, spatial: Shape, kernel: Shape) -> Windows:
 
 
 def require_positive(**given: Shape) -> None:
-    """Refuse each attribute, given by its name, that has a number less than 1."""
+    """Refuse attributes, given by name, that contain a number less than 1."""
     for name, numbers in given.items():
         if min(numbers, default=1) < 1:
             raise Unsupported(f"{name}={numbers}", "none may be less than 1")
@@ -111,7 +112,7 @@ def _pads(
 def _ceil_end(size: int, reach: int, stride: int, begin: int, end: int) -> int:
     """End padding that admits the partial last window, unless it starts beyond the data.
 
-    It is less than *end* if that window would hold nothing but end padding, or needs less.
+    It is less than *end* if the last window needs less, or would contain only end padding.
     """
     count = -(-(size + begin + end - reach) // stride) + 1
     if (count - 1) * stride >= size + begin:

@@ -1,4 +1,4 @@
-"""Constants of narrow element types (float8, int4 ...), which no kernel computes with.
+"""Constants of narrow element types (float8, int4 ...), which kernels do not support.
 
 Weights may be stored in these types; they are converted to floats before use.
 """
@@ -51,5 +51,5 @@ def refused(array: NarrowArray) -> Unsupported:
     """The reason why *array* cannot be an operand of a computation at run time."""
     name = onnx.TensorProto.DataType.Name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
     return Unsupported(
-        f"element type {name}", "it is for constants that DequantizeLinear or Cast makes floats of"
+        f"element type {name}", "it is for constants that DequantizeLinear or Cast turns to floats"
     )

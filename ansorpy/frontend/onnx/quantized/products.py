@@ -1,4 +1,4 @@
-"""Convolutions and products of 8-bit integers, and those that quantize their results again."""
+"""Convolutions and matrix products of 8-bit integers, with or without requantized results."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["OPERATORS"]
 
 
 def conv_integer(ctx: NodeContext) -> str:
-    """The convolution of data and weight less their zero points."""
+    """The convolution of data and weight minus their zero points."""
     return _convolved(ctx, weight=1, zeros=(2, 3))
 
 
 def matmul_integer(ctx: NodeContext) -> str:
-    """The product of two matrices less their zero points."""
+    """The product of two matrices minus their zero points."""
     return _multiplied(ctx, other=1, zeros=(2, 3))
 
 
 def qlinear_conv(ctx: NodeContext) -> str:
-    """A convolution of quantized data and weights, plus an int32 bias, quantized again."""
+    """A convolution of quantized data and weights, plus an int32 bias, requantized."""
     channels = ctx.shape(3)[0]
     summed = biased(ctx, _convolved(ctx, weight=3, zeros=(2, 5)), channels, 8)
     behind = (1,) * (len(ctx.shape()) - 2)
@@ -33,7 +33,7 @@ def qlinear_conv(ctx: NodeContext) -> str:
 
 
 def qlinear_matmul(ctx: NodeContext) -> str:
-    """A product of quantized matrices, quantized again."""
+    """A product of quantized matrices, requantized."""
     summed = _multiplied(ctx, other=3, zeros=(2, 5))
     return _requantized(ctx, summed, [_of_rows(ctx, 1), _of_columns(ctx, 4, 3)], 6)
 
@@ -52,7 +52,7 @@ def _convolved(ctx: NodeContext, *, weight: int, zeros: tuple[int, int]) -> str:
 def _multiplied(ctx: NodeContext, *, other: int, zeros: tuple[int, int]) -> str:
     """The product with the operand *other*; *zeros* are the operands with zero points."""
     if min(len(ctx.shape()), len(ctx.shape(other))) < 2:
-        raise Unsupported("operand shapes", "give matrices, no vectors")
+        raise Unsupported("operand shapes", "give matrices, not vectors")
     left, right = zeros
     of_left = _of_rows(ctx, left) if moves(ctx, left) else None
     of_right = _of_columns(ctx, right, other) if moves(ctx, right) else None
@@ -60,7 +60,7 @@ def _multiplied(ctx: NodeContext, *, other: int, zeros: tuple[int, int]) -> str:
 
 
 def _requantized(ctx: NodeContext, summed: str, scales: Sequence[str], operand: int) -> str:
-    """*summed* times *scales* over the scale at *operand*, plus the zero point behind that."""
+    """*summed* times *scales* over the scale at *operand*, plus the zero point in the next one."""
     first, second = scales
     scale = ctx.apply(Fn.DIV, ctx.apply(Fn.MUL, first, second), _number(ctx, operand))
     real = ctx.cast(summed, ctx.builder.types[scale].dtype)

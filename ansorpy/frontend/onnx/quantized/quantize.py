@@ -49,7 +49,7 @@ def quantize_linear(ctx: NodeContext) -> str:
 
 
 def dynamic_quantize_linear(ctx: NodeContext) -> tuple[str, str, str]:
-    """Quantize to 8 bits so that the data, and zero, just fill the range."""
+    """Quantize to 8 bits, with a range that just covers the data and zero."""
     ctx.require_float()
     every = tuple(range(len(ctx.shape())))
     zero = ctx.literal(0)

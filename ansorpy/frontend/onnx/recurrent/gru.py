@@ -1,7 +1,7 @@
 """GRU and the plain recurrent network.
 
-A step of a GRU whose reset gate is applied after the product (as in PyTorch) has one product with
-the hidden state; otherwise it has two, one after the other.
+If the reset gate is applied after the product (as in PyTorch), a step of a GRU has one product with
+the hidden state; otherwise it has two in sequence.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _plain(ctx: NodeContext, direction: Direction) -> Step:
 
 
 def _gated(ctx: NodeContext, direction: Direction) -> Step:
-    """A step of a GRU; gates are in the order update, reset, hidden."""
+    """The step function of a GRU; gates are in the order update, reset, hidden."""
     hidden, number = ctx.shape(2)[-1], direction.number
     behind = bool(ctx.attr("linear_before_reset", 0))
     inputs, offset = _inputs(ctx, direction, behind)
@@ -98,7 +98,7 @@ def _gated(ctx: NodeContext, direction: Direction) -> Step:
 def _inputs(ctx: NodeContext, direction: Direction, behind: bool) -> tuple[str, str | None]:
     """The inputs' part of the gates, and the bias to add to the states' part of the last gate.
 
-    The former includes both biases, except the one that the reset gate scales.
+    The inputs' part includes both biases, except the bias that the reset gate scales.
     """
     biases = bias_of(ctx, direction.number)
     if biases is None:

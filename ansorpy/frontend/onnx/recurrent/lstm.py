@@ -1,6 +1,6 @@
-"""LSTM: a step is a product with the hidden state and two elementwise kernels.
+"""LSTM: each step is a product with the hidden state and two elementwise kernels.
 
-All steps but the first have the same tasks.
+All steps but the first share the same tasks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ def lstm(ctx: NodeContext) -> tuple[str, ...]:
 
 
 def _stepper(ctx: NodeContext, direction: Direction) -> Step:
-    """A step; gates are in the order input, output, forget, cell; the first three may peep."""
+    """The step function; gates are in the order input, output, forget, cell.
+
+    The first three may have peephole weights.
+    """
     hidden = ctx.shape(2)[-1]
     biases = bias_of(ctx, direction.number)
     inputs = projected(ctx, direction, biases and ctx.apply(Fn.ADD, *biases))

@@ -1,8 +1,7 @@
 """Shared parts of recurrent networks: directions, initial states, steps, results.
 
-The networks are unrolled over their static number of steps.  The product with the inputs is one
-matrix product for all steps; every step reads and writes whole rows of tensors whose first axis is
-time.
+The networks are unrolled over their static number of steps.  One matrix product multiplies the
+inputs of all steps; every step reads and writes whole rows of tensors whose first axis is time.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _ACTIVATIONS: Mapping[str, tuple[_Builder, tuple[float | None, ...]]] = {
     "Tanh": (_by(Fn.TANH), ()),
     "ThresholdedRelu": (_thresholded_relu, (1.0,)),
 }
-"""Each activation, and its alpha and beta if they are not given (None: they must be)."""
+"""Each activation with the defaults of its alpha and beta (None if they must be given)."""
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
@@ -66,7 +65,7 @@ States = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of a network: its number, and its inputs ``[steps, batch, size]``."""
+    """One direction of a network: its number and its inputs, ``[steps, batch, size]``."""
 
     number: int
     x: str
@@ -150,7 +149,7 @@ def _initial(ctx: NodeContext, index: int, d: int, batch_first: bool) -> str | N
 def activations_of(ctx: NodeContext, d: int, default: Sequence[str]) -> tuple[Activation, ...]:
     """The activations of a direction; names are case-insensitive.
 
-    Those with parameters take theirs from the attributes one after the other, of all directions.
+    Activations with parameters take these from the attributes in sequence, over all directions.
     """
     names: list[bytes] = ctx.attr("activations", [])
     given = [name.decode() for name in names] or [*default] * (d + 1)
@@ -181,7 +180,7 @@ def projected(ctx: NodeContext, direction: Direction, bias: str | None) -> str:
 
 
 def bias_of(ctx: NodeContext, d: int) -> tuple[str, str] | None:
-    """A direction's biases of the inputs' and of the states' products, for all gates."""
+    """A direction's biases of the inputs' product and of the states' product, for all gates."""
     if not ctx.has_input(3):
         return None
     both = row(ctx, ctx.input(3), d)
