@@ -43,7 +43,7 @@ def test_weights_in_a_file_that_is_not_beside_the_model(tmp_path: Path, location
     path.write_bytes(external(location).SerializeToString())
     with pytest.raises(ForeignFile, match=r"the weights of .*net.onnx cannot be read") as caught:
         load(path)
-    assert caught.value.hint is not None and "copy those along" in caught.value.hint
+    assert caught.value.hint is not None and "copy those too" in caught.value.hint
 
 
 @pytest.mark.parametrize("held", [5, 100])
