@@ -1,4 +1,4 @@
-"""The code generator of NVIDIA GPUs: CUDA C compiled by NVRTC, and its launches."""
+"""The code generator for NVIDIA GPUs: CUDA C compiled by NVRTC, with a launch plan."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["CudaGenerator"]
 class CudaGenerator:
     """Compiles loop programs with NVRTC (:class:`ansorpy.codegen.backends.CodeGenerator`).
 
-    Constants are made by the CPU of this machine.  Prefetching is not needed: threads that wait for
-    memory make room for others.
+    The CPU of this machine packs the constants.  Prefetching is not needed: while some threads wait
+    for memory, others run.
     """
 
     @property

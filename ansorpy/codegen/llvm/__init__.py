@@ -1,1 +1,1 @@
-"""Loop programs to object code through LLVM: emit, build, load."""
+"""Compile loop programs to object code with LLVM, and load it."""

@@ -1,4 +1,4 @@
-"""The code generator of CPUs: object code by LLVM."""
+"""The code generator for CPUs: object code from LLVM."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ class _Work:
             case "illegal access":
                 self.device.bytes_at(1 << 60, 4)
             case "refused":
-                raise CodegenError("the GPU refuses: too many resources requested for launch")
+                raise CodegenError("CUDA error: too many resources requested for launch")
             case "hangs":
                 time.sleep(120)
 

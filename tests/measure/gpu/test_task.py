@@ -191,5 +191,5 @@ def test_a_program_for_a_gpu_is_taken_apart_as_it_was_put_together() -> None:
     assert simulated_code(state, "name").digest == code.digest
     assert cubin.startswith(b'{"definition"')
     for junk in (b"", b"\x7fELF", code.code[:30], code.code[:20] + b"{}" + code.code[22:]):
-        with pytest.raises(ForeignFile, match="not a program for a GPU"):
+        with pytest.raises(ForeignFile, match="not a GPU program"):
             unpacked(junk)

@@ -1,4 +1,4 @@
-"""Access to a GPU, and the compiler that needs none."""
+"""Access to a GPU, and compilation with NVRTC, which needs no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build a cubin from a loop program: emit CUDA C, compile it, check the resources it needs."""
+"""Build a cubin from a loop program: emit CUDA C, compile it, check its resource needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["CudaCode", "build_cuda"]
 class CudaCode:
     """A cubin for ``architecture``, and how its kernels are launched.
 
-    ``resources`` are those of ``plan.launches`` that the compiler reports, in the same order.
+    ``resources`` holds the compiler's reports about the kernels of ``plan.launches``, in order.
     """
 
     architecture: str
@@ -41,9 +41,9 @@ def build_cuda(program: Program, target: Target, *, symbol: str) -> CudaCode:
     """Compile *program* for *target*, which need not be on this machine.
 
     Raises:
-        CodegenError: The program has no kernel, needs more than the target has, or the compiler
-            rejects it.
-        MissingDependency: This machine has no NVRTC, or one that does not know the target.
+        CodegenError: The program has no kernel, needs more resources than the target has, or the
+            compiler rejects it.
+        MissingDependency: This machine has no NVRTC, or its NVRTC does not support the target.
     """
     start = time.perf_counter()
     source = emit_cuda(program, target, symbol)
@@ -52,7 +52,7 @@ def build_cuda(program: Program, target: Target, *, symbol: str) -> CudaCode:
     cubin, report = compile_source(source.text, target)
     resources = parse_report(report, source.plan)
     if any(taken.spilled_bytes for taken in resources):
-        # Register needs are estimated; fewer blocks with more registers each beat spilling.
+        # The register estimate was too low; fewer blocks with more registers each beat spilling.
         alone = emit_cuda(program, target, symbol, several=False)
         if alone.text != source.text:
             source, (cubin, report) = alone, compile_source(alone.text, target)

@@ -49,7 +49,7 @@ def _on_device(
 
 
 class CudaDevice:
-    """The GPU *number*, with a stream of its own; see
+    """GPU *number*, with its own stream; see
     :class:`ansorpy.codegen.cuda.device.protocol.Device`.
 
     Raises:
@@ -61,7 +61,7 @@ class CudaDevice:
             from cupy.cuda import driver, runtime
         except ImportError as error:
             raise MissingDependency(
-                f"GPUs are driven through cupy, which is not installed ({error})",
+                f"using a GPU requires cupy, which is not installed ({error})",
                 hint="pip install 'ansorpy[cuda]'",
             ) from error
         self.number = number
@@ -78,21 +78,21 @@ class CudaDevice:
             self._waited = runtime.eventCreateWithFlags(runtime.eventDisableTiming)
         except self.errors as error:
             raise MissingDependency(
-                f"GPU {number} cannot be used ({error})", hint="see what nvidia-smi says of it"
+                f"GPU {number} cannot be used ({error})", hint="run nvidia-smi to see its state"
             ) from error
 
     def failure(self, error: Exception) -> AnsorpyError:
-        """What *error* means: an error that stays makes the context unusable.
+        """Our exception for *error*; if the error is sticky, the context is lost.
 
-        Nothing is waited for while a graph is captured: it would spoil that.
+        While a graph is being captured, this is not tested: synchronising would end the capture.
         """
         if self._is_capturing:
-            return CodegenError(f"the GPU refuses: {error}")
+            return CodegenError(f"CUDA error: {error}")
         try:
             self.runtime.deviceSynchronize()
         except self.errors as stays:
             return DeviceLost(f"the GPU's context is lost: {stays}")
-        return CodegenError(f"the GPU refuses: {error}")
+        return CodegenError(f"CUDA error: {error}")
 
     @_on_device
     def allocate(self, size: int) -> int:
@@ -137,7 +137,7 @@ class CudaDevice:
         return not asked[1]
 
     def _target(self) -> Target:
-        """What code for this GPU is compiled for."""
+        """The target of code for this GPU."""
         found = self.runtime.getDeviceProperties(self.number)
         return Target.parse(f"sm_{found['major']}{found['minor']}")
 
@@ -194,7 +194,7 @@ class CudaDevice:
 
     @_on_device
     def capture(self, work: Callable[[], None]) -> int:
-        # Relaxed: memory may be given back meanwhile, by a finalizer, which other modes forbid.
+        # Relaxed, because a finalizer may free memory meanwhile, which other modes forbid.
         self.runtime.streamBeginCapture(self._stream, self.runtime.streamCaptureModeRelaxed)
         self._is_capturing = True
         try:

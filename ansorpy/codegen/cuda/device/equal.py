@@ -1,4 +1,4 @@
-"""A kernel that tells whether two pieces of a GPU's memory hold the same bytes."""
+"""A kernel that compares two regions of GPU memory byte by byte."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ extern "C" __global__ void differs(const uint4* a, const uint4* b, unsigned long
   if (found) asked[1] = 1;
 }
 """
-"""``asked`` is the number of bytes, then a 0 that becomes 1 where they differ."""
+"""``asked`` holds the number of bytes, then a 0 that becomes 1 if the regions differ."""
 
 LAUNCH = Launch(
     "differs",

@@ -13,27 +13,27 @@ from ansorpy.target import Target
 __all__ = ["architectures", "compile_source", "ptx", "version"]
 
 _LINES = 12
-"""Number of lines of the compiler's log shown in an error."""
+"""Number of lines of the compiler's log that an error shows."""
 
 
 @lru_cache(maxsize=128)
 def compile_source(text: str, target: Target) -> tuple[bytes, str]:
     """Compile *text* for *target*; returns the cubin and the assembler's report.
 
-    Recent results are cached: finalists and the default schedule are not compiled twice.
+    Recent results are cached, so finalists and the default schedule are not compiled twice.
 
     Raises:
         CodegenError: The compiler rejects *text*.
-        MissingDependency: There is no NVRTC, or it does not know the architecture.
+        MissingDependency: There is no NVRTC, or it does not support the architecture.
     """
-    # What NVRTC has in its own cache it would not report of again.
+    # NVRTC gives no report for results from its own cache.
     with _compiled(text, target, target.cpu, "--no-cache", "--ptxas-options=-v") as program:
-        # cupy drops the last byte, as if it were a string's terminating zero; here it is one too.
+        # cupy drops the last byte as if it were a string terminator; it is a zero here, too.
         return _nvrtc().getCUBIN(program) + b"\0", _nvrtc().getProgramLog(program)
 
 
 def ptx(text: str, target: Target) -> str:
-    """The PTX that NVRTC makes of *text* for *target*.
+    """Compile *text* to PTX for *target*.
 
     Raises:
         CodegenError, MissingDependency: As :func:`compile_source`.
@@ -45,12 +45,12 @@ def ptx(text: str, target: Target) -> str:
 
 @contextmanager
 def _compiled(text: str, target: Target, architecture: str, *options: str) -> Iterator[object]:
-    """NVRTC's program of *text*, compiled; it is destroyed when the context exits."""
+    """The compiled NVRTC program of *text*; it is destroyed when the context exits."""
     nvrtc = _nvrtc()
     if target.cpu.rstrip("af") not in architectures():
         raise MissingDependency(
             f"NVRTC {version()} does not compile for {target.cpu}",
-            hint=f"it knows {', '.join(architectures())}",
+            hint=f"it supports {', '.join(architectures())}",
         )
     program = nvrtc.createProgram(text, "kernel.cu", (), ())
     try:
@@ -60,7 +60,7 @@ def _compiled(text: str, target: Target, architecture: str, *options: str) -> It
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(program).strip().splitlines()
             raise CodegenError(
-                f"NVRTC refuses the generated source: {error}\n" + "\n".join(log[:_LINES])
+                f"NVRTC rejects the generated source: {error}\n" + "\n".join(log[:_LINES])
             ) from error
         yield program
     finally:
@@ -68,7 +68,7 @@ def _compiled(text: str, target: Target, architecture: str, *options: str) -> It
 
 
 def version() -> str:
-    """NVRTC's version, as records keep it.
+    """NVRTC's version in the form that records store.
 
     Raises:
         MissingDependency: There is no NVRTC.
@@ -93,7 +93,7 @@ def _nvrtc() -> Any:
         nvrtc.getVersion()
     except (ImportError, RuntimeError) as error:
         raise MissingDependency(
-            f"CUDA code is compiled with NVRTC through cupy, which cannot be used here ({error})",
+            f"compiling CUDA code requires NVRTC through cupy, which is not usable here ({error})",
             hint="pip install 'ansorpy[cuda]'",
         ) from error
     return nvrtc

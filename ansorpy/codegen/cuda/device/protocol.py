@@ -24,8 +24,9 @@ class Device(Protocol):
     Fills, copies, launches and replays run on one stream, in the order of their calls.
     ``upload`` and ``download`` are synchronous and wait for earlier work.
 
-    Programs of several threads take turns: each holds ``lock`` while it uses the stream.  What only
-    gives back (``release``, ``unload``, ``discard``) needs no turn, as finalizers do that anywhere.
+    Programs of several threads take turns: each holds ``lock`` while it uses the stream.  Methods
+    that only free resources (``release``, ``unload``, ``discard``) do not need the lock, because
+    finalizers may call them at any time.
 
     Every method raises :class:`DeviceLost` if the context is unusable, and ``CodegenError`` for
     any other error of the GPU.
@@ -39,7 +40,7 @@ class Device(Protocol):
         """Allocate *size* bytes at an address that is a multiple of 256."""
 
     def release(self, address: int) -> None:
-        """Free what :meth:`allocate` returned."""
+        """Free memory that :meth:`allocate` returned."""
 
     def upload(self, address: int, source: Array) -> None:
         """Copy the dense array *source* to *address*."""
@@ -54,13 +55,13 @@ class Device(Protocol):
         """Set *size* bytes to *byte*."""
 
     def equal(self, address: int, other: int, size: int) -> bool:
-        """Whether *size* bytes at two addresses, multiples of 16, are the same."""
+        """Whether *size* bytes at two addresses are equal; both are multiples of 16."""
 
     def load(self, cubin: bytes) -> object:
         """Load *cubin* as a module, whose kernels can be launched."""
 
     def unload(self, module: object) -> None:
-        """Unload what :meth:`load` returned."""
+        """Unload a module that :meth:`load` returned."""
 
     def launch(self, module: object, launch: Launch, addresses: Sequence[int]) -> None:
         """Start a kernel of *module* with one address per argument."""
@@ -69,13 +70,13 @@ class Device(Protocol):
         """Wait until all work is done."""
 
     def wait_for(self, stream: int) -> None:
-        """Make later work wait for what another CUDA stream of this process has been given."""
+        """Make later work wait for the work enqueued so far on another CUDA stream."""
 
     def follow(self, producer: Callable[[int], object]) -> None:
-        """Call *producer* with the handle of this stream, to which it adds waits for its work."""
+        """Call *producer* with this stream's handle; it makes the stream wait for its own work."""
 
     def seconds(self, work: Callable[[], None]) -> float:
-        """GPU time in seconds of the work that *work* enqueues, by events around it."""
+        """GPU time in seconds of the work that *work* enqueues, measured with CUDA events."""
 
     def capture(self, work: Callable[[], None]) -> object:
         """Capture the launches, copies and fills of *work* as a graph, without running them."""
@@ -84,7 +85,7 @@ class Device(Protocol):
         """Run the work that the graph holds."""
 
     def discard(self, graph: object) -> None:
-        """Free what :meth:`capture` returned."""
+        """Free a graph that :meth:`capture` returned."""
 
 
 def launch_all(

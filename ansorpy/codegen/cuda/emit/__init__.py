@@ -1,4 +1,4 @@
-"""Loop programs as CUDA C."""
+"""Emit loop programs as CUDA C."""
 
 from __future__ import annotations
 

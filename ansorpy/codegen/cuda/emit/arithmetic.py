@@ -1,8 +1,9 @@
-"""Operators and elementwise functions in C.
+"""Operators and elementwise functions in CUDA C.
 
-Floats: IEEE division and square roots, products and sums contracted to ``fma`` at most; functions
-are those of CUDA's math library (``expf`` errs by at most 2 units in the last place), never the
-fast ones.  Integers wrap around, and are computed unsigned where C would leave that open.
+Floats use IEEE division and square roots; products and sums may be contracted to ``fma``, and
+nothing more.  Functions come from CUDA's math library (``expf`` errs by at most 2 units in the last
+place), never from its fast variants.  Integers wrap around, and are computed as unsigned where C
+would leave overflow undefined.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
 
 
 def _divided(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
-    """C's own quotient or remainder by a positive literal, where it rounds as wanted."""
+    """C's own quotient or remainder by a positive literal, if it rounds as *op* requires."""
     towards_zero = op is BinaryOp.DIV or not dtype.is_signed
     if towards_zero and b.text.rstrip("uUL").isdigit() and int(b.text.rstrip("uUL")):
         sign = "%" if op is BinaryOp.FLOORMOD else "/"
@@ -84,7 +85,7 @@ def _extremum(e: Emitter, op: BinaryOp, kind: str, a: Code, b: Code) -> Code:
 
 
 def _cut(dtype: DType, x: Code) -> Code:
-    """*x*, which C computes as an int, in the width of *dtype*."""
+    """Convert *x*, which C computes as an int, to the width of *dtype*."""
     return Code(f"({register_type(dtype)}){x.at(UNARY)}", UNARY) if dtype.bits < 32 else x
 
 

@@ -1,6 +1,6 @@
-"""Asynchronous copies into shared memory: ``cp.async`` of 4 to 16 bytes, where the GPU has it.
+"""Asynchronous copies into shared memory: ``cp.async`` of 4 to 16 bytes on GPUs that have it.
 
-Narrower elements are copied synchronously by the thread itself, so waiting for them is a no-op.
+Narrower elements are copied synchronously by the thread itself, so waiting for them does nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEAST_BYTES = 4
 
 
 def async_copy(e: Emitter, s: AsyncCopy) -> None:
-    """Start to copy one element."""
+    """Start copying one element."""
     if s.buffer.dtype.bytes < LEAST_BYTES:
         e.statement(Store(s.buffer, s.indices, s.value, None))
         return
@@ -30,7 +30,7 @@ def async_copy(e: Emitter, s: AsyncCopy) -> None:
 
 
 def source_of(s: AsyncCopy) -> tuple[Load, Expr | None]:
-    """The load that is copied, and the condition without which zeros are copied."""
+    """The load that is copied, and its condition, if any; zeros are copied where it is false."""
     if isinstance(s.value, Select):
         assert isinstance(s.value.then, Load)
         return s.value.then, s.value.cond

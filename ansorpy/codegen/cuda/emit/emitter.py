@@ -1,4 +1,4 @@
-"""State while emitting one kernel: what a writer of C has, and the thread indices bound so far.
+"""State while emitting one kernel: a C writer that also tracks the thread indices bound so far.
 
 :mod:`.expressions` and :mod:`.statements` emit the nodes.
 """
@@ -62,9 +62,9 @@ class Emitter(Writer):
         self.in_first = False
         """True inside a condition that only the first thread satisfies."""
         self.in_lanes: dict[Load, Code] = {}
-        """Vector loads of the current vector loop, as the code of one lane."""
+        """Vector loads of the current vector loop, each with the code that reads one lane."""
         self.adding: list[Buffer] = []
-        """Accumulators in scope to which instructions add asynchronously."""
+        """Accumulators in scope that asynchronous instructions add to."""
 
     def value(self, expr: Expr) -> Code:
         """Emit *expr* as C."""
@@ -89,11 +89,12 @@ class Emitter(Writer):
 
     @property
     def left_out(self) -> list[ForKind]:
-        """Indices that no loop here binds: only the first thread or block along them acts."""
+        """Indices that no enclosing loop binds: only the first thread or block along them acts."""
         return [kind for kind, n in self.extents.items() if n > 1 and kind not in self.bound]
 
     def by_the_first(self) -> AbstractContextManager[None]:
-        """Have code emitted inside run once, not in each thread and block along unbound indices."""
+        """Make code emitted in this context run once, not in each thread and block along unbound
+        indices."""
         kinds = [] if self.in_first else self.left_out
         return self._first(kinds) if kinds else nullcontext()
 

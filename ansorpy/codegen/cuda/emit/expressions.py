@@ -38,10 +38,10 @@ HALF = (DType.FLOAT16, DType.BFLOAT16)
 
 
 def value(e: Emitter, expr: Expr) -> Code:
-    """*expr* in C; what a statement uses several times is computed once, before it.
+    """Emit *expr* as C; a value that a statement uses several times is computed once, before it.
 
     Raises:
-        CodegenError: A node that a kernel cannot compute.
+        CodegenError: *expr* contains a node that a kernel cannot compute.
     """
     known = e.known.get(expr)
     if known is not None:
@@ -100,7 +100,7 @@ def _call(e: Emitter, expr: Call) -> Code:
 
 
 def _select(e: Emitter, expr: Select) -> Code:
-    """C does not read the side not taken either."""
+    """Emit ``?:``, which does not evaluate the side not taken either."""
     cond, then, other = (value(e, x) for x in (expr.cond, expr.then, expr.other))
     text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
     return Code(text, TERNARY)
@@ -109,7 +109,7 @@ def _select(e: Emitter, expr: Select) -> Code:
 _NEAREST = {
     DType.INT32: "to_int", DType.INT64: "to_long", DType.UINT64: "to_unsigned_long",
 }  # fmt: skip
-"""The helpers by which floats become integers."""
+"""The helpers that convert floats to integers."""
 
 
 def _cast(e: Emitter, expr: Cast) -> Code:
@@ -128,7 +128,7 @@ def _cast(e: Emitter, expr: Cast) -> Code:
 
 
 def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
-    """*x* as a float that becomes the 16-bit float *wanted* to which *x* itself is rounded."""
+    """Convert *x* to a float32 that rounds to the same 16-bit float *wanted* as *x* itself does."""
     if source.passes_float32(wanted):
         return _as(x, "float")
     e.need("odd")
@@ -140,7 +140,7 @@ def _as(x: Code, kind: str) -> Code:
 
 
 def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
-    """A computed value as an element of *dtype* is stored."""
+    """Convert a computed value to the form in which elements of *dtype* are stored."""
     if dtype not in HALF:
         return x
     e.need(dtype.value)
@@ -148,7 +148,10 @@ def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
 
 
 def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
-    """*expr* as an element of *dtype* is stored; what is copied or rounded is not rounded again."""
+    """Emit *expr* in the form in which elements of *dtype* are stored.
+
+    A value that is only copied, or is rounded already, is not rounded again.
+    """
     if dtype not in HALF:
         return value(e, expr)
     if isinstance(expr, Load) and expr.dtype is dtype and expr not in e.known:
@@ -159,7 +162,7 @@ def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
 
 
 def read(e: Emitter, element_text: str, dtype: DType) -> Code:
-    """An element as it is computed with."""
+    """Convert an element to the type it is computed in."""
     if dtype not in HALF:
         return Code(element_text)
     e.need(dtype.value)

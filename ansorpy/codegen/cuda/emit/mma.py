@@ -21,7 +21,7 @@ PTX = {
 """PTX names of types."""
 
 _PACKED = """\
-// The bits of neighbours in a register, the first lowest.
+// The bits of neighbouring elements in one register, the first in the lowest bits.
 __device__ __forceinline__ unsigned packed(const float* x) {
   return __float_as_uint(*x);
 }
@@ -35,7 +35,7 @@ template <typename T> __device__ __forceinline__ unsigned packed(const T* x) {
 }"""
 
 _UNPACKED = """\
-// What a register holds as neighbours.
+// Unpacks a register into neighbouring elements.
 template <typename T> __device__ __forceinline__ void unpacked(T* to, unsigned all) {
   #pragma unroll
   for (int n = 0; n < 4 / (int)sizeof(T); ++n) {
@@ -44,7 +44,7 @@ template <typename T> __device__ __forceinline__ void unpacked(T* to, unsigned a
 }"""
 
 _MATRICES = """\
-// Loads 8 x 8 matrices of 16 bits: eight lanes each name the rows of one.
+// Loads 8 x 8 matrices of 16-bit elements; each group of eight lanes gives the rows of one matrix.
 template <bool Turned> __device__ __forceinline__ void load_matrices(
     unsigned (&to)[4], const void* row) {
   const unsigned at = (unsigned)__cvta_generic_to_shared(row);
@@ -90,8 +90,8 @@ __device__ __forceinline__ void set_bits({kind}& x, unsigned bits) {{
   x.bits = (unsigned short)bits;
 }}"""
 
-# Row and 16-byte column that a lane addresses: matrices are the quarters of A (upper left,
-# lower left, upper right, lower right) or the halves of B, in the order of the registers.
+# The row and the 16-byte column that a lane addresses.  The matrices are the quarters of A (upper
+# left, lower left, upper right, lower right) or the halves of B, in the order of the registers.
 _NAMED = {
     ("a", False): ("lane % 16", "lane / 16"),
     ("a", True): ("lane / 16 * 8 + lane % 8", "lane / 8 % 2"),
@@ -105,7 +105,7 @@ def function_name(intrinsic: str) -> str:
 
 
 def _function(by: Intrinsic) -> str:
-    """Helper for one instruction; each lane passes its share of the fragments."""
+    """The helper function of one instruction; each lane passes its share of the fragments."""
     total, left, right = by.types
     sizes = [fragment_registers(fragment) for fragment in by.fragments]
     near = 32 // left.bits
@@ -125,7 +125,7 @@ def _function(by: Intrinsic) -> str:
     given = ", ".join(packs[:4]), ", ".join(packs[4:])
     outs = ", ".join(f'"+{held}"(c[{at}])' for at in range(sizes[0]))
     return f"""\
-// C[{m}, {n}] += A[{m}, {depth}] * B[{depth}, {n}] of a warp, of which each lane holds a share.
+// C[{m}, {n}] += A[{m}, {depth}] * B[{depth}, {n}] on a warp; each lane holds a share.
 __device__ __forceinline__ void {function_name(by.name)}(
     {C_TYPES[total]} (&c)[{sizes[0]}], const {C_TYPES[left]} (&a)[{sizes[1]}],
     const {C_TYPES[right]} (&b)[{sizes[2]}]) {{
@@ -139,14 +139,14 @@ __device__ __forceinline__ void {function_name(by.name)}(
 
 
 def _load(by: Intrinsic) -> str:
-    """Helper for one fragment load; *from* is its first element in shared memory."""
+    """The helper function of one fragment load; ``from`` is its first element in shared memory."""
     _, operand, _, *turned = by.name.split(".")
     dtype, held = by.types[0], fragment_registers(by.fragments[0])
     kind, near = C_TYPES[dtype], 4 // dtype.bytes
     row, column = _NAMED[operand, bool(turned)]
     step = ROW_BYTES // dtype.bytes
     return f"""\
-// A fragment from shared memory, of which each lane gets its share.
+// Loads a fragment from shared memory; each lane gets its share.
 __device__ __forceinline__ void {function_name(by.name)}(
     {kind} (&to)[{held}], const {kind}* from, int rows) {{
   const int lane = threadIdx.y * 4 + threadIdx.x;
@@ -160,7 +160,7 @@ __device__ __forceinline__ void {function_name(by.name)}(
 
 
 def _bits(dtype: DType) -> tuple[str, ...]:
-    """Names of the helpers that give an element's bits."""
+    """Names of the helpers that access the bits of an element."""
     half = (DType.FLOAT16, DType.BFLOAT16)
     return (dtype.value, f"{dtype.value}_bits") if dtype in half else ("byte_bits",)
 

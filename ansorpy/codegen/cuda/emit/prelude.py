@@ -12,7 +12,7 @@ __all__ = ["HELPERS", "prelude"]
 _INLINE = "__device__ __forceinline__"
 
 _DIVISION = f"""\
-// Quotients and remainders by 0 are 0; the least number by -1 is itself.
+// Quotients and remainders by 0 are 0; the least number divided by -1 is itself.
 template <typename T> {_INLINE} bool divides_all(T b) {{
   return b != 0 && (b != T(-1) || T(-1) > T(0));
 }}
@@ -22,7 +22,7 @@ template <typename T> {_INLINE} T quotient(T a, T b) {{
 template <typename T> {_INLINE} T rest(T a, T b) {{
   return divides_all(b) ? a % b : 0;
 }}
-// Those that round down, as quotients of indices do.
+// Division that rounds down, as for quotients of indices.
 template <typename T> {_INLINE} T floor_div(T a, T b) {{
   const T off = rest(a, b);
   return quotient(a, b) - (off != 0 && (off < 0) != (b < 0));
@@ -33,7 +33,7 @@ template <typename T> {_INLINE} T floor_mod(T a, T b) {{
 }}"""
 
 _FLOAT_DIVISION = f"""\
-// Exact remainders with the sign of the divisor, and the quotients that belong to them.
+// Exact remainders with the sign of the divisor, and the matching quotients.
 template <typename T> {_INLINE} bool opposed(T off, T b) {{
   return off != 0 && (off < 0) != (b < 0);
 }}
@@ -48,7 +48,7 @@ template <typename T> {_INLINE} T float_div(T a, T b) {{
 }}"""
 
 _INTEGERS = "\n".join(
-    ["// Towards zero, to the nearest that the type has; NaN to 0."]
+    ["// Rounds towards zero and saturates; NaN gives 0."]
     + [
         f"{_INLINE} {integer} {name}({real} x) {{\n"
         f"  return x != x ? 0 : __{real}2{short}_rz(x);\n}}"
@@ -62,7 +62,7 @@ _INTEGERS = "\n".join(
 )
 
 _EXTREMA = f"""\
-// NaN where either operand is one.
+// NaN if either operand is NaN.
 template <typename T> {_INLINE} T maximum(T a, T b) {{
   return a > b || a != a ? a : b;
 }}
@@ -83,7 +83,7 @@ template <> {_INLINE} float minimum(float a, float b) {{
 #endif"""
 
 _VEC = f"""\
-// N neighbours moved at once; their address is a multiple of what they take.
+// N neighbouring elements moved at once; their address is a multiple of their total size.
 template <typename T, int N> struct alignas(sizeof(T) * N) Vec {{
   T at[N];
 }};
@@ -128,8 +128,8 @@ struct bfloat16 {{
 
 _ODD = "\n".join(
     [
-        "// Towards zero, with the last bit set where that cut something off: rounded further, it",
-        "// becomes what x is rounded to.",
+        "// Rounds to odd: towards zero, with the last bit set if the result is inexact. Rounding",
+        "// the result again to a narrower type then gives the same as rounding x once.",
         f"template <typename T> {_INLINE} float odd(T x, float cut) {{",
         "  return __uint_as_float(__float_as_uint(cut) | (unsigned)((T)cut != x));",
         "}",
@@ -144,7 +144,7 @@ _ODD = "\n".join(
 )  # fmt: skip
 
 _WORD = f"""\
-// The bits of parts in a word, the first lowest.
+// The bits of parts in one word, the first in the lowest bits.
 {_INLINE} unsigned word(int a, int b, int c, int d) {{
   return (a & 0xffu) | (b & 0xffu) << 8 | (c & 0xffu) << 16 | (d & 0xffu) << 24;
 }}
@@ -161,7 +161,7 @@ _DOT_S8S8 = f"""\
 }}"""
 
 _DOT_U8S8 = f"""\
-// The sum of four products of 8-bit parts, those of the first unsigned.
+// The sum of four products of 8-bit parts; the parts of a are unsigned.
 {_INLINE} int dot_u8s8(unsigned a, unsigned b) {{
   int sum;
   asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(0));
@@ -176,7 +176,7 @@ _DOT_BF16 = f"""\
 }}"""
 
 _SCALE = f"""\
-// y * 2**n of an integer n given as a float.
+// y * 2**n for an integer n given as a float.
 {_INLINE} float scaled(float y, float n) {{
   return n != n ? n : ldexpf(y, (int)n);
 }}
@@ -185,7 +185,7 @@ _SCALE = f"""\
 }}"""
 
 _COPIES = f"""\
-// Starts to copy into shared memory, or to write zeros there: 4, 8 or 16 bytes.
+// Starts copying 4, 8 or 16 bytes into shared memory, or writes zeros there unless some.
 template <typename T> {_INLINE} void copy_async(T* to, const T* from, bool some = true) {{
 #if __CUDA_ARCH__ >= 800
   const unsigned at = (unsigned)__cvta_generic_to_shared(to);
@@ -206,7 +206,7 @@ template <typename T> {_INLINE} void copy_async(T* to, const T* from, bool some 
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }}
-// Waits for all groups of this thread but the last ones.
+// Waits for all groups of this thread but the last few.
 template <int Pending> {_INLINE} void wait_copies() {{
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" :: "n"(Pending) : "memory");
@@ -237,6 +237,6 @@ _NEEDS = {"word": ("bfloat16",), **MMA_NEEDS, **WGMMA_NEEDS}
 
 
 def prelude(used: Iterable[str], helpers: Mapping[str, str] = HELPERS) -> str:
-    """The text of the helpers *used*, and of those they call."""
+    """The text of the helpers *used*, and of the helpers they call."""
     wanted = {name for one in used for name in (one, *_NEEDS.get(one, ()))}
     return "\n\n".join(text for name, text in helpers.items() if name in wanted)

@@ -52,15 +52,16 @@ class CudaSource:
 def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = True) -> CudaSource:
     """Emit *program* as CUDA C, with kernels named after *symbol*.
 
-    Dense arguments must be aligned to 16 bytes, those with strides to one element.
-    With *several*, registers are limited so that several blocks fit on an SM, where that should do.
+    Dense arguments must be aligned to 16 bytes, arguments with strides to one element.  With
+    *several*, registers are limited so that several blocks fit on an SM, if the estimated register
+    need allows it.
 
     Raises:
-        CodegenError: The program uses what a GPU does not have (parallel loops), waits for other
-            blocks, launches kernels in a loop, or unrolls more than a compiler can handle.
+        CodegenError: The program uses a feature that a GPU does not have (parallel loops), waits
+            for other blocks, launches kernels in a loop, or unrolls too much for a compiler.
     """
     if not target.capability:
-        raise CodegenError(f"target {target.name} is not a GPU", hint="name one as in sm_90")
+        raise CodegenError(f"target {target.name} is not a GPU", hint="choose one such as sm_90")
     overlapping = may_overlap(program)
     program = _prepared(program, target)
     offsets, workspace_bytes = workspace_offsets(program.body)
@@ -83,9 +84,9 @@ def _require_moderate(name: str, nest: KernelNest) -> None:
     size = written_out(nest.body)
     if size > MOST_STATEMENTS:
         raise CodegenError(
-            f"{name} has {size} statements once its loops are unrolled, more than the "
-            f"{MOST_STATEMENTS} it may have",
-            hint="unroll less, or compute smaller tiles a thread",
+            f"{name} has {size} statements after unrolling, more than the limit of "
+            f"{MOST_STATEMENTS}",
+            hint="unroll less, or use smaller tiles per thread",
         )
 
 
@@ -94,7 +95,7 @@ def _prepared(program: Program, target: Target) -> Program:
     program = held_by_lanes(expand_instructions(program))
     program = written_choices(constant_powers(program))
     program = unroll_registers(program, target)
-    # A thread's register holds one element; half of them are left for operands and addresses.
+    # Each register of a thread holds one element; half of them stay free for operands, addresses.
     registers = target.vector_registers // 2 + 1
     program = promote(program, replace(target, vector_bits=32, vector_registers=registers))
     program = longest_bodies(program)

@@ -1,7 +1,8 @@
 """Statements as lines of C: one function a node kind, listed in :data:`STATEMENTS`.
 
-A statement outside of the loop that binds a thread or block index is done by the first one; only
-what it stores is under that condition, so that all threads reach what is inside.
+A statement outside of the loop that binds a thread or block index is executed by the first thread
+or block only.  The condition is put around its stores alone, so that all threads reach the loops
+inside it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _WARP = 32
 
 
 def statement(e: Emitter, stmt: Stmt) -> None:
-    """Write *stmt*.
+    """Emit *stmt*.
 
     Raises:
         CodegenError: A kernel cannot run it.
@@ -82,7 +83,7 @@ def _for(e: Emitter, s: For) -> None:
 
 _NO_LOOPS = {
     ForKind.PARALLEL: "bind the loop to blocks or threads",
-    ForKind.VTHREAD: "lowering a schedule turns them into loops of a thread",
+    ForKind.VTHREAD: "lower a schedule, which turns them into loops of a thread",
 }
 
 
@@ -104,12 +105,12 @@ def _loop(e: Emitter, s: For) -> None:
 
 
 def _bound(e: Emitter, s: For) -> None:
-    """A block or thread index; only the first ``extent`` take part."""
+    """Emit a block or thread index; only the first ``extent`` blocks or threads take part."""
     before = e.bound.get(s.kind)
     available = e.extents[s.kind] if before is None else before
     if s.extent > available:
         raise CodegenError(
-            f"a loop over {s.kind.value} of extent {s.extent} inside one of {available}"
+            f"a loop over {s.kind.value} of extent {s.extent} is inside one of extent {available}"
         )
     e.bound[s.kind] = s.extent
     if s.extent < available:
@@ -141,14 +142,14 @@ _TOGETHER: Mapping[type[Stmt], str] = {
 
 
 def _require_independent(s: For, available: int) -> None:
-    """Some threads are left out: no barrier may wait for them, and no warp be cut."""
+    """Check that no barrier waits for the threads left out, and that no warp is divided."""
     whole_warps = s.extent % _WARP == 0 and available % _WARP == 0
     for inner in walk_stmts(s):
         what = _TOGETHER.get(type(inner))
         if what is not None and (isinstance(inner, Barrier) or not whole_warps):
             raise CodegenError(
-                f"{what} that only the first {s.extent} of {s.kind.value} reach",
-                hint="give all thread loops of a kernel one extent",
+                f"only the first {s.extent} of {s.kind.value} reach {what}",
+                hint="give all thread loops of a kernel the same extent",
             )
 
 
@@ -185,7 +186,7 @@ def _require_alike(e: Emitter, s: If | Let) -> None:
 
 
 def _alloc(e: Emitter, s: Alloc) -> None:
-    """Registers are declared here; shared memory and workspace were with the kernel."""
+    """Declare registers; shared memory and workspace are declared with the kernel."""
     if s.buffer.scope is Scope.LOCAL:
         name = e.names.give(s.buffer)
         sizes = "".join(f"[{extent}]" for extent in s.buffer.shape) or "[1]"
@@ -205,7 +206,7 @@ def _adds_asynchronously(s: Stmt, buffer: Buffer) -> bool:
 def _barrier(e: Emitter, s: Barrier) -> None:
     if s.scope is not Scope.SHARED:
         raise CodegenError(
-            "a kernel cannot wait for other blocks", hint="end the kernel: launches are in order"
+            "a kernel cannot wait for other blocks", hint="end the kernel: launches run in order"
         )
     e.line("__syncthreads();")
 
@@ -217,7 +218,7 @@ def _store(e: Emitter, s: Store) -> None:
 
 
 def _shuffle(e: Emitter, s: Shuffle) -> None:
-    """All threads of a warp run it: it is in no condition of its own."""
+    """Emit an exchange, which all threads of a warp must execute, so nothing may guard it."""
     if e.left_out:
         raise CodegenError(
             "values are exchanged outside of the thread loops",
@@ -232,11 +233,11 @@ def _shuffle(e: Emitter, s: Shuffle) -> None:
 
 
 def _prefetch(e: Emitter, s: Prefetch) -> None:
-    """Threads hide each other's waiting; what lies outside must not be asked for."""
+    """Emit nothing: other threads hide the latency, and a prefetch might be out of bounds."""
 
 
 def _instruction(e: Emitter, s: Instruction) -> None:
-    """All lanes of a warp run it, each on its share of the operands."""
+    """Emit an instruction that all lanes of a warp execute, each on its share of the operands."""
     if e.left_out:
         raise CodegenError(f"{s.name} is outside of the thread loops")
     e.need(function_name(s.name))
@@ -245,8 +246,7 @@ def _instruction(e: Emitter, s: Instruction) -> None:
 
 
 def _operand(e: Emitter, s: Instruction, number: int) -> str:
-    """The registers of a fragment, or where its rows in shared memory begin and how far apart
-    they are."""
+    """The registers of a fragment, or the start of its rows in shared memory and their distance."""
     buffer, at = s.operands[number]
     if intrinsic(s.name).asynchronous and buffer.scope is not Scope.LOCAL:
         return matrix(e, s.name, number, buffer, at)
@@ -257,7 +257,7 @@ def _operand(e: Emitter, s: Instruction, number: int) -> str:
     if any(n % width for n in (*form.terms.values(), form.const, rows)):
         raise CodegenError(
             f"rows of {buffer.name} do not start at multiples of {ROW_BYTES} bytes",
-            hint="pad them to whole multiples, or let lanes load elements",
+            hint="pad them to a multiple, or let lanes load single elements",
         )
     return f"&{element(e, buffer, at)}, {rows}"
 

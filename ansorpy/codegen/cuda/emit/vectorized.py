@@ -1,12 +1,12 @@
-"""Vectorized loops: contiguous lanes are loaded or stored together if that is proved legal.
+"""Vectorized loops: contiguous lanes are loaded or stored together if that is provably legal.
 
 ::
 
     for j in 0..4  # vectorized        -->    vec<4>(&tile[x * 4]) = vec<4>(&A[i * 64 + x * 4]);
       tile[x * 4 + j] = A[i, x * 4 + j]
 
-A vector access has 2 to 16 bytes and its address is a multiple of its size, as bounds and
-coefficients prove.  The other accesses of a loop are unrolled.
+A vector access has 2 to 16 bytes, and bounds and coefficients must prove that its address is a
+multiple of its size.  All other accesses of a loop are unrolled.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _Guards = tuple[tuple[Expr, bool], ...]
 
 @dataclass(frozen=True)
 class _Lanes:
-    """A vectorized loop around one store, done *width* iterations at a time.
+    """A vectorized loop around one store, executed *width* iterations at a time.
 
-    ``moved`` holds the vector loads, each with the conditions that its lanes share; ``stores``
-    tells whether the store is a vector store.
+    ``moved`` holds the vector loads, each with the conditions that its lanes share; ``stores`` is
+    true if the store is a vector store.
     """
 
     var: Var
@@ -76,7 +76,7 @@ def vector_loop(e: Emitter, s: For) -> None:
 
 
 def _in_chunks(e: Emitter, s: For, width: int, write: Callable[[Expr, Code], None]) -> None:
-    """Emit all iterations of *s*, *width* at a time; *write* gets the first one and its C code."""
+    """Emit all iterations of *s*, *width* at a time; *write* gets the first of them, also as C."""
     if width == s.extent:
         write(as_expr(0), Code("0"))
         return
@@ -92,7 +92,7 @@ def _in_chunks(e: Emitter, s: For, width: int, write: Callable[[Expr, Code], Non
 
 
 def _copied_width(e: Emitter, s: For, copy: AsyncCopy) -> int:
-    """The most lanes that one asynchronous copy can move; 1 if it cannot move several."""
+    """The largest number of lanes that one asynchronous copy can move, at least 1."""
     load, cond = source_of(copy)
     if cond is not None and s.var in free_vars(cond):
         return 1
@@ -111,7 +111,7 @@ def _copied_width(e: Emitter, s: For, copy: AsyncCopy) -> int:
 
 
 def _copy(e: Emitter, var: Var, copy: AsyncCopy, width: int, start: Expr) -> None:
-    """Start to copy *width* iterations from *start*."""
+    """Start copying *width* iterations from *start*."""
     load, cond = source_of(copy)
     target = _vec(e, copy.buffer, copy.indices, width, {var: start})
     source = _vec(e, e.buffer_of(load), load.indices, width, {var: start})
@@ -138,7 +138,7 @@ def _lanes(e: Emitter, s: For, store: Store, loads: Mapping[Load, _Guards], widt
 
 
 def _loads(var: Var, root: Expr) -> dict[Load, _Guards]:
-    """The loads in *root* that all lanes do or none does, and the conditions guarding them."""
+    """The loads in *root* that all lanes or no lanes execute, and the conditions guarding them."""
     found: dict[Load, _Guards | None] = {}
     seen: set[tuple[Expr, _Guards | None]] = set()
 
@@ -212,7 +212,7 @@ def _at_once(e: Emitter, lanes: _Lanes, start: Expr, first: Code) -> None:
 
 
 def _copied(store: Store, moved: Mapping[Load, _Guards]) -> Load | None:
-    """The load that *store* copies as it is, or guarded with zeros; None when it computes."""
+    """The load whose value *store* copies unchanged, or zeros where its guard fails; else None."""
     match store.value:
         case Load() as load if store.reduce is None:
             return load if load in moved else None
@@ -223,7 +223,7 @@ def _copied(store: Store, moved: Mapping[Load, _Guards]) -> Load | None:
 
 
 def _target(e: Emitter, lanes: _Lanes, place: str | None) -> str | None:
-    """Declare the vector that gathers the lanes' results for a vector store; None without one."""
+    """Declare the vector that collects the lanes' results; None if there is no vector store."""
     if place is None:
         return None
     buffer = lanes.store.buffer
@@ -243,7 +243,7 @@ def _vec(
 
 
 def _guarded(e: Emitter, guards: _Guards, found: str, kind: str) -> str:
-    """*found* if all of *guards* hold, else zeros that are never read."""
+    """*found* if all of *guards* hold, else zeros, which are never used."""
     if not guards:
         return found
     with sharing(e):

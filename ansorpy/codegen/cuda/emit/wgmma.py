@@ -28,25 +28,25 @@ _UNIT = 16
 """Unit of descriptor fields, in bytes."""
 
 _MODES = {128: 1, 64: 2, 32: 3}
-"""Descriptor code of the swizzle mode, by the bytes of a row's parts."""
+"""Descriptor code of the swizzle mode, by the number of bytes in a part of a row."""
 
 _ORDER = """\
-// What this thread wrote to shared memory is there for instructions that are done later.
+// Makes this thread's writes to shared memory visible to later asynchronous instructions.
 __device__ __forceinline__ void fence_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-// Registers are as they must be for such instructions.
+// Orders earlier accesses to registers before such instructions.
 __device__ __forceinline__ void fence_registers() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 __device__ __forceinline__ void commit_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-// Waits for all groups of this warpgroup but the last ones.
+// Waits for all groups of this warpgroup but the last few.
 template <int Pending> __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(Pending) : "memory");
 }
-// Registers that are read from here on, not before.
+// Keeps later reads of these registers after this point.
 __device__ __forceinline__ void settled(float& x) {
   asm volatile("" : "+f"(x) :: "memory");
 }
@@ -61,14 +61,14 @@ template <typename T, int N> __device__ __forceinline__ void settled(T (&x)[N]) 
 }"""
 
 _MATRIX = """\
-// The descriptor of a matrix that starts at an element of a tile, of this form.
+// The descriptor of a matrix of this form that starts at an element of a tile.
 __device__ __forceinline__ unsigned long long matrix_at(
     const void* at, unsigned long long form) {
   return form | ((unsigned)__cvta_generic_to_shared(at) & 0x3ffff) >> 4;
 }"""
 
 _SWIZZLED = """\
-// Where an element is whose units of 16 bytes take turns in parts of so many bytes.
+// The swizzled position of an element: units of 16 bytes are permuted within parts of a row.
 template <int Part, int Size> __device__ __forceinline__ int swizzled(int at) {
   return at ^ (at * Size >> 7 & Part / 16 - 1) * (16 / Size);
 }"""
@@ -86,7 +86,7 @@ def commit(e: Emitter, s: Commit) -> None:
 
 
 def wait(e: Emitter, s: Wait) -> None:
-    """Wait for all groups but the last ``pending`` ones; sums may be read if there are none."""
+    """Wait for all groups but the last ``pending``; if that is 0, the sums may be read."""
     _emit_group(e, s.kind, f"wait_{s.kind.value}<{s.pending}>();")
     if s.kind is Async.PRODUCTS and not s.pending:
         for buffer in e.adding:
@@ -107,7 +107,7 @@ def matrix(e: Emitter, name: str, number: int, buffer: Buffer, at: tuple[Expr, .
     """The descriptor of operand *number* of instruction *name*.
 
     Raises:
-        CodegenError: The tile is not laid out as the instruction reads it.
+        CodegenError: The layout of the tile is not one that the instruction reads.
     """
     by = intrinsic(name)
     tensor = operand_tensors(by.pattern)[number]
@@ -117,10 +117,10 @@ def matrix(e: Emitter, name: str, number: int, buffer: Buffer, at: tuple[Expr, .
     whole = part in _MODES and columns * buffer.dtype.bytes % part == 0
     if not whole or rows % SWIZZLED_ROWS or (part % inside and inside % part):
         raise CodegenError(
-            f"{buffer.name} is not laid out as {name} reads it",
+            f"the layout of {buffer.name} is not one that {name} reads",
             hint=f"rows are cut into parts of {', '.join(map(str, _MODES))} bytes",
         )
-    # Along the reduction, parts of rows are separate steps: an instruction stays within one.
+    # Along the reduction, parts of rows are separate steps: an instruction stays within one part.
     lead = 1 if is_along(by, tensor) else rows * part // _UNIT
     form = lead << 16 | part * SWIZZLED_ROWS // _UNIT << 32 | _MODES[part] << 62
     e.need("matrix_at")
@@ -129,7 +129,7 @@ def matrix(e: Emitter, name: str, number: int, buffer: Buffer, at: tuple[Expr, .
 
 
 def _function(by: Intrinsic) -> str:
-    """Helper for one instruction; each lane passes its share of the sums."""
+    """The helper function of one instruction; each lane passes its share of the sums."""
     total, left, right = by.types
     _, a, b = operand_tensors(by.pattern)
     size = fragment_registers(by.fragments[0])
@@ -142,7 +142,7 @@ def _function(by: Intrinsic) -> str:
     kinds = f", 1, 1{across}" if left.is_float else ""
     text = f"wgmma.mma_async.sync.aligned.m{m}n{n}k{depth}.{wide}.{PTX[left]}.{PTX[right]}"
     return f"""\
-// C[{m}, {n}] += A[{m}, {depth}] * B[{depth}, {n}] of a warpgroup, done when it was waited for.
+// C[{m}, {n}] += A[{m}, {depth}] * B[{depth}, {n}] on a warpgroup; complete after a wait.
 __device__ __forceinline__ void {function_name(by.name)}(
     {C_TYPES[total]} (&c)[{size}], unsigned long long a, unsigned long long b) {{
   asm volatile("{{.reg .pred adds; setp.eq.u32 adds, 0, 0;"

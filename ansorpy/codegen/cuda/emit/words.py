@@ -6,7 +6,7 @@ from ansorpy.codegen.clike.names import Words
 
 __all__ = ["WORDS"]
 
-# Words of C++ and CUDA, and functions that generated code calls.
+# Keywords of C++ and CUDA, and functions that generated code calls.
 _RESERVED = """
 alignas alignof and asm auto bool break case catch char class const continue default delete do
 double else enum explicit export extern false float for friend goto if inline int long mutable

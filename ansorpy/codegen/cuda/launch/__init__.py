@@ -1,4 +1,4 @@
-"""Launch plans: which kernels run, with which resources."""
+"""Launch plans of GPU programs, and the resources that their kernels need."""
 
 from __future__ import annotations
 

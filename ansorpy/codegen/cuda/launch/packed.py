@@ -1,6 +1,6 @@
-"""A GPU program as one object: its launch plan as JSON, then the cubin.
+"""A GPU program packed as one object: its launch plan as JSON, then the cubin.
 
-Code that stores, sends and compares CPU object code thus also handles GPU programs.
+Code that stores, sends and compares CPU object code can thus handle GPU programs as well.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ def packed(code: CudaCode, symbol: str) -> ObjectCode:
 
 
 def unpacked(code: bytes) -> tuple[LaunchPlan, bytes]:
-    """Launch plan and cubin of an object that :func:`packed` made.
+    """Unpack the result of :func:`packed`: the launch plan and the cubin.
 
     Raises:
-        ForeignFile: It is something else, or damaged.
+        ForeignFile: *code* is not a packed GPU program, or is damaged.
     """
     start = len(_MARK) + _LENGTH_BYTES
     end = start + int.from_bytes(code[len(_MARK) : start], "little")
     if not code.startswith(_MARK) or end > len(code):
-        raise ForeignFile("not a program for a GPU")
+        raise ForeignFile("not a GPU program")
     try:
         return _plans().validate_json(code[start:end]), code[end:]
     except ValidationError as error:
-        raise ForeignFile(f"not a program for a GPU: {error.errors()[0]['msg']}") from None
+        raise ForeignFile(f"not a GPU program: {error.errors()[0]['msg']}") from None
 
 
 @cache

@@ -1,6 +1,6 @@
-"""Launch plan of a GPU program: kernels launched one after another, and their workspace.
+"""Launch plan of a GPU program: its kernels in launch order, and their workspace.
 
-A :class:`LaunchPlan` is all a caller needs besides the code: allocate ``workspace_bytes`` once and
+Besides the code, a caller needs only a :class:`LaunchPlan`: allocate ``workspace_bytes`` once, and
 launch every kernel of ``launches`` in order on one stream, which also orders their memory accesses.
 """
 
@@ -13,7 +13,7 @@ from typing import Literal
 __all__ = ["ALIGNMENT", "Argument", "Extents", "Launch", "LaunchPlan"]
 
 ALIGNMENT = 16
-"""Bytes; the widest access of a thread.  CUDA's own allocations are aligned to 256."""
+"""Bytes of the widest access of a thread.  CUDA's own allocations are aligned to 256."""
 
 Extents = tuple[int, int, int]
 """Extents along x, y and z."""
@@ -42,7 +42,7 @@ class Launch:
     """One kernel: its name in the module, its grid and block extents, and its arguments.
 
     Shared memory is declared in the kernel (``static_shared_bytes``) up to the default limit of a
-    block; beyond that, all of it is ``dynamic_shared_bytes`` of the launch.
+    block; beyond that limit, all of it is passed at launch (``dynamic_shared_bytes``).
     """
 
     kernel: str

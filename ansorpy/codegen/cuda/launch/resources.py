@@ -1,4 +1,4 @@
-"""Resources that kernels need on an SM, and checks against the target's limits."""
+"""Resources that kernels need on an SM, checked against the target's limits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MAX_GRID = ((1 << 31) - 1, (1 << 16) - 1, (1 << 16) - 1)
 """Maximum blocks along x, y and z, on every GPU."""
 MAX_BLOCK = (1024, 1024, 64)
 REGISTER_UNIT = 256
-"""Registers are allocated to warps in multiples of this."""
+"""Registers are allocated to warps in multiples of this number."""
 
 
 @dataclass(frozen=True)
 class KernelResources:
-    """Resources of one kernel as reported by the assembler, per thread except shared memory.
+    """Resources of one kernel as reported by the assembler; all but shared memory are per thread.
 
-    ``spilled_bytes`` are stored and loaded for lack of registers; ``stack_bytes`` are arrays in
+    ``spilled_bytes`` are stored and loaded for lack of registers; ``stack_bytes`` are the arrays in
     memory that are indexed at run time.
     """
 
@@ -46,7 +46,8 @@ _NUMBERS = {
 def parse_report(report: str, plan: LaunchPlan) -> tuple[KernelResources, ...]:
     """The resources of *plan*'s kernels, in its order, from the assembler's *report* (``-v``).
 
-    A kernel whose registers it does not tell is left out: whether it fits, its launch will show.
+    A kernel is omitted if the report does not state its registers; whether it fits then shows when
+    it is launched.
     """
     found = dict(_kernels(report))
     return tuple(
@@ -80,7 +81,7 @@ def check_launch(launch: Launch, target: Target) -> None:
         CodegenError: Too many threads or blocks, or too much shared memory.
     """
     if launch.threads > target.max_threads_per_block:
-        raise _too_much(launch, "threads a block", launch.threads, target.max_threads_per_block)
+        raise _too_much(launch, "threads per block", launch.threads, target.max_threads_per_block)
     if launch.shared_bytes > target.max_shared_optin_bytes:
         raise _too_much(
             launch, "bytes of shared memory", launch.shared_bytes, target.max_shared_optin_bytes
@@ -97,15 +98,17 @@ def check_resources(launch: Launch, resources: KernelResources, target: Target) 
     """Check that the target has enough registers for a block of *launch*.
 
     Raises:
-        CodegenError: It does not.
+        CodegenError: It has too few.
     """
     warps = -(-launch.threads // target.warp_size)
     each = -(-resources.registers * target.warp_size // REGISTER_UNIT) * REGISTER_UNIT
     if resources.registers > target.vector_registers:
-        raise _too_much(launch, "registers a thread", resources.registers, target.vector_registers)
+        raise _too_much(
+            launch, "registers per thread", resources.registers, target.vector_registers
+        )
     if warps * each > target.registers_per_block:
         raise _too_much(launch, "registers", warps * each, target.registers_per_block)
 
 
 def _too_much(launch: Launch, what: str, wanted: int, most: int) -> CodegenError:
-    return CodegenError(f"{launch.kernel} takes {wanted} {what}, of which there are {most}")
+    return CodegenError(f"{launch.kernel} needs {wanted} {what}, but the limit is {most}")

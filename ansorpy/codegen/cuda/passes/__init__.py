@@ -1,4 +1,4 @@
-"""Rewriting of loop programs before they become CUDA C."""
+"""Passes over loop programs before they are emitted as CUDA C."""
 
 from __future__ import annotations
 

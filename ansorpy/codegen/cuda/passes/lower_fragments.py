@@ -1,4 +1,4 @@
-"""Rewrite buffers in a warp's registers as per-lane arrays of what each lane holds.
+"""Rewrite buffers in a warp's registers as arrays of the elements that each lane holds.
 
 ::
 
@@ -6,7 +6,7 @@
     A.warp[16*i + 8*h + y, 8*g + 2*x + l] = ..     A.warp[i, 0, 4*g + 2*h + l] = ..
     mma(.., A.warp[16*i, 0], ..)             -->   mma(.., A.warp[i, 0, 0], ..)
 
-The last index counts the registers of one fragment, those before it the fragments.
+The last index counts the registers of one fragment, the indices before it the fragments.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ Ranges = Mapping[Var, tuple[int, int]]
 
 
 def held_by_lanes(program: Program) -> Program:
-    """Replace each buffer in a warp's registers by the part that one lane holds.
+    """Replace each buffer in a warp's registers with the part that one lane holds.
 
     Raises:
-        CodegenError: It cannot be proved that a lane accesses only what it holds.
+        CodegenError: It cannot be proved that each lane accesses only elements it holds.
     """
     body = _Held({}, {}, {}).stmt(program.body)
     return program if body is program.body else replace(program, body=body)
@@ -97,7 +97,7 @@ class _Held(Rewriter):
         return _Held({**self.ranges, var: known}, indices, self.own)
 
     def _operand(self, buffer: Buffer, at: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
-        """Start of an instruction's operand."""
+        """The start of an instruction's operand."""
         if buffer.fragment is None:
             return buffer, tuple(self.expr(i) for i in at)
         tile = [self._simple(i) for i in in_tile(buffer.fragment, at)]
@@ -112,12 +112,12 @@ class _Held(Rewriter):
         return (*tile, self._simple(in_register(fragment, at)))
 
     def _require_mine(self, buffer: Buffer, lane: Expr) -> None:
-        """Check that the lane which holds an element is the lane that executes the access."""
+        """Check that the lane that holds an element is the lane that executes the access."""
         form = linear(self._simple(lane))
         steps = {self.indices.get(v): n for v, n in form.terms.items() if isinstance(v, Var)}
         if len(form.terms) > len(_LANES) or steps != _LANES or form.const:
             raise CodegenError(
-                f"it is not proved that lanes access {buffer.name} where they hold it",
+                f"cannot prove that each lane accesses only the elements of {buffer.name} it holds",
                 hint="bind the loops of its lanes to threadIdx.y (8) and threadIdx.x (4)",
             )
 

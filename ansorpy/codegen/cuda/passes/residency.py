@@ -1,7 +1,7 @@
-"""Choose how many blocks of a kernel should run on one SM together.
+"""Choose how many blocks of a kernel should run together on one SM.
 
-The assembler allocates registers freely, and a few more than would leave room for a second block
-cost many warps.  ``__launch_bounds__`` tells it how many blocks there should be.
+The assembler allocates registers freely, and a few registers too many leave no room for a second
+block, which costs many warps.  ``__launch_bounds__`` tells it how many blocks to make room for.
 """
 
 from __future__ import annotations
@@ -38,24 +38,25 @@ Ints = npt.NDArray[np.int64]
 
 BESIDE = 56
 """Minimum registers of a thread besides its sums: operands, addresses, counters.
-Measured: with 64 sums of an 8 x 8 tile 120 in all suffice; without a limit it takes 125 to 136."""
+Measured: with the 64 sums of an 8 x 8 tile, 120 in total suffice; without a limit, the assembler
+takes 125 to 136."""
 
 ADDRESSES = 24
-"""The part of these for other things than operands."""
+"""The part of ``BESIDE`` that is not for operands."""
 
 _FEW = 32
-"""Below this many registers for sums, the assembler does not take too many."""
+"""With fewer registers for sums than this, the assembler does not take too many."""
 
 _WORD, _VECTOR = 4, 4
 
 _SYSTEM = 1024
-"""Bytes of shared memory per block that the system reserves."""
+"""Bytes of shared memory that the system reserves per block."""
 
 
 def blocks_at_once(body: Stmt, launch: Launch, target: Target) -> int:
-    """Blocks of the kernel *body* that one SM should run; 1 for no requirement.
+    """Number of blocks of the kernel *body* that one SM should run; 1 means no requirement.
 
-    Narrow elements take a register each, except those packed as operands of warp instructions.
+    Narrow elements take one register each, unless they are packed as operands of warp instructions.
     """
     packed = {
         buffer for s in walk_stmts(body) if isinstance(s, Instruction) for buffer, _ in s.operands

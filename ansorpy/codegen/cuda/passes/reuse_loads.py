@@ -1,4 +1,4 @@
-"""Load values read by several consecutive statements once, including guarded loads::
+"""Load values that several consecutive statements read only once, including guarded loads::
 
     T[0] = select(c, X[0], 0) - select(c, X[2], 0)      X.once[0] = select(c, X[0], 0)
     T[1] = select(c, X[0], 0) + select(c, X[2], 0)  --> X.once[1] = select(c, X[2], 0)
@@ -24,7 +24,7 @@ _MOST = 128
 
 
 def loaded_once(stores: Sequence[Stmt]) -> Stmt:
-    """Join *stores*, with guarded loads that several of them share done once, before them."""
+    """Join *stores*; guarded loads that several of them share are executed once, before them."""
     plain = [s for s in stores if isinstance(s, Store)]
     keys, written = _Keys(), {s.buffer for s in plain}
     found: dict[Expr, int] = {}
@@ -50,7 +50,7 @@ def loaded_once(stores: Sequence[Stmt]) -> Stmt:
 
 
 class _Replaced(Rewriter):
-    """Replaces the selects in *at* by loads from the buffer that holds their values."""
+    """Replaces the selects in *at* with loads from the buffer that holds their values."""
 
     def __init__(self, own: Buffer, at: dict[Expr, int]):
         super().__init__()
@@ -63,7 +63,7 @@ class _Replaced(Rewriter):
 
 
 def _is_guarded_load(e: Expr) -> bool:
-    """Return whether *e* is a load, or a select of one with a constant as the alternative."""
+    """Return whether *e* is a select between a (guarded) load and a constant."""
     if not isinstance(e, Select) or not isinstance(e.other, Const):
         return False
     return isinstance(e.then, Load) or _is_guarded_load(e.then)
@@ -92,7 +92,7 @@ def _unconditional(root: Expr) -> Iterator[Expr]:
 
 
 class _Keys:
-    """Numbers that are equal exactly for structurally equal expressions."""
+    """Assigns numbers to expressions; structurally equal expressions, and only they, share one."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}

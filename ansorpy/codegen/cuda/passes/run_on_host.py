@@ -1,4 +1,4 @@
-"""Convert a program scheduled for a GPU to run on the CPU, which makes constants once.
+"""Convert a program scheduled for a GPU to run on the CPU, which packs constants.
 
 for i: # blockIdx.x                for i:
   for j: # threadIdx.x     -->       for j:
@@ -41,14 +41,14 @@ def for_host(program: Program) -> Program:
     """Make the loops of *program* over blocks and threads serial.
 
     Raises:
-        CodegenError: Its threads cooperate: they wait for each other or share memory.
+        CodegenError: Its threads cooperate: they wait for each other, or share memory.
     """
     for s in walk_stmts(program.body):
         shares = isinstance(s, Alloc) and s.buffer.scope in (Scope.SHARED, Scope.WARP)
         if shares or isinstance(s, _TOGETHER):
             raise CodegenError(
-                f"{program.name} makes constants with threads that work together",
-                hint="compute what depends on constants alone before, or do not declare them so",
+                f"{program.name} computes constants with threads that cooperate",
+                hint="compute these values beforehand, or do not declare their inputs constant",
             )
     return replace(program, body=_serial(program.body, frozenset()))
 
@@ -59,7 +59,7 @@ def _serial(s: Stmt, bound: frozenset[ForKind]) -> Stmt:
             if kind not in LAUNCH_INDICES:
                 return For(var, extent, kind, _serial(body, bound))
             if kind in bound:
-                raise CodegenError(f"constants are made in two loops over {kind.value}")
+                raise CodegenError(f"constants are computed in two loops over {kind.value}")
             return For(var, extent, ForKind.SERIAL, _serial(body, bound | {kind}))
         case Seq(body):
             return Seq(tuple(_serial(part, bound) for part in body))

@@ -30,12 +30,12 @@ from ansorpy.ir.loops import (
 __all__ = ["KernelNest", "kernel_nests", "workspace_offsets"]
 
 WORKSPACE_ALIGNMENT = 256
-"""Alignment in bytes, the same as that of CUDA's own allocations."""
+"""Alignment in bytes, that of CUDA's own allocations."""
 
 
 @dataclass(frozen=True)
 class KernelNest:
-    """The body of one kernel, and the extent of every index it binds."""
+    """The body of one kernel, and the extent of every index that it binds."""
 
     body: Stmt
     extents: Mapping[ForKind, int]
@@ -57,7 +57,8 @@ def kernel_nests(body: Stmt) -> list[KernelNest]:
     """Split *body* into kernels, in order.
 
     Raises:
-        CodegenError: A kernel would be launched in a loop, or under a condition with another.
+        CodegenError: A kernel would be launched in a loop, or together with another one under a
+            condition.
     """
     found: list[KernelNest] = []
     waiting: list[Stmt] = []
@@ -93,7 +94,7 @@ def workspace_offsets(body: Stmt) -> tuple[dict[Buffer, int], int]:
 
 
 def _parts(s: Stmt) -> Iterator[Stmt]:
-    """The statements of *s* that run one after another from the host's view."""
+    """The statements of *s* that the host launches one after another."""
     match s:
         case Seq(body):
             for part in body:

@@ -1,4 +1,4 @@
-"""Unroll loops that index thread-local buffers, as registers cannot be indexed at run time."""
+"""Unroll loops that index thread-local buffers: registers cannot be indexed at run time."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from ansorpy.target import Target
 __all__ = ["MOST_STATEMENTS", "unroll_registers", "written_out"]
 
 MOST_STATEMENTS = 4096
-"""Maximum statements per unrolled kernel; at 16 bytes per instruction, half an SM's instruction
-cache.  The assembler takes 50 s for 4,900 sums of products with 112 accumulators (NVRTC 13.5)."""
+"""Maximum statements per unrolled kernel: at 16 bytes per instruction, they fill half an SM's
+instruction cache.  The assembler takes 50 s for 4,900 multiply-adds with 112 accumulators (NVRTC
+13.5)."""
 
 
 def unroll_registers(program: Program, target: Target) -> Program:
@@ -37,8 +38,8 @@ def unroll_registers(program: Program, target: Target) -> Program:
         for j in 0..4                        for j in 0..4  # unrolled
           C[x * 4 + j] = acc[j]      -->       C[x * 4 + j] = acc[j]
 
-    A buffer larger than a thread's registers stays in memory and its loops are kept; so are
-    loops that would unroll to more than ``MOST_STATEMENTS``.
+    A buffer larger than a thread's registers stays in memory and its loops are kept.  Loops that
+    would unroll to more than ``MOST_STATEMENTS`` are kept as well.
     """
     variables = _indexing(program.body, target.vector_registers * 4)
     body = _Unrolled(variables).stmt(program.body)

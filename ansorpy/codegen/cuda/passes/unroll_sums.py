@@ -1,4 +1,4 @@
-"""Partially unroll reduction loops, for several reduction steps in one straight-line body.
+"""Partially unroll reduction loops, so that a straight-line body has several reduction steps.
 
 ::
 
@@ -6,7 +6,7 @@
       C[i, j] += A[i, k] * B[k, j]  -->     for k.inner in 0..4  # unrolled
                                               C[i, j] += A[i, k.outer * 4 + k.inner] * ...
 
-Within a body the assembler can load operands ahead of the products that need them, and load
+Within a body, the assembler can load operands ahead of the products that need them, and can load
 neighbours along the reduction together.
 """
 
@@ -33,7 +33,7 @@ from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
 __all__ = ["MOST_PRODUCTS", "MOST_STEPS", "longest_bodies", "steps_at_once"]
 
 MOST_PRODUCTS = 1024
-"""Maximum products per body: about 20 KiB with their loads, which the instruction cache streams."""
+"""Maximum products per body: with loads about 20 KiB, which the instruction cache can stream."""
 MOST_STEPS = 32
 """Maximum reduction steps per body."""
 

@@ -1,10 +1,10 @@
-"""Write out loops whose iterations compute different formulas, one iteration after another::
+"""Unroll loops whose iterations compute different formulas, and resolve the choice of formula::
 
     for p in 0..2  # unrolled                        T[0, c] = X[0, c] - X[2, c]
       T[p, c] = select(p == 0, X[0, c] - X[2, c],    T[1, c] = X[1, c] + X[2, c]
                                X[1, c] + X[2, c])
 
-The compiler would also fold the selects, but from a copy of all formulas in each iteration.
+The compiler would fold the selects as well, but only after copying all formulas to each iteration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["written_choices"]
 
 
 def written_choices(program: Program) -> Program:
-    """Write out each unrolled loop whose variable a select compares for equality."""
+    """Expand each unrolled loop whose variable a select compares for equality."""
     body = _Once().stmt(_written(program.body, {}))
     return program if body is program.body else Program(program.name, program.params, body)
 
@@ -42,7 +42,7 @@ def _written(s: Stmt, ranges: dict[Var, tuple[int, int]]) -> Stmt:
         case Seq(body):
             parts = tuple(_written(part, ranges) for part in body)
             return s if all(a is b for a, b in zip(parts, body, strict=True)) else Seq(parts)
-        case For(var, extent, ForKind.UNROLLED, body) if _asked_about(var, body):
+        case For(var, extent, ForKind.UNROLLED, body) if _is_compared(var, body):
             each = (_Iteration(var, n, ranges).stmt(body) for n in range(extent))
             made = (_written(one, ranges) for one in each)
             return Seq(tuple(part for one in made for part in as_sequence(one)))
@@ -88,7 +88,7 @@ class _Iteration(Rewriter):
         return super().expr(e)
 
 
-def _asked_about(var: Var, body: Stmt) -> bool:
+def _is_compared(var: Var, body: Stmt) -> bool:
     """Return whether a select in *body* compares an expression with *var* to a number."""
     return any(
         isinstance(e, Select) and _is_choice(e) and var in free_vars(e.cond)

@@ -1,4 +1,4 @@
-"""Loop programs as LLVM IR."""
+"""Emit loop programs as LLVM IR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads and stores of one lane or many, whose form depends on the offsets of the lanes.
+"""Loads and stores of one lane or many; their form depends on the offsets of the lanes.
 
 Equal offsets: one scalar access.  Consecutive: one vector access.  Within a few vectors' reach:
 vector loads and shuffles.  Anything else: gather or scatter.  Guarded accesses and the inactive
@@ -36,7 +36,7 @@ __all__ = ["Access", "access", "any_of", "load", "load_rows", "load_stored", "st
 class Access:
     """One use of a buffer: the flat element offset, and whether it is known to be in bounds.
 
-    ``dtype`` is the buffer's, or that of words as which several of its elements are read.
+    ``dtype`` is the buffer's type, or a word type if several elements are read as one word.
     """
 
     buffer: Buffer
@@ -65,12 +65,12 @@ def access(e: Emitter, buffer: Buffer, indices: list[Affine]) -> Access:
 
 
 def load(e: Emitter, use: Access) -> Value:
-    """Load the element, or one per lane, in the type that values are computed in."""
+    """Load the element, or one per lane, in the type it is computed in."""
     return from_stored(e, load_stored(e, use), use.dtype)
 
 
 def load_stored(e: Emitter, use: Access) -> Value:
-    """Like :func:`load`, but in the form that the value has in memory."""
+    """Like :func:`load`, but the value keeps its form in memory."""
     offset = use.offset
     if offset.has_vector_symbol:
         return _gather(e, use)
@@ -120,15 +120,15 @@ def _load_at(e: Emitter, use: Access, const: int, lanes: int) -> Value:
 
 
 def _at(e: Emitter, base: str, level: int, shift: int) -> str:
-    """*base* plus a constant number of bytes, emitted next to its use so that it folds there."""
+    """*base* plus a constant number of bytes, emitted next to its use so that it folds into it."""
     return e.text.define(f"getelementptr i8, ptr {base}, i64 {shift}") if shift else base
 
 
 def guarded_address(e: Emitter, use: Access, const: int, guard: Value) -> tuple[str, int]:
-    """The address if *guard* holds, else one in a block of zeros, so that a read needs no branch.
+    """The address if *guard* holds, else that of a block of zeros, so that a read needs no branch.
 
-    The select is emitted in the outermost scope that knows the guard; what inner loops add then
-    walks over zeros instead of memory that must not be touched.
+    The select is emitted in the outermost scope where the guard is available; offsets that inner
+    loops add then walk over zeros instead of memory that must not be touched.
     """
     terms = use.offset.terms
     inner = {s: c for s, c in terms.items() if s.level > guard.level}
@@ -154,7 +154,7 @@ def _any_lane(e: Emitter) -> Value | None:
 
 
 def any_of(e: Emitter, mask: Value) -> Value:
-    """True when at least one lane of *mask* is."""
+    """True if at least one lane of *mask* is true."""
     name = e.module.declare(f"llvm.vector.reduce.or.{mangled(mask.type)}", "i1", mask.type)
     return Value("i1", e.pure(mask.level, f"call i1 @{name}({mask.typed})"), 0, mask.level)
 
@@ -185,7 +185,7 @@ def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
 
 
 def _room(e: Emitter, use: Access, first: int) -> bool:
-    """True when a full vector from *first* stays inside the buffer for all symbol values."""
+    """True if a full vector from *first* stays inside the buffer for all symbol values."""
     assert e.lanes is not None
     low, high = Affine(use.offset.terms, first).bounds()
     return use.in_bounds and low >= 0 and high + e.lanes.width <= use.place.size
@@ -229,8 +229,8 @@ def _gather(e: Emitter, use: Access) -> Value:
 def store(e: Emitter, use: Access, value: Value) -> None:
     """Write *value*; memory of inactive lanes stays unchanged.
 
-    Uniform guards are already branches around the store; lanes are masked here.  If several lanes
-    share one address, the last active lane wins.
+    Uniform guards have already become branches around the store; here only lanes are masked.  If
+    several lanes share one address, the last active lane wins.
     """
     stored = to_stored(e, value, use.buffer.dtype)
     e.scope.written.add(use.buffer)
@@ -260,7 +260,7 @@ def _lane(e: Emitter, value: Value, lane: int) -> Value:
 
 
 def _may_spill_over(e: Emitter, use: Access, first: int) -> bool:
-    """True when the inactive lanes fall into the padding after a register tile's row."""
+    """True if the inactive lanes fall into the padding after a register tile's row."""
     assert e.lanes is not None
     if not use.place.in_registers or use.offset.terms or len(use.place.strides) < 1:
         return False
@@ -301,7 +301,7 @@ def _store_masked(
 
 
 def _is_held_in_registers(e: Emitter, use: Access, lanes: list[int]) -> bool:
-    """True when the lanes lie in a register tile, where a masked store would force it to memory."""
+    """True if the lanes lie in a register tile, which a masked store would force into memory."""
     assert e.lanes is not None
     fixed = use.place.in_registers and not use.offset.terms and _consecutive(lanes)
     return fixed and lanes[0] + e.lanes.width <= use.place.size

@@ -1,4 +1,4 @@
-"""Addresses: a pointer for an index's varying part, hoisted per loop scope, plus a constant."""
+"""Emit addresses: a pointer for the varying part of an index, hoisted, plus a constant."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def walked(
 
 
 def alignment(place: Place, offset: Affine, const: int, size: int) -> int:
-    """A number of bytes that the address is known to be a multiple of."""
+    """The alignment in bytes that the address is known to have."""
     return math.gcd(place.align, const * size, *(c * size for c in offset.terms.values()))
 
 

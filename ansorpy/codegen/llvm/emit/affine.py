@@ -1,7 +1,7 @@
 """Index values at emission time: a linear form over SSA integers, with known bounds.
 
-Unrolled loop variables are plain integers here, and a vector loop's variable is a constant per
-lane, so most index arithmetic folds away.  What remains is ``sum(coef * symbol) + const (+ lane)``.
+Variables of unrolled loops are plain integers here, and the variable of a vector loop is a constant
+per lane, so most index arithmetic folds away and leaves ``sum(coef * symbol) + const (+ lane)``.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ def _extremum(name: str, predicate: str) -> Callable[[Emitter, Value, Value], Va
 
 
 def _is_number(value: Value) -> bool:
-    """True for a literal; NaN literals are not used in generated programs' maxima."""
+    """True for a literal; generated programs do not take the maximum of a NaN literal."""
     return value.text.startswith("0x") and not math.isnan(_literal(value))
 
 
@@ -103,7 +103,7 @@ def _float_floordiv(e: Emitter, a: Value, b: Value) -> Value:
 
 
 def _rest(e: Emitter, a: Value, b: Value) -> tuple[Value, Value]:
-    """The exact remainder with the sign of *a*, and whether it is none with the sign of *b*."""
+    """The exact remainder with the sign of *a*, and whether it needs correcting for *b*'s sign."""
     rest = op(e, "frem", a, b)
     zero = number(0.0, rest)
     signs = [_compare_floats(e, CompareOp.LT, x, zero) for x in (rest, b)]
@@ -150,14 +150,14 @@ def integer_binary(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value
 
 
 def _divides_all(dtype: DType, divisor: Value) -> bool:
-    """True for a literal by which every number can be divided."""
+    """True for a literal by which every number of the type can be divided without overflow."""
     if not divisor.text.lstrip("-").isdigit():
         return False
     return int(divisor.text) not in ((0, -1) if dtype.is_signed else (0,))
 
 
 def _traps(e: Emitter, dtype: DType, divisor: Value) -> Value:
-    """True of 0 and of -1, by which machines may refuse to divide."""
+    """True if the divisor is 0 or, in a signed type, -1, for which a division may trap."""
     if not dtype.is_signed:
         zero = Value(divisor.element, "0", 0, 0)
         return compare_values(e, CompareOp.EQ, dtype, divisor, zero)
@@ -166,7 +166,7 @@ def _traps(e: Emitter, dtype: DType, divisor: Value) -> Value:
 
 
 def divided(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value) -> Value:
-    """A quotient or remainder by what is neither 0 nor, of a signed type, -1."""
+    """A quotient or remainder whose divisor is neither 0 nor, in a signed type, -1."""
     sign = _sign(dtype)
     if which is BinaryOp.DIV or not dtype.is_signed:
         return op(e, f"{sign}rem" if which is BinaryOp.FLOORMOD else f"{sign}div", a, b)
@@ -202,7 +202,7 @@ def _sign(dtype: DType) -> str:
 
 
 def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
-    """*value* of type *source* as *wanted*, as :class:`ansorpy.ir.expr.Cast` says it."""
+    """Convert *value* from *source* to *wanted*, as :class:`ansorpy.ir.expr.Cast` defines it."""
     result = register_type(wanted)
     if wanted is DType.BOOL:
         zero = number(0.0, value) if value.is_float else Value(value.element, "0", 0, 0)
@@ -218,9 +218,9 @@ def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
 
 
 def _nearest_integer(e: Emitter, value: Value, wanted: DType) -> Value:
-    """A float towards zero; what *wanted* does not reach as the nearest it has, NaN as 0.
+    """Round a float towards zero and saturate to the range of *wanted*; NaN becomes 0.
 
-    Not by ``llvm.fptosi.sat``, for which LLVM 22 takes vectors apart.
+    ``llvm.fptosi.sat`` is not used because LLVM 22 scalarises it.
     """
     signed = wanted.is_signed
     end = 1 << (wanted.bits - signed)
@@ -235,7 +235,7 @@ def _nearest_integer(e: Emitter, value: Value, wanted: DType) -> Value:
 
 
 def _cast(e: Emitter, value: Value, source: DType, result: str) -> Value:
-    """*value*, no float where *result* is an integer, as register type *result*."""
+    """Convert *value* to register type *result*; float to integer is not handled here."""
     if value.element == result:
         return value
     name = _cast_name(value, source, result)
@@ -256,9 +256,9 @@ def _cast_name(value: Value, source: DType, result: str) -> str:
 
 
 def _to_odd(e: Emitter, value: Value, source: DType) -> Value:
-    """*value* as a float that is rounded further as *value* itself would be.
+    """Round *value* to odd as a float32: rounding that again equals rounding *value* once.
 
-    Towards zero, with the last bit set where that cut something off.
+    Rounding to odd is rounding towards zero, with the last bit set if the result is inexact.
     """
     if source.bits == 64 and source.is_int:
         value = _in_53_bits(e, value, source)
@@ -273,7 +273,7 @@ def _to_odd(e: Emitter, value: Value, source: DType) -> Value:
 
 
 def _in_53_bits(e: Emitter, value: Value, dtype: DType) -> Value:
-    """A 64-bit integer as one that float64 has: of large ones, bit 11 stands for those below."""
+    """Reduce a 64-bit integer to 53 bits: in large numbers, bit 11 stands for the lower bits."""
     step, zero = 1 << 11, Value("i64", "0", 0, 0)
     low = op(e, "and", value, Value("i64", str(step - 1), 0, 0))
     is_odd = compare_values(e, CompareOp.NE, dtype, low, zero)

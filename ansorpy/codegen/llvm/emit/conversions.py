@@ -1,4 +1,4 @@
-"""Conversions between memory and registers: bools are stored as bytes, half floats widened."""
+"""Convert values between memory and registers: bools are bytes in memory, 16-bit floats widen."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _widened_bfloat16(e: Emitter, value: Value) -> Value:
 def to_stored(e: Emitter, value: Value, dtype: DType) -> Value:
     """Convert a computed value to its form in memory (16-bit floats round to nearest even).
 
-    A value that was loaded as, or already rounded to, that type is not rounded again.
+    A value that was loaded as that type, or was already rounded to it, is not rounded again.
     """
     lanes = value.lanes
     if dtype is DType.BOOL:

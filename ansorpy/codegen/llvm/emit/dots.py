@@ -1,4 +1,4 @@
-"""Words of 8- or 16-bit parts and their dot products, by instruction where the target has one."""
+"""Dot products of words with 8- or 16-bit parts, by one instruction if the target has it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _INSTRUCTIONS: Mapping[Function, list[_Instruction]] = {
 
 
 def has_instruction(fn: Function, target: Target) -> bool:
-    """True when *target* multiplies and adds whole vectors of such words in one instruction."""
+    """True if *target* multiplies and adds whole vectors of such words in one instruction."""
     return any(i.present(target) and i.bits == target.vector_bits for i in _INSTRUCTIONS[fn])
 
 

@@ -1,4 +1,4 @@
-"""The state of emitting one function: environment, scopes, vector lanes and guards.
+"""State while emitting one function: environment, scopes, vector lanes and guards.
 
 The emitter itself knows no node kind; it dispatches on tables (:mod:`.expressions`,
 :mod:`.statements`) whose functions take the emitter as their first argument.
@@ -42,7 +42,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The vector chunk being emitted: *width* lanes, of which the first *active* are in use."""
+    """The vector chunk being emitted: *width* lanes; the first *active* of them are in use."""
 
     width: int
     active: int
@@ -89,8 +89,8 @@ class Emitter:
     def value(self, expr: Expr) -> Value:
         """Emit *expr*; a value that is the same in all lanes is returned as a scalar.
 
-        A node that an expression uses several times is emitted once: a value computed under the
-        same guards, or under only the outer ones of them, is reused.
+        A node that an expression uses several times is emitted once: a value is reused if it was
+        computed under the same guards, or under an outer part of them.
         """
         outermost = not self.evaluating
         self.evaluating = True
@@ -128,7 +128,7 @@ class Emitter:
     def pure(self, level: int, text: str) -> str:
         """Emit instruction *text*, without side effects, at *level*; return its result's name.
 
-        An instruction that the scope already holds is not emitted again.
+        An instruction that is already in the scope is not emitted again.
         """
         hoistable = level < INLINE
         scope = self.scopes[level] if hoistable else self.scope
@@ -142,7 +142,7 @@ class Emitter:
 
     @contextmanager
     def nested_scope(self) -> Iterator[Scope]:
-        """Open the scope of a body whose block was just begun (phis may precede the prelude)."""
+        """Open the scope of a body whose block has just begun (phis may precede the prelude)."""
         self.text.continue_here()
         scope = Scope(self.text.out)
         self.text.continue_here()
@@ -167,7 +167,8 @@ class Emitter:
 
     @contextmanager
     def guarded(self, cond: Value, *, negated: bool = False) -> Iterator[None]:
-        """Let code emitted inside take effect only where *cond* holds (or, negated, does not)."""
+        """Make code emitted in this context take effect only where *cond* holds (or, if negated,
+        does not)."""
         before = self.guards
         self.guards = (*before, Guard(cond, negated))
         yield
@@ -190,7 +191,7 @@ class Emitter:
         return total
 
     def negation(self, cond: Value) -> Value:
-        """The opposite of a condition."""
+        """The negation of a condition."""
         bits = mask_bits(cond)
         if bits is not None:
             return mask_literal([not bit for bit in bits])

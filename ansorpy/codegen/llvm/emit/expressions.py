@@ -51,7 +51,7 @@ def _const(e: Emitter, expr: Const) -> Value:
         return Value("i1", "true" if expr.value else "false", 0, 0)
     if expr.type.is_float:
         number = float(expr.value)
-        if expr.type.bits == 16:  # in a register of more precision
+        if expr.type.bits == 16:  # the register has more precision
             number = float(expr.type.rounded(number))
         return Value(element, float_literal(number, element), 0, 0)
     return Value(element, str(int(expr.value)), 0, 0)
@@ -108,7 +108,7 @@ def _call(e: Emitter, expr: Call) -> Value:
 
 
 def _select(e: Emitter, expr: Select) -> Value:
-    """Emit a selection; loads that may leave their buffer are guarded on the side not taken."""
+    """Emit a select; loads that may be out of bounds are guarded on the side not taken."""
     if is_index(e, expr):
         return index_value(e, e.index(expr))
     cond = e.value(expr.cond)
@@ -124,9 +124,10 @@ def _select(e: Emitter, expr: Select) -> Value:
 
 
 def _zero_padded(e: Emitter, expr: Select) -> tuple[Value, bool]:
-    """``select(inside, load, 0)`` of a load that needs its guard: that reads zeros already.
+    """Emit ``select(inside, load, 0)``: a guarded load reads zeros already, so it needs no select.
 
-    Not where lanes share one element of which only some may read: all of them get it then.
+    This does not apply when lanes share one element but only some may read it: all of them would
+    get it.
     """
     then = expr.then
     if not is_zero(expr.other) or not isinstance(then, Load):

@@ -1,4 +1,4 @@
-"""Opens and calls generated functions: parameters, buffer places, the kernel's entry."""
+"""Open and call generated functions: parameters, buffer places, the kernel's entry."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ SCRATCH = "%scratch"
 THREADS = "%threads"
 TEAM = "ansorpy_team"
 """``void ansorpy_team(void (*piece)(ptr data, i64 number, i64 pieces), ptr data, i32 threads)``
-calls *piece* for each number below ``pieces``, which follows from *threads* (:mod:`.team`)."""
+calls *piece* once for each number below ``pieces``, which depends on *threads*
+(:mod:`ansorpy.codegen.llvm.threads.team`)."""
 
 
 @dataclass(frozen=True)
 class Parameter:
     """A buffer that a generated function receives as a pointer.
 
-    ``apart``: it overlaps no other parameter's buffer.
+    ``apart``: it does not overlap the buffer of any other parameter.
     """
 
     buffer: Buffer
@@ -46,7 +47,7 @@ class Parameter:
 
 
 def own_buffers(stmt: Stmt) -> Iterable[Buffer]:
-    """Local buffers that the function running *stmt* holds, without those of parallel regions."""
+    """Local buffers of the function that runs *stmt*, without those of parallel regions."""
     stack = [stmt]
     while stack:
         top = stack.pop()
@@ -60,7 +61,7 @@ def own_buffers(stmt: Stmt) -> Iterable[Buffer]:
 def open_function(
     module: Module, signature: str, parameters: Iterable[Parameter], locals_: Iterable[Buffer]
 ) -> Emitter:
-    """Start a function and assign every parameter and local buffer its place."""
+    """Start a function and assign a place to every parameter and local buffer."""
     text = FunctionText(signature)
     module.functions.append(text)
     e = Emitter(module, text)

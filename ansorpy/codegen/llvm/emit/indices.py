@@ -1,4 +1,4 @@
-"""Converts integer index expressions to linear forms, and linear forms to instructions."""
+"""Convert integer index expressions to linear forms, and linear forms to instructions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _is_data(expr: Expr) -> bool:
 
 
 def index_value(e: Emitter, index: Affine) -> Value:
-    """*index* as an ``i64`` value: a scalar, or a vector when it differs between lanes."""
+    """*index* as an ``i64`` value: a scalar, or a vector if it differs between lanes."""
     if index.is_vector:
         return vector(e, index, "i64")
     text, level = scalar(e, index)
@@ -83,12 +83,12 @@ def scalar(e: Emitter, index: Affine) -> tuple[str, int]:
 
 
 def _wrapped(number: int) -> int:
-    """*number* modulo 2**64 as an ``i64``, which is how instructions add and multiply."""
+    """*number* modulo 2**64 as an ``i64``: instructions add and multiply with this wrapping."""
     return (number - INT64_MIN) % (1 << 64) + INT64_MIN
 
 
 def vector(e: Emitter, index: Affine, element: str) -> Value:
-    """Emit a linear form as a vector of *element* (``i64``, or ``i32`` when the bounds allow)."""
+    """Emit a linear form as a vector of *element* (``i64``, or ``i32`` if bounds allow it)."""
     assert e.lanes is not None
     lanes = e.lanes.width
     kind = f"<{lanes} x {element}>"
@@ -110,7 +110,7 @@ def vector(e: Emitter, index: Affine, element: str) -> Value:
 
 
 def _opaque(value: Value, low: int, high: int) -> Affine:
-    """The form of *value*, which as an ``i64`` lies within the limits of one too."""
+    """A linear form of the single symbol *value*, whose bounds are clipped to those of ``i64``."""
     low, high = max(low, INT64_MIN), min(high, INT64_MAX)
     return symbol(Symbol(value.text, low, high, value.level, value.lanes))
 
@@ -183,13 +183,13 @@ def _floormod(e: Emitter, a: Affine, b: Affine) -> Affine:
 
 
 def _can_lift(a: Affine, divisor: int) -> bool:
-    """True if ``i64`` holds *a* plus the multiple of *divisor* that makes it never negative."""
+    """True if *a* plus the multiple of *divisor* that makes it non-negative fits in ``i64``."""
     low, high = a.bounds()
     return high - low // divisor * divisor <= INT64_MAX
 
 
 def _quotient(e: Emitter, a: Affine, divisor: int) -> Affine:
-    """``floor(a / divisor)``: constant per lane, known from bounds, or one unsigned division."""
+    """``floor(a / divisor)``: constant per lane, decided by bounds, or one unsigned division."""
     if not a.terms:
         count = len(a.lanes) if a.lanes is not None else 1
         return from_lane_values({}, [v // divisor for v in lane_values(a, count)])
@@ -204,7 +204,7 @@ def _quotient(e: Emitter, a: Affine, divisor: int) -> Affine:
 
 
 def _in_signed(e: Emitter, which: BinaryOp, a: Affine, b: Affine) -> Affine:
-    """A floor quotient or remainder of the whole of *a*, whatever *a* and *b* are."""
+    """A floor quotient or remainder for any *a* and *b*, without splitting *a* into terms."""
     low, high = b.bounds()
     divide = divided if low > 0 or high < -1 else integer_binary
     found = divide(e, which, DType.INT64, index_value(e, a), index_value(e, b))
@@ -294,7 +294,7 @@ _PREDICATE = {
 
 
 def compare(e: Emitter, op: CompareOp, a: Affine, b: Affine) -> Value:
-    """``a op b``: a literal when the bounds decide it, else an ``i1`` (per lane if needed)."""
+    """``a op b``: a literal if bounds decide it, else an ``i1`` (per lane if needed)."""
     gap = a - b
     known = decided(op, *gap.bounds())
     if known is not None:

@@ -1,4 +1,4 @@
-"""The one form a loop takes in the emitted code."""
+"""Emit counted loops."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Emits elementwise functions, listed in :data:`FUNCTIONS`.
+"""Emit elementwise functions, listed in :data:`FUNCTIONS`.
 
-Approximated functions were expanded before (:mod:`ansorpy.codegen.elementary`); a function without
+Approximated functions were expanded earlier (:mod:`ansorpy.codegen.elementary`); a function without
 a float64 approximation calls the C library lane by lane.
 """
 

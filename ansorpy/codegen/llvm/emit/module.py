@@ -22,7 +22,7 @@ __all__ = ["MAX_VECTOR_BYTES", "ZEROS", "ZERO_BYTES", "Module", "Tables"]
 
 ZEROS = "@zeros"
 ZERO_BYTES = 1 << 14
-"""Size of the block of zeros that guarded loads read instead of memory they must not touch."""
+"""Bytes of the block of zeros that guarded loads read instead of memory they must not touch."""
 MAX_VECTOR_BYTES = 64
 
 
@@ -68,7 +68,7 @@ class Module:
         return ZEROS
 
     def lanes_of(self, loop: For, body: Stmt) -> int:
-        """Lanes of vectorized *loop* around *body*; cached, as each unrolled copy asks again."""
+        """Lanes of vectorized *loop* around *body*; cached, because each unrolled copy needs it."""
         if loop.var not in self.lanes:
             self.lanes[loop.var] = lanes_for(body, self.target)
         return self.lanes[loop.var]

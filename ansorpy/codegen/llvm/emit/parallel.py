@@ -1,7 +1,7 @@
 """Parallel loops: the body outlined into a function that a team of threads runs.
 
-The collapsed iteration space is cut into contiguous pieces, one per thread (:mod:`.team`).  With
-one thread, the function is called directly.
+The collapsed iteration space is cut into contiguous pieces, one per thread
+(:mod:`ansorpy.codegen.llvm.threads.team`).  With one thread, the function is called directly.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["emit_parallel"]
 
 @dataclass(frozen=True)
 class _Region:
-    """Consecutive parallel loops, their body, and what the body takes from outside."""
+    """Consecutive parallel loops, their body, and the values that the body uses from outside."""
 
     name: str
     loops: tuple[tuple[Var, int], ...]
@@ -119,7 +119,7 @@ def _region_locals(e: Emitter, region: _Region) -> list[Buffer]:
 
 
 def _all_local(body: Stmt) -> list[Buffer]:
-    """Local buffers of the whole body: parallel loops inside run serially in this function."""
+    """Local buffers of the whole body, because nested parallel loops run in this function."""
     return [buffer for buffer in allocated(body) if buffer.scope is Scope.LOCAL]
 
 
@@ -151,7 +151,10 @@ def _slots(region: _Region) -> list[str]:
 
 
 def _emit_piece(e: Emitter, region: _Region) -> None:
-    """Emit what runs one piece on any thread: unpack, find its iterations, call the body."""
+    """Emit the function that runs one piece on any thread.
+
+    It unpacks the arguments, computes the piece's iterations, and calls the body.
+    """
     text = FunctionText(f"internal void @{region.name}.piece(ptr %data, i64 %number, i64 %pieces)")
     e.module.functions.append(text)
     arguments = []
@@ -174,7 +177,7 @@ def _emit_piece(e: Emitter, region: _Region) -> None:
 
 
 def _cut(text: FunctionText, number: str, total: int) -> str:
-    """First of the *total* iterations that belongs to piece *number*."""
+    """The first of the *total* iterations that belongs to piece *number*."""
     return text.define(f"udiv i64 {text.define(f'mul i64 {number}, {total}')}, %pieces")
 
 

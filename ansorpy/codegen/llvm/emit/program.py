@@ -1,4 +1,4 @@
-"""Emits a whole loop program as one LLVM module."""
+"""Emit a whole loop program as one LLVM module."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def emit_llvm(program: Program, target: Target, symbol: str, *, prefetch: bool =
     them.
 
     Raises:
-        CodegenError: The program uses features no CPU has (block loops, shared memory).
+        CodegenError: The program uses features that no CPU has (block loops, shared memory).
     """
     return emit_module(program, target, symbol, prefetch)[0]
 
@@ -46,7 +46,7 @@ def emit_module(
     """The module's text, and the storage plan of the program's buffers."""
     if not target.triple:
         raise CodegenError(
-            f"LLVM has no code for target {target.name}", hint="use its own code generator"
+            f"target {target.name} is not an LLVM target", hint="use its own code generator"
         )
     overlapping = may_overlap(program)
     program = promote(expand_instructions(program), target)

@@ -1,4 +1,4 @@
-"""Multiplication by powers of two: one AVX-512 instruction, or arithmetic on the exponent."""
+"""Multiply by powers of two: one AVX-512 instruction, or arithmetic on the exponent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _at_once(e: Emitter, bits: int, y: Value, n: Value) -> Value:
 
 
 def _in_two_steps(e: Emitter, y: Value, n: Value) -> Value:
-    """Scale by half of *n*, then by the rest: only the last product can round or overflow."""
+    """Scale by half of *n*, then by the remainder: only the last product can round or overflow."""
     form = FORMATS[DType.FLOAT32 if y.element == "float" else DType.FLOAT64]
     element = "i32" if y.element == "float" else "i64"
 

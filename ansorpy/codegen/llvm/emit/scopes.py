@@ -1,4 +1,4 @@
-"""Loop scopes: where hoisted index arithmetic goes, and what memory is known to hold.
+"""Loop scopes, which hold hoisted index arithmetic and the known contents of memory.
 
 A scope is a loop body or a branch.  Pure index arithmetic is emitted into the prelude of the
 outermost scope that has its operands, which is loop-invariant code motion by construction; equal
@@ -18,10 +18,11 @@ _Held = dict[tuple[int, str], tuple[int, Value]]  # (byte offset, type) -> (byte
 
 
 class LoadCache:
-    """Values known to be in memory, so that a repeated load needs no instruction.
+    """Cache of values known to be in memory, so that a repeated load needs no instruction.
 
-    Addresses of one buffer with different base pointers may alias.  Distinct buffers do not, except
-    a result that overlaps an operand; no operand element is read after the result's is stored.
+    Addresses of one buffer with different base pointers may alias.  Distinct buffers do not alias,
+    except a result that overlaps an operand; there, no element of the operand is read after the
+    result's element is stored.
     """
 
     def __init__(self) -> None:

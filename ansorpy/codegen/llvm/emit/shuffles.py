@@ -19,7 +19,7 @@ Window = tuple[int, int]  # first element, number of elements (a power of two)
 
 
 def windows(lanes: list[int], width: int) -> list[Window] | None:
-    """Vector loads that cover all of *lanes* and read nothing outside their range, or None.
+    """Vector loads that cover all of *lanes* without reading outside their range; None if too many.
 
     >>> windows([0, 2, 4, 6], 4)
     [(0, 4), (3, 4)]
@@ -57,7 +57,7 @@ def assembled(e: Emitter, parts: list[Value], found: list[Window], lanes: list[i
 
 
 def shuffled(e: Emitter, a: Value, b: Value, order: Sequence[int | str]) -> Value:
-    """Shuffle: the elements of *a* followed by *b*, picked by the numbers in *order*."""
+    """Shuffle two vectors: pick elements of *a* followed by *b* by the numbers in *order*."""
     mask = "<" + ", ".join(f"i32 {k}" for k in order) + ">"
     text = f"shufflevector {a.typed}, {b.typed}, <{len(order)} x i32> {mask}"
     return e.text.value(a.element, len(order), text)

@@ -1,6 +1,6 @@
-"""Emits statements, with one function per node kind, listed in :data:`STATEMENTS`.
+"""Emit statements, with one function per node kind, listed in :data:`STATEMENTS`.
 
-There is none for instructions: :mod:`ansorpy.codegen.instructions` has turned them into loops.
+Instructions have no such function: :mod:`ansorpy.codegen.instructions` turned them into loops.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _unrolled(e: Emitter, loop: For) -> None:
 
 
 def _refills_registers(e: Emitter, loop: For) -> bool:
-    """True for an unrolled reduce loop each of whose iterations adds to the same many vectors."""
+    """True for an unrolled reduce loop whose iterations add to the same large set of vectors."""
     target = e.module.target
     inner = [s for s in walk_stmts(loop.body) if isinstance(s, For)]
     accumulators = 0
@@ -114,9 +114,9 @@ def _refills_registers(e: Emitter, loop: For) -> bool:
 
 
 def _fence(e: Emitter) -> None:
-    """Emit a compiler fence, after which no loaded value is reused.
+    """Emit a compiler fence; no value loaded before it is reused.
 
-    Otherwise, iterations of a tile share so many values that accumulators spill (measured on a 3x3
+    Without it, iterations of a tile share so many values that accumulators spill (measured on a 3x3
     convolution with unrolled taps: 80 % of peak without fences, 97 % with them).
     """
     e.text.emit('call void asm sideeffect "", "~{memory}"()')
@@ -172,7 +172,7 @@ def _alloc(e: Emitter, stmt: Alloc) -> None:
 
 
 def _apart(e: Emitter, stmt: Alloc) -> bool:
-    """True when each lane has elements of its own: every store is indexed by a lane variable."""
+    """True if each lane has its own elements: every store is indexed by a lane variable."""
     vectors = {var for var, index in e.env.items() if index.is_vector}
     return all(
         any(v in vectors for index in inner.indices for v in walk(index))
@@ -193,7 +193,7 @@ def _store(e: Emitter, stmt: Store) -> None:
 
 
 def combined(e: Emitter, kind: ReduceKind, old: Value, value: Expr) -> Value:
-    """*old* combined with *value*; a sum of products becomes fused multiply-adds."""
+    """Combine *old* with *value*; a sum of products becomes fused multiply-adds."""
     dtype = value.dtype
     if kind is ReduceKind.SUM and isinstance(value, Call) and value.fn in DOTS:
         a, b = (e.value(arg) for arg in value.args)
@@ -214,7 +214,7 @@ def _combine(e: Emitter, kind: ReduceKind, dtype: DType, old: Value, new: Value)
 
 
 def _lanes_collide(e: Emitter, offset: Affine) -> bool:
-    """True when two active lanes accumulate, or may accumulate, into one element."""
+    """True if two active lanes accumulate, or may accumulate, into one element."""
     assert e.lanes is not None
     if offset.has_vector_symbol:
         return True
@@ -223,10 +223,10 @@ def _lanes_collide(e: Emitter, offset: Affine) -> bool:
 
 
 def _reduce_colliding(e: Emitter, stmt: Store) -> None:
-    """Accumulate lanes that share an element: a tree when all share one, else one by one.
+    """Accumulate lanes that share an element: as a tree if all share one, else lane by lane.
 
-    Where a condition leaves out every lane the element is not touched: it may not exist, or be
-    another thread's.
+    If a condition excludes every lane, the element is not touched: it may not exist, or may belong
+    to another thread.
     """
     assert e.lanes is not None and stmt.reduce is not None
     lanes = e.lanes
@@ -258,7 +258,7 @@ def _reduce_colliding(e: Emitter, stmt: Store) -> None:
 
 
 def _combine_shared(e: Emitter, stmt: Store, total: Value) -> None:
-    """Combine the element that all lanes share with what they come to."""
+    """Combine the element that all lanes share with *total*, the reduction of the lanes."""
     assert stmt.reduce is not None
     lanes, guards, e.lanes, e.guards = e.lanes, e.guards, None, ()
     use = access(e, stmt.buffer, [_first_lane(e.index(index)) for index in stmt.indices])
@@ -312,7 +312,7 @@ def _barrier(e: Emitter, stmt: Barrier) -> None:
 
 
 def _prefetch(e: Emitter, stmt: Prefetch) -> None:
-    """Prefetch into the L2 cache, as panels are larger than the L1 cache."""
+    """Prefetch into the L2 cache, because panels are larger than the L1 cache."""
     place = e.places[stmt.buffer]
     size = stmt.buffer.dtype.bytes
     offset = e.index(stmt.offset)
@@ -325,7 +325,9 @@ def _prefetch(e: Emitter, stmt: Prefetch) -> None:
 
 
 def _of_blocks(e: Emitter, stmt: Stmt) -> None:
-    raise CodegenError(f'only threads of a GPU block do "{text(stmt)}"', hint="name a CUDA target")
+    raise CodegenError(
+        f'only threads of a GPU block can run "{text(stmt)}"', hint="choose a CUDA target"
+    )
 
 
 _LOOPS: Mapping[ForKind, Callable[[Any, For], None]] = {

@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 INLINE = 1 << 20
-"""The level of a value computed in the middle of a body, which cannot be hoisted."""
+"""The level of a value that is computed inside a body and cannot be hoisted."""
 
 _STORAGE = {
     DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "half",
@@ -34,7 +34,7 @@ _BYTES = {dtype: dtype.bytes for dtype in DType}
 
 
 def element_bytes(dtype: DType) -> int:
-    """Bytes of one stored element; a table lookup, because every access asks for it."""
+    """Bytes of one stored element; a table lookup, because every access needs it."""
     return _BYTES[dtype]
 
 
@@ -70,7 +70,7 @@ class Value:
 
     @property
     def typed(self) -> str:
-        """``type text``, as operands of calls and loads are written."""
+        """``type text``, the form of operands of calls and loads."""
         return f"{self.type} {self.text}"
 
     @property
@@ -104,7 +104,7 @@ def mask_literal(bits: Sequence[bool]) -> Value:
 
 
 def mask_bits(mask: Value) -> tuple[bool, ...] | None:
-    """The lanes of a mask that is a literal, else None."""
+    """The lanes of a mask if it is a literal, else None."""
     if mask.text.startswith("<"):
         return tuple(item.strip() == "i1 1" for item in mask.text[1:-1].split(","))
     return None
@@ -113,8 +113,8 @@ def mask_bits(mask: Value) -> tuple[bool, ...] | None:
 class FunctionText:
     """One function under construction: blocks, each a label and segments of lines.
 
-    A segment can be filled after those that follow it; loop preludes (phis, values hoisted to the
-    head of the loop) are such segments.
+    A segment can still be filled after later segments exist; loop preludes (phis, and values
+    hoisted to the head of the loop) are such segments.
     """
 
     def __init__(self, signature: str, attributes: str = "#0") -> None:
@@ -127,7 +127,7 @@ class FunctionText:
         self.out: list[str] = self.segment()
 
     def segment(self) -> list[str]:
-        """Open a new segment at the current end; lines appended to it later stay in its place."""
+        """Open a new segment at the current end; lines appended to it later stay at this place."""
         lines: list[str] = []
         self._segments.append(lines)
         return lines
@@ -146,7 +146,7 @@ class FunctionText:
         return f"{readable}.{self._labels}"
 
     def start_block(self, label: str) -> None:
-        """Begin block *label*; the one before must have been ended by a branch."""
+        """Begin block *label*; the previous block must already end with a branch."""
         self.block = label
         self.out = self.segment()
         self.out.append(f"{label}:")

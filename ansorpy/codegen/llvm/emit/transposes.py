@@ -1,11 +1,12 @@
-"""Turns strided reads into contiguous loads and a transposition in registers.
+"""Turn strided reads into contiguous loads and a transposition in registers.
 
-Where an unrolled loop walks adjacent elements and a vector loop the rows,
+If an unrolled loop walks over adjacent elements and a vector loop over rows, as in
 
     for c in 0..16 (unrolled): for v in 0..16 (vectorized): T[c, v] = A[v, c]
 
-16 vectors are loaded along the rows, one per lane, and four rounds of two-vector shuffles turn
-them into the vectors along ``v``: an instruction or two per element fewer than a gather.
+then 16 vectors are loaded along the rows, one per lane, and four rounds of two-vector shuffles turn
+them into the vectors along ``v``.  That takes one or two instructions per element fewer than a
+gather.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["Block", "load_transposed", "transposes"]
 
 _BLOCK_BYTES = 16
-"""Bytes of the blocks within which lane-local shuffles work, at any vector width."""
+"""Bytes of the blocks in which in-lane shuffles work, at any vector width."""
 
 
 @dataclass(slots=True)
 class Block:
-    """The unrolled loop around a chunk of lanes, at iteration *step*.
+    """An unrolled loop around a chunk of lanes, at iteration *step*.
 
-    ``vectors`` holds what each load read for each group of iterations (as many as lanes).
+    ``vectors`` holds the values that each load read for each group of iterations (one per lane).
     """
 
     var: Var
@@ -57,10 +58,10 @@ def transposes(loop: For) -> bool:
 
 
 def load_transposed(e: Emitter, buffer: Buffer, expr: Load) -> Value | None:
-    """What ``expr`` reads at the current step, in its form in memory; None where no block helps.
+    """The values that *expr* reads at the current step, in their form in memory.
 
-    The loads of a whole block are emitted at its first step: they read nothing that is written
-    between the steps, and only elements that some step reads.
+    The loads of a whole block are emitted at its first step: they read only elements that some step
+    reads, and none that is written between the steps.  None if the reads do not form a block.
     """
     block = e.block
     if block is None or e.lanes is None:
@@ -87,7 +88,7 @@ def _at(e: Emitter, buffer: Buffer, expr: Load, step: int) -> Access:
 
 
 def _is_block(first: Access, last: Access, width: int) -> bool:
-    """True when the steps walk consecutive elements of rows that do not overlap."""
+    """True if the steps walk over consecutive elements of rows that do not overlap."""
     offset: Affine = first.offset
     if offset.lanes is None or offset.has_vector_symbol or not (first.in_bounds and last.in_bounds):
         return False
@@ -100,9 +101,9 @@ def _is_block(first: Access, last: Access, width: int) -> bool:
 def _transposed(e: Emitter, rows: list[Value], size: int) -> list[Value]:
     """Transpose a square of vectors whose elements have *size* bytes.
 
-    Round q pairs the rows that differ in bit q of their number and exchanges that bit with a bit
-    of the position inside a vector.  The first rounds exchange the bits of the position within 16
-    bytes (unpacks), the last ones those of the number of the 16-byte block.
+    Round q pairs the rows whose numbers differ in bit q and exchanges that bit with a bit of the
+    position inside a vector.  The first rounds exchange bits of the position within 16 bytes
+    (unpacks), the last rounds bits of the number of the 16-byte block.
     """
     width = len(rows)
     inside = min(width, _BLOCK_BYTES // size)
@@ -120,9 +121,9 @@ def _transposed(e: Emitter, rows: list[Value], size: int) -> list[Value]:
 
 
 def _unpacked(width: int, inside: int, unit: int) -> tuple[list[int], list[int]]:
-    """Orders that interleave runs of *unit* elements of two vectors, a block at a time.
+    """Shuffle orders that interleave runs of *unit* elements of two vectors, block by block.
 
-    The first takes the low half of each block of *inside* elements, the second the high half.
+    The first order takes the low half of each block of *inside* elements, the second the high half.
     """
 
     def half(start: int) -> list[int]:
@@ -138,7 +139,7 @@ def _unpacked(width: int, inside: int, unit: int) -> tuple[list[int], list[int]]
 
 
 def _blocks(width: int, inside: int) -> tuple[list[int], list[int]]:
-    """Orders that take the even, and the odd, blocks of *inside* elements of both vectors."""
+    """Shuffle orders that take the even and the odd blocks of *inside* elements of two vectors."""
 
     def half(start: int) -> list[int]:
         return [

@@ -76,7 +76,8 @@ def _outermost_serial(e: Emitter, loop: For) -> None:
 
 
 def _looped(e: Emitter, space: VectorSpace, group: int, lanes: int) -> None:
-    """Emit a long space as a loop over *group* outermost iterations, and the rest unrolled.
+    """Emit a long space as a loop over groups of *group* outermost iterations, and unroll the
+    remainder.
 
     A group fills whole vectors, even if the inner loops alone do not.
     """
@@ -97,7 +98,7 @@ def _looped(e: Emitter, space: VectorSpace, group: int, lanes: int) -> None:
 def _emit_chunk(
     e: Emitter, space: VectorSpace, chunk: Chunk, index: Affine | None, step: int
 ) -> None:
-    """Emit the body for one chunk, which is *index* times *step* outer iterations further on."""
+    """Emit the body for one chunk, shifted by *index* times *step* outer iterations."""
     values = _lane_values(space, chunk)
     if index is not None:
         var = space.loops[0][0]

@@ -1,4 +1,4 @@
-"""Object code: built, loaded into this process, timed."""
+"""Build object code, load it into this process, and time it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From loop program to object code: emit IR, run the few passes that matter, generate code."""
+"""Build object code from a loop program: emit IR, run the few useful passes, generate code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def build(program: Program, target: Target, *, symbol: str, prefetch: bool = Fal
     them.
 
     Raises:
-        CodegenError: The program uses a feature no CPU has, or LLVM refuses the module.
+        CodegenError: The program uses a feature that no CPU has, or LLVM rejects the module.
     """
     start = time.perf_counter()
     text, plan = emit_module(program, target, symbol, prefetch)
@@ -43,9 +43,9 @@ def build(program: Program, target: Target, *, symbol: str, prefetch: bool = Fal
 
 @lru_cache(maxsize=128)
 def compile_ir(text: str, target: Target) -> bytes:
-    """Compile LLVM IR *text* to an object file, optimisation passes included.
+    """Compile LLVM IR *text* to an object file, including optimisation passes.
 
-    The latest results are cached: finalists, the default schedule, and packing code that several
+    Recent results are cached, so finalists, the default schedule, and packing code that several
     candidates share are not compiled twice.
     """
     machine, module = _optimised(text, target)
@@ -67,7 +67,7 @@ def _optimised(text: str, target: Target) -> tuple[binding.TargetMachine, bindin
     try:
         module = binding.parse_assembly(text)
     except RuntimeError as error:
-        raise CodegenError(f"LLVM refuses the generated module: {error}") from error
+        raise CodegenError(f"LLVM rejects the generated module: {error}") from error
     module.data_layout = str(machine.target_data)
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(1))
     passes = binding.create_new_module_pass_manager()
@@ -77,10 +77,9 @@ def _optimised(text: str, target: Target) -> tuple[binding.TargetMachine, bindin
 
 
 def _add_passes(passes: binding.ModulePassManager) -> None:
-    """Promote local tiles to registers, then clean up; loops already have their final form.
+    """Add passes that promote local tiles to registers and clean up; loops are in final form.
 
-    The standard pipelines would vectorise and unroll again, at several times the build time
-    (measurements: docs of the benchmark suite).
+    The standard pipelines would vectorise and unroll again and take several times as long to build.
     """
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
@@ -112,5 +111,5 @@ def _machine(target: Target) -> binding.TargetMachine:
 
 
 def _abi(target: Target) -> str:
-    """The ABI name where LLVM does not derive it from the triple; linkers check that it agrees."""
+    """The ABI name if LLVM does not derive it from the triple; linkers check that objects agree."""
     return "lp64d" if target.triple.startswith("riscv64") else ""

@@ -1,4 +1,4 @@
-"""The clock as compiled code reads it."""
+"""LLVM IR that reads the monotonic clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ define internal i64 @{NOW}() {{
 """
 
 STAMP = "stamp"
-"""``void stamp(ptr slot)``: stores the time in *slot*."""
+"""``void stamp(ptr slot)``: stores the current time in *slot*."""
 
 STAMP_SOURCE = f"""{NOW_SOURCE}
 define internal void @{STAMP}(ptr %slot) {{

@@ -1,4 +1,4 @@
-"""Loads object code into this process."""
+"""Load object code into this process."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def load(
     """Link *objects* into this process.
 
     Args:
-        objects: Results of ``build``, or raw object files (then name what they export).
+        objects: Results of ``build``, or raw object files, whose functions *symbols* must name.
         symbols: Functions to look up in addition to those of the :class:`ObjectCode` items.
         imports: Addresses of functions that the objects call and this process already has.
 

@@ -1,4 +1,4 @@
-"""The only allocator of tensors, so that tuner and runtime see the same pages and alignment."""
+"""Allocate tensors, with the same pages and alignment for the tuner and the runtime."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = [
 ]  # fmt: skip
 
 ALIGNMENT = 64
-"""In bytes: a cache line, and the widest vector register."""
+"""Alignment in bytes: the size of a cache line and of the widest vector register."""
 _HUGE_PAGE = 2 << 20
 _KEPT = 2
-"""Unused areas that an allocator keeps: a caller that replaces its result by the next one has two
-in turn."""
+"""Unused areas that an allocator keeps: a caller that replaces its result with the next one
+alternates between two."""
 
 
 def aligned_empty(
@@ -33,10 +33,10 @@ def aligned_empty(
 ) -> NDArray[Any]:
     """Allocate an uninitialised row-major array on a 64-byte boundary.
 
-    With *strides* (in elements), it is part of a larger array whose other elements are unused.
+    With *strides* (in elements), it is a view of a larger array whose other elements are unused.
 
-    Arrays of at least one huge page (2 MiB) start on a huge-page boundary and ask the system for
-    huge pages, which saves TLB misses when weights stream.
+    Arrays of at least one huge page (2 MiB) start on a huge-page boundary and request huge pages
+    from the system, which saves TLB misses when weights are streamed.
     """
     kind, extents = np.dtype(dtype), tuple(shape)
     size = (math.prod(extents) if strides is None else span(extents, strides)) * kind.itemsize
@@ -47,7 +47,7 @@ def aligned_empty(
 
 
 def aligned_zeros(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
-    """Allocate as :func:`aligned_empty` does, all elements 0."""
+    """Like :func:`aligned_empty`, but all elements are 0."""
     array = aligned_empty(shape, dtype)
     if array.nbytes < _HUGE_PAGE:  # larger ones come from the system, which clears them
         array.fill(0)
@@ -55,11 +55,11 @@ def aligned_zeros(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def allocator(shape: Sequence[int], dtype: DTypeLike) -> Callable[[], NDArray[Any]]:
-    """Return a function that allocates one array after another, as :func:`aligned_empty` does.
+    """Return a function that allocates arrays like :func:`aligned_empty` and reuses their memory.
 
     The system clears large areas page by page when they are first written to, which can take longer
-    than computing what is written.  So the function uses an area again when its array and all views
-    of that are gone, and keeps up to two unused ones.  Several threads may call it at once.
+    than computing the values written.  So the function reuses an area once its array and all views
+    of it are gone, and keeps up to two unused areas.  Several threads may call it at once.
     """
     kind, extents = np.dtype(dtype), tuple(shape)
     size = math.prod(extents) * kind.itemsize
@@ -73,7 +73,7 @@ def allocator(shape: Sequence[int], dtype: DTypeLike) -> Callable[[], NDArray[An
             area = unused.pop()  # atomic, like append: no lock is needed
         except IndexError:
             area, _ = _huge(size)
-        held: Any = holder.from_buffer(area)  # the base of the array, and so of all views of it
+        held: Any = holder.from_buffer(area)  # the base of the array, hence of all its views
         weakref.finalize(held, unused.append, area).atexit = False
         return np.ndarray(extents, kind, held, -_start(held) % _HUGE_PAGE)
 
@@ -91,10 +91,10 @@ def arranged(
 
 
 def address_of(array: NDArray[Any]) -> int:
-    """Address of the first element of *array*, in a third of the time of its ``ctypes.data``."""
+    """Address of the first element of *array*; takes a third of the time of ``ctypes.data``."""
     try:
         return _start(array)
-    except (TypeError, ValueError, BufferError):  # read-only, empty, or of a type of its own
+    except (TypeError, ValueError, BufferError):  # read-only, empty, or of a custom dtype
         address: int = array.ctypes.data
         return address
 
@@ -109,7 +109,7 @@ def _small(size: int) -> tuple[NDArray[np.uint8], int]:
 
 def _huge(size: int) -> tuple[mmap.mmap, int]:
     """Anonymous memory; its pages stay mapped while any view of the array is alive."""
-    # Shared, as Python maps by default, it would be a file in memory, which has small pages only.
+    # Python's default, a shared mapping, would be a file in memory, which has small pages only.
     area = mmap.mmap(-1, size + _HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         area.madvise(mmap.MADV_HUGEPAGE)

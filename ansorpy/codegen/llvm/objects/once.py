@@ -1,4 +1,4 @@
-"""Loads, runs and unloads code that is needed only once."""
+"""Load, run and unload code that is needed only once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, cty
 
 
 def run_once(code: ObjectCode, arrays: Sequence[npt.NDArray[Any]]) -> None:
-    """Run *code* on one thread with *arrays* from ``aligned_empty``, one per parameter.
+    """Run *code* on one thread; *arrays*, one per parameter, come from ``aligned_empty``.
 
     Raises:
         CodegenError: The code returned an error code.

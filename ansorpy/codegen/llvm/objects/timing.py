@@ -1,4 +1,4 @@
-"""Times a kernel repeatedly inside compiled code, with no interpreter between two calls."""
+"""Time a kernel repeatedly inside compiled code, without the interpreter between two calls."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def bench(
         workspace: Address of the kernel's workspace.
 
     Returns:
-        The kernel's status (0 when all calls succeeded) and the time of each call in seconds.
+        The kernel's status (0 if all calls succeeded) and the time of each call in seconds.
     """
     table = np.array(arguments, dtype=np.uint64)
     times = aligned_empty((max(1, count),), np.float64)

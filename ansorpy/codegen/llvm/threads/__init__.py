@@ -1,4 +1,4 @@
-"""The threads of parallel loops, as compiled code."""
+"""The thread team of parallel loops, as compiled code."""
 
 from __future__ import annotations
 

@@ -1,26 +1,26 @@
-"""The threads that parallel loops run on, as compiled code.
+"""The thread team that runs parallel loops, as compiled code.
 
-A region is one execution of a parallel loop, cut into as many pieces as threads were asked for.
-The caller and the threads of the team take pieces, each its own first, then any that are still
-free.  So a region ends when its pieces are done, not when all threads have arrived: a thread that
-the system has descheduled, or that does not wake in time, costs only its help.  (With a barrier of
-spinning threads, as in libgomp, each region waits for the last thread; where two threads share a
-core, a region then takes a time slice: 92 ms a run were measured instead of 0.5.)
+A region is one execution of a parallel loop, cut into as many pieces as threads were requested.
+The caller and the threads of the team take pieces, each its own piece first, then any that are
+still free.  So a region ends when its pieces are done, not when all threads have arrived: a thread
+that the system has descheduled, or that does not wake in time, costs only its help.  (With a
+barrier of spinning threads, as in libgomp, each region waits for the last thread; if two threads
+share a core, a region then takes a time slice: 92 ms per run were measured instead of 0.5 ms.)
 
 Waiting threads spin, then yield the core, then sleep.  They keep off the caller's core
-(:mod:`ansorpy.codegen.llvm.threads.team_cores`).  Threads start with the first region that wants
+(:mod:`ansorpy.codegen.llvm.threads.team_cores`).  Threads start with the first region that needs
 them.  A team runs one region at a time: a caller that finds it busy runs its region alone.  A child
-process starts a team of its own (:mod:`ansorpy.codegen.llvm.threads.team_state`).
+process starts its own team (:mod:`ansorpy.codegen.llvm.threads.team_state`).
 
 States of a thread of the team (labels of ``@member``); ``seen`` is the last region it has handled:
 
-- ``look``: read the region number.  A new one: ``join``, and ``help`` if the region has a piece of
-  this rank; then look again.  The old one: ``wait``, which ends the thread if ``@quit`` is set.
+- ``look``: read the region number.  If it is new, ``join``, and ``help`` if the region has a piece
+  of this rank; then look again.  If not, ``wait``, which ends the thread if ``@quit`` is set.
 - ``away``: spin (``_SPINS`` times), then yield (``_YIELDS`` times), looking again after each.
 - ``tired``: set the thread's ``@awake`` flag to 0, then read region and ``@quit`` once more.
-  Neither has changed: ``sleep`` on the semaphore.  Otherwise ``rise``.
-- ``rise``: exchange the flag for 1.  It was 0: nobody woke the thread, go on.  It was 1: a waker
-  got there first and posts the semaphore, so ``sleep`` to consume that post.
+  If neither has changed, ``sleep`` on the semaphore; otherwise ``rise``.
+- ``rise``: exchange the flag for 1.  If it was 0, nobody woke the thread: go on.  If it was 1, a
+  waker got there first and posts the semaphore, so ``sleep`` to consume that post.
 - ``shake`` (in ``@wake``, run by the caller or by ``STOP``): exchange the flag for 1; the waker
   that finds 0 posts.  So each change from 0 to 1 by a waker is matched by one post and one wait.
 
@@ -28,16 +28,17 @@ Why this is correct without locks:
 
 - Start: the fields of ``@region`` and the pieces are written before the release store of its
   number; a thread reads them after its acquire load of that number.
-- Late threads: one that read number n may find fields of a later region, but region n ends only
-  when all its pieces are taken, and pieces are never marked ``2 n`` again, so each of its
-  ``cmpxchg`` fails.  One that succeeds precedes the end of region n, so the fields were those of n.
+- Late threads: a thread that read number n may find the fields of a later region.  But region n
+  ends only when all its pieces are taken, and pieces are never marked ``2 n`` again, so each
+  ``cmpxchg`` of that thread fails.  A ``cmpxchg`` that succeeds precedes the end of region n, so
+  the fields were those of n.
 - End: each finished piece decrements ``@undone`` with release; the decrements form one release
-  sequence, so the caller's acquire load of 0 sees what all pieces wrote, and only then may the
+  sequence, so the caller's acquire load of 0 sees all writes of all pieces, and only then may the
   next region overwrite the fields.
 - Next caller: the release store of 0 to ``@busy`` pairs with the acquire ``cmpxchg`` that takes it.
 - Sleep: a thread clears ``@awake``, then reads the region and ``@quit``; a waker writes one of
-  these, then reads ``@awake``.  Both have a ``seq_cst`` fence in between, so at least one sees the
-  other's write, and no wake-up is lost.
+  these, then reads ``@awake``.  Both execute a ``seq_cst`` fence in between, so at least one sees
+  the other's write, and no wake-up is lost.
 """
 
 from __future__ import annotations
@@ -57,17 +58,17 @@ _SPINS = 2000
 """Reads of the region number before a thread yields its core: about 40 µs."""
 
 _YIELDS = 10_000
-"""Yields before a thread sleeps: some milliseconds where no other thread wants the core."""
+"""Yields before a thread sleeps: a few milliseconds if no other thread wants the core."""
 
 _SEMAPHORE_BYTES = 64
-"""At least ``sizeof(sem_t)`` of any C library (glibc: 32), and a cache line."""
+"""At least ``sizeof(sem_t)`` of any C library (glibc: 32), rounded up to a cache line."""
 
 _SIGNALS_BYTES = 128
 _SETMASK = 2
 
 
 def needs_team(image: bytes) -> bool:
-    """True when an object file has parallel loops, and so refers to the team."""
+    """True if an object file has parallel loops and thus refers to the team."""
     return TEAM.encode() in image
 
 
@@ -86,7 +87,7 @@ _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
 }
-"""By architecture: declaration and call of the hint that this thread is only waiting."""
+"""By architecture: declaration and call of the spin-wait hint."""
 
 
 def _pause(target: Target) -> str:
@@ -120,7 +121,7 @@ yield:
   ret void
 }}
 
-; Take pieces of region %number and run them, from the one of %rank on.
+; Take pieces of region %number and run them, starting with the piece of %rank.
 define internal void @work(i64 %number, ptr %f, ptr %data, i64 %count, i64 %rank) {{
 entry:
   %free = shl i64 %number, 1
@@ -194,7 +195,7 @@ away.for.long:
   call void @settle(i64 %rank)
   br label %look
 tired:
-  ; Who publishes a region looks at @awake after that; one of the two sees the other.
+  ; The caller reads @awake after it publishes a region; at least one of the two sees the other.
   store atomic i32 0, ptr %awake seq_cst, align 4
   fence seq_cst
   %again = load atomic i64, ptr @region seq_cst, align 8
@@ -236,7 +237,7 @@ done:
   ret void
 }}
 
-; Start threads until there are %wanted; fewer where the system has no more.  A child whose system
+; Start threads until there are %wanted, or the system gives no more.  A child process whose system
 ; has not cleared the state runs its regions alone.
 define internal void @recruit(i64 %wanted) {{
 entry:
@@ -251,7 +252,7 @@ begin:
   %inherits = icmp ne i32 %owner, %pid
   br i1 %inherits, label %done, label %ask
 ask:
-  ; Signals are for the threads of the program.
+  ; Block all signals, so that only the program's own threads receive them.
   %filled = call i32 @sigfillset(ptr %all)
   %blocked = call i32 @pthread_sigmask(i32 {_SETMASK}, ptr %all, ptr %old)
   br label %next

@@ -1,8 +1,8 @@
-"""Keeps the threads of parallel loops off the caller's core, as compiled code.
+"""Keep the threads of parallel loops off the caller's core, as compiled code.
 
-Systems place a woken thread on its waker's core, even when the next core is idle, and move it only
-after several milliseconds, in which the caller would run all pieces of the region itself.  So the
-caller of a region bars a thread from its own core if that thread last ran there, or is asleep.
+Systems place a woken thread on its waker's core, even if the next core is idle, and move it only
+after several milliseconds; in this time the caller would run all pieces of the region itself.  So
+the caller of a region bars a thread from its own core if that thread last ran there, or is asleep.
 Once the thread runs, it may use any core again.
 """
 
@@ -11,10 +11,10 @@ from __future__ import annotations
 __all__ = ["CORES", "MOST"]
 
 MOST = 1024
-"""Largest number of threads of a team; a region that asks for more has this many pieces."""
+"""Maximum number of threads of a team; a region that requests more has this many pieces."""
 
 _CORES_BYTES = 128
-"""Bytes of a set of cores, one bit each: 1024 cores.  With more, threads stay where they are."""
+"""Bytes of a CPU set with one bit per core: 1024 cores.  On larger machines, threads stay put."""
 
 CORES = f"""
 declare i32 @sched_getcpu()
@@ -23,12 +23,13 @@ declare i32 @sched_setaffinity(i32, i64, ptr)
 declare i32 @pthread_setaffinity_np(i64, i64, ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
-; Where threads last were.  Of those sent off a core: that they were, and where they may go again.
+; For each thread: the core it last ran on, whether it was sent off a core, and if so, the cores it
+; may use again later.
 @places = internal global [{MOST} x i32] [{", ".join(["i32 -1"] * MOST)}], align 64
 @sent = internal global [{MOST} x i32] zeroinitializer, align 64
 @homes = internal global [{MOST} x [{_CORES_BYTES} x i8]] zeroinitializer, align 64
 
-; Put the cores of the calling thread into %all, and those without %cpu into %others; 0 when it can.
+; Write the cores of the calling thread to %all, and all of them but %cpu to %others; 0 on success.
 define internal i32 @list_cores(i32 %cpu, ptr %all, ptr %others) {{
   %known = icmp ult i32 %cpu, {8 * _CORES_BYTES}
   br i1 %known, label %ask, label %none
@@ -52,8 +53,8 @@ none:
   ret i32 -1
 }}
 
-; Let a thread go on with another core than this one.  (A set without cores is refused.)  Threads
-; that end are skipped, as are those of a parent process: glibc takes their identifiers for the
+; Move a thread to any core but this one.  (The system rejects an empty set.)  Threads that are
+; ending are skipped, and so are those of a parent process: glibc takes their identifiers for the
 ; caller's own.
 define internal void @send_off(i64 %rank, i32 %cpu) {{
 entry:
@@ -85,7 +86,7 @@ done:
   ret void
 }}
 
-; Nothing is known of the thread that will have this rank.
+; Reset the state of this rank for a new thread.
 define internal void @forget(i64 %rank) {{
   %place = getelementptr [{MOST} x i32], ptr @places, i64 0, i64 %rank
   store atomic i32 -1, ptr %place monotonic, align 4
@@ -94,7 +95,8 @@ define internal void @forget(i64 %rank) {{
   ret void
 }}
 
-; Here now; any core will do from now on.  What others look at is written only when it changes.
+; Record the core of this thread, and allow it any core again.  Shared state is written only when
+; it changes.
 define internal void @settle(i64 %rank) {{
 entry:
   %place = getelementptr [{MOST} x i32], ptr @places, i64 0, i64 %rank
@@ -119,5 +121,5 @@ done:
   ret void
 }}
 """
-"""``send_off(rank, cpu)`` and ``forget(rank)``, called by the caller of a region; ``settle(rank)``,
-by the threads."""
+"""``send_off(rank, cpu)`` and ``forget(rank)`` are called by the caller of a region;
+``settle(rank)`` is called by the threads."""

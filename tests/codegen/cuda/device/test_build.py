@@ -95,7 +95,7 @@ def test_every_helper_compiles(name: str) -> None:
 
 
 def test_an_error_of_the_compiler_is_shown() -> None:
-    with pytest.raises(CodegenError, match='(?s)NVRTC refuses .*identifier "missing" is undefined'):
+    with pytest.raises(CodegenError, match='(?s)NVRTC rejects .*identifier "missing" is undefined'):
         compile_source('extern "C" __global__ void k(float* x) { x[0] = missing; }', SM_90)
 
 
@@ -103,7 +103,7 @@ def test_a_program_that_does_not_fit_is_not_compiled() -> None:
     out, large = buffer("out", 4), buffer("large", 64 << 10, scope=Scope.SHARED)
     tx = Var("tx")
     body = For(tx, 4, ForKind.THREAD_X, Alloc(large, put(out, (tx,), at(large, tx))))
-    with pytest.raises(CodegenError, match="262144 bytes of shared memory, of which there are"):
+    with pytest.raises(CodegenError, match="262144 bytes of shared memory, but the limit is"):
         build_cuda(program(body, [], [out]), SM_90, symbol="k")
 
 
@@ -115,7 +115,7 @@ def test_an_architecture_that_this_compiler_does_not_know_is_named() -> None:
 
 def test_a_machine_without_cupy_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy.cuda", None)
-    with pytest.raises(MissingDependency, match="compiled with NVRTC through cupy") as caught:
+    with pytest.raises(MissingDependency, match="requires NVRTC through cupy") as caught:
         nvrtc.version()
     assert caught.value.hint == "pip install 'ansorpy[cuda]'" and caught.value.exit_code == 5
 

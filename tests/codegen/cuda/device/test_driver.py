@@ -61,7 +61,7 @@ def names(runtime: Runtime) -> list[str]:
 def test_an_error_that_stays_is_a_lost_device_wherever_it_shows(runtime: Runtime) -> None:
     device = CudaDevice()
     runtime.refused = {"malloc"}
-    with pytest.raises(CodegenError, match="the GPU refuses: malloc fails"):
+    with pytest.raises(CodegenError, match="CUDA error: malloc fails"):
         device.allocate(8)
     runtime.refused = {"setDevice", "deviceSynchronize"}
     with pytest.raises(DeviceLost, match="context is lost: deviceSynchronize fails"):
@@ -78,7 +78,7 @@ def test_memory_may_be_given_back_while_a_graph_is_captured(runtime: Runtime) ->
 def test_what_is_refused_during_a_capture_ends_it_without_waiting(runtime: Runtime) -> None:
     device = CudaDevice()
     runtime.refused = {"memsetAsync", "streamEndCapture", "deviceSynchronize"}
-    with pytest.raises(CodegenError, match="the GPU refuses: memsetAsync fails"):
+    with pytest.raises(CodegenError, match="CUDA error: memsetAsync fails"):
         device.capture(lambda: device.fill(8, 0, 4))
     assert names(runtime)[-1] == "streamEndCapture" and "deviceSynchronize" not in names(runtime)
     runtime.refused = set()

@@ -82,7 +82,7 @@ class _Laid(Rewriter):
 @pytest.mark.parametrize("part", [0, 16, 48])
 def test_tiles_must_be_laid_out_as_descriptors_say(part: int) -> None:
     program = a_program()
-    with pytest.raises(CodegenError, match="not laid out as wgmma"):
+    with pytest.raises(CodegenError, match="not one that wgmma"):
         emit_cuda(replace(program, body=_Laid(part).stmt(program.body)), HOPPER, "kernel")
 
 

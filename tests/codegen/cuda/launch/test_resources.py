@@ -48,10 +48,10 @@ def test_a_kernel_without_a_report_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("launch", "message"),
     [
-        (replace(LAUNCH, block=(64, 32, 1)), "2048 threads a block, of which there are 1024"),
+        (replace(LAUNCH, block=(64, 32, 1)), "2048 threads per block, but the limit is 1024"),
         (replace(LAUNCH, dynamic_shared_bytes=170_000), "174096 bytes of shared memory"),
-        (replace(LAUNCH, grid=(1, 70_000, 1)), "70000 blocks along y, of which there are 65535"),
-        (replace(LAUNCH, block=(2, 2, 128)), "128 threads along z, of which there are 64"),
+        (replace(LAUNCH, grid=(1, 70_000, 1)), "70000 blocks along y, but the limit is 65535"),
+        (replace(LAUNCH, block=(2, 2, 128)), "128 threads along z, but the limit is 64"),
     ],
 )
 def test_launches_that_do_not_fit_are_refused(launch: Launch, message: str) -> None:
@@ -63,7 +63,7 @@ def test_launches_that_do_not_fit_are_refused(launch: Launch, message: str) -> N
 def test_blocks_whose_registers_do_not_suffice_are_refused() -> None:
     large = replace(LAUNCH, block=(1024, 1, 1))
     check_resources(large, KernelResources("k_0", 64, 0, 0, 0), GPU)
-    with pytest.raises(CodegenError, match="73728 registers, of which there are 65536"):
+    with pytest.raises(CodegenError, match="73728 registers, but the limit is 65536"):
         check_resources(large, KernelResources("k_0", 65, 0, 0, 0), GPU)
-    with pytest.raises(CodegenError, match="300 registers a thread"):
+    with pytest.raises(CodegenError, match="300 registers per thread"):
         check_resources(LAUNCH, KernelResources("k_0", 300, 0, 0, 0), GPU)

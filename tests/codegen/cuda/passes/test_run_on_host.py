@@ -42,5 +42,5 @@ def test_threads_that_work_together_are_refused() -> None:
     k = reduce_axis(64, name="k")
     dag = ComputeDAG.of([a, compute((4,), lambda i: sum_over(a[i, k], axis=k), name="S")])
     state = State.initial(dag).bind("S", "i", "blockIdx.x").bind("S", "k", "threadIdx.x")
-    with pytest.raises(CodegenError, match="threads that work together"):
+    with pytest.raises(CodegenError, match="threads that cooperate"):
         for_host(lower(state).run)

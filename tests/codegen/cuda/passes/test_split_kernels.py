@@ -86,11 +86,11 @@ BAD: dict[str, tuple[Stmt, str]] = {
             For(ty, 4, ForKind.THREAD_X, Alloc(
                 LOCAL, Shuffle(LOCAL, (as_expr(0),), at(X, bx, ty), 1))),
         ))),
-        "an exchange of values that only the first 4",
+        "reach an exchange of values",
     ),
     "larger": (
         For(tx, 4, ForKind.THREAD_X, For(ty, 8, ForKind.THREAD_X, put(OUT, (0, 0), at(X, 0, 0)))),
-        "of extent 8 inside one of 4",
+        "of extent 8 is inside one of extent 4",
     ),
     "outside": (
         For(bx, 6, ForKind.BLOCK_X, Seq((
