@@ -9,5 +9,5 @@ from ansorpy.search.strategies.evolution import Evolution
 
 __all__ = ["EVOLUTION", "TREES"]
 
-EVOLUTION = partial(Evolution, structures=4, scouts=4, population=128, generations=2)
+EVOLUTION = partial(Evolution, structures=2, scouts=3, population=64, generations=1)
 TREES = partial(BoostedTrees, BoostedOptions(8))
