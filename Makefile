@@ -42,6 +42,8 @@ demo: $(PEERS)
 	$(BIN)/ansorpy verify $(DEMO)/squeezenet.so --model $(DEMO)/squeezenet.onnx --against onnxruntime
 	$(BIN)/ansorpy bench $(DEMO)/squeezenet.so --model $(DEMO)/squeezenet.onnx --against onnxruntime openvino
 
+# The tests start hundreds of processes: compiled modules are kept, whatever the shell prefers.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(NVRTC)
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile)
 

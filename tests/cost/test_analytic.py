@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.cost.analytic.cpu import CpuModel, LeafCost, leaf_cost
@@ -24,6 +24,7 @@ from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import Nest, build_nest
 from ansorpy.schedule.tables.size import Column, Size
 from ansorpy.target import Target
+from tests.budget import examples
 from tests.cost.nests import elementwise, tiled_matmul
 from tests.cost.tasks import matmul_task
 from tests.rules.algorithms.transposed import by_residue
@@ -163,7 +164,7 @@ ROW = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(rows=st.lists(ROW, min_size=1, max_size=9), threads=st.integers(1, 3))
 def test_each_row_of_a_population_costs_what_it_costs_alone(
     rows: list[dict[str, int]], threads: int

@@ -6,7 +6,7 @@ from math import log2
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.cost.features import FEATURE_NAMES, FEATURES, extract
@@ -16,6 +16,7 @@ from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import Nest, build_nest
 from ansorpy.schedule.tables.size import Column
+from tests.budget import examples
 from tests.cost.nests import oracle_matmul, tiled_matmul
 
 
@@ -91,7 +92,7 @@ ROW = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(rows=st.lists(ROW, min_size=1, max_size=9))
 def test_each_row_of_a_population_equals_the_program_alone(rows: list[dict[str, int]]) -> None:
     shape = (36, 72, 6)

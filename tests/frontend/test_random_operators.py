@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers
 from onnx import ModelProto
 
 from ansorpy.frontend.onnx import load
+from tests.budget import examples
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.executor import Array, assert_same_as_onnxruntime, compiled, run_network
 
@@ -124,14 +125,14 @@ SEEDS = integers(0, 2**32 - 1)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=25)
+@examples(25)
 @given(seed=SEEDS)
 def test_random_attributes(family: str, seed: int) -> None:
     rng = np.random.default_rng([seed, *map(ord, family)])
     assert_same_as_onnxruntime(FAMILIES[family](rng), rng)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(seed=SEEDS)
 def test_pools_have_as_many_windows_as_onnx_infers(seed: int) -> None:
     """Also where pads are wider than the kernel, which onnxruntime refuses.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers
 from onnx import ModelProto
 
 from ansorpy.graph.network import Network
 from ansorpy.graph.reuse import in_place
+from tests.budget import examples
 from tests.graph.executor import assert_same_as_onnxruntime, compiled
 from tests.graph.nets import Net
 
@@ -75,7 +76,7 @@ def test_nothing_allowed_changes_nothing() -> None:
     assert in_place(network, {call.key: () for call in network.calls}) is network
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=integers(0, 2**32 - 1))
 def test_only_what_dies_with_the_call_is_shared(seed: int) -> None:
     """Random chains and joins: a value shares bytes with its maker's operand only."""

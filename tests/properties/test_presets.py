@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.errors import ScheduleError
@@ -15,12 +15,13 @@ from ansorpy.rules.presets import ANSOR_CPU, CPU, Preset
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
+from tests.budget import examples
 from tests.properties.random_dags import spread
 from tests.properties.random_operators import random_definition, random_values
 from tests.run_native import run_native
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=integers(0, 2**31), preset=sampled_from([CPU, CPU, ANSOR_CPU]), threads=integers(1, 2))
 def test_programs_of_random_definitions_compute_them(
     seed: int, preset: Preset, threads: int
@@ -44,7 +45,7 @@ def test_programs_of_random_definitions_compute_them(
             np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 * largest, err_msg=str(state))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=integers(0, 2**31), name=sampled_from(["sm_80", "sm_90"]))
 def test_schedules_of_random_definitions_are_legal_on_gpus(seed: int, name: str) -> None:
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis.strategies import integers
 
 from ansorpy.errors import ScheduleError
@@ -13,6 +13,7 @@ from ansorpy.ir.loops import Program, Role
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
+from tests.budget import examples
 from tests.properties.random_dags import random_bound_state, random_state
 from tests.run_native import run_native
 
@@ -39,7 +40,7 @@ def interpreted(lowered: Lowered, data: Arrays) -> list[np.ndarray]:
     return list(interpret(lowered.run, data | bound).values())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=integers(0, 2**32 - 1))
 def test_every_schedule_computes_its_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -64,7 +65,7 @@ def is_legal(state: State) -> bool:
         return False
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(seed=integers(0, 2**32 - 1))
 def test_what_is_legal_on_a_gpu_computes_its_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -76,7 +77,7 @@ def test_what_is_legal_on_a_gpu_computes_its_definition(seed: int) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=integers(0, 2**32 - 1))
 def test_machine_code_computes_the_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.codegen.cuda.emit.program import emit_cuda
@@ -36,6 +36,7 @@ from ansorpy.schedule.tables.nest import Leaf, Loop, Nest, build_nest, component
 from ansorpy.schedule.tables.size import Column, Size
 from ansorpy.target import Target
 from tests import tensor_cores
+from tests.budget import examples
 from tests.properties.random_dags import random_state
 from tests.properties.random_operators import random_definition
 from tests.properties.walker import Ran, Statement, plain, statements
@@ -125,7 +126,7 @@ def check(state: State, lowered: Lowered, nest: Nest, row: int) -> None:
         assert any(w in ran for w in alike), f"{leaf.stage}: {wanted}, not {ran}\n{state.text()}"
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(seed=integers(0, 2**31))
 def test_loops_of_random_schedules_run_as_their_table_says(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -140,7 +141,7 @@ def test_loops_of_random_schedules_run_as_their_table_says(seed: int) -> None:
 X86, SM = Target.parse("x86-64-v3"), Target.parse("sm_90")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     seed=integers(0, 2**31),
     preset=sampled_from([(CPU, X86), (ANSOR_CPU, X86), (CUDA, SM), (ANSOR_CUDA, SM)]),
@@ -166,7 +167,7 @@ def test_loops_of_candidates_run_as_their_table_says(
 DTYPES = ("float64", "float32", "float16", "bfloat16", "int8", "uint8", "int16", "int32")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=integers(0, 2**31), target=sampled_from([X86, Target.parse("x86-64-v4")]))
 def test_vectors_have_as_many_lanes_as_the_model_assumes(seed: int, target: Target) -> None:
     rng = np.random.default_rng(seed)
@@ -188,7 +189,7 @@ def test_vectors_have_as_many_lanes_as_the_model_assumes(seed: int, target: Targ
             assert used <= {tile_of(view, machine).lanes}, f"{op.name} of {read} as {made}"
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=integers(0, 2**31), preset=sampled_from([CUDA, ANSOR_CUDA]))
 def test_blocks_take_the_shared_memory_that_their_table_says(seed: int, preset: Preset) -> None:
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.errors import LoweringError
@@ -33,6 +33,7 @@ from ansorpy.rules.structure import Structure
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
+from tests.budget import examples
 from tests.faults import Less
 from tests.tensor_cores import (
     GPU,
@@ -76,7 +77,7 @@ def test_random_programs_compute_the_definition(name: str, rng: np.random.Genera
         check(LARGE[name], lower(structure.bind(fitting(structure, rng)[0])).run, rng)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     kind=sampled_from(["float16", "bfloat16"]), n=integers(40, 140), m=integers(10, 90),
     k=integers(8, 90), across=integers(0, 2), seed=integers(0, 2**31),

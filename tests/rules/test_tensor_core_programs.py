@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.errors import LoweringError
@@ -28,6 +28,7 @@ from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
+from tests.budget import examples
 from tests.faults import Less
 from tests.tensor_cores import TYPES, WORKLOADS, arguments, matmul, structures, tolerance, values
 
@@ -61,7 +62,7 @@ def test_random_programs_compute_the_definition(name: str, rng: np.random.Genera
             check(tensors, lower(structure.bind(row)).run, rng)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     kind=sampled_from(sorted(TYPES)), n=integers(2, 50), m=integers(2, 40), k=integers(8, 70),
     seed=integers(0, 2**31),

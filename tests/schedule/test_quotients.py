@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import booleans, integers, sampled_from
 
 from ansorpy.ir.interpret import run_dag
@@ -16,6 +16,7 @@ from ansorpy.schedule.bounds.spans import Part
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.size import Column
+from tests.budget import examples
 from tests.properties.test_schedules import interpreted
 
 
@@ -53,7 +54,7 @@ def test_boxes_of_a_column_of_tiles_are_those_of_each() -> None:
     assert span.extent.values.tolist() == alone == [1, 1, 2, 1, 2, 2, 3, 4, 6, 12]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     extent=integers(1, 40),
     period=integers(1, 6),

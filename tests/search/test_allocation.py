@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import islice
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import floats, integers, lists, tuples
 
 from ansorpy.cost.bound import least_seconds
@@ -14,6 +14,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.rules.structure import Pair, StructureSampler
 from ansorpy.search.allocation import Allocation
+from tests.budget import examples
 from tests.rules.algorithms.convolutions import convolution
 from tests.search.tasks import TARGET
 
@@ -81,7 +82,7 @@ def test_a_machine_faster_than_described_shifts_all_bounds() -> None:
     assert set(DIRECT) <= set(allocation.open())
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(floats(0.01, 1.0))
 def test_the_fastest_pair_stays_however_far_below_its_bound(share: float) -> None:
     allocation = made()
@@ -97,7 +98,7 @@ def test_failures_lose_their_share() -> None:
     assert shares[DIRECT[0]] < shares[DIRECT[1]] / 20
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     told=lists(tuples(integers(0, len(SOURCE.pairs) - 1), floats(1e-6, 1.0)), max_size=30),
     scores=lists(floats(-1, 2), min_size=len(SOURCE.pairs), max_size=len(SOURCE.pairs)),

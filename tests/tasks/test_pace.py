@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.pace import FIRST_ROUND_S, LEAST_ROUND, ROUND_S, TRIAL_S, Pace
 from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.schedulers.gradient import Gradient
+from tests.budget import examples
 from tests.tasks.progress import progress
 
 
@@ -41,7 +42,7 @@ def _progress_of(weight: float, share: float, rounds: list[int]) -> TaskProgress
     return progress(*best, trials_after=trials, gradient=weight, least_s=1e-3, share=share)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(
     st.lists(st.floats(0.01, 30), min_size=1, max_size=60),
     st.floats(60, 600),

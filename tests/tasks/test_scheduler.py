@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.tasks.objective import Objective, TunedNetwork
@@ -16,6 +16,7 @@ from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.gradient import Gradient
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
+from tests.budget import examples
 from tests.tasks.progress import INF, progress
 
 
@@ -151,7 +152,7 @@ def run(
     return [8 * len(b) for b in best]
 
 
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(
     st.lists(
         st.tuples(st.floats(1e-6, 1e-2), st.floats(0, 4), st.integers(1, 9)), min_size=1, max_size=7

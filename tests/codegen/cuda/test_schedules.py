@@ -24,7 +24,7 @@ from tests.properties.random_operators import random_values
 from tests.rules.gpu_workloads import WORKLOADS
 
 pytestmark = needs_compiler
-PRESETS = {"ansor": (ANSOR_CUDA, 1), "default": (CUDA, 2)}
+PRESETS = {"ansor": (ANSOR_CUDA, 1), "default": (CUDA, 1)}
 """And of how many structures of a workload a program is run."""
 
 

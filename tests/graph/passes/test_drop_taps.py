@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize
 from ansorpy.graph.ops import Conv
 from ansorpy.graph.passes.drop_taps import drop_taps
+from tests.budget import examples
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net
 
@@ -65,7 +66,7 @@ def test_a_weight_that_is_computed_stays() -> None:
     assert drop_taps(graph).nodes == graph.nodes
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     size=st.integers(1, 9),
     taps=st.integers(1, 4),

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import islpy
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from ansorpy.ir.analysis.isl import COUNTS, Domain, decide
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Const, Expr, Var
 from ansorpy.ir.tensor import placeholder
+from tests.budget import examples
 from tests.ir.scalar import INTEGERS, VARS, value
 
 EXTENTS = dict(zip(VARS, (5, 1, 4, 3), strict=True))
@@ -37,7 +38,7 @@ def members(found: islpy.Map) -> set[tuple[int, ...]]:
     return known
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(index=INTEGERS, a=INTEGERS, c=INTEGERS)
 def test_accesses_are_those_of_the_interpreter(index: Expr, a: Expr, c: Expr) -> None:
     found = Domain(EXTENTS).access((index,), (9,), "T", (a <= c,))
@@ -46,7 +47,7 @@ def test_accesses_are_those_of_the_interpreter(index: Expr, a: Expr, c: Expr) ->
     assert members(found.map) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(a=INTEGERS, c=INTEGERS)
 def test_opaque_conditions_are_bounded_from_both_sides(a: Expr, c: Expr) -> None:
     unknown = placeholder((9,), "int64", name="x")[VARS[0]] < 3

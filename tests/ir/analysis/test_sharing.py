@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers
 
 from ansorpy.ir.analysis.sharing import LONG, operands_first, shared_parts, unique_nodes
@@ -17,6 +17,7 @@ from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Load, Var
 from ansorpy.ir.loops import Buffer, For, ForKind, If, Scope, Seq, Store
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.ir.text.printer import text
+from tests.budget import examples
 
 i = Var("i")
 
@@ -50,7 +51,7 @@ def test_names_come_before_their_use_and_mean_what_they_say() -> None:
     assert len(lines) > 5 and eval(lines[-1], {}, names) == expected
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(seed=integers(0, 2**32 - 1))
 def test_random_shared_expressions_keep_their_values(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -66,7 +67,7 @@ def test_random_shared_expressions_keep_their_values(seed: int) -> None:
     assert eval(last, {}, names) == value_of(pool[-1], {i: 5})
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(seed=integers(0, 2**32 - 1))
 def test_equal_parts_become_one_node(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.measure.workers.protocol import Decoder, Message, ProtocolError, encode
+from tests.budget import examples
 
 messages = st.builds(
     Message,
@@ -18,7 +19,7 @@ messages = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(sent=st.lists(messages, max_size=4), piece=st.integers(1, 70))
 def test_messages_come_out_as_they_went_in_however_the_stream_is_cut(sent, piece):
     stream = b"".join(encode(message) for message in sent)

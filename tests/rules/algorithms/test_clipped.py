@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers, lists, sampled_from
 
 from ansorpy.ir import builders as ap
@@ -20,6 +20,7 @@ from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
+from tests.budget import examples
 from tests.rules.algorithms.convolutions import convolution
 from tests.run_native import run_native
 
@@ -35,7 +36,7 @@ def rewritten(
     return [dag, *(d.dag for d in Clipped().rewrite(dag, CPU))]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     sizes=lists(integers(3, 9), min_size=2, max_size=3),
     taps=sampled_from([2, 3, 5]),

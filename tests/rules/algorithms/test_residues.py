@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis.strategies import DataObject, integers
 from hypothesis.strategies import data as draws
 
@@ -20,6 +20,7 @@ from ansorpy.rules.algorithms.transposed import find_transposed
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
+from tests.budget import examples
 from tests.properties.test_schedules import inputs_of, interpreted
 from tests.rules.algorithms.transposed import (
     by_residue,
@@ -46,7 +47,7 @@ def assert_equal(tensors: list[Tensor], seed: int) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(draw=draws(), rank=integers(1, 3), seed=integers(0, 2**31))
 def test_it_computes_the_transposed_convolution(draw: DataObject, rank: int, seed: int) -> None:
     sizes = [draw.draw(integers(2, 5)) for _ in range(rank)]

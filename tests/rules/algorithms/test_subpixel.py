@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis.strategies import DataObject, integers, sampled_from
 from hypothesis.strategies import data as draws
 
@@ -25,6 +25,7 @@ from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from tests import workloads
+from tests.budget import examples
 from tests.properties.test_schedules import inputs_of, interpreted
 from tests.rules.algorithms.convolutions import convolution
 from tests.rules.algorithms.transposed import by_residue, depthwise, gathered, zeros_inserted
@@ -110,7 +111,7 @@ def assert_equal(tensors: list[Tensor], seed: int) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     draw=draws(),
     rank=integers(1, 3),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.ir import builders as ap
@@ -20,6 +20,7 @@ from ansorpy.rules.verdict import Answer
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests import workloads
+from tests.budget import examples
 from tests.properties.test_schedules import inputs_of, interpreted
 from tests.rules.asking import ALONE, CPU, SKIP, ask, derive
 
@@ -172,7 +173,7 @@ def test_rows_with_good_divisors_are_cut_exactly(tokens: int, exact: bool) -> No
         assert all(tokens % n == 0 for n in cut.prod(axis=1)) is exact
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(sizes=sampled_from([(2, 37, 5), (3, 17, 18), (1, 29, 33)]), seed=integers(0, 2**31))
 def test_shifted_rows_and_keys_compute_attention(sizes: tuple[int, int, int], seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -254,7 +255,7 @@ CHAINS = {
 }
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     kind=sampled_from(sorted(CHAINS)),
     sizes=sampled_from(

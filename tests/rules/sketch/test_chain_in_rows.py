@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import booleans, integers, permutations, sampled_from
 
 from ansorpy.ir.builders import sum as sum_over
@@ -24,6 +24,7 @@ from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests import workloads
+from tests.budget import examples
 from tests.faults import planted_races
 from tests.properties.random_operators import random_values
 from tests.rules.asking import APPLY, SKIP, ask, derive, shows
@@ -176,7 +177,7 @@ def test_no_scores_reach_global_memory(rng: np.random.Generator) -> None:
     assert not [b for b in kept if b.scope is Scope.WORKSPACE]
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     seed=integers(0, 2**31), rows=sampled_from([1, 2, 7, 12, 33]), keys=integers(1, 37),
     dim=sampled_from([1, 2, 3, 8, 13, 16]), heads=sampled_from([1, 2, 3]), masks=booleans(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.errors import ScheduleError
@@ -21,6 +21,7 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from ansorpy.target import Target
+from tests.budget import examples
 from tests.run_native import run_native
 
 RULE = DotWords()
@@ -137,7 +138,7 @@ def test_the_step_is_recorded_and_refuses_what_it_does_not_fit() -> None:
         state.dot("C", "dot_u8s8")
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     shape=st.tuples(st.integers(1, 20), st.integers(1, 40), st.integers(4, 40)),
     left=st.sampled_from(BYTES), right=st.sampled_from(BYTES), constant=st.booleans(),
@@ -148,7 +149,7 @@ def test_integer_programs_equal_the_interpreter(shape, left, right, constant, ep
     check_random_program(quantized(tensors) if epilogue else tensors, VNNI, seed)
 
 
-@settings(max_examples=5, deadline=None)
+@examples(5)
 @given(
     shape=st.tuples(st.integers(1, 20), st.integers(1, 40), st.integers(2, 40)),
     constant=st.booleans(), seed=st.integers(0, 2**31),
@@ -159,7 +160,7 @@ def test_bfloat16_programs_equal_the_interpreter(shape, constant, seed):
     check_random_program(tensors, VNNI, seed)
 
 
-@settings(max_examples=5, deadline=None)
+@examples(5)
 @given(channels=st.integers(4, 9), right=st.sampled_from(BYTES), seed=st.integers(0, 2**31))
 def test_a_convolution_sums_over_its_channels(channels: int, right: str, seed: int) -> None:
     x = placeholder((1, 7, 7, channels), "int8", name="X")

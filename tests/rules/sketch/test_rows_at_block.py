@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.ir.builders import sum as sum_over
@@ -18,6 +18,7 @@ from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.sketch.rows_at_block import RowsAtBlock
 from ansorpy.schedule.lowering.program import lower
 from tests import workloads
+from tests.budget import examples
 from tests.faults import planted_races
 from tests.properties.random_operators import random_values
 from tests.rules.asking import APPLY, SKIP, ask, derive, shows
@@ -107,7 +108,7 @@ def test_other_definitions_are_left_alone(tensors: list[Tensor], stage: str, rea
     assert reason in verdict.reason
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=integers(0, 2**31), name=sampled_from(sorted(MADE)), rows=integers(2, 40),
        columns=sampled_from([1, 2, 7, 31, 33, 45, 64, 101]))  # fmt: skip
 def test_random_programs_of_random_shapes_compute_them(

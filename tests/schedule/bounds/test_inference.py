@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers
 
 from ansorpy.ir import builders as b
@@ -13,6 +13,7 @@ from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from tests.budget import examples
 from tests.properties.random_dags import diamond
 from tests.properties.test_schedules import inputs_of, interpreted
 
@@ -106,7 +107,7 @@ def test_a_box_moves_back_with_a_reader_that_is_not_read_to_its_end(tile: int) -
     check(attached([x, d], "r", "p", tile=tile))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=integers(0, 2**32 - 1), tile=integers(1, 8))
 def test_a_box_has_what_two_readers_with_their_own_ends_and_halos_read(
     seed: int, tile: int

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.codegen.llvm.emit.program import emit_llvm
@@ -24,6 +24,7 @@ from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from ansorpy.target import Target
 from tests import workloads
+from tests.budget import examples
 from tests.run_native import run_native
 
 Reducer = Callable[[Expr, Axis], Expr]
@@ -94,7 +95,7 @@ def test_the_number_of_lanes_can_be_open_and_is_recorded() -> None:
     assert again.text() == bound.text()
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     reducer=sampled_from([ap.sum, ap.max, ap.min, ap.prod]), n=integers(1, 4), k=integers(1, 150),
     lanes=sampled_from([1, 3, 8, 16, 48, 64, 128]), seed=integers(0, 2**32 - 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.errors import ScheduleError
@@ -20,6 +20,7 @@ from ansorpy.schedule.lowering.tails import second_body
 from ansorpy.schedule.stage import Tail
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
+from tests.budget import examples
 from tests.run_native import run_native
 from tests.schedule.test_shift import check, matmul, scaled
 
@@ -97,7 +98,7 @@ def test_panels_of_a_packed_constant_are_whole() -> None:
     check(tiled(13, 37, 4, 19, ("shift", "even")))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     n=integers(1, 30), m=integers(1, 50), tail=sampled_from(("even", "peel")),
     vector=integers(0, 1), rows=integers(1, 9), cols=integers(1, 40),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.schedule.tables.formulas import Formula, Formulas, symbols_of
@@ -21,6 +21,7 @@ from ansorpy.schedule.tables.size import (
     size_min,
     split_extents,
 )
+from tests.budget import examples
 
 NAMES = ("a", "b", "c")
 Build = Callable[[Mapping[str, Size]], Size]
@@ -49,7 +50,7 @@ def computed(steps: list[tuple[int, int, int]], values: Mapping[str, Size]) -> l
 STEP = st.tuples(st.integers(0, len(OPERATIONS) - 1), st.integers(0, 40), st.integers(0, 40))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(steps=st.lists(STEP, max_size=9), seed=st.integers(0, 999), fixed=st.booleans())
 def test_a_program_gives_what_columns_give(
     steps: list[tuple[int, int, int]], seed: int, fixed: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis.strategies import integers
 
 from ansorpy.codegen.cuda.passes.unroll_sums import (
@@ -16,6 +16,7 @@ from ansorpy.codegen.cuda.passes.unroll_sums import (
 from ansorpy.ir.expr import ReduceKind, Var
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import Alloc, Barrier, For, ForKind, Program, Scope, Seq, Stmt, walk_stmts
+from tests.budget import examples
 from tests.codegen.programs import ZERO, at, buffer, program, put
 
 i, j, k, r = (Var(name) for name in "ijkr")
@@ -87,7 +88,7 @@ def test_bodies_divide_loops(extent: int, most: int, found: int) -> None:
     assert steps_at_once(extent, most) == found
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(integers(1, 3), integers(1, 40), integers(1, 70), integers(1, 4), integers(0, 2**31))
 def test_the_sums_are_the_same(
     rows: int, columns: int, steps: int, windows: int, seed: int
