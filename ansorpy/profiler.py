@@ -41,6 +41,8 @@ class Activity(Enum):
     """Computing the reference and comparing results with it."""
     RUN = "run"
     """Timing candidates."""
+    PROVE = "prove"
+    """Proving that the chosen programs access memory as they should."""
     RETIME = "retime"
     """Timing the finalists again, alternating between them."""
     RECORD = "record"

@@ -9,6 +9,7 @@ from ansorpy.api.tuner import Chosen
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.plan import CompiledTask, ExecutionPlan, plan_network
+from ansorpy.runtime.schedules import schedule_text
 from ansorpy.schedule.lowering.program import lower
 
 __all__ = ["kernel_of", "kernels_median_s", "model_of", "plan_of"]
@@ -51,5 +52,6 @@ def _compiled(chosen: Chosen) -> CompiledTask:
     program = lower(chosen.state).run
     dag, compiled_from = chosen.task.dag, chosen.state.definition
     return CompiledTask.of(
-        dag, chosen.built, compiled_from=compiled_from, program=program, median_s=chosen.median_s
-    )
+        dag, chosen.built, compiled_from=compiled_from, program=program, median_s=chosen.median_s,
+        schedule=schedule_text(chosen.state),
+    )  # fmt: skip

@@ -17,6 +17,7 @@ from ansorpy.api.tuner import Chosen, Tuner
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import NoValidProgram, UsageError
 from ansorpy.ir.loops import Program, Role
+from ansorpy.ir.prove import Proof
 from ansorpy.ir.task import Task
 from ansorpy.runtime.footprint import bytes_text
 from ansorpy.schedule.lowering.program import lower
@@ -175,24 +176,26 @@ def _option_of(chosen: Chosen) -> ProgramOption:
 def _options_of(tuner: Tuner, chosen: Chosen) -> Iterator[ProgramOption]:
     """Yield the program *chosen*, then the fastest recorded program of each other definition.
 
-    If the task's own definition has no record, its predicted program is included.
+    Refuted programs are passed over.  If the task's own definition has no record, its predicted
+    program is included.
     """
     yield _option_of(chosen)
     task = chosen.task
     database = tuner.database
-    fastest: dict[str, Best] = {}
+    fastest: dict[str, tuple[Best, Proof]] = {}
     for record in database.fastest(task.key, -1):
-        if record.definition not in fastest and (state := database.state(record)) is not None:
-            fastest[record.definition] = Best(state, record.result)
+        state = None if record.definition in fastest else database.state(record)
+        if state is not None and not (proof := tuner.proof(task, state)).refuted:
+            fastest[record.definition] = Best(state, record.result), proof
     known = chosen.state.definition
     own = database.definitions.identify(task.dag)
-    for definition, best in fastest.items():
+    for definition, (best, proof) in fastest.items():
         if definition != database.definitions.identify(known):
             program = lower(best.state).run
             yield ProgramOption(
                 best.seconds,
                 _constant_bytes(program),
-                partial(tuner.assembled, task, best),
+                partial(tuner.assembled, task, best, proof),
                 _workspace_bytes(program, task),
             )
     if own not in fastest and own != database.definitions.identify(known):

@@ -21,6 +21,7 @@ from ansorpy.rules.base import SketchRule
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.plan import CompiledTask
+from ansorpy.runtime.schedules import schedule_text
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -85,7 +86,10 @@ def build(
     task = Task(state.definition, made_for, made_for.threads(threads), name=name)
     lowered = lower(state)
     built = build_lowered(lowered, made_for, task_symbol(task))
-    compiled = CompiledTask.of(state.definition, built, program=lowered.run)
+    compiled = CompiledTask.of(
+        state.definition, built, program=lowered.run,
+        schedule=schedule_text(state),
+    )  # fmt: skip
     return Kernel(compiled, target=made_for, threads=task.threads, name=name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,10 +14,12 @@ from ansorpy.api.request import Request
 from ansorpy.config import DB, default_database
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import LoweringError, NoValidProgram
+from ansorpy.ir.prove import Proof
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.devices import Machines
 from ansorpy.measure.probe.calibrate import calibrated
+from ansorpy.measure.proofs.prover import Prover
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.records.recording import measure_recorded
@@ -40,6 +43,8 @@ from ansorpy.tasks.tune import Tuning, WeightedTask, tune_tasks
 
 __all__ = ["Chosen", "Tuner", "open_tuner"]
 
+_LOG = logging.getLogger(__name__)
+
 
 def _unreported(tuning: Tuning) -> None:
     """The default of ``report`` in :meth:`Tuner.search`: nobody wants to know."""
@@ -47,12 +52,16 @@ def _unreported(tuning: Tuning) -> None:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The program chosen for a task; ``median_s`` is ``None`` when it was never timed."""
+    """The program chosen for a task, of which nothing is refuted.
+
+    ``median_s`` is ``None`` when it was never timed.
+    """
 
     task: Task
     state: State
     built: Built
     median_s: float | None
+    proof: Proof
 
 
 @dataclass
@@ -62,6 +71,7 @@ class Tuner:
     request: Request
     database: Database
     runner: Machines
+    prover: Prover
     began_at: float = field(default_factory=time.monotonic)
     _tuned: dict[str, Best] = field(default_factory=dict, init=False, repr=False)
     """What :meth:`tune` found, by task."""
@@ -140,13 +150,13 @@ class Tuner:
 
     def _choose(self, tasks: Sequence[Task]) -> list[Chosen]:
         chosen = []
-        known = {task.key: self.best(task) for task in tasks}
+        known = {task.key: self._best_unrefuted(task) for task in tasks}
         predicted = self._expected([task for task in tasks if known[task.key] is None])
         for number, task in enumerate(tasks):
             self.request.stop()
             best = known[task.key]
             if best is not None:
-                chosen.append(self.assembled(task, best))
+                chosen.append(best)
                 continue
             chosen.append(self._first_correct(task, predicted[task.key]))
             self.request.listener(
@@ -201,19 +211,50 @@ class Tuner:
             known[fresh[number].key] = states
             yield fresh[number], states
 
-    def assembled(self, task: Task, best: Best) -> Chosen:
+    def _best_unrefuted(self, task: Task) -> Chosen | None:
+        """The best known program of *task* that is not refuted; None if there is none."""
+        for best in self._known_programs(task):
+            proof = self.proof(task, best.state)
+            if not proof.refuted:
+                return self.assembled(task, best, proof)
+            self._tuned.pop(task.key, None)
+        return None
+
+    def _known_programs(self, task: Task) -> Iterator[Best]:
+        """Yield the best program of *task*, then the others that are recorded, fastest first."""
+        best = self.best(task)
+        if best is None:
+            return
+        yield best
+        for record in self.database.fastest(task.key, -1):
+            state = self.database.state(record)
+            if state is not None:
+                yield Best(state, record.result)
+
+    def assembled(self, task: Task, best: Best, proof: Proof) -> Chosen:
         """A measured program with the code that was timed, rebuilt only if that is gone."""
         built = self.runner.built(best.result.object_digest)
         built = built or self.database.objects.get(best.result.object_digest)
-        return Chosen(task, best.state, built or self._build(task, best.state), best.seconds)
+        built = built or self._build(task, best.state)
+        return Chosen(task, best.state, built, best.seconds, proof)
 
     def kept(self, tasks: Sequence[Task]) -> list[Chosen] | None:
         """The best known program of each task; None when one of them has none."""
-        best = [self.best(task) for task in tasks]
-        found = [(t, b) for t, b in zip(tasks, best, strict=True) if b is not None]
-        if len(found) < len(tasks):
-            return None
-        return [self.assembled(task, best) for task, best in found]
+        found = [chosen for task in tasks if (chosen := self._best_unrefuted(task)) is not None]
+        return found if len(found) == len(tasks) else None
+
+    def proof(self, task: Task, state: State) -> Proof:
+        """What isl finds about *state*; a program that it refutes is recorded as such."""
+        proof = self.prover.prove(state)
+        if not proof.refuted:
+            return proof
+        reason = proof.refuted[0].message
+        record = self.database.lookup(task, state)
+        if record is None or record.kind is not TrialKind.REFUTED:
+            _LOG.warning("%s: a program is refuted and passed over: %s", task.name, reason)
+            trial = self.database.start(task, state)
+            self.database.complete(trial, MeasureResult(TrialKind.REFUTED, reason=reason))
+        return proof
 
     def predicted_directly(self, task: Task) -> Chosen:
         """A program that computes *task* by its own definition, even if others are faster."""
@@ -228,19 +269,24 @@ class Tuner:
     def _first_correct(
         self, task: Task, states: Sequence[State], *, is_alone: bool = False
     ) -> Chosen:
-        """The first of *states* that builds and computes the right result.
+        """The first of *states* that is not refuted, builds and computes the right result.
 
         *is_alone*: a program is accepted even if much faster ones are known.
         """
         problems = []
         for state in states:
+            proof = self.proof(task, state)
+            if proof.refuted:
+                problems.append(f"{TrialKind.REFUTED.value}: {proof.refuted[0].message}")
+                continue
             if not self.request.can_time:
-                return Chosen(task, state, self._build(task, state), None)
+                return Chosen(task, state, self._build(task, state), None, proof)
             [result] = measure_recorded(self.runner, self.database, task, [state], in_full=is_alone)
             # A program recorded as slow was correct, and slowness does not matter here.
             if result.ok or (is_alone and result.kind is TrialKind.SLOW):
                 built = self.runner.built(result.object_digest)
-                return Chosen(task, state, built or self._build(task, state), result.median_s)
+                built = built or self._build(task, state)
+                return Chosen(task, state, built, result.median_s, proof)
             problems.append(f"{result.kind.value}: {result.reason}")
         said = dict.fromkeys(problems)
         raise NoValidProgram("\n".join((f"{task.name}: no program is correct", *said)))
@@ -276,7 +322,8 @@ def open_tuner(request: Request) -> Iterator[Tuner]:
         database = stack.enter_context(Database(request.db, seed=request.seed, versions=versions()))
         options = MeasureOptions(seed=request.seed, policy=request.parts.policy())
         runner = stack.enter_context(open_machines(request.workers, options, request.target))
-        yield Tuner(request, database, runner)
+        prover = stack.enter_context(Prover(database))
+        yield Tuner(request, database, runner, prover)
 
 
 @cache

@@ -16,6 +16,7 @@ from ansorpy.cli.interrupt import graceful_interrupt
 from ansorpy.cli.progress import ProgressDisplay, milliseconds
 from ansorpy.errors import Interrupted, NoValidProgram
 from ansorpy.profiler import Activity, Profiler, profiled
+from ansorpy.report.proofs import ProofCounts
 from ansorpy.report.tables import show
 from ansorpy.report.tuning import activities_table
 from ansorpy.runtime.export import export as export_plan
@@ -84,3 +85,4 @@ def write_library(networks: Networks, request: Request, library: Path) -> None:
         f"wrote {written}" + ("" if total_s is None else f" ({milliseconds(total_s)} in kernels)")
     )
     print(memory)
+    print(ProofCounts.of([program.proof for program in finished.chosen]))

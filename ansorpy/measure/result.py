@@ -13,8 +13,9 @@ __all__ = ["MeasureResult", "TrialKind", "out_of_time"]
 class TrialKind(Enum):
     """How a trial ended.  Only an OK program is kept; a SLOW one was stopped early but has a time.
 
-    CUT is no verdict: the run's time was up before the program was measured.  Such a trial is not
-    counted, and the database takes its start back.
+    A REFUTED program may give the right result, but isl shows that it does not access memory as it
+    should (docs/proofs.md).  CUT is no verdict: the run's time was up before the program was
+    measured.  Such a trial is not counted, and the database takes its start back.
     """
 
     OK = "ok"
@@ -26,6 +27,7 @@ class TrialKind(Enum):
     TIMEOUT = "timeout"
     CRASH = "crash"
     WRONG_RESULT = "wrong_result"
+    REFUTED = "refuted"
     NOT_RECORDED = "not_recorded"
     CUT = "cut"
 

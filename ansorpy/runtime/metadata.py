@@ -39,7 +39,8 @@ class Metadata(_Part):
     """Description of a library; ``interface`` changes whenever the C interface does.
 
     ``digest`` identifies the linked code and constants: a library with another digest may compute
-    something else.
+    something else.  ``programs`` holds the schedules it was made from, by name
+    (:mod:`ansorpy.runtime.schedules`).
     """
 
     format: Literal["ansorpy-library"] = "ansorpy-library"
@@ -52,6 +53,7 @@ class Metadata(_Part):
     threads: int
     median_ms: float | None
     constant_bytes: int
+    programs: dict[str, str]
     ansorpy: str
     llvm: str
     digest: str

@@ -69,6 +69,7 @@ class CompiledTask:
         program: The loop nest, for display.
         median_s: Median seconds of one run, or ``None`` if it was never timed.
         overwrites: Pairs (input, output) of indices: the output may use that input's memory.
+        schedule: The schedule that was compiled (:mod:`ansorpy.runtime.schedules`), if known.
     """
 
     built: Built
@@ -76,6 +77,7 @@ class CompiledTask:
     program: str = ""
     median_s: float | None = None
     overwrites: tuple[tuple[int, int], ...] = ()
+    schedule: str = ""
 
     @staticmethod
     def of(
@@ -85,6 +87,7 @@ class CompiledTask:
         compiled_from: ComputeDAG | None = None,
         program: Program | None = None,
         median_s: float | None = None,
+        schedule: str = "",
     ) -> CompiledTask:
         """Make the task of *built*, renaming its parameters as in *dag*.
 
@@ -92,12 +95,13 @@ class CompiledTask:
             compiled_from: The definition that was compiled, if it is not *dag* but one that differs
                 in names only: a database keeps the first definition it saw.
             program: The loop nest that was compiled.
+            schedule: The schedule that it was lowered from.
         """
         named = _renamed(built, dag, compiled_from or dag)
         names = tuple(op.name for op in dag.args)
         if program is None:
-            return CompiledTask(named, names, median_s=median_s)
-        return CompiledTask(named, names, text(program), median_s, overwritable(program))
+            return CompiledTask(named, names, median_s=median_s, schedule=schedule)
+        return CompiledTask(named, names, text(program), median_s, overwritable(program), schedule)
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ class ExecutionPlan:
     """All inputs for making a library.
 
     ``raw`` and ``direct`` are the original constants with their offsets in ``RAW`` and ``POOL``;
-    ``packs`` fills the rest of the pool from ``RAW``, once.
+    ``packs`` fills the rest of the pool from ``RAW``, once.  ``programs`` are the known schedules,
+    each with the name of the first call of its code.
     """
 
     kind: str
@@ -121,6 +126,7 @@ class ExecutionPlan:
     target: Target
     threads: int
     median_s: float | None = None
+    programs: tuple[tuple[str, str], ...] = ()
 
     @property
     def footprint(self) -> Footprint:
@@ -170,6 +176,7 @@ def plan_network(
     for call in network.calls:
         task = tasks[call.key]
         maker.add(task.built, call.inputs, _named(task, call), call.outputs, call.name)
+        maker.add_program(call.name, task.schedule)
     return maker.plan(
         "model", _ports(network.inputs), _ports(network.results), arena_bytes=network.arena.bytes,
         target=target, threads=threads, median_s=median_s,
@@ -200,6 +207,7 @@ def plan_kernel(
             maker.values[port.name] = Argument(region, number=number)
     names = [port.name for port in inputs], [port.name for port in outputs]
     maker.add(task.built, names[0], constants, names[1])
+    maker.add_program(task.built.run.symbol, task.schedule)
     return maker.plan(
         "kernel", inputs, outputs, arena_bytes=0, target=target, threads=threads,
         median_s=task.median_s,
@@ -301,6 +309,13 @@ class _Maker:
     packs: dict[object, Step] = field(default_factory=dict)
     pool: _Space = field(default_factory=_Space)
     raw: _Space = field(default_factory=_Space)
+    programs: dict[str, str] = field(default_factory=dict)
+    """Names of programs by schedule."""
+
+    def add_program(self, name: str, schedule: str) -> None:
+        """Add the *schedule* of the call *name*, if it is known and new."""
+        if schedule:
+            self.programs.setdefault(schedule, name)
 
     def add(
         self,
@@ -365,4 +380,5 @@ class _Maker:
             kind, inputs, outputs, tuple(self.steps), tuple(self.packs.values()),
             tuple(self.raw.arrays), tuple(self.pool.arrays), arena_bytes, self.pool.bytes,
             self.raw.bytes, target, threads, median_s,
+            tuple((name, schedule) for schedule, name in self.programs.items()),
         )  # fmt: skip

@@ -13,14 +13,20 @@ import pytest
 import ansorpy.api.tuner
 from ansorpy.api.request import Request
 from ansorpy.api.tuner import open_tuner
+from ansorpy.errors import NoValidProgram
+from ansorpy.ir.prove import Claim, Finding, Proof, Verdict
 from ansorpy.ir.task import Task
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.rows import Record
+from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.profiler import Activity, Profiler
 from ansorpy.rates import Rates
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.plan import Before
+from ansorpy.tasks.predict import PredictOptions
+from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.tune import Ending
 from tests.measure.definitions import matmul
 
@@ -44,6 +50,45 @@ def test_the_best_recorded_program_is_taken(tmp_path: Path) -> None:
     assert best is not None and chosen.median_s == best.median_s
     assert chosen.built.digest == best.object_digest
     assert str(chosen.state.history) == str(best.state(task.dag).history)
+
+
+def _refute(database: Database, record: Record) -> None:
+    """Plant a proof that the program of *record* reads outside of a buffer."""
+    wrong = Finding.refuted(Claim.BOUNDS, "A is read at 24 in dimension 0")
+    database.proofs.put(record.definition, record.digest, Proof.of([wrong]))
+
+
+def test_a_refuted_program_is_recorded_and_the_next_best_is_taken(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = _task()
+    with open_tuner(replace(SMALL, db=tmp_path / "t.db")) as tuner:
+        tuner.tune({task: 1.0})
+        best, second, *_ = tuner.database.fastest(task.key, -1)
+        _refute(tuner.database, best)
+        [chosen] = tuner.choose([task])
+        refuted = tuner.database.lookup(task, best.state(task.dag))
+        failures = tuner.database.failures(task.key)
+        assert tuner.database.best(task.key) == second
+    assert chosen.median_s == second.median_s and chosen.proof.verdict is Verdict.PROVED
+    assert refuted is not None and refuted.kind is TrialKind.REFUTED
+    assert failures[TrialKind.REFUTED] == (1, "A is read at 24 in dimension 0")
+    assert "mm: a program is refuted and passed over: A is read at 24" in caplog.text
+
+
+def test_where_all_programs_are_refuted_there_is_none(tmp_path: Path) -> None:
+    task = _task(7)
+    request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
+    with open_tuner(request) as tuner:
+        for state in next(
+            iter(predicted_of_all([task], options=PredictOptions(seed=request.seed)))
+        )[1]:
+            trial = tuner.database.start(task, state)
+            _refute(
+                tuner.database, tuner.database.complete(trial, MeasureResult(TrialKind.OK, (1e-6,)))
+            )
+        with pytest.raises(NoValidProgram, match="refuted: A is read at 24 in dimension 0"):
+            tuner.choose([task])
 
 
 def test_a_second_run_spends_nothing(tmp_path: Path) -> None:

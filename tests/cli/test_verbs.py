@@ -164,6 +164,21 @@ def test_the_library_is_verified(
     assert "differ from" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["net.so", "net.onnx"])
+def test_the_programs_are_proved(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    sizes = ["--db", str(folder / "t.db"), "--dim", "batch=1", "--threads", "2"]
+    command = ["verify", "--static", str(folder / name), *(sizes if name == "net.onnx" else ())]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert f"memory safety of {name}" in said
+    assert re.search(r"memory safety of \d+ programs?: \d+ claims proved, 0 refuted, 0 und", said)
+    assert main([*command, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["ok"] and all(p["proved"] and not p["unfinished"] for p in data["programs"])
+
+
 def test_the_network_is_verified_with_other_weights(
     folder: Path, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

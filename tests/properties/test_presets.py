@@ -18,6 +18,7 @@ from ansorpy.target import Target
 from tests.budget import examples
 from tests.properties.random_dags import spread
 from tests.properties.random_operators import random_definition, random_values
+from tests.proved import assert_proved
 from tests.run_native import run_native
 
 
@@ -39,6 +40,7 @@ def test_programs_of_random_definitions_compute_them(
         except ScheduleError:
             continue  # a trial that fails with a reason: no layout for a packed constant, say
         assert not state.check().undecided
+        assert_proved(lowered)
         found = run_native(lowered, data, threads)
         for got, want in zip(found, expected, strict=True):
             largest = max(1.0, float(np.abs(want).max()))

@@ -15,6 +15,7 @@ from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from tests.budget import examples
 from tests.properties.random_dags import random_bound_state, random_state
+from tests.proved import assert_proved
 from tests.run_native import run_native
 
 Arrays = dict[str, np.ndarray]
@@ -53,6 +54,7 @@ def test_every_schedule_computes_its_definition(seed: int) -> None:
         assert not is_legal(state)
         return  # a place or a packing that is not legal; the message is tested elsewhere
     assert is_legal(state)
+    assert_proved(lowered)
     for got, want in zip(interpreted(lowered, data), expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
@@ -73,7 +75,9 @@ def test_what_is_legal_on_a_gpu_computes_its_definition(seed: int) -> None:
     assume(is_legal(state))
     data = inputs_of(state, rng)
     expected = run_dag(state.definition, data)
-    for got, want in zip(interpreted(lower(state), data), expected, strict=True):
+    lowered = lower(state)
+    assert_proved(lowered)
+    for got, want in zip(interpreted(lowered, data), expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 

@@ -27,6 +27,7 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.budget import examples
 from tests.properties.random_operators import random_definition, random_values
+from tests.proved import assert_proved
 from tests.rules.asking import CUDA as GPU
 from tests.rules.gpu_workloads import WORKLOADS
 
@@ -49,6 +50,7 @@ def outputs(program: Program, known: Arrays) -> dict[str, Array]:
 def check(state: State, data: Arrays, expected: list[Array]) -> None:
     """Assert that the bound *state* computes *expected*."""
     lowered = lower(state)
+    assert_proved(lowered)
     made = {} if lowered.bind is None else outputs(lowered.bind, data)
     found = outputs(lowered.run, {**data, **made}).values()
     for got, want in zip(found, expected, strict=True):

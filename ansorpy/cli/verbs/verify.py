@@ -1,4 +1,4 @@
-"""``ansorpy verify``: compare outputs with another engine's."""
+"""``ansorpy verify``: compare outputs with another engine's, or prove memory safety."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, ModelOption, Seed
 
 if TYPE_CHECKING:
+    from ansorpy.cli.lookup import Lookup
     from ansorpy.report.verify import Verification
 
 __all__ = ["verify"]
@@ -31,17 +32,30 @@ def verify(
         int | None,
         typer.Option(min=0, metavar="SEED", help="Draw the network's weights at random first."),
     ] = None,
+    static: Annotated[
+        bool,
+        typer.Option(
+            "--static", help="Run nothing: prove that the programs access memory as they should."
+        ),
+    ] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
     **arguments: Unpack[HostLookupArguments],
 ) -> None:
-    """Compare a network's outputs with onnxruntime's or the reference evaluator's."""
+    """Compare a network's outputs with onnxruntime's or the reference evaluator's.
+
+    With --static, prove instead that its programs stay in their buffers, have no data races and
+    read nothing before it is written.
+    """
     from ansorpy.cli.comparison import verify_model
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import is_library, onnx_beside
     from ansorpy.errors import UsageError
     from ansorpy.report.tables import show
 
+    if static:
+        _prove(Lookup(model, **arguments), as_json=as_json)
+        return
     if random_weights is not None and is_library(model):
         raise UsageError(
             "a library has its weights inside", hint="give the .onnx file with --random-weights"
@@ -60,4 +74,22 @@ def verify(
         print(json.dumps(result.to_dict(), indent=2))
     else:
         show(result.table())
+    result.demand()
+
+
+def _prove(lookup: Lookup, *, as_json: bool) -> None:
+    """Print what is proved, refuted and undecided.
+
+    Raises:
+        VerificationFailed: Something is refuted.
+    """
+    from ansorpy.cli.proving import verify_static
+    from ansorpy.report.tables import show
+
+    result = verify_static(lookup)
+    if as_json:
+        print(json.dumps(result.to_dict(), indent=2))
+    else:
+        show(result.table())
+        print("\n".join(result.lines()))
     result.demand()

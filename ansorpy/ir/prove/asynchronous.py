@@ -115,7 +115,7 @@ class Asynchronous:
         message = f'{use.access.buffer.name} is gone while "{use.site.line}" uses it'
         if held.exact:
             return Finding.refuted(Claim.APART, message)
-        return Finding.undecided(Claim.APART, f"{message}, unless data prevents it")
+        return Finding.by_data(Claim.APART, f"{message}, unless data prevents it")
 
     def _of_others(self, use: Use, other: Use, running: Comparison, problem: str) -> _Meeting:
         """Where another thread makes *other* after *use* began, and *running* holds."""
@@ -169,4 +169,4 @@ def _finding(use: Use, other: Use, meeting: _Meeting) -> Finding:
     message = f'"{other.site.line}" {meeting.problem}: "{use.site.line}" and {name}'
     if meeting.exact:
         return Finding.refuted(Claim.APART, message)
-    return Finding.undecided(Claim.APART, f"{message}, unless data prevents it")
+    return Finding.by_data(Claim.APART, f"{message}, unless data prevents it")

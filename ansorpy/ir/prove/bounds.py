@@ -104,7 +104,7 @@ def _dimension(points: Points, site: Site, access: Access, d: int) -> Finding | 
     for given in (_connected(site, index, conditions), conditions):
         held, outside = points.where(given), _outside(points, index, access.buffer.shape[d])
         if outside is None:
-            return Finding.undecided(
+            return Finding.by_data(
                 Claim.BOUNDS, f'what "{site.line}" accesses of {access.buffer.name} depends on data'
             )
         wrong = held.may & outside
@@ -113,7 +113,7 @@ def _dimension(points: Points, site: Site, access: Access, d: int) -> Finding | 
     message = _message(site, access, d, points, wrong)
     if held.exact:
         return Finding.refuted(Claim.BOUNDS, message)
-    return Finding.undecided(Claim.BOUNDS, f"{message}, unless data prevents it")
+    return Finding.by_data(Claim.BOUNDS, f"{message}, unless data prevents it")
 
 
 def _outside(points: Points, index: Expr, extent: int) -> isl.Set | None:

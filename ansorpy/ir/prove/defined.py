@@ -57,7 +57,7 @@ class Defined:
             return Finding.proved(Claim.COMPLETE)
         at = f"{buffer.name}[{', '.join(map(str, example(left)))}]"
         if not exact:
-            return Finding.undecided(Claim.COMPLETE, f"{at} is not written unless data makes it")
+            return Finding.by_data(Claim.COMPLETE, f"{at} is not written unless data makes it")
         return Finding.refuted(Claim.COMPLETE, f"{at} is an output and never written")
 
     def read(self, use: Use) -> Finding:
@@ -95,7 +95,7 @@ class Defined:
         name = f"{access.buffer.name}[{', '.join(map(str, point[count:]))}]"
         message = f'{name} is read before it is written, in "{site.line}"'
         if not read.exact or not all(source.exact for source in sources):
-            return Finding.undecided(Claim.DEFINED, f"{message}, unless data prevents it")
+            return Finding.by_data(Claim.DEFINED, f"{message}, unless data prevents it")
         return Finding.refuted(Claim.DEFINED, message + points.text(point[:count]))
 
     def _is_filled(self, use: Use) -> bool:

@@ -37,13 +37,15 @@ class Claim(Enum):
 class Finding:
     """A claim about one access (or pair of accesses) and its verdict.
 
-    ``message`` says why it does not hold, with an example, or why it was not decided; it is empty
-    when proved.
+    Args:
+        message: Why it does not hold, with an example, or why it was not decided; empty: proved.
+        depends_on_data: It is undecided because an index or a condition depends on data.
     """
 
     claim: Claim
     verdict: Verdict
     message: str = ""
+    depends_on_data: bool = False
 
     @staticmethod
     def proved(claim: Claim) -> Finding:
@@ -57,12 +59,21 @@ class Finding:
     def undecided(claim: Claim, message: str) -> Finding:
         return Finding(claim, Verdict.UNDECIDED, message)
 
+    @staticmethod
+    def by_data(claim: Claim, message: str) -> Finding:
+        """Undecided, as data decides."""
+        return Finding(claim, Verdict.UNDECIDED, message, depends_on_data=True)
+
 
 @dataclass(frozen=True)
 class Proof:
-    """All findings about one program."""
+    """All findings about one program.
+
+    ``unfinished`` says why there are no more, where the prover was stopped: then nothing is proved.
+    """
 
     findings: tuple[Finding, ...]
+    unfinished: str = ""
 
     @staticmethod
     def of(findings: Iterable[Finding]) -> Proof:
@@ -73,7 +84,16 @@ class Proof:
         """REFUTED if anything is, else UNDECIDED if anything is, else PROVED."""
         if self.refuted:
             return Verdict.REFUTED
-        return Verdict.UNDECIDED if self.undecided else Verdict.PROVED
+        return Verdict.UNDECIDED if self.undecided or self.unfinished else Verdict.PROVED
+
+    @property
+    def is_decided(self) -> bool:
+        """True if all is decided but what data decides."""
+        return not self.unfinished and all(f.depends_on_data for f in self.undecided)
+
+    def __add__(self, other: Proof) -> Proof:
+        """What is found about two programs."""
+        return Proof((*self.findings, *other.findings), self.unfinished or other.unfinished)
 
     @property
     def refuted(self) -> tuple[Finding, ...]:

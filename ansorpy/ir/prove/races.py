@@ -50,7 +50,7 @@ class Conflict:
     def finding(self, what: str, why: str = "") -> Finding:
         """What is wrong; *what* names the threads, *why* says more."""
         if not self.exact:
-            return Finding.undecided(Claim.APART, f"{self._text(what)} unless data prevents it")
+            return Finding.by_data(Claim.APART, f"{self._text(what)} unless data prevents it")
         return Finding.refuted(Claim.APART, self._text(what) + (f": {why}" if why else ""))
 
     def _text(self, what: str) -> str:

@@ -9,7 +9,7 @@ from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.fragments import WARP, fragment_lanes, in_lane
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import Barrier, For, Instruction, Shuffle
-from ansorpy.ir.prove.findings import Claim, Finding, Verdict
+from ansorpy.ir.prove.findings import Claim, Finding
 from ansorpy.ir.prove.instances import thread_number
 from ansorpy.ir.prove.relations import Points
 from ansorpy.ir.prove.sites import THREADS, Access, Site
@@ -53,7 +53,7 @@ def check_held(site: Site, access: Access) -> Finding:
     )
     if held.exact:
         return Finding.refuted(Claim.HELD, message)
-    return Finding.undecided(Claim.HELD, f"{message}, unless data prevents it")
+    return Finding.by_data(Claim.HELD, f"{message}, unless data prevents it")
 
 
 def _at_barrier(site: Site) -> Finding:
@@ -87,7 +87,7 @@ def _in_teams(site: Site, size: int, indices: Sequence[Expr]) -> Finding:
     if wanted.map.is_single_valued():
         return Finding.proved(Claim.TOGETHER)
     message = f'lanes of a team want different operands of "{site.line}"'
-    return Finding(Claim.TOGETHER, _negative(wanted.exact), message)
+    return _negative(message, exact=wanted.exact)
 
 
 def _partial(site: Site) -> Finding | None:
@@ -133,8 +133,10 @@ def _finding(holds: bool, exact: bool, site: Site, who: str) -> Finding:
     if holds and exact:
         return Finding.proved(Claim.TOGETHER)
     message = f'only some threads {who} reach "{site.line}"'
-    return Finding(Claim.TOGETHER, _negative(exact), message)
+    return _negative(message, exact=exact)
 
 
-def _negative(exact: bool) -> Verdict:
-    return Verdict.REFUTED if exact else Verdict.UNDECIDED
+def _negative(message: str, *, exact: bool) -> Finding:
+    if exact:
+        return Finding.refuted(Claim.TOGETHER, message)
+    return Finding.by_data(Claim.TOGETHER, f"{message}, unless data prevents it")

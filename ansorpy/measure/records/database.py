@@ -28,6 +28,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.definitions import DefinitionStore
 from ansorpy.measure.records.models import ModelStore
 from ansorpy.measure.records.objects import ObjectStore
+from ansorpy.measure.records.proofs import ProofStore
 from ansorpy.measure.records.rows import (
     NOW,
     Event,
@@ -101,6 +102,7 @@ class Database:
         self._unreadable: set[int] = set()
         self.definitions = DefinitionStore(self._connection, self.path)
         self.objects = ObjectStore(self._connection, self.path)
+        self.proofs = ProofStore(self._connection, self.path)
         self.samples = SampleStore(self._connection, self.path)
         self.models = ModelStore(self._connection, self.path)
 

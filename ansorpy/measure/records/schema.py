@@ -90,6 +90,13 @@ CREATE TABLE results (
     finished_at REAL NOT NULL
 );
 CREATE INDEX results_of_trial ON results (trial);
+CREATE TABLE proofs (
+    definition TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    version TEXT NOT NULL,
+    findings TEXT NOT NULL,
+    PRIMARY KEY (definition, digest, version)
+) WITHOUT ROWID;
 CREATE TABLE samples (
     id INTEGER PRIMARY KEY,
     trial INTEGER NOT NULL UNIQUE REFERENCES trials(id),

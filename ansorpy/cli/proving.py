@@ -1,0 +1,37 @@
+"""The steps of ``verify --static``: the programs of a library or network, each proved."""
+
+from __future__ import annotations
+
+from ansorpy.cli.lookup import Lookup
+from ansorpy.cli.models import from_records, is_library
+from ansorpy.errors import UsageError
+from ansorpy.measure.proofs.prover import Prover
+from ansorpy.measure.records.database import Database
+from ansorpy.report.proofs import StaticVerification
+from ansorpy.runtime.elf import find_metadata
+from ansorpy.runtime.metadata import read_metadata
+from ansorpy.runtime.schedules import state_of
+
+__all__ = ["verify_static"]
+
+
+def verify_static(lookup: Lookup) -> StaticVerification:
+    """Prove the programs that a library says it was made from, or those of a network's records.
+
+    Raises:
+        ForeignFile: The library was made by another version.
+        UsageError: It does not say what it was made from.
+    """
+    if not is_library(lookup.model):
+        lookup.warn_of_predictions()
+        chosen = from_records(lookup)[0].chosen
+        proofs = tuple((program.task.name, program.proof) for program in chosen)
+        return StaticVerification(lookup.model.name, proofs)
+    programs = read_metadata(find_metadata(lookup.model), str(lookup.model)).programs
+    if not programs:
+        raise UsageError(f"{lookup.model} does not say what programs it was made from")
+    with Database() as database, Prover(database) as prover:
+        return StaticVerification(
+            lookup.model.name,
+            tuple((name, prover.prove(state_of(schedule))) for name, schedule in programs.items()),
+        )

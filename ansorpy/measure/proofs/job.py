@@ -1,0 +1,34 @@
+"""The proving worker: takes a definition and steps, answers with what isl finds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from ansorpy.ir.prove import Proof, prove
+from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.measure.proofs.wire import proof_to_fields
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.worker import Handler
+from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json
+
+__all__ = ["make_handlers", "proof_of"]
+
+
+def proof_of(lowered: Lowered) -> Proof:
+    """What isl finds about the program of a call and about the one that packs its constants."""
+    found = prove(lowered.run, lowered.bind)
+    return found if lowered.bind is None else found + prove(lowered.bind)
+
+
+def _prove(message: Message) -> Message:
+    definition, steps = message.blobs
+    state = State.replay(dag_from_dict(json.loads(definition)), steps_from_json(steps))
+    return Message("proof", proof_to_fields(proof_of(lower(state))))
+
+
+def make_handlers() -> Mapping[str, Handler]:
+    """The handlers of a proving worker."""
+    return {"prove": _prove}

@@ -1,0 +1,100 @@
+"""Proving chosen programs, each within a time limit, and only once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+from ansorpy.deadline import OutOfTime
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.prove import Proof
+from ansorpy.measure.proofs.wire import proof_from_fields
+from ansorpy.measure.records.database import Database, trial_digest
+from ansorpy.measure.records.definitions import definition_json
+from ansorpy.measure.workers.locks import lock_cores
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
+from ansorpy.profiler import Activity, profiled
+from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_to_json
+
+__all__ = ["LIMIT_S", "Prover"]
+
+LIMIT_S = 2.0
+"""Seconds for one program, which most take a twentieth of: isl has no limit of time itself."""
+
+_STARVED_S = 20.0
+"""Seconds where other processes keep the worker off its core."""
+
+_MEMORY_BYTES = 4 << 30
+
+
+class Prover:
+    """A proving worker, started when first needed; *database* keeps what it finds.
+
+    Args:
+        limit_s: Seconds for one program; without an answer by then, nothing of it is proved.
+        module: Module with the worker's handlers.
+        lock_folder: Folder of the machine-wide core locks: proving waits while others time.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        limit_s: float = LIMIT_S,
+        module: str = "ansorpy.measure.proofs.job",
+        lock_folder: Path | None = None,
+    ) -> None:
+        self._database = database
+        self._limit_s = limit_s
+        self._worker = Worker(module, memory_bytes=_MEMORY_BYTES)
+        self._lock_folder = lock_folder
+
+    def __enter__(self) -> Prover:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._worker.close()
+
+    def prove(self, state: State) -> Proof:
+        """What isl finds about the programs of *state*, every decision of which is bound.
+
+        Unfinished where the worker did not answer in time or crashed; that is not kept.
+        """
+        definition, steps = definition_json(state.definition), steps_to_json(state.history)
+        identity = self._database.definitions.identify(state.definition), trial_digest(state)
+        known = self._database.proofs.get(*identity)
+        if known is not None:
+            return known
+        message = Message("prove", {}, (definition.encode(), steps.encode()))
+        with profiled(Activity.PROVE):
+            proof = _interpreted(self._asked(message))
+        if not proof.unfinished:
+            self._database.proofs.put(*identity, proof)
+        return proof
+
+    def _asked(self, message: Message) -> Outcome:
+        try:
+            with lock_cores(sorted(os.sched_getaffinity(0)), self._lock_folder, shared=True):
+                return self._worker.request(message, self._limit_s, starved_s=_STARVED_S)
+        except OutOfTime:
+            return Failure("timeout", "the run's time was up")
+
+
+def _interpreted(outcome: Outcome) -> Proof:
+    if isinstance(outcome, Failure):
+        cause = "time" if outcome.kind == "timeout" else outcome.kind
+        return Proof((), f"{cause}: {outcome.reason}")
+    if outcome.kind != "proof":
+        return Proof((), f"error: {outcome.fields.get('text')}")
+    try:
+        return proof_from_fields(outcome.fields)
+    except ForeignFile as error:
+        return Proof((), f"error: the proving worker answered: {error.message}")
