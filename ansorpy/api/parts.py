@@ -20,22 +20,13 @@ from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.options import completed
 from ansorpy.registry import Registry
 from ansorpy.search.driver import SearchOptions
-from ansorpy.search.selectors import SELECTORS
-from ansorpy.search.strategies import STRATEGIES
-from ansorpy.search.transfers import TRANSFERS
-from ansorpy.tasks.objectives import OBJECTIVES
-from ansorpy.tasks.schedulers import SCHEDULERS
+from ansorpy.tasks.parts import TUNING_PARTS, with_parts
 from ansorpy.tasks.tune import TuneOptions
 
 __all__ = ["PARTS", "Parts", "load_plugins"]
 
 PARTS: Mapping[str, Registry[Any]] = {
-    "strategy": STRATEGIES,
-    "selector": SELECTORS,
-    "cost_model": MODELS,
-    "scheduler": SCHEDULERS,
-    "objective": OBJECTIVES,
-    "transfer": TRANSFERS,
+    **{name: part.registry for name, part in TUNING_PARTS.items()},
     "measure": POLICIES,
 }
 """The registries by the parameter that chooses from each; scripts register their parts here."""
@@ -71,18 +62,13 @@ class Parts:
 
     def tuning(self, seed: int) -> TuneOptions:
         """The options of a tuning run that uses these parts."""
-        search = SearchOptions(
-            strategy=STRATEGIES.factory(self.choices["strategy"]),
-            selector=SELECTORS.one(self.choices["selector"]),
-            transfer=TRANSFERS.one(self.choices["transfer"]),
-            seed=seed,
-        )
-        return TuneOptions(
-            search=search,
-            scheduler=SCHEDULERS.one(self.choices["scheduler"]),
-            objective=OBJECTIVES.one(self.choices["objective"]),
-            model=self.model,
-        )
+        chosen = {
+            name: part.of(choice)
+            for name, choice in self.choices.items()
+            if name != "cost_model" and (part := TUNING_PARTS.get(name))
+        }
+        options = TuneOptions(search=SearchOptions(seed=seed))
+        return with_parts(options, {**chosen, "cost_model": self.model})
 
     def policy(self) -> TimingPolicy:
         """The policy by which candidates are timed."""

@@ -18,17 +18,17 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from ansorpy.errors import ForeignFile
-from ansorpy.ir.task import Precision, Task
+from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.measure.conditions import TaskConditions
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.schedule.decisions import cut
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json
-from ansorpy.target import Target
 
 __all__ = ["PENDING", "RETIMED", "Grid", "GridHeader", "read_grid", "write_grid"]
 
@@ -42,7 +42,7 @@ RETIMED = 50
 """Number of fastest points that are timed again in a complete grid."""
 
 
-class GridHeader(BaseModel):
+class GridHeader(TaskConditions):
     """What a grid describes, and how it was made.
 
     Args:
@@ -60,11 +60,8 @@ class GridHeader(BaseModel):
         reasons: The first reason of each kind of failure.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     format: Literal["ansorpy-grid"] = "ansorpy-grid"
     version: Literal[2] = 2
-    name: str
     dag: dict[str, Any]
     definition: str
     scheduled: dict[str, Any] | None
@@ -73,10 +70,6 @@ class GridHeader(BaseModel):
     sketch_steps: int = Field(ge=0)
     sketch: int = Field(ge=0)
     preset: str
-    target: Target
-    threads: int = Field(ge=1)
-    precision: Precision
-    reuse_distance_bytes: int = Field(ge=0)
     cut: dict[str, tuple[tuple[int, ...], ...]]
     sizes: dict[str, int]
     refused: int = Field(ge=0)
@@ -114,11 +107,7 @@ class Grid:
     @cached_property
     def task(self) -> Task:
         """The task that the grid's programs compute."""
-        header = self.header
-        return Task(
-            dag_from_dict(header.dag), header.target, header.threads, header.precision,
-            header.reuse_distance_bytes, header.name,
-        )  # fmt: skip
+        return self.header.task_of(dag_from_dict(self.header.dag))
 
     @cached_property
     def state(self) -> State:

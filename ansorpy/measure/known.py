@@ -12,7 +12,7 @@ __all__ = ["KnownTrials"]
 
 
 class KnownTrials:
-    """The trials a database had when a run began, and those the run made or was told of since.
+    """The trials a database had when a run began, and those the run measured or learned of since.
 
     What other tuners add meanwhile is left out: a run must not depend on when they did what, or it
     could not be replayed.
@@ -24,18 +24,18 @@ class KnownTrials:
     def __init__(self, database: Database, began: Position | None = None) -> None:
         self.database = database
         self.began = began or database.position
-        self._told: dict[tuple[str, str, str], Record] = {}
+        self._measured: dict[tuple[str, str, str], Record] = {}
         """Records learned of since, by task, definition and digest."""
 
     def add(self, record: Record) -> None:
         """The run has learned of *record*, which it did not know."""
-        self._told[record.task_key, record.definition, record.digest] = record
+        self._measured[record.task_key, record.definition, record.digest] = record
 
     def lookup(self, task: Task, program: Scheduled) -> Record | None:
         """The record of *program* for *task*; None if the run knows none."""
         definition = self.database.definitions.identify(program.definition)
-        told = self._told.get((task.key, definition, trial_digest(program)))
-        return told or self.database.lookup(task, program, self.began)
+        measured = self._measured.get((task.key, definition, trial_digest(program)))
+        return measured or self.database.lookup(task, program, self.began)
 
     def records(self, task_key: str) -> list[Record]:
         """All trials of a task from before the run, in the order they were started."""
@@ -63,4 +63,4 @@ class KnownTrials:
         return self.database.definition(identifier)
 
     def _ok(self, task_key: str) -> list[Record]:
-        return [r for (key, *_), r in self._told.items() if key == task_key and r.ok]
+        return [r for (key, *_), r in self._measured.items() if key == task_key and r.ok]

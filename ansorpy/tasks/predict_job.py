@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from ansorpy.ir.task import Precision, Task
+from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.measure.conditions import TaskConditions, conditions_of
 from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
@@ -16,35 +15,21 @@ from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
-from ansorpy.target import Target
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 
 __all__ = ["make_handlers", "predict_message", "predicted_states"]
 
 
-class _Request(BaseModel):
+class _Request(TaskConditions):
     """Fields of ``predict``; its blob is the definition as JSON."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    target: Target
-    threads: int
-    precision: Precision
-    reuse_distance_bytes: int = Field(ge=0)
     preset: str
     options: PredictOptions
 
 
 def predict_message(task: Task, preset: str, options: PredictOptions) -> Message:
     """The message that asks a worker to predict *task* with the rules of *preset*."""
-    request = _Request(
-        target=task.target,
-        threads=task.threads,
-        precision=task.precision,
-        reuse_distance_bytes=task.reuse_distance_bytes,
-        preset=preset,
-        options=options,
-    )
+    request = _Request(preset=preset, options=options, **conditions_of(task))
     definition = definition_json(task.dag).encode()
     return Message("predict", request.model_dump(mode="json"), (definition,))
 
@@ -61,10 +46,7 @@ def predicted_states(answer: Message) -> list[State]:
 
 def _predict(message: Message) -> Message:
     request = _Request.model_validate(message.fields)
-    dag = dag_from_dict(json.loads(message.blobs[0]))
-    task = Task(
-        dag, request.target, request.threads, request.precision, request.reuse_distance_bytes
-    )  # fmt: skip
+    task = request.task_of(dag_from_dict(json.loads(message.blobs[0])))
     source = StructureSampler(task, preset_for(task.target, request.preset))
     blobs: list[bytes] = []
     for state in predicted_best(task, source, options=request.options):

@@ -6,14 +6,12 @@ build them to the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pydantic import ValidationError
 
-from ansorpy.cost.models import MODELS
-from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile, NoValidProgram, UsageError, VerificationFailed
 from ansorpy.measure.build.built import Built
@@ -21,14 +19,10 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import Diverged, ReplayEnded, ReplayJournal
 from ansorpy.measure.records.rows import Event
 from ansorpy.measure.run.runner import BuildService
-from ansorpy.registry import Registry
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.replay import ReplayedTrials
-from ansorpy.search.selectors import SELECTORS
-from ansorpy.search.strategies import STRATEGIES
-from ansorpy.search.transfers import TRANSFERS
-from ansorpy.tasks.objectives import OBJECTIVES
+from ansorpy.tasks.parts import TUNING_PARTS, with_parts
 from ansorpy.tasks.run_request import (
     RecordedPart,
     RunRequest,
@@ -39,7 +33,6 @@ from ansorpy.tasks.run_request import (
     differences,
     place_of,
 )
-from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, search_tasks
 
 __all__ = ["Rerun", "TaskRerun", "rerun"]
@@ -218,23 +211,12 @@ def _with_names(text: str, entries: Sequence[WeightedTask]) -> str:
 
 def _recorded_parts(recorded: RecordedPart, database: Database) -> TuneOptions:
     """Default options but with the registered or stored parts that *recorded* names."""
-    options, settings = TuneOptions(), recorded.settings
-    search = settings.get("search")
-    of_search = search.settings if isinstance(search, RecordedPart) else {}
-    model = settings.get("model")
-    models: list[Callable[[], CostModel]] = [*_factories(MODELS), *_kept_model(model, database)]
-    return replace(
-        options,
-        search=replace(
-            options.search,
-            strategy=_like(of_search.get("strategy"), _factories(STRATEGIES)),
-            selector=_like(of_search.get("selector"), _made(SELECTORS)),
-            transfer=_like(of_search.get("transfer"), _made(TRANSFERS)),
-        ),
-        scheduler=_like(settings.get("scheduler"), _made(SCHEDULERS)),
-        objective=_like(settings.get("objective"), _made(OBJECTIVES)),
-        model=_like(model, models),
-    )
+    parts = {}
+    for name, part in TUNING_PARTS.items():
+        setting = recorded.at(part.option)
+        known = [part.of(registered) for registered in part.registry]
+        parts[name] = _like(setting, [*known, *_kept_model(setting, database)])
+    return with_parts(TuneOptions(), parts)
 
 
 def _kept_model(recorded: Setting, database: Database) -> Iterator[SavedModel]:
@@ -243,14 +225,6 @@ def _kept_model(recorded: Setting, database: Database) -> Iterator[SavedModel]:
     text = database.models.get(digest) if isinstance(digest, str) else None
     if text is not None:
         yield SavedModel.parse(text, f"{database.path}: the run's cost model")
-
-
-def _factories(registry: Registry[T]) -> list[Callable[[], T]]:
-    return [registry.factory(name) for name in registry]
-
-
-def _made(registry: Registry[T]) -> list[T]:
-    return [registry.one(name) for name in registry]
 
 
 def _like(recorded: Setting, choices: Sequence[T]) -> T:

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from ansorpy.ir.task import Precision, Task
+from ansorpy.ir.task import Task
+from ansorpy.measure.conditions import TaskConditions, conditions_of
 from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Position
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import TunedNetwork
 
@@ -43,6 +43,14 @@ class RecordedPart(_Body):
     place: str
     settings: dict[str, Setting] = {}
 
+    def at(self, path: str) -> Setting:
+        """The setting at *path*, where dots lead into inner parts; None if there is none."""
+        name, _, inner = path.partition(".")
+        found = self.settings.get(name)
+        if not inner:
+            return found
+        return found.at(inner) if isinstance(found, RecordedPart) else None
+
 
 Setting: TypeAlias = RecordedPart | bool | int | float | str | None
 """An argument of a part: a plain value or another part."""
@@ -50,27 +58,19 @@ Setting: TypeAlias = RecordedPart | bool | int | float | str | None
 RecordedPart.model_rebuild()
 
 
-class TaskRequest(_Body):
+class TaskRequest(TaskConditions):
     """One task of a run: its definition (a database id), its conditions and its weight.
 
     ``preset`` names its rules; empty: rules of the caller's own.
     """
 
     definition: str
-    target: Target
-    threads: int = Field(ge=1)
-    precision: Precision
-    reuse_distance_bytes: int = Field(ge=0)
-    name: str
     preset: str
     weight: float
 
     def task(self, database: Database) -> Task:
         """The task; its definition is read from *database*."""
-        dag = database.definition(self.definition)
-        return Task(
-            dag, self.target, self.threads, self.precision, self.reuse_distance_bytes, self.name
-        )
+        return self.task_of(database.definition(self.definition))
 
 
 class RunRequest(_Body):
@@ -85,6 +85,15 @@ class RunRequest(_Body):
     options: RecordedPart
     networks: tuple[TunedNetwork, ...]
     began: Position
+
+    @model_validator(mode="after")
+    def _networks_call_these_tasks(self) -> RunRequest:
+        numbers = range(len(self.tasks))
+        for network in self.networks:
+            called = {task for region in network.regions for task in region.most_calls}
+            if len(network.calls) != len(numbers) or not called <= {*numbers}:
+                raise ValueError(f"network {network.name!r} calls other tasks")
+        return self
 
 
 def request_of(
@@ -104,13 +113,9 @@ def request_of(
         tasks=tuple(
             TaskRequest(
                 definition=known.database.definitions.identify(task.dag),
-                target=task.target,
-                threads=task.threads,
-                precision=task.precision,
-                reuse_distance_bytes=task.reuse_distance_bytes,
-                name=task.name,
                 preset=preset,
                 weight=weight,
+                **conditions_of(task),
             )
             for task, preset, weight in tasks
         ),

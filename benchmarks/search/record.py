@@ -24,6 +24,7 @@ import numpy.typing as npt
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import AnsorpyError, VerificationFailed
 from ansorpy.ir.text.serialize import dag_to_dict
+from ansorpy.measure.conditions import conditions_of
 from ansorpy.measure.grid import PENDING, RETIMED, Grid, GridHeader, read_grid, write_grid
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
@@ -133,13 +134,11 @@ def begin(plan: Plan) -> Grid:
     found = cut_down(structure, plan.points)
     state, placed, points = structure.space.state, structure.placed, len(found.rows)
     header = GridHeader(
-        name=plan.name, dag=dag_to_dict(task.dag), definition=structure.definition,
+        **conditions_of(task), dag=dag_to_dict(task.dag), definition=structure.definition,
         scheduled=None if state.definition is task.dag else dag_to_dict(state.definition),
         steps=steps_to_json(state.history), placed_steps=len(placed.history),
         sketch_steps=structure.sketch_steps, sketch=structure.sketch,
-        preset=structure.preset.name, target=task.target, threads=task.threads,
-        precision=task.precision, reuse_distance_bytes=task.reuse_distance_bytes,
-        cut=dict(found.kept),
+        preset=structure.preset.name, cut=dict(found.kept),
         sizes={d.name: len(d.domain.rows) for d in structure.space.decisions},
         refused=found.refused, kinds=("pending", *_KINDS), machine=machine_name(),
         command=f"python -m benchmarks.search.record {plan.name}",

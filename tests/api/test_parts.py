@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 import ansorpy as ap
+from ansorpy.api.arguments import PartArguments
 from ansorpy.api.parts import PARTS, Parts, load_plugins
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.run.timing import TimingPolicy
+from ansorpy.options import declared
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution
@@ -21,7 +23,8 @@ from ansorpy.search.strategies.grid import Grid
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.tune import WeightedTask
+from ansorpy.tasks.run_request import described, differences
+from ansorpy.tasks.tune import TuneOptions, WeightedTask
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import matmul
 from tests.tasks.anew import tune_anew
@@ -130,6 +133,13 @@ def test_a_trained_model_is_named_by_its_file_or_given(tmp_path: Path) -> None:
     b = ap.compute((16,), lambda i: a[i] * 2.0, name="B")
     with pytest.raises(UsageError, match="was trained on programs for cuda"):
         ap.tune([a, b], cost_model=SavedModel.of(BoostedTrees(), "cuda"))
+
+
+def test_parts_arguments_and_options_are_the_same_with_the_same_defaults() -> None:
+    assert {argument.name for argument in declared(PartArguments)} == {*PARTS}
+    assert described(Parts().tuning(0)) == described(TuneOptions())
+    changed = described(Parts(strategy=Grid, objective="geomean").tuning(0))
+    assert differences(changed, described(TuneOptions())) == ["search.strategy", "objective"]
 
 
 @pytest.mark.parametrize("kind", PARTS)

@@ -80,7 +80,7 @@ def _damaged(path: Path, **changed: Any) -> Path:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"header": np.frombuffer(b"{}", np.uint8)}, "name: Field required"),
+        ({"header": np.frombuffer(b"{}", np.uint8)}, "target: Field required"),
         ({"rows": np.zeros((3, 2))}, "rows has type float64"),
         ({"kinds": np.zeros(3, np.uint8)}, "points"),
         ({"kinds": np.full(1000, 99, np.uint8)}, "points"),

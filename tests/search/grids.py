@@ -6,6 +6,7 @@ import numpy as np
 
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_to_dict
+from ansorpy.measure.conditions import conditions_of
 from ansorpy.measure.grid import PENDING, Grid, GridHeader
 from ansorpy.measure.result import TrialKind
 from ansorpy.rules.structure import StructureSampler
@@ -30,11 +31,11 @@ def grid_of(task: Task, points: int = 60, sketch: int = 0) -> Grid:
     again = np.argsort(seconds)[:50]
     again = again[np.isfinite(seconds[again])]
     header = GridHeader(
-        name=task.name, dag=dag_to_dict(task.dag), definition=structure.definition, scheduled=None,
+        **conditions_of(task), dag=dag_to_dict(task.dag), definition=structure.definition,
+        scheduled=None,
         steps=steps_to_json(state.history), placed_steps=len(structure.placed.history),
         sketch_steps=structure.sketch_steps, sketch=sketch, preset=structure.preset.name,
-        target=task.target, threads=task.threads, precision=task.precision,
-        reuse_distance_bytes=task.reuse_distance_bytes, cut=dict(found.kept),
+        cut=dict(found.kept),
         sizes={d.name: len(d.domain.rows) for d in structure.space.decisions},
         refused=found.refused, kinds=KINDS, default_s=1.0, reasons={"crash": "it crashed"},
         machine="a formula", command="", date="2000-01-01",

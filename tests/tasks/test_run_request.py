@@ -8,18 +8,22 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
+from ansorpy.graph.alternatives import Alternative, Alternatives
+from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.records.rows import Event
+from ansorpy.measure.records.schema import IN_MEMORY
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.presets import ANSOR_CPU, CPU
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
 from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.run_request import (
     RecordedPart,
     RunRequest,
@@ -27,6 +31,7 @@ from ansorpy.tasks.run_request import (
     described,
     differences,
     preset_name,
+    request_of,
 )  # fmt: skip
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
@@ -98,6 +103,28 @@ def test_numbers_are_restored_and_other_values_left_alone() -> None:
     assert differences(described(given), described(Outer())) == ["inner.share", "made", "count"]
     assert differences(described(given), described(given)) == []
     assert adjusted(Outer(), None) == Outer()
+
+
+def test_settings_are_found_by_their_path() -> None:
+    found = part(QUICK)
+    assert part(found.at("search.strategy")).place.endswith(":Evolution")
+    assert found.at("retime") is True
+    assert found.at("search.absent") is None and found.at("retime.inner") is None
+
+
+@pytest.mark.parametrize(
+    ("calls", "other"), [((1.0,), 0), ((1.0, 0.0, 0.0), 0), ((1.0, 0.0), 2), ((1.0, 0.0), -1)]
+)
+def test_networks_must_call_tasks_of_the_run(calls: tuple[float, ...], other: int) -> None:
+    regions = (Alternatives((Alternative({"which": "this"}, {other: 1}),)),)
+    with Database(IN_MEMORY) as database:
+        asked = [(entry.task, "default", entry.weight) for entry in TASKS]
+        known = KnownTrials(database)
+        good = request_of(asked, Budget(trials=1), QUICK, (TunedNetwork((1.0, 2.0)),), known)
+    networks = (TunedNetwork(calls, name="net", regions=regions),)
+    body = good.model_copy(update={"networks": networks}).model_dump(mode="json")
+    with pytest.raises(ValidationError, match="network 'net' calls other tasks"):
+        RunRequest.model_validate(body)
 
 
 def test_rules_of_the_callers_own_have_no_name() -> None:
