@@ -9,4 +9,5 @@ __all__ = ["examples"]
 
 def examples(most: int) -> settings:
     """Draws *most* examples under ``--hypothesis-profile=explore``, else a third of them, fixed."""
-    return settings(max_examples=-(-most // 3) if settings.default.derandomize else most)
+    explores = settings.default is not None and not settings.default.derandomize
+    return settings(max_examples=most if explores else -(-most // 3))
