@@ -1,6 +1,6 @@
-"""Every environment variable ansorpy reads, in one table; nothing else reads the environment.
+"""Every environment variable that ansorpy reads, in one table; no other module reads them.
 
-Values are read when asked for, so a test or a script may change them between calls.
+Values are read on each use, so a test or a script may change them between calls.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Knob(Generic[T]):
-    """One environment variable: its name, what it does, how its text is read, its default."""
+    """One environment variable: its name, its effect, the parser of its text, its default."""
 
     name: str
     help: str
@@ -36,7 +36,7 @@ class Knob(Generic[T]):
     expects: str
 
     def get(self) -> T:
-        """The value in force now; raises :class:`UsageError` when the text cannot be read."""
+        """The current value; raises :class:`UsageError` if the text cannot be parsed."""
         text = os.environ.get(self.name, "").strip()
         if not text:
             return self.default
@@ -130,18 +130,18 @@ def cache_folder() -> Path:
 
 
 def default_database() -> Path:
-    """The tuning database where none is named: ``ANSORPY_DB``, else one in the cache folder."""
+    """The default tuning database: ``ANSORPY_DB``, otherwise one in the cache folder."""
     return DB.get() or cache_folder() / "tune.db"
 
 
 def default_threads() -> int:
-    """Threads to use when none are asked for: ``ANSORPY_NUM_THREADS``, else the usable cores."""
+    """The default number of threads: ``ANSORPY_NUM_THREADS``, otherwise the usable cores."""
     asked = NUM_THREADS.get()
     return available_cores() if asked is None else asked
 
 
 def compiler_command(*names: str) -> tuple[str, ...] | None:
-    """The command line of a C compiler: ``CC``, or else the first of *names* that is installed.
+    """The command of a C compiler: ``CC``, otherwise the first of *names* that is installed.
 
     Raises:
         MissingDependency: The command in ``CC`` does not exist.
@@ -152,7 +152,7 @@ def compiler_command(*names: str) -> tuple[str, ...] | None:
     command = shlex.split(asked)
     if not command or shutil.which(command[0]) is None:
         raise MissingDependency(
-            f"the environment says CC={asked}, which is not there",
+            f"the environment sets CC={asked}, which does not exist",
             hint="install gcc or clang, or pip install 'ansorpy[export]', or set CC",
         )
     return tuple(command)
@@ -169,7 +169,7 @@ def ray_uses_tls() -> bool:
 
 
 def available_cores() -> int:
-    """Cores this process may use: its affinity mask, cut to the cgroup's CPU quota; at least 1."""
+    """Cores this process may use: its affinity mask, limited by the cgroup's quota; at least 1."""
     affine = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -180,7 +180,7 @@ def available_cores() -> int:
 def cgroup_quota(
     root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc/self/cgroup")
 ) -> float | None:
-    """CPUs the control group grants: the smallest limit along its path, or ``None``.
+    """The control group's CPU quota: the smallest limit along its path, or ``None``.
 
     Reads version 2 (``cpu.max``) and version 1 (``cpu.cfs_quota_us`` and ``cpu.cfs_period_us``).
     """

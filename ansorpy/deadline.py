@@ -26,9 +26,9 @@ class OutOfTime(Exception):
 
 @contextmanager
 def until(moment: float) -> Iterator[None]:
-    """Let work inside wait for answers up to *moment*, by ``time.monotonic()``.
+    """Set a deadline for the enclosed work at *moment*, by ``time.monotonic()``.
 
-    An earlier deadline set outside still holds.
+    An earlier deadline of an outer block still applies.
     """
     token = _moment.set(min(moment, _moment.get()))
     try:

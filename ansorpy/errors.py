@@ -1,6 +1,6 @@
-"""Every error ansorpy raises on purpose, with the exit code the command line returns for it.
+"""Every error that ansorpy raises on purpose, with the command line's exit code for it.
 
-A message is one plain line: what was asked and why it cannot be done.  ``hint`` says what to do
+A message is one plain line: what was asked and why it cannot be done.  ``hint`` suggests what to do
 instead.  Errors take programs as text, so this module imports nothing.
 """
 
@@ -38,7 +38,7 @@ class UsageError(AnsorpyError):
 
 @dataclass(frozen=True)
 class UnsupportedRow:
-    """One part of a model that cannot be compiled: where and what it is, and what to do instead."""
+    """One part of a model that cannot be compiled: its place, its kind, and what to do instead."""
 
     node: str
     op: str
@@ -48,7 +48,7 @@ class UnsupportedRow:
 
 
 class UnsupportedModel(AnsorpyError):
-    """The model holds operators that cannot be compiled; ``rows`` names all of them at once."""
+    """The model has parts that cannot be compiled; ``rows`` lists all of them."""
 
     exit_code = 3
 
@@ -64,7 +64,7 @@ class UnsupportedModel(AnsorpyError):
 
 
 class VerificationFailed(AnsorpyError):
-    """An output differs from the reference by more than the tolerance, or holds a NaN."""
+    """An output differs from the reference by more than the tolerance, or contains NaN."""
 
     exit_code = 4
 
@@ -76,7 +76,7 @@ class MissingDependency(AnsorpyError):
 
 
 class ForeignFile(AnsorpyError):
-    """A file is unreadable, or of another format or version than the one asked for."""
+    """A file cannot be read, or does not have the expected format or version."""
 
     exit_code = 6
 
@@ -87,7 +87,7 @@ class ScheduleError(AnsorpyError):
     Args:
         step: The step, written as the call that makes it: ``"fuse(C, [j, k])"``.
         stage: Name of the stage it applies to.
-        program: That stage's loops as text, the offending ones marked with ``>``.
+        program: That stage's loops as text, with the offending ones marked by ``>``.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class ScheduleError(AnsorpyError):
 
 
 class LoweringError(AnsorpyError):
-    """A schedule has no loop program, or a loop program is not well formed."""
+    """A schedule cannot be lowered, or a loop program is not well formed."""
 
 
 class CodegenError(AnsorpyError):
@@ -133,7 +133,7 @@ class DeviceLost(AnsorpyError):
 
 
 class NoValidProgram(AnsorpyError):
-    """A search ended without a single program that ran and gave correct results."""
+    """A search ended without any program that ran and gave correct results."""
 
 
 class Interrupted(AnsorpyError):

@@ -1,4 +1,4 @@
-"""Arguments declared once: keyword arguments in Python, options on the command line.
+"""Arguments declared once, for keyword arguments in Python and options on the command line.
 
 A ``TypedDict`` declares arguments, each with an :class:`Option`; functions take them as
 ``**arguments: Unpack[...]``.  Signatures, docstrings, defaults and the command line's options
@@ -32,15 +32,15 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Option:
-    """What an argument does, and how it is written on the command line.
+    """The meaning of an argument, and its form on the command line.
 
     Args:
-        help: For docstrings and ``--help``.
-        default: Its value where it is not given.
-        flag: The option's name, where it is not that of the argument.
-        metavar: How ``--help`` shows its value.
+        help: Description in docstrings and ``--help``.
+        default: Its value if it is not given.
+        flag: The option's name, if it differs from the argument's.
+        metavar: Placeholder for its value in ``--help``.
         least: The smallest number accepted.
-        parse: Reads the texts of an option that may be repeated.
+        parse: Parses the texts of an option that may be repeated.
     """
 
     help: str
@@ -66,7 +66,7 @@ class Argument:
 
 
 class _Names(dict[str, object]):
-    """A module's names; those that only a type checker imports stand for unknown types."""
+    """A module's names; names imported only for type checkers stand for unknown types."""
 
     def __missing__(self, name: str) -> object:
         return getattr(builtins, name, None) or TypeVar(name)
@@ -80,10 +80,10 @@ def declared(kind: type) -> list[Argument]:
 
 
 def completed(kind: type, given: Mapping[str, object]) -> dict[str, Any]:
-    """The arguments in *given*, and the defaults of the others that *kind* declares.
+    """The arguments in *given*, and the defaults of the other ones that *kind* declares.
 
     Raises:
-        UsageError: An argument that is not declared.
+        UsageError: An argument is not declared.
     """
     known = {argument.name: argument.option.default for argument in declared(kind)}
     unknown = [name for name in given if name not in known]
@@ -103,8 +103,10 @@ def those(kind: type, given: Mapping[str, object]) -> dict[str, Any]:
 def parameters(
     function: Callable[..., object], spelled: Callable[[Argument], inspect.Parameter]
 ) -> tuple[str, type, inspect.Signature]:
-    """The name and the TypedDict of the ``**arguments`` of *function*, and the signature in which
-    each of them is the parameter *spelled* out."""
+    """The name and the TypedDict of the ``**arguments`` of *function*, and its full signature.
+
+    In that signature, *spelled* makes a parameter of each argument.
+    """
     signature, hints = inspect.signature(function), get_type_hints(function, include_extras=True)
     [taken] = [p for p in signature.parameters.values() if p.kind is p.VAR_KEYWORD]
     [kind] = get_args(hints[taken.name])
@@ -118,7 +120,7 @@ def parameters(
 def with_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Spell out the ``**arguments`` of *function* in its signature and its docstring.
 
-    In the docstring, a line ``**arguments`` stands for them.
+    In the docstring, they replace the line ``**arguments``.
     """
     name, kind, signature = parameters(function, _keyword)
     function.__signature__ = signature  # type: ignore[attr-defined]
@@ -136,7 +138,7 @@ def _keyword(argument: Argument) -> inspect.Parameter:
 
 
 def _explained(text: str, taken: str, kind: type) -> str:
-    """*text* with the line of the arguments *taken* replaced by what *kind* declares."""
+    """*text* with the line of the arguments *taken* replaced by those that *kind* declares."""
 
     def lines(found: re.Match[str]) -> str:
         return "\n".join(

@@ -1,4 +1,4 @@
-"""Where a run spends its time: each second counts once, for the innermost activity.
+"""Profiling of a run by activity: each second counts once, for the innermost activity.
 
 >>> with Profiler() as run:
 ...     with profiled(Activity.SEARCH):
@@ -21,7 +21,7 @@ __all__ = ["Activity", "Profiler", "charge", "profiled"]
 
 
 class Activity(Enum):
-    """What a second was spent on."""
+    """An activity that takes time in a run."""
 
     OPEN = "open"
     """Reading the networks and cutting them into tasks."""
@@ -36,7 +36,7 @@ class Activity(Enum):
     BUILD = "build"
     """Compiling candidates to object code, including the start of workers."""
     WAIT = "wait"
-    """Waiting for others that time something on the same cores."""
+    """Waiting for other processes that measure on the same cores."""
     CHECK = "check"
     """Computing the reference and comparing results with it."""
     RUN = "run"
@@ -55,7 +55,7 @@ class Activity(Enum):
 class Profiler:
     """Measures seconds by activity while entered; time in a nested instance counts for both.
 
-    It watches only the thread that entered it, so background work is not counted twice.
+    It profiles only the thread that entered it, so background work is not counted twice.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -97,7 +97,7 @@ class Profiler:
 
     @property
     def total_s(self) -> float:
-        """Seconds in all."""
+        """Total seconds."""
         return sum(self.seconds.values())
 
     def enter(self, activity: Activity) -> None:
@@ -138,7 +138,7 @@ _current: ContextVar[Profiler | None] = ContextVar("profiler", default=None)
 
 @contextmanager
 def profiled(activity: Activity) -> Iterator[None]:
-    """Count the time inside for *activity*, if a :class:`Profiler` watches this thread."""
+    """Count the time inside for *activity*, if a :class:`Profiler` profiles this thread."""
     profiler = _current.get()
     if profiler is None:
         yield

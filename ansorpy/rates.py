@@ -1,4 +1,4 @@
-"""The measured rates of a machine, as numbers that can be kept in a file."""
+"""The measured rates of a machine, which can be stored in a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Rates"]
 
 @dataclass(frozen=True)
 class Rates:
-    """The measured rates of a machine, as the closed-form cost model reads them.
+    """The measured rates of a machine, which the closed-form cost model uses.
 
     Args:
         clock_hz: Cycles per second; the per-cycle rates below refer to this clock.
@@ -46,7 +46,7 @@ class Rates:
             raise ValueError(f"no machine has these rates: {self}")
 
     def to_dict(self) -> dict[str, float]:
-        """Rates by name, ready for JSON; :meth:`from_dict` reads them back."""
+        """Rates by name, for JSON; :meth:`from_dict` reads them back."""
         return asdict(self)
 
     @staticmethod

@@ -1,6 +1,6 @@
-"""Tables of named parts that users choose from, one per kind, open to their own parts.
+"""Registries of named parts that users choose from, one per kind, which users can extend.
 
-A folder of alternatives has one table, with one line for each alternative::
+A folder of alternatives has one registry, with one line for each alternative::
 
     STRATEGIES: Registry[Strategy] = Registry(
         "strategy", {"evolution": "ansorpy.search.strategies.evolution:Evolution"}
@@ -11,8 +11,8 @@ Entries are loaded on first use.  A script adds its own::
     @STRATEGIES.register("mine")
     class Mine: ...
 
-An installed package adds one for every process, build workers included, by an entry point in the
-group of the table's kind (``pyproject.toml``)::
+An installed package adds one for every process, including build workers, by an entry point in the
+group of the registry's kind (``pyproject.toml``)::
 
     [project.entry-points."ansorpy.strategy"]
     mine = "my_package.search:Mine"
@@ -39,7 +39,7 @@ T = TypeVar("T")
 Made = TypeVar("Made", bound=Callable[..., object])
 
 Choice: TypeAlias = str | T | Callable[[], T]
-"""How a caller chooses a part: by its name, as an object, or as a factory."""
+"""A caller's choice of a part: its name, an object, or a factory."""
 
 
 class Registry(Generic[T]):
@@ -59,12 +59,12 @@ class Registry(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name: the table's own, those that users registered, those of installed packages."""
+        """All names: built-in ones, those that users registered, those of installed packages."""
         return tuple(self)
 
     @property
     def group(self) -> str:
-        """The group of entry points by which installed packages add parts."""
+        """The group of entry points through which installed packages add parts."""
         return f"ansorpy.{re.sub(r'[^a-z]+', '_', self.kind)}"
 
     @cached_property
@@ -79,7 +79,7 @@ class Registry(Generic[T]):
     def __iter__(self) -> Iterator[str]:
         yield from self._homes
         yield from self._own
-        yield from self._installed  # looked up only by those that come so far
+        yield from self._installed  # last, as entry points are looked up only when reached
 
     def register(self, name: str) -> Callable[[Made], Made]:
         """Return a decorator that adds a factory (class or function without arguments) as *name*.
@@ -111,12 +111,12 @@ class Registry(Generic[T]):
             )
 
     def factory(self, choice: Choice[T]) -> Callable[[], T]:
-        """Return a factory for the chosen part; each call makes a new one.
+        """Return a factory for the chosen part; each call makes a new part.
 
-        *choice* is a name, a factory, or a part; a part is copied by each call.
+        *choice* is a name, a factory, or a part, which each call copies.
 
         Raises:
-            UsageError: An unknown name.
+            UsageError: The name is unknown.
         """
         if isinstance(choice, str):
             return self._named(choice)
@@ -125,10 +125,10 @@ class Registry(Generic[T]):
         return partial(deepcopy, x=cast(T, choice))
 
     def shared(self, choice: Choice[T]) -> Callable[[], T]:
-        """Like :meth:`factory`, but a part is returned itself, so it keeps what it learns.
+        """Like :meth:`factory`, but a part is not copied, so it keeps what it learns.
 
         Raises:
-            UsageError: An unknown name.
+            UsageError: The name is unknown.
         """
         if isinstance(choice, str) or _is_factory(choice):
             return self.factory(choice)
@@ -138,12 +138,12 @@ class Registry(Generic[T]):
         """The chosen part: *choice* itself, unless it is a name or a factory.
 
         Raises:
-            UsageError: An unknown name.
+            UsageError: The name is unknown.
         """
         return self.shared(choice)()
 
     def descriptions(self) -> dict[str, str]:
-        """Name to the first line of its factory's docstring; loads every entry."""
+        """First lines of the factories' docstrings, by name; loads every entry."""
         return {name: _first_line(self._named(name)) for name in self}
 
     def _named(self, name: str) -> Callable[[], T]:

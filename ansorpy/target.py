@@ -1,7 +1,6 @@
 """Target machines: cores, vectors, registers, caches; for CUDA, the limits of one SM.
 
 ``Target.parse("host" | "x86-64-v3" | "x86-64-v4" | "cortex-a76" | "rv64gcv" | "cuda" | "sm_90")``,
-or an LLVM triple.  ``cuda`` is the GPU of this machine, ``sm_90`` one that may be elsewhere.
 A target names its backend, which has a row in a table of each layer that generates code for it,
 measures it or runs it; :data:`TARGET_KINDS` is the first of these tables.
 """
@@ -29,10 +28,10 @@ class Target:
     Args:
         name: What the user asked for: ``"host"``, ``"x86-64-v3"``, ``"sm_90"``, or the triple.
         triple: LLVM triple; empty for CUDA.
-        cpu: LLVM CPU name (``"znver5"``), or the CUDA architecture (``"sm_90"``; ``"sm_90a"`` with
-            the instructions of that architecture alone).
+        cpu: LLVM CPU name (``"znver5"``), or the CUDA architecture (``"sm_90"``; ``"sm_90a"``
+            includes the instructions that only this architecture has).
         features: LLVM feature string (``"+avx2,+fma"``); sorted; empty when ``cpu`` implies them.
-            For a CUDA device of this machine: its name, which keeps its timings apart from others'.
+            For a CUDA device of this machine: its name, which keeps its timings separate.
         cores: Physical execution units: CPU cores, or SMs.
         vector_bits: Width of one vector register.
         vector_registers: Vector registers one thread can address (CUDA: its 32-bit registers).
@@ -44,15 +43,15 @@ class Target:
         capability: A GPU's architecture as a number (90 for ``sm_90``); 0 for a CPU, like all
             fields below except ``rates``.
         max_threads_per_block: Threads of a block.
-        max_shared_bytes: Shared memory of a block without opting in to more.
+        max_shared_bytes: Shared memory of a block that does not opt in to more.
         warp_size: Threads that execute together.
-        max_vthread: Most virtual threads a schedule may use per thread (TVM: 8).
+        max_vthread: Maximum number of virtual threads per thread in a schedule (TVM: 8).
         max_shared_optin_bytes: Shared memory of a block whose kernel opts in.
         registers_per_block: 32-bit registers available to the threads of one block.
-        shared_per_sm_bytes: Shared memory that the blocks resident on one SM divide.
+        shared_per_sm_bytes: Shared memory that the blocks resident on one SM share.
         max_threads_per_sm: Threads that may be resident on one SM.
         max_blocks_per_sm: Blocks that may be resident on one SM.
-        rates: Measured rates; ``None`` when not measured.  They are no part of the target's
+        rates: Measured rates; ``None`` when not measured.  They are not part of the target's
             identity and are ignored when targets are compared.
     """
 
@@ -91,8 +90,8 @@ class Target:
         """The target that *text* names.
 
         Raises:
-            UsageError: No backend knows such a target.
-            MissingDependency: ``cuda``, and this machine has no CUDA device or no cupy.
+            UsageError: No backend has such a target.
+            MissingDependency: *text* is ``cuda``, and this machine has no CUDA device or no cupy.
         """
         names: list[str] = []
         for backend in TARGET_KINDS:
@@ -110,10 +109,10 @@ class Target:
 
     @property
     def key(self) -> str:
-        """Identifies the machine: equal exactly when generated code and timings may be shared.
+        """Identifier of the machine; equal exactly when generated code and timings may be shared.
 
         It names the host by its CPU and features, not by the word ``host``, so that a record made
-        on one machine is never taken for another's.
+        on one machine is never used for another.
         """
         return "|".join((self.backend, self.triple, self.cpu, self.features, str(self.vector_bits)))
 
@@ -123,7 +122,7 @@ class Target:
         return family_of(self.key)
 
     def runs_on_host(self) -> bool:
-        """True when code for this target can run, and so be timed, on this machine."""
+        """True when code for this target can run on this machine, and so be timed."""
         return self._kind.runs_on_host(self)
 
     def require_device(self) -> None:
@@ -142,12 +141,12 @@ class Target:
         """The number of threads of a program: *asked*, or the default of this kind of machine.
 
         Raises:
-            UsageError: The machine does not divide programs into so many threads.
+            UsageError: Programs for this machine cannot have that many threads.
         """
         return self._kind.threads(asked, self)
 
     def with_threads(self, threads: int) -> Target:
-        """The part of this machine that a program with so many threads uses."""
+        """The part of this machine that a program with *threads* threads uses."""
         return self._kind.with_threads(self, threads)
 
     @property
@@ -171,18 +170,18 @@ def family_of(key: str) -> str:
 
 
 class TargetKind(Protocol):
-    """The machines that one backend generates code for: their names, and what is here of them."""
+    """The machines that one backend generates code for: their names, and those present here."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a user may write, for messages."""
+        """The names that a user may give, for messages."""
 
     def parse(self, text: str) -> Target | None:
-        """The target that *text* names; None if it is none of this kind.
+        """The target that *text* names; None if it is not of this kind.
 
         Raises:
-            UsageError: It is one of this kind, with something wrong.
-            MissingDependency: It is the device of this machine, which has none.
+            UsageError: It is of this kind, but not valid.
+            MissingDependency: It is this machine's device, but this machine has none.
         """
 
     def runs_on_host(self, target: Target) -> bool:
@@ -212,7 +211,7 @@ TARGET_KINDS: Registry[TargetKind] = Registry(
         "c": "ansorpy.targets.c:CMachines",
     },
 )
-"""The kind of machines of each backend, in the order in which names are tried."""
+"""The kind of machine of each backend, in the order in which names are tried."""
 
 
 def machine_name() -> str:

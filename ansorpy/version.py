@@ -1,4 +1,4 @@
-"""The version of ansorpy, from which the package's metadata takes it too."""
+"""The version of ansorpy; the package's metadata is generated from it."""
 
 from __future__ import annotations
 

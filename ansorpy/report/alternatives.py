@@ -1,4 +1,4 @@
-"""The regions of a network that can be cut in several ways, as a table and as JSON."""
+"""Network regions that can be partitioned in several ways, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["alternatives_json", "alternatives_table"]
 
 
 def alternatives_json(region: Alternatives[str]) -> dict[str, object]:
-    """The alternatives, their times and the one that is taken, as JSON-serializable values."""
+    """The alternatives, their times and the chosen one, as JSON-serializable values."""
     ways = [
         {"way": option.name, "calls": sum(option.calls.values()), "seconds": option.seconds}
         for option in region.options
@@ -20,7 +20,7 @@ def alternatives_json(region: Alternatives[str]) -> dict[str, object]:
 
 
 def alternatives_table(regions: Sequence[Alternatives[str]]) -> Table:
-    """One row for each alternative; ``*`` marks the one that is taken, the fastest."""
+    """One row for each alternative; ``*`` marks the chosen one, which is the fastest."""
     rows = tuple(
         (
             "" if number else region.name,

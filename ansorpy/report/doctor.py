@@ -1,4 +1,4 @@
-"""What works on this machine, and what to install for what does not."""
+"""Checks of what works on this machine, with advice on what to install for the rest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Examination", "Finding", "examine"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One capability: whether it is present, in which form, and what would provide it."""
+    """One capability: whether it is present, details, and what would provide it."""
 
     name: str
     ok: bool
@@ -37,14 +37,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Examination:
-    """All findings; the ``needed`` ones decide whether this machine can tune and run at all."""
+    """All findings; the ``needed`` ones determine whether this machine can tune and run at all."""
 
     findings: tuple[Finding, ...]
     rates: Rates | None = None
 
     @property
     def ok(self) -> bool:
-        """True unless something is missing that every use needs."""
+        """True when nothing is missing that every use needs."""
         return all(f.ok for f in self.findings if f.needed)
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def examine(*, calibrate: bool = False) -> Examination:
     """Check Python, CPU, libgomp, linker, CUDA and the packages; starts no search.
 
     Args:
-        calibrate: Measure the machine's rates, even if they are stored.
+        calibrate: Measure the machine's rates again, even if they are stored.
     """
     parts = (_python, _cpu, _threads, _worker, _llvm, _libgomp, _linker, _cuda, _nvrtc)
     findings = [_guarded(part) for part in parts]
@@ -90,7 +90,7 @@ _OPTIONAL = (("onnxruntime", "verify"), ("openvino", "bench"), ("torch", "bench"
 
 
 def _guarded(look: Callable[[], Finding]) -> Finding:
-    """Return the finding, or one that reports the error that occurred while looking."""
+    """The finding of *look*, or one that reports the error it raised."""
     try:
         return look()
     except (AnsorpyError, ImportError, OSError) as error:
@@ -167,7 +167,7 @@ def _libgomp() -> Finding:
 
 
 def _linker() -> Finding:
-    """Only exporting a library needs a linker; all else runs from memory."""
+    """The linker, which only the export of libraries needs; other code runs from memory."""
     try:
         command = find_linker(Target.host()).command
     except MissingDependency as error:
@@ -188,7 +188,7 @@ def _cuda() -> Finding:
 
 
 def _nvrtc() -> Finding:
-    """NVRTC compiles for GPUs, whether this machine has one or not."""
+    """NVRTC, which compiles for GPUs whether this machine has one or not."""
     try:
         found = f"{version()}, compiles for {', '.join(architectures())}"
     except MissingDependency as error:

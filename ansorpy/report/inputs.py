@@ -30,7 +30,7 @@ def read_model(path: str | Path) -> onnx.ModelProto:
     """Load the ONNX model in the file *path*, including external data.
 
     Raises:
-        ForeignFile: The file is absent, unreadable, or not an ONNX model.
+        ForeignFile: The file does not exist, cannot be read, or is not an ONNX model.
     """
     try:
         model = onnx.load(str(path))
@@ -39,7 +39,7 @@ def read_model(path: str | Path) -> onnx.ModelProto:
     except (DecodeError, onnx.checker.ValidationError) as error:
         raise ForeignFile(f"{path} is not an ONNX model: {error}") from None
     if not model.HasField("graph") or not model.graph.node:
-        raise ForeignFile(f"{path} is not an ONNX model: it holds no graph")
+        raise ForeignFile(f"{path} is not an ONNX model: it has no graph")
     return model
 
 
@@ -51,8 +51,8 @@ def input_specs(
     """The inputs a caller provides (not the initializers), with *shapes* and *dims* filled in.
 
     Raises:
-        UsageError: A name is not an input, a rank or a fixed size is contradicted, or a dimension
-            remains unknown.
+        UsageError: A name is not an input, a shape contradicts the model's rank or a fixed size, or
+            a dimension remains unknown.
     """
     shapes, dims = dict(shapes or {}), dict(dims or {})
     fed = {i.name for i in model.graph.initializer}
@@ -74,7 +74,7 @@ def _spec(
         if len(asked) != len(declared) or clash:
             shown = "x".join(str(d or "?") for d in declared)
             raise UsageError(
-                f"input {value.name!r} is declared {shown}, asked for {'x'.join(map(str, asked))}"
+                f"input {value.name!r} is declared as {shown}, not {'x'.join(map(str, asked))}"
             )
         declared = list(asked)
     if not all(isinstance(d, int) and d >= 1 for d in declared):
@@ -88,7 +88,7 @@ def _spec(
 
 
 def random_feeds(specs: Sequence[InputSpec], seed: int) -> dict[str, np.ndarray]:
-    """One value per input, the same for the same *seed* and name in every process."""
+    """One value per input; the same *seed* and name give the same value in every process."""
     return {s.name: random_value(s.shape, s.dtype, seed, s.name) for s in specs}
 
 

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 __all__ = ["FinalSoftmax", "softmax_inputs_as_outputs", "with_fields"]
 
-# Operators between a softmax and the output that change no values.
+# Operators that may come between a softmax and the output, as they change no values.
 _VIEWS = ("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 
 @dataclass(frozen=True)
 class FinalSoftmax:
-    """The softmax that makes an output: the name of its ``input`` and the axes it sums over.
+    """The softmax that computes an output: the name of its ``input`` and the axes it sums over.
 
-    Before opset 13 a softmax sums over all axes from ``axis`` on, later over ``axis`` alone.
+    Before opset 13, a softmax sums over all axes from ``axis`` on; since then, only over ``axis``.
     """
 
     input: str
@@ -39,7 +39,7 @@ class FinalSoftmax:
 def softmax_inputs_as_outputs(
     model: onnx.ModelProto,
 ) -> tuple[onnx.ModelProto, dict[str, FinalSoftmax]]:
-    """Add the inputs of final softmaxes as outputs of a copy; returns it and those softmaxes.
+    """A copy of *model* with the inputs of final softmaxes added as outputs, and these softmaxes.
 
     A saturated softmax returns ones and zeros whatever the error of its input, so a comparison
     must check the input too.  A model without such a softmax is returned unchanged.
@@ -64,7 +64,7 @@ def softmax_inputs_as_outputs(
 def _same_type(
     model: onnx.ModelProto, output: onnx.ValueInfoProto, softmax: onnx.NodeProto
 ) -> onnx.ValueInfoProto:
-    """Declare the softmax's input, which has the type and shape of the softmax's output."""
+    """Declare the softmax's input, with the type and shape of the softmax's output."""
     source = output
     if softmax.output[0] != output.name:  # a view lies between; only inference knows the shape
         inferred = onnx.shape_inference.infer_shapes(model)
@@ -82,7 +82,7 @@ def with_fields(model: onnx.ModelProto, **fields: Sequence[Message]) -> onnx.Mod
     """Copy *model* with the contents of the graph's repeated *fields* replaced."""
     result = onnx.ModelProto()
     result.CopyFrom(model)
-    # Before version 4 of the format every initializer had to be a graph input as well.
+    # Before version 4 of the format, every initializer had to be a graph input as well.
     result.ir_version = max(result.ir_version, 4)
     for name, values in fields.items():
         result.graph.ClearField(name)

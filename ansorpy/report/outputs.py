@@ -16,7 +16,7 @@ Array = NDArray[np.generic]
 
 
 def outputs_json(outputs: Mapping[str, Array]) -> list[dict[str, Any]]:
-    """One JSON-serializable object per output; statistics that are not finite are null."""
+    """One JSON-serializable object per output, in which statistics that are not finite are null."""
     return [{"name": name, **_facts(array)} for name, array in outputs.items()]
 
 

@@ -1,4 +1,4 @@
-"""Table of what a run is about to do."""
+"""Table of the trials that a run plans to make."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ __all__ = ["plan_table"]
 
 
 def plan_table(plan: TrialPlan) -> Table:
-    """One row per task in plan order; ``least us`` is its roofline, ``alike`` its class,
-    ``best us`` the best time of earlier runs, ``before`` the number of their trials."""
+    """One row per task in plan order.
+
+    ``least us`` is the task's roofline, ``alike`` its class, ``best us`` the best time of earlier
+    runs, and ``before`` the number of their trials.
+    """
     heading = (
         "#", "task", "calls", "alike", "GFLOP", "least us", "best us", "share", "before", "trials",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A network's time per call: within whole runs, alone, and at its roofline."""
+"""Times of a network's calls: in whole runs, alone, and at the roofline."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class CallTime:
 
     Args:
         inside_s: Median seconds as part of whole runs.
-        alone_s: Seconds its program took when it was tuned; None when it was never timed.
-        least_s: Lower bound for any schedule of its definition; 0 when nothing is known.
+        alone_s: Seconds that its program took when it was tuned; None if it was never timed.
+        least_s: Lower bound for any schedule of its definition; 0 if nothing is known.
     """
 
     name: str
@@ -26,7 +26,7 @@ class CallTime:
     least_s: float
 
     def to_dict(self) -> dict[str, str | float | None]:
-        """JSON-serializable; times in seconds."""
+        """The call as JSON-serializable values; times in seconds."""
         return {
             "name": self.name,
             "inside_s": self.inside_s,
@@ -60,5 +60,5 @@ def profile_table(calls: Sequence[CallTime]) -> Table:
 
 
 def _share(part_s: float, whole_s: float, digits: int) -> str:
-    """A percentage; empty where the whole is too short for the clock."""
+    """A percentage; empty if the whole is too short for the clock."""
     return f"{part_s / whole_s:.{digits}%}" if whole_s > 0 else ""

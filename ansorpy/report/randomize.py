@@ -1,4 +1,4 @@
-"""Seeded random weights for a model whose own are constant, missing or irrelevant.
+"""Seeded random weights for a model whose own weights are constant, missing or irrelevant.
 
 A network with equal weights computes equal numbers everywhere, so nearly any wrong program would
 pass.  Each weight is drawn by its role: convolution and matrix weights from N(0, 2 / fan_in) (He et
@@ -49,7 +49,7 @@ _ROLES: dict[str, dict[int, Role]] = {
 
 _SOURCES = ("Constant", "ConstantOfShape")
 
-# Operators through which a constant keeps its role: they only change its shape.
+# Operators that only change the shape of a constant, which therefore keeps its role.
 _VIEWS = ("Unsqueeze", "Squeeze", "Reshape", "Flatten", "Identity", "Transpose", "Expand")
 
 
@@ -80,7 +80,7 @@ def random_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
 
 
 def weight_roles(model: onnx.ModelProto) -> dict[str, tuple[Role, int]]:
-    """Name -> (role, fan_in) of every floating-point constant an operator reads as a parameter.
+    """(role, fan_in), by name, of every floating-point constant an operator reads as a parameter.
 
     ``fan_in`` is the number of products summed for one output element (1 if there is no sum).
     """

@@ -17,7 +17,7 @@ _HEADING = ("correlation", "recall of 5", "speed of 1", "speed of 5")
 
 
 def overall_table(found: Sequence[Judged]) -> Table:
-    """Means over tasks; each level's rows cover the tasks that have it, for all models alike."""
+    """Means over tasks; the rows of one level cover the same tasks for all models."""
     rows = []
     for level in sorted({j.known for j in found if j.known}):
         names = {j.task for j in found if j.known == level}

@@ -15,14 +15,14 @@ _DIGITS = 12
 def changed_versions(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """One line for each version that differs from the recorded one."""
     return [
-        f"note: the run used {name} {version}, this is {now.get(name, 'another program')}"
+        f"note: the run used {name} {version}, this is {now.get(name, 'a different program')}"
         for name, version in sorted(then.items())
         if now.get(name) != version
     ]
 
 
 def rerun_table(again: Rerun) -> Table:
-    """One row per task: its best program, and whether the code is the same byte for byte."""
+    """One row per task: its best program, and whether its code is byte-for-byte the same."""
     history = "another history" if again.divergence else "same history"
     title = (
         f"run {again.run} ({again.ended}): {history}, {again.trials} trials, "

@@ -33,7 +33,7 @@ class Table:
 
 
 def show(table: Table, file: TextIO | None = None) -> None:
-    """Print *table*: drawn if *file* (default stdout) is a terminal, else as plain text."""
+    """Print *table*: drawn if *file* (default stdout) is a terminal, otherwise as plain text."""
     file = file or sys.stdout
     if not file.isatty():
         print(table.text(), file=file)

@@ -1,4 +1,4 @@
-"""A tuning database's tasks: trials, best times, failures with their reasons."""
+"""Summaries of a tuning database: trials of tasks, best times, failures with their reasons."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TaskSummary:
-    """One task as recorded; ``weight``: calls in the networks asked about, None without networks.
+    """One task as recorded.
 
-    ``target`` and ``reuse_distance_bytes`` are as in
-    :class:`~ansorpy.measure.records.rows.TaskRow`.
+    ``weight`` is its number of calls in the given networks; None without networks.  ``target`` and
+    ``reuse_distance_bytes`` are as in :class:`~ansorpy.measure.records.rows.TaskRow`.
     """
 
     key: str
@@ -76,7 +76,7 @@ class TaskSummary:
 
 
 def summaries(database: Database, weights: Mapping[str, float] | None = None) -> list[TaskSummary]:
-    """The tasks recorded in *database*: those of *weights* (key -> calls), or all of them."""
+    """The tasks recorded in *database*: those of *weights* (calls by key), or all of them."""
     rows = database.tasks() if weights is None else map(database.task, weights)
     return [_summary(database, row, weights or {}) for row in rows if row is not None]
 
@@ -101,12 +101,12 @@ def _summary(database: Database, row: TaskRow, weights: Mapping[str, float]) -> 
 def tasks_table(
     tasks: Sequence[TaskSummary], title: str = "", *, run: Mapping[str, Allotment] | None = None
 ) -> Table:
-    """One row per task in the order given, and the sums of the columns that have one.
+    """One row per task in the order given, and the sums of columns that can be added up.
 
     Tasks of networks have calls, and shares of the time of all calls.  Tasks of a whole database
-    have the conditions they were tuned for instead, and no total time: they may be of any networks.
-    With the allotments of a *run* by task key, its trials are shown beside the planned ones, and
-    why they differ, instead of the trials of all runs.
+    have the conditions they were tuned for instead, and no total time, as they may belong to any
+    networks.  With the allotments of a *run* by task key, its trials are shown next to the planned
+    ones, with the reason why they differ, instead of the trials of all runs.
     """
     weights = [t.weight for t in tasks if t.weight is not None]
     has_calls = len(weights) == len(tasks)
@@ -135,7 +135,7 @@ def tasks_table(
 
 
 def _conditions(tasks: Sequence[TaskSummary]) -> dict[str, list[str]]:
-    """Columns of what the tasks were tuned for: threads, and whatever else is not the same."""
+    """Columns of the conditions the tasks were tuned for: threads, and others that differ."""
     found = {
         "threads": [str(t.threads) for t in tasks],
         "precision": [t.precision for t in tasks],
@@ -184,7 +184,7 @@ def activities_table(seconds: Mapping[Activity, float]) -> Table:
 
 
 def sessions_table(sessions: Sequence[Session]) -> Table:
-    """One row per run: when it began, how long it took, how it ended."""
+    """One row per run: its start, duration and ending."""
     rows = tuple(
         (
             str(run.id),

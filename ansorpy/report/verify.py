@@ -1,4 +1,4 @@
-"""Compare outputs with a reference, relative to the largest output; NaN fails."""
+"""Comparison of outputs with a reference, relative to the largest output; NaN fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansorpy.report.tables import Table
 
 __all__ = ["DEFAULT_TOLERANCE", "OutputCheck", "Verification", "check_output", "compare_outputs"]
 
-# Relative to the largest output; reordered float32 sums stay well below it on our test networks.
+# Relative to the largest output; in our test networks, reordered float32 sums stay well below it.
 DEFAULT_TOLERANCE = 2e-5
 
 # A float32 probability below this no longer determines its logit accurately.
@@ -26,7 +26,7 @@ Array = NDArray[np.generic]
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """Comparison of one output; ``error`` is the largest difference over the largest value."""
+    """Comparison of one output; ``error`` is the ratio of largest difference to largest value."""
 
     name: str
     error: float
@@ -104,19 +104,19 @@ def compare_outputs(
 ) -> Verification:
     """Check each of *ours* against the value of the same name in *theirs*.
 
-    ``softmaxes`` names the outputs that a softmax computes.  If *ours* has its input, that
+    ``softmaxes`` names the outputs that a softmax computes.  If *ours* has the softmax's input, it
     is checked like any output; if not (a library returns only probabilities), the logarithms are
     checked instead, which equal that input up to a constant.  A softmax turns an allowed absolute
-    error ``d`` of its input into a factor ``exp(2 d)``, which its own output is therefore allowed.
+    error ``d`` of its input into a factor ``exp(2 d)``, so its output may differ by this factor.
 
     Raises:
-        UsageError: *theirs* lacks an output, so it is another network's.
+        UsageError: *theirs* lacks an output, so it belongs to another network.
     """
     missing = [name for name in ours if name not in theirs]
     if missing:
         raise UsageError(
             f"{against} gives {', '.join(theirs)}, but {model} has the output {missing[0]}",
-            hint="compare it with the network it was made from",
+            hint="compare it with the network that it was compiled from",
         )
     allowed = {
         output: tolerance * max(1.0, 2.0 * float(np.abs(theirs[softmax.input]).max(initial=0.0)))
@@ -148,7 +148,7 @@ def check_output(name: str, got: Array, want: Array, tolerance: float) -> Output
     ours, theirs = got.astype(np.float64), want.astype(np.float64)
     for array, whose in ((theirs, "the reference's output"), (ours, "the output")):
         if not np.isfinite(array).all():
-            problem = f"{whose} holds NaN or infinite values"
+            problem = f"{whose} has NaN or infinite values"
             return OutputCheck(name, np.inf, np.nan, tolerance, problem)
     return _checked(name, ours, theirs, tolerance)
 
@@ -156,10 +156,10 @@ def check_output(name: str, got: Array, want: Array, tolerance: float) -> Output
 def _check_logits(
     name: str, softmax: FinalSoftmax, probabilities: Array, logits: Array, tolerance: float
 ) -> OutputCheck:
-    """Compare log(p) with the reference's logits, each minus its row mean where p is accurate."""
+    """Compare log(p) with the reference's logits where p is accurate, each minus its row mean."""
     label = f"log({name})"
     if probabilities.size != logits.size:
-        return OutputCheck(label, np.inf, np.nan, tolerance, "another number of elements")
+        return OutputCheck(label, np.inf, np.nan, tolerance, "the number of elements differs")
     ours = softmax.rows(probabilities.astype(np.float64).reshape(logits.shape))
     theirs = softmax.rows(logits.astype(np.float64))
     usable = ours > LEAST_PROBABILITY

@@ -66,8 +66,8 @@ def test_feeds_depend_on_seed_and_name_only(model: Path) -> None:
     [
         ({}, {}, "input 'a' has a dimension without a size: batchx5"),
         ({"z": [1]}, {}, "no input 'z'"),
-        ({"a": [2, 6]}, {}, "input 'a' is declared batchx5, asked for 2x6"),
-        ({"a": [2]}, {}, "input 'a' is declared batchx5, asked for 2"),
+        ({"a": [2, 6]}, {}, "input 'a' is declared as batchx5, not 2x6"),
+        ({"a": [2]}, {}, "input 'a' is declared as batchx5, not 2"),
     ],
 )
 def test_bad_shapes(

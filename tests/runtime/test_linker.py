@@ -51,7 +51,7 @@ def test_no_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         find_linker(HOST)
     assert error.value.exit_code == 5
     monkeypatch.setenv("CC", "absent-cc")
-    with pytest.raises(MissingDependency, match="CC=absent-cc, which is not there"):
+    with pytest.raises(MissingDependency, match="CC=absent-cc, which does not exist"):
         find_linker(HOST)
 
 

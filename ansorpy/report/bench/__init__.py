@@ -1,1 +1,1 @@
-"""Time engines fairly: one process per engine, one at a time, in alternating bursts."""
+"""Fair timing of engines: one process per engine, one at a time, in alternating bursts."""

@@ -1,4 +1,4 @@
-"""Handlers of an engine's process: load the engine once, then time bursts of calls."""
+"""Handlers in an engine's process, which load the engine once and time bursts of calls."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["burst", "make_handlers"]
 
 
 def make_handlers() -> Mapping[str, Handler]:
-    """``load`` answers with the engine's version, ``burst`` with nanoseconds of each timed call.
+    """The handlers ``load``, which returns the engine's version, and ``burst``.
 
-    Errors are answered as ``failed``: message, hint, and the exit code that stands for their kind.
+    ``burst`` returns the nanoseconds of each timed call.  An error is returned as ``failed``, with
+    its message, its hint, and the exit code of its kind.
     """
     loaded: list[Engine] = []
 
@@ -40,7 +41,7 @@ def make_handlers() -> Mapping[str, Handler]:
 def burst(
     engine: Engine, *, untimed_s: float, burst_s: float, least_calls: int, most_calls: int
 ) -> list[int]:
-    """Make untimed calls for *untimed_s*, then timed ones for *burst_s*; nanoseconds of each."""
+    """Call *engine* untimed for *untimed_s*, then timed for *burst_s*; nanoseconds of each call."""
     start = perf_counter_ns()
     untimed = 0
     while untimed == 0 or perf_counter_ns() - start < untimed_s * 1e9:
@@ -64,7 +65,7 @@ def _reporting(handler: Callable[[Message], Message]) -> Handler:
             return handler(request)
         except AnsorpyError as error:
             fields = {"message": error.message, "hint": error.hint, "exit_code": error.exit_code}
-        except Exception as error:  # whatever an engine raises is reported to the parent
+        except Exception as error:  # any error of an engine is reported to the parent
             message = f"{type(error).__name__}: {error}"
             fields = {"message": message, "hint": None, "exit_code": 1}
         return Message("failed", fields)

@@ -23,7 +23,10 @@ class Comparison:
     timings: Mapping[str, Timing]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able: model, threads, machine; for each engine median, min, runs and repeated."""
+        """The comparison as JSON-serializable values.
+
+        These are model, threads and machine, and for each engine median, min, runs and repeated.
+        """
         engines = {
             name: {
                 "median_ms": t.median_ms,

@@ -1,8 +1,8 @@
-"""Parent process of a comparison: runs the engines' processes in turns, with all others stopped.
+"""Parent process of a comparison: runs the engines' processes in turn, with all others stopped.
 
 An engine's threads may spin between calls, raise the clock or fill the cache.  So every engine has
-a process of its own, all but one are stopped (SIGSTOP), and bursts alternate.  Disturbances of the
-machine then affect all engines alike, and bursts that met one are repeated.
+its own process, all but one are stopped (SIGSTOP), and bursts alternate.  Disturbances of the
+machine then affect all engines equally, and disturbed bursts are repeated.
 """
 
 from __future__ import annotations
@@ -50,14 +50,15 @@ class Contender:
 
 @dataclass(frozen=True)
 class Policy:
-    """How long to time.
+    """Duration and number of timed bursts.
 
     Args:
         burst_s: Timed seconds per burst (at least ``least_calls`` calls).
-        untimed_s: Seconds of untimed calls before each burst: after a stop the caches are cold,
-            the threads asleep and the clock low.
+        untimed_s: Seconds of untimed calls before each burst, since after a stop the caches are
+            cold, the threads asleep and the clock low.
         rounds: Minimum and maximum number of bursts per engine.
-        settled: Medians are settled if the last three rounds moved none by more than this fraction.
+        settled: Medians are settled if the last three rounds moved none of them by more than this
+            fraction.
     """
 
     burst_s: float = 0.3
@@ -73,7 +74,7 @@ class Policy:
 class Timing:
     """All timed calls of one engine, in seconds, and its own version string.
 
-    ``repeated`` counts bursts that met a disturbance and were repeated.
+    ``repeated`` counts bursts that were disturbed and repeated.
     """
 
     version: str = ""
@@ -88,7 +89,7 @@ class Timing:
 
     @property
     def median_ms(self) -> float:
-        """Median of the bursts' medians: each turn counts once, however many calls it had."""
+        """Median of the bursts' medians, so each burst counts once, however many calls it had."""
         return self.medians_s[-1] * 1e3
 
     @property
@@ -102,7 +103,7 @@ class Timing:
         self.medians_s.append(median(map(median, self.bursts_s)))
 
     def is_settled(self, share: float) -> bool:
-        """Return whether the last three bursts moved the running median by at most *share*."""
+        """Whether the last three bursts moved the running median by at most *share*."""
         last = self.medians_s[-4:]
         return len(last) == 4 and max(last) - min(last) <= share * min(last)
 
@@ -117,9 +118,10 @@ def compare(
     """Time every contender in alternating bursts; the result is in the order given.
 
     Args:
-        left_out: Called with each contender that does not load and is skipped.  Without it such
+        left_out: Called with each contender that does not load and is skipped.  Without it, such
             a failure is raised.
-        is_disturbed: Whether the machine is slower than a moment ago; called between bursts.
+        is_disturbed: Returns whether the machine is slower than a moment ago; called between
+            bursts.
 
     Raises:
         EngineFailure: A process died, or did not load its model in ``policy.load_timeout_s``.
@@ -182,7 +184,7 @@ class _EngineProcess:
         self._worker.close()
 
     def load(self, timeout_s: float) -> str:
-        """Load the engine; returns its version."""
+        """Load the engine; return its version."""
         contender = self._contender
         request = {"factory": contender.factory, "arguments": dict(contender.arguments)}
         return str(self._ask(Message("load", request), timeout_s)["version"])
@@ -191,7 +193,7 @@ class _EngineProcess:
         self._worker.stop()
 
     def turn(self, policy: Policy) -> list[float]:
-        """Resume the process for one burst, then stop it; seconds of each timed call."""
+        """Resume the process for one burst, then stop it; return seconds of each timed call."""
         self.turns += 1
         self._worker.resume()
         request = {

@@ -1,1 +1,1 @@
-"""Engines that run an ONNX model, ours and others, behind one small protocol."""
+"""Engines that run ONNX models, ours and others, with a common interface."""

@@ -1,4 +1,4 @@
-"""Names of the engines and the locations of their classes, none of which is loaded here."""
+"""Names of the engines and locations of their classes, which are not loaded here."""
 
 from __future__ import annotations
 

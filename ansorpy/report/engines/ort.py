@@ -1,4 +1,4 @@
-"""onnxruntime behind the engine protocol: inputs and outputs bound to fixed arrays."""
+"""onnxruntime as an engine: inputs and outputs are bound to fixed arrays."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["OnnxRuntime"]
 
 
 class OnnxRuntime:
-    """An inference session on the CPU at its full optimization level, one stream.
+    """An inference session on the CPU with one stream, at the highest optimization level.
 
-    Output shapes are learned from one run; afterwards every run writes into the same arrays.
+    Output shapes are taken from a first run; later runs write into the same arrays.
     """
 
     version = str(onnxruntime.__version__)
@@ -35,7 +35,7 @@ class OnnxRuntime:
         except Exception as error:  # its exception classes have no common base class
             raise UsageError(
                 f"onnxruntime {self.version} does not run this model: {error}",
-                hint="compare with another engine, for one --against reference",
+                hint="compare with another engine, for example --against reference",
             ) from error
         self._feeds = {name: np.asarray(value, order="C") for name, value in feeds.items()}
         self._outputs = {n: np.zeros_like(v) for n, v in zip(names, first, strict=True)}

@@ -1,4 +1,4 @@
-"""openvino behind the engine protocol: one infer request with its tensors set once."""
+"""OpenVINO as an engine: one infer request, whose tensors are set once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["OpenVino"]
 
 
 class OpenVino:
-    """A model compiled for the CPU: one stream, optimized for latency, in float32 as the file says.
+    """A model compiled for the CPU, with one stream, for latency, in float32 as in the file.
 
-    Without the precision hint the plugin computes in bfloat16 where the machine has it, which is
-    not the requested computation.
+    Without the precision hint, the plugin computes in bfloat16 on machines that support it, which
+    is not the requested computation.
     """
 
     version = str(openvino.__version__).split("-")[0]

@@ -1,4 +1,4 @@
-"""The interface of all engines, and how to open one by name."""
+"""The interface of engines, and functions that open an engine by name."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Engine(Protocol):
 
 
 class EngineFactory(Protocol):
-    """Loads the model at *path* for *threads* threads and puts *feeds* in place."""
+    """Loads the model at *path* for *threads* threads and sets its inputs to *feeds*."""
 
     def __call__(self, path: str, feeds: Mapping[str, Array], threads: int) -> Engine: ...
 
 
 def open_engine(name: str, path: str, feeds: Mapping[str, Array], threads: int) -> Engine:
-    """Load the ONNX file *path* in the engine *name*.
+    """Load the ONNX file *path* into the engine *name*.
 
     Raises:
         UsageError: There is no such engine.

@@ -1,4 +1,4 @@
-"""The onnx reference evaluator behind the engine protocol: slow, but follows the standard."""
+"""The onnx reference evaluator as an engine: slow, but follows the standard."""
 
 from __future__ import annotations
 
