@@ -68,7 +68,7 @@ def mutants(
     definitions = small_definitions(gpu=bool(target.max_shared_bytes))
     while made < count:
         dag = definitions[int(rng.integers(len(definitions)))]
-        for lowered in drawn(dag, target, preset, rng, 1):
+        for _, lowered in drawn(dag, target, preset, rng, 1):
             for _ in range(min(each, count - made)):
                 changed = mutant(lowered.run, rng)
                 if changed is not None:

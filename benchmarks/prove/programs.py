@@ -1,9 +1,10 @@
-"""Programs to prove: random ones of small definitions, and those of whole suites."""
+"""Random programs to prove, and small definitions of which the interpreter runs them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.presets import Preset
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from benchmarks.ops.families.conv1d import Conv1d
 from benchmarks.ops.families.conv2d import Conv2d
@@ -24,24 +26,33 @@ from benchmarks.ops.families.matmul import Matmul
 from benchmarks.ops.families.norms import LayerNorm, MatrixNorm
 from benchmarks.ops.families.transposed import TransposedConv2d
 
-__all__ = ["drawn", "small_definitions"]
+__all__ = ["Drawn", "drawn", "small_definitions"]
 
 _ROWS, _TRIED = 32, 4
 """Rows drawn per structure, and how many of the valid ones are lowered until one can be."""
 
 
+class Drawn(NamedTuple):
+    """A schedule and its programs."""
+
+    state: State
+    lowered: Lowered
+
+
 def drawn(
     dag: ComputeDAG, target: Target, preset: Preset | None, rng: np.random.Generator, count: int
-) -> Iterator[Lowered]:
+) -> Iterator[Drawn]:
     """A random program of each of *count* structures of *dag*."""
     sampler = StructureSampler(Task(dag, target, 2), preset)
     for structure in sampler.draw(count, rng):
         table = structure.sample(_ROWS, rng)
         for row in table[structure.valid(table)][:_TRIED]:
             try:
-                yield lower(structure.bind(row))
+                state = structure.bind(row)
+                found = Drawn(state, lower(state))
             except ScheduleError:
                 continue
+            yield found
             break
 
 
