@@ -1,4 +1,4 @@
-"""Attributes of a stage that its formula does not express."""
+"""Attributes of a stage: hints that its formula does not express."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Attrs:
     """Hints that a definition gives to the rules; axes are given by name.
 
     Args:
-        flops: Operations of the stage; None counts those of its body.
+        flops: Number of operations of the stage; None counts those of its body.
         unroll_axes: Axes that index constant matrices (Winograd's); they are unrolled so that the
             constants fold.  TVM: ``auto_scheduler_simplify_const_tensor_indices``.
         no_split_at_inner: Axes that stay whole inside the innermost tile.

@@ -33,7 +33,7 @@ def _reduce(kind: ReduceKind) -> Callable[..., Expr]:
         if not kind.combiner.accepts(source.dtype):
             raise UsageError(
                 f"{kind.value} of {source.dtype.value} values is not defined",
-                hint="max tells whether one holds, min whether all do; .astype(...) counts them",
+                hint="use max to test for any, min to test for all, or .astype(...) to count them",
             )
         return Reduce(kind, source, axes) if axes else source
 
@@ -77,7 +77,7 @@ def sigmoid(x: Expr) -> Expr:
 
 
 def widened(x: Expr) -> Expr:
-    """*x* in the type in which it is summed: a 16-bit float as float32."""
+    """*x* in the type in which it is summed: a 16-bit float becomes float32."""
     return x.astype(x.dtype.of_sums)
 
 
@@ -132,7 +132,7 @@ def _arg_reduce(kind: ReduceKind) -> Callable[..., ComputeOp]:
     build.__name__ = f"arg{kind.value}"
     build.__doc__ = f"""First (or *last*) ``k < extent`` at which ``fn(*i, k)`` is the {kind.value}.
 
-    As int64; where a value is NaN, the place of the first (or last) NaN, as in numpy.
+    The result is int64; if a value is NaN, it is the place of the first (or last) NaN, as in numpy.
 
     Two ordinary stages (the extreme value, then the smallest index that attains it), so every
     rule for reductions applies to it.

@@ -1,4 +1,4 @@
-"""The compute DAG: the operators of one task in dependency order, and which read which."""
+"""The compute DAG: the operators of one task in dependency order, and the reads between them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class ComputeDAG:
 
     Args:
         strides: By name, for inputs and outputs that are parts of larger tensors: elements
-            between neighbours along each dimension (:mod:`ansorpy.ir.strides`).  They say where
-            elements lie, not what is computed.  All others are dense.
+            between neighbours along each dimension (:mod:`ansorpy.ir.strides`).  They affect the
+            memory layout, not the computation.  All other tensors are dense.
 
     Raises:
         ValueError: Two operators share a name, an output or argument is given twice, *args* misses
@@ -58,7 +58,7 @@ class ComputeDAG:
         self.args = tuple(args) if args is not None else tuple(reached)
         missing = [op.name for op in reached if op not in self.args]
         if missing:
-            raise ValueError(f"the arguments miss the placeholders {', '.join(missing)}")
+            raise ValueError(f"the arguments lack the placeholders {', '.join(missing)}")
         unread = sorted({op.name for op in self.args if op not in reached})
         if unread:
             raise ValueError(f"no output depends on the arguments {', '.join(unread)}")
@@ -72,13 +72,13 @@ class ComputeDAG:
         self.strides = self._checked(strides or {})
 
     def _checked(self, strides: Mapping[str, Strides]) -> Mapping[str, Strides]:
-        """*strides* without those that are dense."""
+        """Check *strides*, and drop those that are dense."""
         given = {op.name: op for op in (*self.args, *self.outputs)}
         found = {}
         for name, steps in strides.items():
             op = given.get(name)
             if op is None or (isinstance(op, PlaceholderOp) and op.constant):
-                raise ValueError(f"{name} is neither input nor output, so it has no strides")
+                raise ValueError(f"{name} is neither an input nor an output, so it has no strides")
             if len(steps) != op.ndim or not in_row_major_order(op.shape, steps):
                 raise ValueError(f"{name} of shape {op.shape} cannot have the strides {steps}")
             steps = normalised(op.shape, steps)
@@ -88,7 +88,7 @@ class ComputeDAG:
 
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> ComputeDAG:
-        """The DAG of ``[inputs..., outputs...]``, as :func:`ansorpy.tune` takes them."""
+        """The DAG of ``[inputs..., outputs...]``, the form that :func:`ansorpy.tune` accepts."""
         outputs = [t for t in tensors if isinstance(t, ComputeOp)]
         return cls(outputs, [t for t in tensors if isinstance(t, PlaceholderOp)])
 

@@ -1,4 +1,4 @@
-"""Room on the interpreter's stack for what recurses over deep expressions."""
+"""Raise Python's recursion limit for recursion over deep expressions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ansorpy.ir.expr import Expr, children
 __all__ = ["depth", "make_room"]
 
 FRAMES = 8
-"""At most this many calls lie between what handles an expression and what handles its operand."""
+"""Maximum number of calls between the handling of an expression and that of its operand."""
 ORDINARY = 50
-"""Python's own limit suffices for so many levels."""
+"""Number of levels for which Python's own limit suffices."""
 DEEPEST = 4000
-"""Calls for more levels than this could overflow a stack of 8 MiB."""
+"""Maximum number of levels: more could overflow a stack of 8 MiB."""
 
 
 def depth(root: Expr) -> int:
-    """The levels of *root*: 1 for a constant, a variable or an element at constant indices.
+    """The number of levels of *root*: 1 for a constant, a variable or a load at constant indices.
 
     >>> from ansorpy.ir.expr import Var
     >>> depth(Var("i")), depth(Var("i") * 2 + 1)
@@ -31,9 +31,9 @@ def depth(root: Expr) -> int:
 
 
 def make_room(body: Expr) -> None:
-    """Raise the interpreter's recursion limit if *body* is deeper than the present one allows for.
+    """Raise the interpreter's recursion limit if *body* is deeper than the current limit allows.
 
-    Sums written term by term, and chains of inlined stages, are as deep as they are long.
+    Sums written term by term, and chains of inlined stages, are as deep as their length.
 
     Raises:
         ValueError: *body* is deeper than :data:`DEEPEST`.
@@ -41,8 +41,8 @@ def make_room(body: Expr) -> None:
     levels = depth(body)
     if levels > DEEPEST:
         raise ValueError(
-            f"an expression of {levels} levels is too deep, {DEEPEST} are the most: "
-            "give parts of it computes of their own"
+            f"an expression of {levels} levels is too deep; the maximum is {DEEPEST}: "
+            "move parts of it to separate computes"
         )
     if levels > ORDINARY:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), 1000 + FRAMES * levels))

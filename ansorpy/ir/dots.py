@@ -1,8 +1,8 @@
 """Dot products of words: instructions that multiply and add 8- or 16-bit parts of a register.
 
-Each is described by data: the types of the parts, how many a 32-bit word holds, and the type of
-the sum.  A reduction over words is an ordinary reduction of 32-bit elements, so every rule for
-tiling, packing and registers applies; without the instruction, generators compute part by part.
+Each is described by data: the types of the parts, the number of parts in a 32-bit word, and the
+type of the sum.  A reduction over words is an ordinary reduction of 32-bit elements, so every rule
+for tiling, packing and registers applies; without the instruction, generators compute part by part.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class DType(Enum):
 
     @property
     def of_floats(self) -> DType:
-        """The type that floats are rounded to on their way to this integer type, which keeps the
+        """The intermediate type when floats are converted to this integer type, which keeps its
         low bits."""
         return _OF_FLOATS.get(self, self)
 
@@ -96,11 +96,11 @@ class DType(Enum):
         return self.bits <= 16 or self is DType.FLOAT32
 
     def rounded(self, x: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Numbers as this floating-point type, rounded once: each to the nearest that it has."""
+        """Numbers rounded once to the nearest values of this floating-point type."""
         values = np.asarray(x)
         with np.errstate(over="ignore"):
             if self is DType.BFLOAT16 and not as_dtype(values.dtype).passes_float32(self):
-                values = _to_odd(values)  # which ml_dtypes would round to float32 first
+                values = _to_odd(values)  # because ml_dtypes rounds to float32 first
             return values.astype(self.numpy)
 
     def __repr__(self) -> str:
@@ -108,9 +108,9 @@ class DType(Enum):
 
 
 def _to_odd(x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """float32 numbers towards zero, whose last bit is set where that cut something off.
+    """Round to odd as float32: towards zero, with the last bit set if the result is inexact.
 
-    Rounded further, they become what the numbers themselves are rounded to.
+    Rounding the result again to a narrower type gives the same as rounding *x* once.
     """
     exact = x.astype(np.longdouble)
     near = np.asarray(exact.astype(np.float32))

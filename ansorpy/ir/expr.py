@@ -164,7 +164,7 @@ class Const(Expr):
 
 @node
 class Var(Expr):
-    """A named integer bound by a loop, an axis or a let; variables are told apart by identity."""
+    """A named integer bound by a loop, an axis or a let; variables are compared by identity."""
 
     name: str
 
@@ -192,7 +192,7 @@ class Binary(Expr):
     @property
     def dtype(self) -> DType:
         first = self.a
-        while isinstance(first, Binary):  # long sums are nested as deeply as they are long
+        while isinstance(first, Binary):  # a loop, because a long sum is a deep nest
             first = first.a
         return first.dtype
 
@@ -224,7 +224,7 @@ class Call(Expr):
 
 @node
 class Select(Expr):
-    """``then`` where ``cond`` holds, else ``other``; the side not taken reads nothing."""
+    """``then`` where ``cond`` holds, else ``other``; the side not taken is not read."""
 
     cond: Expr
     then: Expr
@@ -237,10 +237,12 @@ class Select(Expr):
 
 @node
 class Cast(Expr):
-    """``x`` converted to ``type``: rounded once to the nearest float; integers keep their low bits.
+    """``x`` converted to ``type``.
 
-    Floats become integers towards zero: the nearest that :attr:`DType.of_floats` has (int32, int64
-    or uint64), 0 for NaN; narrower types keep its low bits.
+    To floats, it rounds once to nearest.  Integers keep their low bits in other integer types.
+
+    Floats are rounded towards zero and saturate in :attr:`DType.of_floats` (int32, int64 or
+    uint64), with 0 for NaN; narrower integer types keep the low bits of that.
     """
 
     type: DType
@@ -268,7 +270,7 @@ class Load(Expr):
 
 @node
 class Reduce(Expr):
-    """``source`` combined over ``axes``; only the root of a compute body may be one."""
+    """``source`` combined over ``axes``; only the root of a compute body may be a Reduce."""
 
     kind: ReduceKind
     source: Expr
@@ -280,7 +282,7 @@ class Reduce(Expr):
 
 
 def const(value: int | float | bool, dtype: DType = DType.INT64) -> Const:
-    """The literal *value* of *dtype*."""
+    """The literal *value* of type *dtype*."""
     return Const(value, dtype)
 
 
@@ -289,7 +291,7 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
 
     Raises:
         TypeError: *value* is neither an expression nor a number.
-        ValueError: *dtype* is an integer type without it; nothing wraps around.
+        ValueError: *value* does not fit in the integer type *dtype*; nothing wraps around.
     """
     if isinstance(value, Expr):
         return value
@@ -303,18 +305,20 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
     if dtype is DType.BOOL:
         return Const(value, dtype)
     if not is_held(value, dtype):
-        raise ValueError(f"{dtype.value} has no {value}; convert the other operand with .astype")
+        raise ValueError(
+            f"{dtype.value} cannot represent {value}; convert the other operand with .astype"
+        )
     return Const(int(value), dtype)
 
 
 def is_held(value: float, dtype: DType) -> bool:
-    """True when *value* is one of the integers of *dtype*, of 0 and 1 for bool."""
+    """True if *value* is an integer that *dtype* can represent (0 or 1 for bool)."""
     low, high = dtype.limits
     return low <= value <= high and value % 1 == 0
 
 
 def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
-    """Both operands as expressions of one type; a Python number takes the other's."""
+    """Both operands as expressions of one type; a Python number takes the type of the other."""
     if isinstance(a, Expr):
         b = as_expr(b, a.dtype)
     elif isinstance(b, Expr):

@@ -1,10 +1,10 @@
-"""Fragments: how the lanes of a warp or warpgroup (four warps) share a matrix in their registers.
+"""Fragments: the layout of a matrix in the registers of a warp or warpgroup (four warps).
 
 An index along one dimension is written in mixed radix, outermost digit first; each digit counts
 lanes or registers.  For example, the row of a 16 x 16 operand of ``mma.m16n8k16`` has the digits
 ``(hi, lo)`` of extents 2 and 8: ``lo`` counts lanes in steps of 4, ``hi`` registers in steps of 2.
-A tensor larger than one fragment is a grid of them, of which each lane holds its share.  The lanes
-that share a fragment are a team.
+A tensor larger than one fragment is a grid of fragments, and each lane holds its share of each.
+The lanes that share a fragment are a team.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 WARP = 32
-"""Lanes of a warp."""
+"""Number of lanes of a warp."""
 
 
 class Digit(NamedTuple):
@@ -31,26 +31,26 @@ class Digit(NamedTuple):
 
 
 Fragment = tuple[tuple[Digit, ...], ...]
-"""The digits of each dimension, outermost first; none where a fragment is one element thick."""
+"""The digits of each dimension, outermost first; none if the fragment has one element along it."""
 
 
 def fragment_shape(fragment: Fragment) -> tuple[int, ...]:
-    """Elements of one fragment along each dimension."""
+    """Number of elements of one fragment along each dimension."""
     return tuple(prod(digit.extent for digit in digits) for digits in fragment)
 
 
 def fragment_lanes(fragment: Fragment) -> int:
-    """Lanes of the team that shares one fragment: a warp, or a warpgroup."""
+    """Number of lanes of the team that shares one fragment: a warp or a warpgroup."""
     return prod(digit.extent for digits in fragment for digit in digits if digit.lane)
 
 
 def fragment_registers(fragment: Fragment) -> int:
-    """Elements of one fragment that each lane holds."""
+    """Number of elements of one fragment that each lane holds."""
     return prod(digit.extent for digits in fragment for digit in digits if digit.register)
 
 
 def in_tile(fragment: Fragment, indices: Sequence[Any]) -> tuple[Any, ...]:
-    """The fragment of the grid that holds an element; indices: numbers, arrays or expressions."""
+    """The fragment of the grid that holds an element; indices may be expressions or arrays."""
     shape = fragment_shape(fragment)
     return tuple(i if n == 1 else i // n for i, n in zip(indices, shape, strict=True))
 
@@ -61,7 +61,7 @@ def in_lane(fragment: Fragment, indices: Sequence[Any]) -> Any:
 
 
 def in_register(fragment: Fragment, indices: Sequence[Any]) -> Any:
-    """The number of an element among those of its fragment that its lane holds."""
+    """The position of an element among the elements of its fragment that its lane holds."""
     return _numbered(fragment, indices, "register")
 
 

@@ -12,7 +12,8 @@ __all__ = ["Function"]
 class Function(Enum):
     """Elementwise functions, most of one operand (FMA has three: ``a * b + c``).
 
-    ``WORD`` joins the bits of four 8-bit or two 16-bit values into a uint32, the first lowest.
+    ``WORD`` joins the bits of four 8-bit or two 16-bit values into a uint32, the first in the
+    lowest bits.
     A ``DOT`` multiplies two words part by part and adds up the products; :mod:`ansorpy.ir.dots`
     defines the types of parts and result.
 
@@ -47,7 +48,7 @@ class Function(Enum):
 
     @property
     def arities(self) -> tuple[int, ...]:
-        """The numbers of operands a call may have."""
+        """The numbers of operands that a call may have."""
         return _ARITIES.get(self, (1,))
 
     def result(self, operand: DType) -> DType:

@@ -1,9 +1,9 @@
 """Declared hardware instructions, each defined by a small compute pattern.
 
-An :class:`~ansorpy.ir.loops.Instruction` statement means what its pattern says, so interpreters
-and generators without the instruction run the result of :func:`expand`, the pattern as loops.
-Instructions of a warp or warpgroup (four warps) also define which lane holds which element of each
-operand.
+The pattern defines the meaning of an :class:`~ansorpy.ir.loops.Instruction` statement, so
+interpreters, and generators without the instruction, run the result of :func:`expand`: the pattern
+as loops.  Instructions of a warp or warpgroup (four warps) also define which lane holds which
+element of each operand.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _Operands = Mapping[Tensor, tuple[Buffer, tuple[Expr, ...]]]
 class Intrinsic:
     """A hardware instruction; one execution computes ``pattern`` over all of its axes.
 
-    A reduction adds to what the output holds.  For an instruction that a team executes together,
-    ``fragments`` define how lanes hold each of :func:`operand_tensors` (an empty fragment: it is in
-    shared memory); instructions of one thread have none.  An ``asynchronous`` one
-    it reads shared memory and adds to registers until it is waited for.
+    A reduction adds to the current value of the output.  For an instruction that a team executes
+    together, ``fragments`` define how lanes hold each of :func:`operand_tensors` (an empty fragment
+    means shared memory); instructions of a single thread have none.  An ``asynchronous``
+    instruction reads shared memory and adds to registers until a wait for it returns.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Intrinsic:
 
     @property
     def team(self) -> int:
-        """Number of lanes that execute it together."""
+        """Number of lanes that execute the instruction together."""
         return fragment_lanes(self.fragments[0]) if self.fragments else 1
 
 
@@ -73,7 +73,7 @@ def declare(instruction: Intrinsic) -> Intrinsic:
         UsageError: Another instruction has that name.
     """
     if _DECLARED.setdefault(instruction.name, instruction) is not instruction:
-        raise UsageError(f'an instruction named "{instruction.name}" is declared already')
+        raise UsageError(f'an instruction named "{instruction.name}" is already declared')
     return instruction
 
 
@@ -93,7 +93,7 @@ def intrinsic(name: str) -> Intrinsic:
 
 
 def operand_tensors(pattern: ComputeOp) -> tuple[Tensor, ...]:
-    """The tensors of *pattern* in the order an instruction lists them: output, then inputs."""
+    """The tensors of *pattern* in the order of an instruction's operands: output, then inputs."""
     found: dict[Tensor, None] = {pattern: None}
     for e in walk(pattern.body):
         if isinstance(e, Load) and isinstance(e.source, Tensor):
@@ -112,14 +112,14 @@ def operand_axes(by: Intrinsic, tensor: Tensor) -> tuple[Axis, ...]:
 
 
 def is_along(by: Intrinsic, tensor: Tensor) -> bool:
-    """True when an operand's innermost dimension runs along the reduction."""
+    """True if an operand's innermost dimension runs along the reduction."""
     return operand_axes(by, tensor)[-1] in by.pattern.reduce_axes
 
 
 def operand_dims(buffer: Buffer, tensor: Tensor) -> tuple[int, ...]:
     """The dimensions of *buffer* that correspond to those of the operand *tensor*.
 
-    These are the last ones; in a warp's registers, those that the fragment gives digits.
+    These are the last dimensions; in a warp's registers, those to which the fragment gives digits.
     """
     if buffer.fragment is None:
         return tuple(range(len(buffer.shape) - tensor.ndim, len(buffer.shape)))
@@ -168,7 +168,7 @@ def _operands(stmt: Instruction, pattern: ComputeOp) -> _Operands:
 
 
 class _OnOperands(Rewriter):
-    """Replaces loads of the pattern's placeholders by loads of an instruction's operands."""
+    """Replaces loads of the pattern's placeholders with loads of an instruction's operands."""
 
     def __init__(self, operands: _Operands):
         super().__init__()
@@ -205,14 +205,14 @@ declare(Intrinsic("vnni.dot_16x4", _dot_16x4()))
 
 
 _ROW, _COLUMN = Digit(8, lane=4), Digit(4, lane=1)
-"""All these instructions number lanes by row (or column of B), then by group of neighbours."""
+"""These instructions number lanes by row (or column of B), then by group of neighbours."""
 
 
 def _mma_sync(left: DType, right: DType, total: DType, *, kind: str = "") -> Intrinsic:
     """``mma.sync.m16n8``: C[16, 8] += A[16, depth] * B[depth, 8], two registers of B per lane.
 
-    Source: PTX ISA, "Matrix Fragments for mma.m16n8k*".  A register of 32 bits holds as many
-    neighbours along the reduction as fit.
+    A 32-bit register holds as many neighbours along the reduction as fit.  Source: PTX ISA, "Matrix
+    Fragments for mma.m16n8k*".
     """
     near = 32 // left.bits
     depth = 8 * near
@@ -280,7 +280,7 @@ LDMATRIX: tuple[Intrinsic, ...] = tuple(
 
 _WGMMA_ROWS = 64
 _COLUMNS = (16, 32, 64, 128, 256)
-"""The multiples of 8, among those the instruction has, that make up tiles of round sizes."""
+"""Column counts that give round tiles, among the multiples of 8 that the instruction supports."""
 
 
 def _wgmma(
@@ -289,9 +289,8 @@ def _wgmma(
     """``wgmma.mma_async.m64``: C[64, columns] += A[64, depth] * B[depth, columns], asynchronous.
 
     The factors are in shared memory, each with neighbours along the reduction, or across it if
-    *rows_first* (A) or *columns_first* (B).
-    Source: PTX ISA, "Matrix Fragments for wgmma.mma_async.m64nNk*": each warp has 16 of the rows,
-    distributed as by ``mma.sync``.
+    *rows_first* (A) or *columns_first* (B).  Each warp has 16 of the rows, distributed as by
+    ``mma.sync``.  Source: PTX ISA, "Matrix Fragments for wgmma.mma_async.m64nNk*".
     """
     depth = 256 // left.bits
     shapes = ((_WGMMA_ROWS, depth), (depth, columns))

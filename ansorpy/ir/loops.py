@@ -1,4 +1,4 @@
-"""The loop program: what schedules lower to, and what interpreters and generators read.
+"""The loop program, the IR that schedules are lowered to and that code generators read.
 
 Grammar::
 
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class Scope(Enum):
-    """Where a buffer lives.
+    """The memory that a buffer is in.
 
     GLOBAL: passed by the caller.  WORKSPACE: one instance per call, shared by all threads.
     LOCAL: one instance per thread (a GPU thread's registers).  SHARED: one instance per GPU block.
@@ -68,18 +68,18 @@ class ForKind(Enum):
 
     @property
     def is_bound(self) -> bool:
-        """True for the indices of a GPU's blocks and threads, and for virtual threads."""
+        """True for block and thread indices of a GPU, and for virtual threads."""
         return self in LAUNCH_INDICES or self is ForKind.VTHREAD
 
 
 BLOCK_INDICES = (ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z)
 THREAD_INDICES = (ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
 LAUNCH_INDICES = (*BLOCK_INDICES, *THREAD_INDICES)
-"""The indices whose extents a kernel launch sets."""
+"""The indices whose extents are set by a kernel launch."""
 
 
 class Role(Enum):
-    """Who fills a parameter: the caller in each call, the caller at bind time, or the kernel."""
+    """Writer of a parameter: the caller in each call, the caller at bind time, or the kernel."""
 
     INPUT = "input"
     CONSTANT = "constant"
@@ -97,7 +97,7 @@ SWIZZLED_ROWS = 8
 class Buffer:
     """Row-major storage of ``shape`` elements: dense, or with ``strides`` in elements.
 
-    In a warp's registers, ``fragment`` defines which lane holds which element; except for
+    In a warp's registers, ``fragment`` defines which lane holds which element; apart from
     instructions of the whole warp, only that lane reads and writes it.
 
     In shared memory, rows may be cut into parts of ``swizzle`` bytes: the first parts of all rows
@@ -142,12 +142,12 @@ class Buffer:
 
     @property
     def shared_bytes(self) -> int:
-        """Bytes of shared memory that this buffer takes: a multiple of its alignment."""
+        """Bytes of shared memory that this buffer occupies: a multiple of its alignment."""
         aligned = self.shared_alignment
         return -(-self.span * self.dtype.bytes // aligned) * aligned
 
     def offset(self, indices: Sequence[Expr]) -> Expr:
-        """Offset in elements of the one at *indices*, before 16-byte units are permuted."""
+        """Offset in elements of the element at *indices*, before 16-byte units are permuted."""
         total: Expr = as_expr(0)
         for index, step in zip(indices, self.steps, strict=True):
             total = total + index * step
@@ -174,7 +174,7 @@ class Seq(Stmt):
 
 @node
 class For(Stmt):
-    """``for var in range(extent): body``, executed as ``kind`` says."""
+    """``for var in range(extent): body``, executed according to ``kind``."""
 
     var: Var
     extent: int
@@ -208,7 +208,7 @@ class Alloc(Stmt):
 
 @node
 class Store(Stmt):
-    """``buffer[indices] = value``, or combined with the old value when ``reduce`` is given."""
+    """``buffer[indices] = value``, or combined with the old value if ``reduce`` is given."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -227,9 +227,9 @@ class Barrier(Stmt):
 class Instruction(Stmt):
     """A declared hardware instruction: ``operands`` are (buffer, indices of its first element).
 
-    Where these are in a warp's registers, its lanes execute it together.  An instruction declared
-    ``asynchronous`` completes some time before a :class:`Wait` for it returns; until then the
-    elements it adds to are undefined, and what it reads in shared memory must not change.
+    If these are in a warp's registers, its lanes execute the instruction together.  An instruction
+    declared ``asynchronous`` completes some time before a :class:`Wait` for it returns; until then
+    the elements it adds to are undefined, and its operands in shared memory must not change.
     """
 
     name: str
@@ -238,7 +238,10 @@ class Instruction(Stmt):
 
 @node
 class Prefetch(Stmt):
-    """Hint: the cache line of element ``offset`` of ``buffer``, maybe outside, is read later."""
+    """Hint that the cache line of element ``offset`` of ``buffer`` will be read later.
+
+    The element may lie outside the buffer.
+    """
 
     buffer: Buffer
     offset: Expr
@@ -246,7 +249,7 @@ class Prefetch(Stmt):
 
 @node
 class AsyncCopy(Stmt):
-    """``buffer[indices] = value``, done at some time before a :class:`Wait` for it returns.
+    """``buffer[indices] = value``, completed some time before a :class:`Wait` for it returns.
 
     ``buffer`` is in shared memory; ``value`` is a load from the caller's memory or a workspace,
     or a select between such a load and 0.  Until the wait the element is undefined for all threads;
@@ -259,7 +262,7 @@ class AsyncCopy(Stmt):
 
 
 class Async(Enum):
-    """What runs asynchronously, in groups: a thread's copies, or a team's instructions."""
+    """Kinds of asynchronous groups: a thread's copies, or a team's instructions."""
 
     COPIES = "copies"
     PRODUCTS = "products"
@@ -267,15 +270,15 @@ class Async(Enum):
 
 @node
 class Commit(Stmt):
-    """What this thread (or, of instructions, its team) started since its last commit of this
-    ``kind`` becomes its next group."""
+    """Form the next group of this ``kind`` from everything that this thread (for instructions, its
+    team) started since its last commit."""
 
     kind: Async
 
 
 @node
 class Wait(Stmt):
-    """Wait until all groups of this ``kind`` but the last *pending* are done."""
+    """Wait until all groups of this ``kind`` but the last ``pending`` are complete."""
 
     kind: Async
     pending: int
@@ -283,10 +286,10 @@ class Wait(Stmt):
 
 @node
 class Fence(Stmt):
-    """Make what this thread wrote before visible to asynchronous instructions.
+    """Make earlier writes of this thread visible to asynchronous instructions.
 
     SHARED: its stores to shared memory and the copies it waited for; a barrier must follow.  WARP:
-    its registers, which such instructions must not use without a fence.
+    its registers, which such instructions must not use without a fence after the last write.
     """
 
     scope: Scope
@@ -296,8 +299,8 @@ class Fence(Stmt):
 class Shuffle(Stmt):
     """``buffer[indices]`` = the *value* of another thread of the warp.
 
-    Its number in the block differs in the bit *distance*, a power of two below 32.  All threads of
-    a warp must take part.
+    The numbers of the two threads in the block differ in the bit *distance*, a power of two below
+    32.  All threads of a warp must take part.
     """
 
     buffer: Buffer

@@ -1,4 +1,4 @@
-"""The decorator every IR node class carries."""
+"""The decorator of all IR node classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operands expressions take: how many, and of which types."""
+"""Check the number and the types of operands of expressions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["misfit", "misplaced"]
 
 
 def misfit(e: Expr) -> str | None:
-    """What is wrong with the number or the types of *e*'s own operands, None when nothing is.
+    """The problem with the number or the types of *e*'s own operands; None if there is none.
 
     >>> from ansorpy.ir.expr import Var
     >>> i = Var("i")
@@ -36,7 +36,7 @@ def misfit(e: Expr) -> str | None:
             return _unlike(b, a.dtype, "the second operand")
         case Select(cond, then, other):
             if then.dtype is not other.dtype:
-                return f"a choice of {then.dtype.value} and {other.dtype.value}"
+                return f"a select between {then.dtype.value} and {other.dtype.value}"
             return _unlike(cond, DType.BOOL, "the condition")
         case Call():
             return _misfit_call(e)
@@ -47,7 +47,7 @@ def misfit(e: Expr) -> str | None:
 
 
 def misplaced(source: Tensor | Buffer, indices: Sequence[Expr]) -> str | None:
-    """What is wrong with the number or the types of *indices* into *source*."""
+    """The problem with the number or the types of *indices* into *source*; None if none."""
     if len(indices) != len(source.shape):
         return f"{source.name} has {len(source.shape)} dimensions, got {len(indices)}"
     for index in indices:

@@ -1,4 +1,4 @@
-"""The operators of expressions and reductions: what they compute, and of which types."""
+"""The operators of expressions and reductions: their meaning and the types they accept."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ __all__ = ["BinaryOp", "CompareOp", "ReduceKind"]
 
 
 class BinaryOp(Enum):
-    """Arithmetic on two operands of one type; booleans have AND, OR, MIN and MAX alone.
+    """Arithmetic on two operands of one type; booleans have only AND, OR, MIN and MAX.
 
-    Integers wrap around.  DIV rounds their quotients towards zero, FLOORDIV down.  Quotients and
-    remainders by 0 are 0; the least number of a type by -1 is itself, without a remainder.
+    Integers wrap around.  DIV rounds integer quotients towards zero, FLOORDIV rounds them down.
+    Quotients and remainders by 0 are 0; the least number of a type divided by -1 is itself, with
+    remainder 0.
 
-    The FLOORMOD of floats is exact before it is rounded to the type, of the divisor's sign, and
-    FLOORDIV is ``(a - a % b) / b`` as a whole number: both as in numpy, bit for bit.
+    FLOORMOD of floats has the divisor's sign and is exact before it is rounded to the type;
+    FLOORDIV is ``(a - a % b) / b`` as a whole number.  Both equal numpy's results bit for bit.
     """
 
     ADD = "+"
@@ -32,7 +33,7 @@ class BinaryOp(Enum):
     OR = "or"
 
     def accepts(self, operand: DType) -> bool:
-        """True when the operator is defined on values of type *operand*."""
+        """True if the operator is defined on values of type *operand*."""
         if operand is DType.BOOL:
             return self in _OF_BOOLEANS
         return self not in (BinaryOp.AND, BinaryOp.OR)
@@ -59,7 +60,8 @@ class ReduceKind(Enum):
     MIN = "min"
 
     def identity(self, dtype: DType) -> float | int:
-        """Neutral element in *dtype*; the lowest/highest finite or infinite value for max/min."""
+        """The neutral element in *dtype*; for max and min, the lowest or highest value, infinite
+        for floats."""
         if self is ReduceKind.SUM:
             return 0.0 if dtype.is_float else 0
         if self is ReduceKind.PROD:

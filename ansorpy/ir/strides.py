@@ -1,7 +1,7 @@
 """Strides of a tensor that is part of a larger one.
 
 Strides count elements between neighbours along each dimension.  They keep row-major order: a
-dimension's stride is at least what the dimensions after it span, so no two elements coincide.
+dimension's stride is at least the span of the dimensions after it, so no two elements coincide.
 
 >>> dense_strides((2, 3, 4))
 (12, 4, 1)
@@ -33,12 +33,12 @@ def dense_strides(shape: Sequence[int]) -> Strides:
 
 
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """Elements from the first to the last, both included."""
+    """Number of elements from the first to the last, both included."""
     return 1 + sum((e - 1) * s for e, s in zip(shape, strides, strict=True))
 
 
 def normalised(shape: Sequence[int], strides: Sequence[int]) -> Strides:
-    """*strides* with those of dimensions of extent 1, which have no effect, as if dense."""
+    """*strides*, with the dense value for dimensions of extent 1, whose strides have no effect."""
     found: list[int] = []
     step = 1
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
@@ -48,7 +48,7 @@ def normalised(shape: Sequence[int], strides: Sequence[int]) -> Strides:
 
 
 def in_row_major_order(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """True when every element lies after all that precede it in index order."""
+    """True if every element lies after all elements that precede it in index order."""
     reach = 1
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
         if extent > 1 and stride < reach:
@@ -58,7 +58,7 @@ def in_row_major_order(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def reshaped(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> Strides | None:
-    """Strides of the same elements in the same order under the shape *to*, if there are any."""
+    """Strides of the same elements in the same order under the shape *to*; None if impossible."""
     runs = _runs(shape, strides)
     found: list[int] = []
     extent, stride = runs.pop() if runs else (1, 1)

@@ -17,19 +17,19 @@ __all__ = ["Precision", "Task"]
 
 
 Precision: TypeAlias = Literal["default", "strict", "tf32"]
-"""Freedoms of the arithmetic: algorithms with a stated error (``"default"``), none of those
-(``"strict"``), or those and float32 factors rounded to TF32 (``"tf32"``)."""
+"""Permitted approximations: ``"strict"`` permits none, ``"default"`` algorithms with a stated
+error, ``"tf32"`` also permits rounding float32 factors to TF32."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is tuned; its ``key`` determines where a record of it may be used.
+    """A definition to tune under stated conditions; records apply to tasks with the same ``key``.
 
     Args:
-        threads: Threads the program runs on; at least 1.
+        threads: Number of threads the program runs on; at least 1.
         precision: ``"strict"`` excludes algorithms with a stated error, ``"tf32"`` lets tensor
-            cores of a GPU round the factors of float32 products to TF32.  In any case sums may be
-            reordered, and bfloat16 dot instructions flush denormals.
+            cores of a GPU round the factors of float32 products to TF32.  With any precision, sums
+            may be reordered, and bfloat16 dot instructions flush denormals.
         reuse_distance_bytes: Bytes a network reads and writes between two calls of the program,
             without the program's own data.  They determine which caches still hold its constants
             when it starts.  0 if it is called repeatedly with nothing in between.
@@ -58,26 +58,26 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """Text that is equal for two tasks exactly when records of one are valid for the other."""
+        """Text that is equal for two tasks exactly if records of one are valid for the other."""
         definition, threads = structural_hash(self.dag), str(self.threads)
         between = str(self.reuse_distance_bytes)
         return "/".join((definition, self.target.key, threads, self.precision, between))
 
     @cached_property
     def class_key(self) -> str:
-        """Text that is equal for tasks of one structure on one machine.
+        """Text that is equal for tasks of the same structure on the same machine.
 
-        Their shapes and threads may differ; similar schedules should give them similar throughput
-        per core.
+        Their shapes and threads may differ, but similar schedules should give them similar
+        throughput per core.
         """
         return "/".join((class_hash(self.dag), self.target.key, self.precision))
 
     @cached_property
     def flops(self) -> float:
-        """Arithmetic operations of the definition."""
+        """Number of arithmetic operations of the definition."""
         return flops(self.dag)
 
     @cached_property
     def bytes(self) -> int:
-        """Bytes that must move: every argument read once, every output written once."""
+        """Minimum bytes of memory traffic: each argument read once, each output written once."""
         return sum(op.bytes for op in (*self.dag.args, *self.dag.outputs))

@@ -1,4 +1,4 @@
-"""Tensor expressions: placeholders and computes, in which operators are defined.
+"""Tensor expressions: operators are defined by placeholders and computes.
 
 >>> from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 >>> from ansorpy.ir.builders import sum
@@ -27,7 +27,7 @@ __all__ = ["ComputeOp", "PlaceholderOp", "Tensor", "compute", "placeholder", "re
 
 
 class Tensor:
-    """A dense, row-major array that exists only as a definition."""
+    """A dense, row-major array that is only defined, not stored."""
 
     __slots__ = ()
 
@@ -61,7 +61,7 @@ class Tensor:
 
 
 def _index(item: ExprLike) -> Expr:
-    """*item* as an int64 index; one of another integer type, read from a tensor, is converted."""
+    """*item* as an int64 index; other integer types, which tensors may hold, are converted."""
     given = as_expr(item, DType.INT64)
     kind = given.dtype
     if kind.is_float or kind is DType.BOOL:
@@ -71,7 +71,7 @@ def _index(item: ExprLike) -> Expr:
 
 @node
 class PlaceholderOp(Tensor):
-    """An input; a ``constant`` one is bound once, and stages that read no others run then."""
+    """An input.  If ``constant``, it is bound once; stages that read only constants run then."""
 
     name: str
     shape: tuple[int, ...]
@@ -83,9 +83,9 @@ class PlaceholderOp(Tensor):
 class ComputeOp(Tensor):
     """``name[axes] = body``; *body* is a :class:`Reduce` over ``reduce_axes`` or contains none.
 
-    Equal parts of *body* become one node, so definitions of one :func:`structural_hash` are
-    treated alike: costs, and steps that number loads, do not depend on how Python wrote them.
-    ``attrs`` adds what the formula does not express, and never changes what it computes.
+    Equal parts of *body* become one node, so definitions with equal :func:`structural_hash` are
+    treated alike: costs, and steps that number loads, do not depend on the Python code.
+    ``attrs`` holds hints that the formula does not express; they never change its result.
     """
 
     name: str
@@ -94,7 +94,7 @@ class ComputeOp(Tensor):
     reduce_axes: tuple[Axis, ...]
     body: Expr
     attrs: Attrs = Attrs()
-    dtype: DType = field(init=False)  # computed once, as the body asks all stages before this one
+    dtype: DType = field(init=False)  # computed once, because it depends on all earlier stages
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "body", unique_nodes(self.body))
@@ -105,7 +105,7 @@ class ComputeOp(Tensor):
 def placeholder(
     shape: Sequence[int], dtype: DType | str = DType.FLOAT32, *, name: str, constant: bool = False
 ) -> PlaceholderOp:
-    """Declare an input of *shape*; a constant one is bound once, not passed in each call."""
+    """Declare an input of *shape*; if *constant*, it is bound once, not passed in each call."""
     return PlaceholderOp(name, _checked(shape, name), as_dtype(dtype), constant)
 
 
@@ -131,9 +131,10 @@ def compute(
         names: Axis names; the default is *fn*'s parameter names.
 
     Raises:
-        TypeError: *fn* does not take as many indices as *shape* has dimensions.
-        ValueError: A reduction below the root, a zero extent, an axis name used twice, or an axis
-            that is neither an index of *fn* nor reduced over; or *attrs* name no axis of it.
+        TypeError: The number of *fn*'s parameters differs from the number of dimensions of *shape*.
+        ValueError: There is a reduction below the root, a zero extent, an axis name used twice, or
+            an axis that is neither an index of *fn* nor reduced over; or *attrs* name an unknown
+            axis.
     """
     extents = _checked(shape, name)
     names = _axis_names(fn, len(extents)) if names is None else tuple(names)
@@ -149,7 +150,7 @@ def compute(
     strangers = sorted({a.name for a in walk(inner) if isinstance(a, Axis) and a not in own})
     if strangers:
         raise ValueError(
-            f"{name} uses {', '.join(strangers)}, which it neither has nor reduces over"
+            f"{name} uses {', '.join(strangers)}, which are neither its axes nor reduced over"
         )
     taken = [axis.name for axis in (*axes, *reduce_axes)]
     if len(set(taken)) != len(taken):

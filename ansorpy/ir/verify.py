@@ -1,4 +1,4 @@
-"""Checks that a loop program is well formed: scopes, types, ranks, bindings and bounds."""
+"""Check that a loop program is well formed: scopes, types, ranks, bindings and bounds."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ _DISTANCES = (1, 2, 4, 8, 16)
 def verify(program: Program) -> None:
     """Check that *program* is well formed.
 
-    An access is rejected when the bounds of its index lie wholly outside the buffer; what bounds
-    cannot decide is left to the interpreter.
+    An access is rejected if the bounds of its index lie entirely outside the buffer; accesses that
+    bounds cannot decide are left to the interpreter.
 
     Raises:
         LoweringError: It is not well formed; the message names the statement.
@@ -88,7 +88,7 @@ class _Checker:
         self.checked: set[Expr] = set()  # in the current scope
 
     def fail(self, message: str) -> None:
-        """Raise *message* with the statement it is about."""
+        """Raise a :class:`LoweringError` with *message* and the current statement."""
         where = "" if self.current is None else f' in "{text(self.current)}"'.split("\n")[0]
         raise LoweringError(f"{self.program}: {message}{where}")
 
@@ -157,7 +157,7 @@ class _Checker:
         del self.ranges[var]
 
     def _scoped(self, body: Stmt) -> None:
-        """Check *body* in a scope with more declarations, whose checks may not hold outside."""
+        """Check *body* in an inner scope; results of checks there may not hold outside."""
         outside, self.checked = self.checked, set()
         self.stmt(body)
         self.checked = outside
@@ -181,7 +181,7 @@ class _Checker:
         self.current = s
         self._place(s.buffer, s.indices)
         self._writable(s.buffer)
-        self._typed(s.value, s.buffer.dtype, f"what is stored to {s.buffer.name}")
+        self._typed(s.value, s.buffer.dtype, f"the value stored to {s.buffer.name}")
         if s.reduce is not None and not s.reduce.combiner.accepts(s.buffer.dtype):
             self.fail(f"{s.reduce.value} of {s.buffer.dtype.value} values is not defined")
 
@@ -199,7 +199,7 @@ class _Checker:
         for (buffer, _), wanted in zip(s.operands, fragments, strict=True):
             in_place = buffer.scope is (Scope.WARP if wanted else Scope.SHARED)
             if not in_place or tuple(filter(None, buffer.fragment or ())) != wanted:
-                self.fail(f"{buffer.name} is not laid out as {s.name} takes it")
+                self.fail(f"the layout of {buffer.name} is not the one that {s.name} takes")
 
     def _prefetch(self, s: Prefetch) -> None:
         self.current = s
@@ -210,13 +210,13 @@ class _Checker:
     def _copy(self, s: AsyncCopy) -> None:
         self.current = s
         self._place(s.buffer, s.indices)
-        self._typed(s.value, s.buffer.dtype, f"what is copied to {s.buffer.name}")
+        self._typed(s.value, s.buffer.dtype, f"the value copied to {s.buffer.name}")
         if s.buffer.scope is not Scope.SHARED:
             self.fail(f"{s.buffer.name} is in {s.buffer.scope.value} memory, not in shared")
         read = s.value.then if isinstance(s.value, Select) else s.value
         zero = not isinstance(s.value, Select) or is_zero(s.value.other)
         if not isinstance(read, Load) or not _is_outside(read) or not zero:
-            self.fail("only what lies in global memory, or 0 in its place, can be copied")
+            self.fail("only an element of global memory, or 0 in its place, can be copied")
         self._in_launch("a copy")
 
     def _groups(self, s: Commit | Wait) -> None:
@@ -246,7 +246,7 @@ class _Checker:
         self._store(Store(s.buffer, s.indices, s.value, None))
         self.current = s
         if s.distance not in _DISTANCES:
-            self.fail(f"a distance of {s.distance}, which is none of {_DISTANCES}")
+            self.fail(f"the distance {s.distance} is not one of {_DISTANCES}")
         if not any(kind in LAUNCH_INDICES for kind in self.kinds):
             self.fail("values are exchanged outside of every block and thread loop")
 
@@ -316,7 +316,7 @@ class _Checker:
 
 
 def _is_outside(load: Load) -> bool:
-    """True for a load from memory that all blocks can read."""
+    """True for a load from memory that all blocks can access."""
     return isinstance(load.source, Buffer) and load.source.scope in (Scope.GLOBAL, Scope.WORKSPACE)
 
 

@@ -37,5 +37,5 @@ def test_arguments_are_given_once_and_read() -> None:
         ComputeDAG([y], [x, x])
     with pytest.raises(ValueError, match="no output depends on the arguments z"):
         ComputeDAG([y], [x, z])
-    with pytest.raises(ValueError, match="the arguments miss the placeholders x"):
+    with pytest.raises(ValueError, match="the arguments lack the placeholders x"):
         ComputeDAG([y], [z])

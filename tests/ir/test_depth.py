@@ -70,5 +70,5 @@ def test_definitions_are_lowered_and_run_however_deep(definition: str) -> None:
 
 
 def test_what_is_too_deep_is_refused_with_the_way_out() -> None:
-    with pytest.raises(ValueError, match="give parts of it computes of their own"):
+    with pytest.raises(ValueError, match="move parts of it to separate computes"):
         written_out(DEEPEST + 1)

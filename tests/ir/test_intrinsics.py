@@ -56,5 +56,5 @@ def test_what_cannot_be_expanded_is_refused(
 def test_a_name_is_declared_once() -> None:
     known = intrinsic(NAME)
     assert declare(known) is known
-    with pytest.raises(UsageError, match=f'an instruction named "{NAME}" is declared already'):
+    with pytest.raises(UsageError, match=f'an instruction named "{NAME}" is already declared'):
         declare(Intrinsic(NAME, known.pattern))

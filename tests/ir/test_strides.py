@@ -99,7 +99,7 @@ def test_dense_strides_are_none() -> None:
 @pytest.mark.parametrize(
     ("name", "strides", "message"),
     [
-        ("C", (4, 1), "C is neither input nor output"),
+        ("C", (4, 1), "C is neither an input nor an output"),
         ("A", (3, 1), "cannot have the strides"),
         ("A", (4,), "cannot have the strides"),
     ],

@@ -129,8 +129,8 @@ def a_product(depth: int, rng: np.random.Generator) -> tuple[list[Tensor], Progr
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize("fault, found", [
     (Less(Barrier), "two threads access"),
-    (_Without(Scope.SHARED), r"was written with no fence\(shared\) since"),
-    (_Without(Scope.WARP), r"was written with no fence\(warp\) since"),
+    (_Without(Scope.SHARED), r"no fence\(shared\) follows the write to"),
+    (_Without(Scope.WARP), r"no fence\(warp\) follows the write to"),
     (Less(Wait, of=Async.PRODUCTS), "instruction"),
     (Less(Commit, of=Async.PRODUCTS), "instruction"),
 ])  # fmt: skip
@@ -151,7 +151,7 @@ def test_what_is_missing_is_found(
 def test_copies_that_are_not_waited_for_are_found(depth: int, rng: np.random.Generator) -> None:
     tensors, program = a_product(depth, rng)
     wrong = Program(program.name, program.params, Less(Wait, of=Async.COPIES).stmt(program.body))
-    with pytest.raises(LoweringError, match="before the copy to it was waited for"):
+    with pytest.raises(LoweringError, match="before waiting for the copy to it"):
         run_program(wrong, arguments(wrong, values(tensors, rng)))
 
 

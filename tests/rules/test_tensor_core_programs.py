@@ -77,7 +77,7 @@ def test_products_of_any_shape_and_type(kind: str, n: int, m: int, k: int, seed:
 
 @pytest.mark.parametrize("kind, depth, found", [
     (Barrier, 1, "two threads access"), (Barrier, 3, "two threads access"),
-    (Wait, 3, "read before the copy to it was waited for"),
+    (Wait, 3, "read before waiting for the copy to it"),
 ])  # fmt: skip
 def test_fragments_of_tiles_that_are_not_there_are_found(
     kind: type[Stmt], depth: int, found: str, rng: np.random.Generator

@@ -1,4 +1,4 @@
-"""What programs and definitions read, write and cost, found without running them."""
+"""Static analyses of programs and definitions: accesses, bounds, conditions, operation counts."""
 
 from __future__ import annotations
 

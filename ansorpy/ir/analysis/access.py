@@ -1,12 +1,13 @@
-"""Which elements a stage reads: the access relation of each load, and questions about it.
+"""Access relations: the elements that each load of a stage reads, and queries about them.
 
-The relation ``{ reader[axes] -> tensor[indices] : guard }`` is the truth, an isl map that is built
-when it is first needed.  Where every index is a sum of axes, questions are answered from the
-coefficients, which is faster by far; tests compare these answers with isl's.  The index of a gather
-is opaque: it may be any element of its dimension, and moves with every axis that occurs in it.
+The relation ``{ reader[axes] -> tensor[indices] : guard }`` is an isl map that is built when it is
+first needed, and it is authoritative.  If every index is a sum of axes, queries are answered from
+the coefficients, which is much faster; tests compare these answers with isl's.  The index of a
+gather is opaque: it may be any element of its dimension, and moves with every axis that occurs in
+it.
 
-A stage writes the element at its own space axes, once.  So the relation of a load is also its flow
-dependence: on all points of the stage it reads that have this element.
+A stage writes each element once, at its own space axes.  So the relation of a load is also its flow
+dependence: it depends on all points of the producing stage that compute this element.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor
 __all__ = ["Access", "Shift", "Terms", "accesses", "domain_of", "reads"]
 
 Terms = tuple[Mapping[Axis, int], int]
-"""The coefficient of each axis, those of 0 left out, and the offset."""
+"""The nonzero coefficients of axes, and the offset."""
 
 
 class Shift(NamedTuple):
@@ -41,7 +42,7 @@ class Access:
 
     Args:
         indices: One per dimension of *tensor*, over the axes of *reader*.
-        guard: The condition under which the element is read; None: always.
+        guard: The condition under which the element is read; None if it is always read.
     """
 
     def __init__(
@@ -55,31 +56,31 @@ class Access:
 
     @cached_property
     def relation(self) -> Relation:
-        """From the points of the reader, its axes in order, to the element that each reads."""
+        """The relation from points of the reader, its axes in order, to the elements they read."""
         guards = () if self.guard is None else (self.guard,)
         name, shape = self.tensor.name, self.tensor.shape
         return domain_of(self.reader).access(self.indices, shape, name, guards)
 
     @cached_property
     def terms(self) -> tuple[Terms | None, ...]:
-        """Each index as a sum of axes with coefficients; None if it is none on their extents.
+        """Each index as a sum of axes with coefficients; None if it is not such a sum.
 
-        ``(i * 4 + j) // 4`` is ``i`` for a *j* below 4.
+        Extents are taken into account: ``(i * 4 + j) // 4`` is ``i`` if the extent of *j* is 4.
         """
         return tuple(self._terms(d) for d in range(len(self.indices)))
 
     @cached_property
     def shifts(self) -> tuple[Shift | None, ...]:
-        """Each index as one axis or none plus a constant; None if it is something else.
+        """Each index as at most one axis plus a constant; None if it is something else.
 
         An axis of extent 1 is the constant 0.
         """
         return tuple(None if terms is None else _shift(terms) for terms in self.terms)
 
     def step(self, d: int, axis: Axis) -> int | None:
-        """How far index *d* moves with one step along *axis*; None if that varies or is unknown.
+        """The change of index *d* with one step along *axis*; None if it varies or is unknown.
 
-        An axis of extent 1 has no step, which counts as 0.
+        The step of an axis of extent 1 is 0.
         """
         if axis.extent == 1:
             return 0
@@ -88,20 +89,20 @@ class Access:
 
     @cached_property
     def moving(self) -> frozenset[Axis]:
-        """The axes along which the element changes; along all others it is read again."""
+        """The axes along which the element changes; along all other axes it is read again."""
         dims = range(len(self.indices))
         return frozenset(a for a in self.axes if any(self.step(d, a) != 0 for d in dims))
 
     @property
     def is_broadcast(self) -> bool:
-        """True when elements are read again along some space axis."""
+        """True if elements are read again along some space axis."""
         return any(axis.extent > 1 and axis not in self.moving for axis in self.reader.axes)
 
     @cached_property
     def is_injective(self) -> bool:
-        """True when different values of the :attr:`moving` axes give different indices.
+        """True if different values of the :attr:`moving` axes give different indices.
 
-        This is about the indices alone: the guard does not count.  False if isl cannot tell.
+        This concerns the indices alone, not the guard.  False if isl cannot decide it.
         """
         known = [dict(terms[0]) for terms in self.terms if terms is not None]
         if len(known) == len(self.terms):
@@ -117,7 +118,7 @@ class Access:
 
     @cached_property
     def is_once(self) -> bool:
-        """True when no element is read at two points of the reader that meet the guard."""
+        """True if no element is read at two points of the reader that satisfy the guard."""
         if all(axis.extent == 1 or axis in self.moving for axis in self.axes) and self.is_injective:
             return True
         if self.guard is None or not self.relation.exact:
@@ -136,7 +137,7 @@ class Access:
 
     @cached_property
     def _steps(self) -> tuple[Mapping[Axis, int | None], ...]:
-        """By dimension, what isl says of the step of each axis that occurs in the index."""
+        """For each dimension, isl's answer for the step of each axis that occurs in the index."""
         domain = domain_of(self.reader)
         return tuple(
             {
@@ -152,7 +153,7 @@ class Access:
 def accesses(op: ComputeOp) -> tuple[Access, ...]:
     """The loads in the body of *op*, in order of appearance; computed once per operator.
 
-    A load that several expressions share counts once, read where any of them is evaluated.
+    A load that several expressions share counts once; its guard holds if any of them is evaluated.
     """
     guards = _guards(op.body)
     return tuple(
@@ -174,9 +175,9 @@ def domain_of(op: ComputeOp) -> Domain:
 
 
 def _guards(body: Expr) -> dict[Expr, Expr | None]:
-    """The condition under which each part of *body* is evaluated; None: always.
+    """The condition under which each part of *body* is evaluated; None if it always is.
 
-    The side of a selection that is not taken is not evaluated.
+    The side of a select that is not taken is not evaluated.
     """
     found: dict[Expr, Expr | None] = {body: None}
     for e in reversed(list(operands_first([body]))):
@@ -207,7 +208,7 @@ def _shift(terms: Terms) -> Shift | None:
 
 
 def _is_counter(coefficients: Mapping[Axis, int]) -> bool:
-    """True when the axes' values follow from the sum: each step is longer than all smaller ones."""
+    """True if the sum determines the axes' values: each step exceeds the reach of smaller steps."""
     reach = 0
     for axis, c in sorted(coefficients.items(), key=lambda term: abs(term[1])):
         if axis.extent > 1 and abs(c) <= reach:
@@ -217,7 +218,7 @@ def _is_counter(coefficients: Mapping[Axis, int]) -> bool:
 
 
 def _repeats(indices: list[dict[Axis, int]]) -> bool:
-    """True when two axes that occur in one and the same index only can make up for each other."""
+    """True if changes of two axes that occur only in the same single index can cancel out."""
     for terms in indices:
         alone = [a for a in terms if sum(a in other for other in indices) == 1]
         for a, b in combinations(alone, 2):

@@ -51,7 +51,7 @@ def _plus(total: Expr | None, atom: Expr, c: int) -> Expr:
 def linear(expr: Expr) -> Linear:
     """The affine form of an int64 expression; equal atoms are merged.
 
-    An expression of another type is one atom: narrow integers may wrap around.
+    An expression of another type is one atom, because narrow integers may wrap around.
 
     >>> i, j = Var("i"), Var("j")
     >>> linear((i + 2) * 3 - j + i) == Linear({i: 4, j: -1}, 6)
@@ -154,10 +154,10 @@ def _add_atom(e: Expr, scale: int, terms: dict[Expr, int]) -> None:
 
 
 def index_terms(index: Expr, axes: Iterable[Axis]) -> tuple[dict[Axis, int], int] | None:
-    """Coefficient of each of *axes* in *index*, and the offset; None when it is not affine.
+    """The coefficient of each of *axes* in *index*, and the offset; None if it is not affine.
 
-    Axes with coefficient 0 are absent.  A quotient or remainder counts as affine when the
-    axes' extents make it so.
+    Axes with coefficient 0 are absent.  A quotient or remainder counts as affine if the axes'
+    extents make it affine.
 
     >>> from ansorpy.ir.expr import AxisKind
     >>> i, j = Axis("i", 3, AxisKind.SPACE), Axis("j", 4, AxisKind.SPACE)

@@ -26,7 +26,7 @@ def conjuncts(condition: Expr) -> list[Expr]:
 
 
 def skip_condition(reduction: Reduce) -> Expr | None:
-    """The condition under which *reduction* adds anything; None if there is none, or it loads."""
+    """The condition under which *reduction* adds a term; None if there is none or it loads."""
     source = reduction.source
     if not isinstance(source, Select) or not isinstance(source.other, Const):
         return None
@@ -35,7 +35,7 @@ def skip_condition(reduction: Reduce) -> Expr | None:
 
 
 def least_added(reduction: Reduce) -> float:
-    """The least share of its terms that a program of *reduction* adds; 0 if that is unknown."""
+    """The least fraction of its terms that a program of *reduction* adds; 0 if unknown."""
     source = reduction.source
     if not any(isinstance(e, Select) for e in walk(source)):
         return 1.0
@@ -49,7 +49,7 @@ def least_added(reduction: Reduce) -> float:
 
 @lru_cache(maxsize=1024)
 def share_held(*conditions: Expr, unknown: float = 1.0) -> float:
-    """The fraction of the axes' values for which all *conditions*, which load nothing, hold.
+    """The fraction of the axes' values for which all *conditions* hold; they must not load.
 
     Conjuncts with no axis in common are independent of each other.  The result is exact, except
     that the conditions of a group of axes with more than four million values count as *unknown*.
@@ -67,7 +67,10 @@ def share_held(*conditions: Expr, unknown: float = 1.0) -> float:
 
 
 def held_at(axes: Sequence[Axis], conditions: Sequence[Expr]) -> npt.NDArray[np.bool_]:
-    """Where all *conditions* hold: an array with one dimension per axis; they use no others."""
+    """An array, with one dimension per axis, that is True where all *conditions* hold.
+
+    The conditions use no other axes.
+    """
     grids = np.ogrid[tuple(slice(axis.extent) for axis in axes)] if axes else []
     frame, evaluator = Frame(dict(zip(axes, grids, strict=True))), _NoLoads()
     held = np.ones([axis.extent for axis in axes], dtype=np.bool_)

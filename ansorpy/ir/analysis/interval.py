@@ -1,7 +1,8 @@
 """Bounds of integer expressions, and proofs of comparisons from them.
 
-An int64 expression with nothing known lies in ``[INT64_MIN, INT64_MAX]``; arithmetic is taken
-not to overflow, so bounds are cut to that range.  Narrower integers may wrap around to anything.
+An int64 expression without known bounds lies in ``[INT64_MIN, INT64_MAX]``; arithmetic is assumed
+not to overflow, so bounds are clipped to that range.  Narrower integers may wrap around to any
+value.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ Interval = tuple[int, int]
 
 
 def bounds(expr: Expr, ranges: Ranges) -> Interval:
-    """Inclusive (lowest, highest) value of an integer or boolean *expr* over *ranges*.
+    """The inclusive (lowest, highest) value of an integer or boolean *expr* over *ranges*.
 
-    An axis that *ranges* does not name runs over its extent.
+    An axis that is not in *ranges* runs over its extent.
 
     >>> i, j = Var("i"), Var("j")
     >>> bounds(i * 4 + j - 1, {i: (0, 7), j: (0, 3)})
@@ -51,7 +52,7 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval:
 
 
 def can_prove(cond: Expr, ranges: Ranges) -> bool | None:
-    """True or False when *cond* has that value everywhere in *ranges*, None when unknown.
+    """True or False if *cond* has that value everywhere in *ranges*, None if unknown.
 
     >>> i = Var("i")
     >>> can_prove(i < 8, {i: (0, 7)}), can_prove(i < 7, {i: (0, 7)}), can_prove(i < 0, {i: (0, 7)})
@@ -61,7 +62,7 @@ def can_prove(cond: Expr, ranges: Ranges) -> bool | None:
 
 
 def decided(op: CompareOp, low: int, high: int) -> bool | None:
-    """Truth of ``x op 0`` when it is one for all x in ``[low, high]``, else None."""
+    """The truth of ``x op 0`` if it is the same for all x in ``[low, high]``, else None."""
     match op:
         case CompareOp.LT:
             return True if high < 0 else False if low >= 0 else None
@@ -78,22 +79,22 @@ _OPPOSITE = {CompareOp.GE: CompareOp.LT, CompareOp.GT: CompareOp.LE, CompareOp.N
 
 
 class Bounder:
-    """Bounds and proofs over *ranges*, each expression's found once, however often it is shared.
+    """Bounds and proofs over *ranges*; each expression is analysed once, even if it is shared.
 
     Args:
-        loaded: The values of what a load reads, where more is known than its type.
+        loaded: Returns the interval of the values that a load reads, if the type's is too wide.
     """
 
     def __init__(self, ranges: Ranges, loaded: Callable[[Load], Interval] | None = None):
         self.ranges = ranges
         self.overflows = False
-        """Some arithmetic was met that may leave its type."""
+        """True if some arithmetic met so far may overflow its type."""
         self._loaded = loaded
         self._known: dict[Expr, Interval] = {}
         self._truths: dict[Expr, bool | None] = {}
 
     def bounds(self, e: Expr) -> Interval:
-        """Inclusive (lowest, highest) value of an integer or boolean expression."""
+        """The inclusive (lowest, highest) value of an integer or boolean expression."""
         kind = type(e)
         if kind is Var or kind is Axis:
             return self._variable(e)  # type: ignore[arg-type]
@@ -116,7 +117,7 @@ class Bounder:
         return self._fitted((low, high), DType.INT64)
 
     def truth(self, cond: Expr) -> bool | None:
-        """True or False when *cond* has that value everywhere, None when unknown."""
+        """True or False if *cond* has that value everywhere, None if unknown."""
         if type(cond) is Const:
             return bool(cond.value)
         if cond not in self._truths:
@@ -138,7 +139,7 @@ class Bounder:
                 return None
 
     def _comparison(self, op: CompareOp, difference: Linear) -> bool | None:
-        """Truth of ``difference op 0``."""
+        """The truth of ``difference op 0``."""
         known = decided(op, *self.linear_bounds(difference))
         if known is None and op in (CompareOp.EQ, CompareOp.NE):
             step = gcd(*difference.terms.values())
@@ -153,7 +154,7 @@ class Bounder:
         return (0, v.extent - 1) if isinstance(v, Axis) else (INT64_MIN, INT64_MAX)
 
     def _atom_bounds(self, e: Expr) -> Interval:
-        """Bounds of a variable or of what is no sum."""
+        """Bounds of a variable, or of an expression that is not a sum."""
         if isinstance(e, Var):
             return self._variable(e)
         known = self._known.get(e)
@@ -192,7 +193,7 @@ class Bounder:
         return -largest, largest
 
     def _fitted(self, found: Interval | None, dtype: DType) -> Interval:
-        """*found* as far as *dtype* has it, None being all that this has."""
+        """*found* limited to the range of *dtype*; None means that whole range."""
         least, most = dtype.limits
         if found is None:
             return least, most

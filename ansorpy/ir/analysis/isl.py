@@ -1,14 +1,15 @@
-"""Translation of index expressions and conditions into isl, and questions with a limited budget.
+"""Translate index expressions and conditions to isl, and limit the cost of isl queries.
 
 A :class:`Domain` is a box of integer variables.  Over it an index becomes a ``PwAff``
 (:meth:`Domain.affine`), a condition a pair of sets (:meth:`Domain.where`), and the indices of an
 access a map from points to elements (:meth:`Domain.access`).  Sums, products with numbers, ``min``,
-``max``, selections, and quotients and remainders by positive numbers are exact.  What isl cannot
-express (loads, products of variables, narrow integers, which may wrap around) is opaque: an opaque
-index may be any element of its dimension, an opaque condition may hold anywhere or nowhere.
+``max``, selects, and quotients and remainders by positive numbers are exact.  Expressions that isl
+cannot represent (loads, products of variables, and narrow integers, which may wrap around) are
+opaque: an opaque index may be any element of its dimension, an opaque condition may hold anywhere
+or nowhere.
 
-Nothing here knows definitions or loop programs, so the analyses of both share it.  The first domain
-loads islpy.  Questions go through :func:`decide`, which limits and counts them.
+This module is independent of definitions and loop programs, so the analyses of both share it.  The
+first domain loads islpy.  Queries go through :func:`decide`, which limits and counts them.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ __all__ = [
 T = TypeVar("T")
 
 MAX_OPERATIONS = 100_000
-"""Basic steps isl may take for one question: some milliseconds.  Most need a few hundred."""
+"""Basic steps isl may take for one query: a few milliseconds.  Most need a few hundred steps."""
 
 
 @dataclass
 class Counts:
-    """Questions put to isl in this process, and how many of them ran out of operations."""
+    """Number of isl queries in this process, and how many of them ran out of operations."""
 
     asked: int = 0
     undecided: int = 0
@@ -61,10 +62,10 @@ COUNTS = Counts()
 
 
 def decide(question: Callable[[], T], operations: int = MAX_OPERATIONS) -> T | None:
-    """The answer to *question*, which calls isl; None when isl needs more than *operations* steps.
+    """The answer to *question*, which calls isl; None if isl needs more than *operations* steps.
 
-    Not all that isl does is counted: a difference of sets whose quotients have coprime divisors
-    may run for minutes within any limit, so it is not asked for where nothing can stop it.
+    isl does not count all of its work: a difference of sets whose quotients have coprime divisors
+    may run for minutes within any limit, so callers must avoid it where nothing can stop it.
     """
     import islpy
 
@@ -86,7 +87,7 @@ def decide(question: Callable[[], T], operations: int = MAX_OPERATIONS) -> T | N
 
 @dataclass(frozen=True, eq=False)
 class Holds:
-    """Where a condition holds: everywhere in *must*, and nowhere outside of *may*."""
+    """The points where a condition holds: everywhere in *must*, and nowhere outside of *may*."""
 
     may: isl.Set
     must: isl.Set
@@ -104,7 +105,7 @@ class Holds:
 
 @dataclass(frozen=True, eq=False)
 class Relation:
-    """The elements accessed at each point.  Unless *exact*, some in *map* may not be accessed."""
+    """The elements accessed at each point; unless *exact*, *map* may contain more elements."""
 
     map: isl.Map
     exact: bool
@@ -113,12 +114,13 @@ class Relation:
 class Domain:
     """The points of integer variables, each from 0 up to its extent.
 
-    Expressions are translated over the whole space of the variables; :attr:`box` holds the points.
+    Expressions are translated over the whole space of the variables; :attr:`box` is the set of
+    points.
 
     Args:
         extents: The variables in the order of the dimensions, with their extents.
-        name: What the points are called where relations are printed, such as a stage's name.
-        values: What other variables stand for, such as those bound by a let.
+        name: Name of the points in printed relations, such as a stage's name.
+        values: Values of other variables, such as those bound by a let.
     """
 
     def __init__(
@@ -138,7 +140,7 @@ class Domain:
     def affine(self, e: Expr) -> isl.PwAff | None:
         """The value of an int64 expression at each point of the space; None if it is opaque.
 
-        Variables that are neither dimensions nor given a value are opaque.
+        Variables that are not dimensions and have no value are opaque.
         """
         if e.dtype is not DType.INT64:
             return None
@@ -147,13 +149,13 @@ class Domain:
         return self._affine[e]
 
     def where(self, condition: Expr) -> Holds:
-        """Where in the space a boolean expression holds."""
+        """The part of the space where a boolean expression holds."""
         if condition not in self._holds:
             self._holds[condition] = self._where(condition)
         return self._holds[condition]
 
     def within(self, conditions: Sequence[Expr]) -> Holds:
-        """Where in the :attr:`box` all *conditions* hold."""
+        """The part of the :attr:`box` where all *conditions* hold."""
         held = Holds(self.box, self.box, exact=True)
         for condition in conditions:
             held &= self.where(condition)
@@ -189,9 +191,9 @@ class Domain:
         return Relation(found.intersect_domain(held.may), held.exact and len(known) == len(values))
 
     def step(self, e: Expr, variable: Var) -> int | None:
-        """How far *e* moves in the :attr:`box` with one step of *variable*, which must have one.
+        """The change of *e* in the :attr:`box` with one step of *variable*, whose extent exceeds 1.
 
-        None if that varies, if *e* is opaque, or if isl cannot tell.
+        None if it varies, if *e* is opaque, or if isl cannot decide it.
         """
         import islpy
 
@@ -207,7 +209,7 @@ class Domain:
         return None if ends is None or ends[0] != ends[1] else ends[0].to_python()
 
     def at_origin(self, e: Expr) -> int | None:
-        """The value of *e* where all variables are 0; None if it is opaque."""
+        """The value of *e* when all variables are 0; None if it is opaque."""
         import islpy
 
         value = self.affine(e)
@@ -233,7 +235,7 @@ class Domain:
         return sum(others, start=islpy.PwAff.from_aff(plain))
 
     def _atom(self, e: Expr) -> isl.PwAff | None:
-        """An expression that is no sum."""
+        """The value of an expression that is not a sum; None if it is opaque."""
         match e:
             case Var() if e in self._values:
                 return self.affine(self._values[e])
@@ -283,7 +285,7 @@ class Domain:
                 return self._unknown
 
     def _compared(self, op: CompareOp, difference: isl.PwAff | None) -> Holds:
-        """Where ``difference op 0`` holds."""
+        """The points where ``difference op 0`` holds."""
         if difference is None:
             return self._unknown
         found = _COMPARISONS[op](difference)
@@ -320,7 +322,7 @@ _COMPARISONS: dict[CompareOp, Callable[[isl.PwAff], isl.Set]] = {
 def box_of(
     extents: tuple[int, ...], name: str | None = None, variables: tuple[str, ...] = ()
 ) -> isl.Set:
-    """The points from 0 up to *extents*, with the tuple's *name* and those of its *variables*."""
+    """The points from 0 up to *extents*, in a tuple called *name* with the given *variables*."""
     import islpy
 
     dims = islpy.dim_type.set
@@ -333,7 +335,7 @@ def box_of(
 
 
 def without_inputs(relation: isl.Map, dims: Sequence[int]) -> isl.Map:
-    """*relation* with input dimensions *dims* projected out: from what is left of each point."""
+    """*relation* with the input dimensions *dims* projected out."""
     import islpy
 
     for d in sorted(dims, reverse=True):

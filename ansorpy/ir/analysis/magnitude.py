@@ -1,8 +1,9 @@
 """The magnitude of elements of a definition: the size of the terms they are computed from.
 
-Where the terms of a sum cancel, the result says nothing about its rounding errors, which scale
-with the terms.  The magnitude of an element scales its first-order error: if every operation below
-it errs by one unit of rounding, the element changes by a few such units of its magnitude.
+If the terms of a sum cancel, the size of the result says nothing about its rounding errors, which
+scale with the terms.  First-order errors scale with the magnitude: if every operation that an
+element depends on errs by one unit of rounding, the element changes by a few such units of its
+magnitude.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ __all__ = ["magnitude_of"]
 def magnitude_of(output: ComputeOp) -> tuple[ComputeDAG, ComputeOp]:
     """A DAG that computes the magnitude of each element of *output*, and its last operator.
 
-    The magnitude of a sum is the sum of the terms' magnitudes, that of a product their product,
-    and that of a function its absolute value plus its slope times the operand's magnitude.  The DAG
-    includes the operators of *output*, as conditions and divisors read them.  Source: running error
-    analysis (Higham 2002, section 3.3).
+    The magnitude of a sum is the sum of the terms' magnitudes, that of a product the product of
+    the factors' magnitudes, and that of a function its absolute value plus its slope times the
+    operand's magnitude.  The DAG includes the operators of *output*, because conditions and
+    divisors read them.  Source: running error analysis (Higham 2002, section 3.3).
 
     >>> from ansorpy.ir.tensor import compute, placeholder
     >>> from ansorpy.ir.interpret import run_dag
@@ -52,14 +53,14 @@ def magnitude_of(output: ComputeOp) -> tuple[ComputeDAG, ComputeOp]:
 
 
 class _Magnitudes:
-    """Magnitudes of operators and of expressions, each built once, as many may read it."""
+    """Builds magnitudes of operators and expressions, each once, because many may read it."""
 
     def __init__(self) -> None:
         self._ops: dict[ComputeOp, ComputeOp] = {}
         self._known: dict[Expr, Expr] = {}
 
     def of(self, tensor: Tensor) -> Tensor:
-        """The magnitudes of *tensor*'s elements; for an argument its values, with their signs."""
+        """The magnitudes of *tensor*'s elements; for an argument, its (signed) values."""
         if not isinstance(tensor, ComputeOp) or not tensor.dtype.is_float:
             return tensor
         if tensor not in self._ops:

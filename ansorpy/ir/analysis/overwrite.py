@@ -1,7 +1,7 @@
-"""Decides which inputs of a program its output may overwrite.
+"""Decide which inputs of a program its outputs may overwrite.
 
-An element of the input may be overwritten once nothing reads it any more.  This is guaranteed when
-each element of the output is stored once, and the only statement that reads the input is that
+An element of the input may be overwritten once nothing reads it any more.  This is guaranteed if
+each element of the output is stored once, and the only statement that reads the input is this
 store, at the same element.  (Tiles that recompute an overlap store elements twice: the second time
 they would read their own results.)
 """
@@ -60,7 +60,7 @@ def may_overlap(program: Program) -> frozenset[Buffer]:
 
 
 def _alike(a: Buffer, b: Buffer) -> bool:
-    """True when equal indices give equal byte offsets in both buffers."""
+    """True if equal indices give equal byte offsets in both buffers."""
     return (a.shape, a.dtype.bytes, a.steps) == (b.shape, b.dtype.bytes, b.steps)
 
 
@@ -74,14 +74,14 @@ def _stores(stmt: Stmt, times: int) -> Iterator[tuple[Store, int]]:
 
 
 def _is_stored_once(output: Buffer, stores: list[tuple[Store, int]]) -> bool:
-    """True when the number of stores to *output* equals the number of its elements."""
+    """True if the number of stores to *output* equals the number of its elements."""
     own = [(store, times) for store, times in stores if store.buffer is output]
     plain = all(store.reduce is None for store, _ in own)
     return plain and sum(times for _, times in own) == output.size
 
 
 def _is_read_as_stored(given: Buffer, output: Buffer, body: Stmt) -> bool:
-    """True when *given* is read by stores to *output* only, at the elements they write."""
+    """True if *given* is read only by stores to *output*, at the elements they write."""
     for stmt in walk_stmts(body):
         for expr in expressions(stmt):
             for load in walk(expr):

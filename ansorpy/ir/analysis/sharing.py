@@ -1,4 +1,4 @@
-"""Repeated parts of expressions: makes equal ones one node, finds those worth a name."""
+"""Common subexpressions: merge equal parts into one node, and find the parts worth a name."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ansorpy.ir.expr import (
 __all__ = ["LONG", "SHORT", "operands_first", "shared_parts", "unique_nodes"]
 
 LONG = 1000
-"""Up to this many nodes, an expression is written out in full."""
+"""An expression of up to this many nodes is printed in full."""
 SHORT = 8
-"""A part of fewer nodes than this gets no name."""
+"""A part with fewer nodes than this gets no name."""
 
 
 def shared_parts(roots: Sequence[Expr]) -> list[Expr]:
     """Parts of *roots* that are used in more than one place, operands before their users.
 
-    The list is empty if *roots* written out are short.  With these parts named, the text grows
+    The list is empty if the text of *roots* is short.  If these parts are named, the text grows
     with the number of distinct nodes.  **Cost:** linear in that number.
 
     >>> from ansorpy.ir.expr import Var
@@ -60,7 +60,7 @@ def shared_parts(roots: Sequence[Expr]) -> list[Expr]:
 
 
 def operands_first(roots: Sequence[Expr]) -> Iterator[Expr]:
-    """Each distinct node once, after its operands."""
+    """Yield each distinct node once, after its operands."""
     seen: set[Expr] = set()
     stack = [(root, False) for root in reversed(roots)]
     while stack:
@@ -74,7 +74,7 @@ def operands_first(roots: Sequence[Expr]) -> Iterator[Expr]:
 
 
 def unique_nodes(root: Expr) -> Expr:
-    """*root* with equal parts as one node each; *root* itself if they are already.
+    """*root* with equal parts merged into one node; *root* itself if there is nothing to merge.
 
     Variables, and the tensors that loads read, are equal only if they are the same objects.
     **Cost:** linear in the number of distinct nodes.
@@ -100,7 +100,7 @@ def unique_nodes(root: Expr) -> Expr:
 
 
 def _value(e: Expr, parts: tuple[Expr, ...]) -> Hashable:
-    """What distinguishes *e*, whose operands are *parts*, from expressions of another value."""
+    """A key that is equal for equal expressions; *parts* are the operands of *e*."""
     match e:
         case Const(value, kind):
             # Floats that differ only in sign are different; so are 0 and False.

@@ -1,10 +1,10 @@
-"""Classes of similar definitions: the same structure with other shapes.
+"""Classes of similar definitions, which have the same structure but different shapes.
 
-A class is a definition without sizes and strides: operators, which of them read which, the form of
-every expression, types, kinds of axes, and which extents are 1.  Sizes count only where they make
-another kind of computation: in a window, that is an index that combines a space axis and a reduce
-axis (``i*2 + r``), the extent of the reduce axis and the factors count, so that a 3x3 convolution
-is in another class than a 7x7 or a strided one.
+A class is a definition without sizes and strides: the operators and the edges between them, the
+form of every expression, types, kinds of axes, and which extents are 1.  Sizes count only if they
+change the kind of computation: in a window, an index that combines a space axis and a reduce axis
+(``i*2 + r``), the extent of the reduce axis and the factors count, so that a 3x3 convolution and a
+7x7 or strided one are in different classes.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _windows(op: ComputeOp) -> Iterator[Expr]:
 
 
 def _is_window(e: Expr) -> bool:
-    """True when a step along some space axis rereads what other reduce steps have read.
+    """True if a step along some space axis rereads elements that other reduce steps have read.
 
     A nonlinear index (a quotient of the sum, in transposed convolutions) counts as a window too.
     """
@@ -127,7 +127,7 @@ class _Form:
         self._by_row: dict[tuple[Any, ...], int] = {}
 
     def number(self, e: Expr, in_window: bool) -> int:
-        """The number of *e*'s form; with *in_window*, factors count."""
+        """The number of *e*'s form; if *in_window*, factors count."""
         key = (e, in_window)
         if key not in self._by_node:
             row = self._row(e, in_window)
@@ -166,7 +166,7 @@ def _factor(e: Expr) -> tuple[Expr, str, int] | None:
 
 
 def _what(e: Expr) -> str:
-    """What distinguishes *e* from others of its class, apart from operands and value."""
+    """A key that distinguishes *e* from other expressions of its class, without operands."""
     match e:
         case Binary(op):
             return op.value

@@ -16,12 +16,11 @@ Node = Expr | Stmt | Program | Tensor | Buffer
 
 
 def same_structure(a: Node, b: Node) -> bool:
-    """True when *a* and *b* have the same shape, operators, constants and bindings.
+    """True if *a* and *b* have the same shape, operators, constants and bindings.
 
-    Variables bound inside (loops, lets, axes) and buffers allocated inside correspond by
-    position, whatever their names, buffers where their layouts agree; free variables and free
-    buffers must be the same objects.
-    Tensors compare by definition, placeholders by shape, type and constant flag.
+    Variables bound inside (loops, lets, axes) correspond by position, whatever their names; so do
+    buffers allocated inside, if their layouts agree.  Free variables and free buffers must be the
+    same objects.  Tensors compare by definition, placeholders by shape, type and constant flag.
 
     **Cost:** linear in the number of distinct node pairs.
 
@@ -61,7 +60,7 @@ class _Comparison:
         return equal
 
     def bind(self, a: object, b: object) -> None:
-        """Treat *a* and *b* as the same from here on, in both directions."""
+        """Treat *a* and *b* as equal from here on, in both directions."""
         self._bound[a], self._reverse[b] = b, a
 
     def _same_name(self, a: Any, b: Any) -> bool:
@@ -120,7 +119,7 @@ def _like(a: Buffer, b: Buffer) -> bool:
 
 
 def _layout(b: Buffer) -> tuple[object, ...]:
-    """All that decides where an element is, and what."""
+    """The properties that determine the place and the type of an element."""
     return b.shape, b.dtype, b.scope, b.steps, b.fragment, b.swizzle
 
 

@@ -1,1 +1,1 @@
-"""Elementary functions as scalar expressions, for generators that lack the function."""
+"""Elementary functions as scalar expressions, for code generators that lack them."""

@@ -1,4 +1,4 @@
-"""exp and tanh."""
+"""The exponential function and the hyperbolic tangent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def exp_single(x: Expr) -> Expr:
     return Call(Function.SCALE, (y, n))
 
 
-# Rounded to float32, then varied in the last bits to minimise the error of the result.
+# Coefficients rounded to float32, then varied in the last bits to minimise the resulting error.
 _EXP_SINGLE = (
     0.0013165549607947469, 0.008352093398571014, 0.04167648404836655, 0.16666702926158905,
     0.4999997615814209, 1.0,

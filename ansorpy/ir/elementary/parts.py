@@ -38,7 +38,7 @@ FORMATS = {
 
 
 def number(value: float, like: Expr) -> Const:
-    """The constant *value* of the type of *like*."""
+    """The constant *value* in the type of *like*."""
     return Const(value, like.dtype)
 
 
@@ -48,7 +48,7 @@ def fma(a: Expr, b: Expr | float, c: Expr | float) -> Expr:
 
 
 def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
-    """Horner's scheme, highest power first."""
+    """Evaluate a polynomial by Horner's scheme; *coefficients* start with the highest power."""
     total: Expr = number(coefficients[0], x)
     for coefficient in coefficients[1:]:
         total = fma(total, x, coefficient)

@@ -1,4 +1,4 @@
-"""Powers: products for small constant exponents, logarithm and exponential for others."""
+"""Powers: products for small constant exponents, logarithm and exponential for all others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["constant_power", "power_single"]
 
 
 def constant_power(x: Expr, exponent: Expr) -> Expr | None:
-    """``x ** exponent`` as products, of any type, when *exponent* is a small constant."""
+    """``x ** exponent`` as products, in any type; None unless *exponent* is a small constant."""
     if not isinstance(exponent, Const):
         return None
     match exponent.value:

@@ -1,4 +1,4 @@
-"""The functions that are computed by expressions, and their errors."""
+"""Table of the functions that are approximated by expressions, with their errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Approximation:
     ``error`` is in units of the last place of the exact result rounded to the type, measured
     over every float32 (samples of float64) on a machine with fused multiply-add:
     ``python -m tests.codegen.llvm.sweep``.  NaN gives NaN and infinities give their limits;
-    the error holds for denormal arguments and results too.  ``domain`` is where, "" for all x.
+    the error also holds for denormal arguments and results.  ``domain`` is the condition under
+    which the error holds, "" for all x.
     """
 
     build: Callable[..., Expr]
@@ -53,8 +54,8 @@ APPROXIMATIONS: Mapping[tuple[Function | BinaryOp, DType], Approximation] = {
     (Function.RSQRT, _DOUBLE): Approximation(_reciprocal_root, 1.5),
     (BinaryOp.POW, _SINGLE): Approximation(power_single, 1.0),
 }
-"""By function and type.  Generators implement everything else themselves: square roots and
-divisions correctly rounded, ``sin``, ``cos`` and ``**`` of float64 by the C library."""
+"""Approximations by function and type.  Generators implement everything else themselves: square
+roots and divisions correctly rounded, ``sin``, ``cos`` and ``**`` of float64 by the C library."""
 
 ELEMENTARY = frozenset(fn for fn, _ in APPROXIMATIONS if isinstance(fn, Function))
 """The listed functions, which take floats only."""

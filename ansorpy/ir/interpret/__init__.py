@@ -1,4 +1,4 @@
-"""The oracle: numpy interpreters of definitions, of their single elements, and of loop programs."""
+"""Reference interpreters in numpy: of definitions, of single elements, and of loop programs."""
 
 from __future__ import annotations
 

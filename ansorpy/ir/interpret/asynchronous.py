@@ -1,4 +1,4 @@
-"""Asynchronous instructions: what they require, how they start and complete."""
+"""Start and completion of asynchronous instructions, with checks of their fences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def start(
     memory: Memory, stmt: Instruction, lanes: Lanes, places: Sequence[Sequence[Value]],
     compute: Callable[[], None],
 ) -> None:  # fmt: skip
-    """Start *stmt* for each of *lanes*, each of which stands for its team; *compute* executes it.
+    """Start *stmt* for each of *lanes*, which each represent a team; *compute* executes it.
 
     *places* are the indices of its operands.
 
@@ -64,7 +64,7 @@ def finish(memory: Memory, done: Iterable[UnderWay]) -> None:
 
 
 def fence(memory: Memory, scope: Scope, lanes: Lanes) -> None:
-    """Make what the threads of *lanes* wrote in *scope* visible to asynchronous instructions.
+    """Make writes of the threads of *lanes* to *scope* visible to asynchronous instructions.
 
     For shared memory, the fence counts as the time of the writes, so a barrier must follow it.
     """
@@ -101,4 +101,4 @@ def _require_fences(memory: Memory, parts: Iterable[tuple[Buffer, Ints]]) -> Non
         wrong = storage.defined[at] & ~storage.fenced[at]
         if wrong.any():
             name = memory.name(buffer, int(at[wrong][0]))
-            raise memory.error(f"{name} was written with no fence({buffer.scope.value}) since")
+            raise memory.error(f"no fence({buffer.scope.value}) follows the write to {name}")

@@ -26,10 +26,10 @@ COPY_LIMIT = 1 << 27
 
 
 def contract(op: ComputeOp, values: Mapping[Tensor, Array]) -> Array | None:
-    """*op* by ``einsum`` over strided windows of its two operands, or None if it has no such form.
+    """Compute *op* by ``einsum`` over strided windows of its two operands; None if not possible.
 
-    The form is a float32 or float64 sum of a product of two loads, whose indices are affine and
-    in bounds; the order of summation is numpy's.
+    It must be a float32 or float64 sum of a product of two loads whose indices are affine and in
+    bounds.  The order of summation is numpy's.
     """
     factors = _factors(op)
     if factors is None:
@@ -54,7 +54,7 @@ def contract(op: ComputeOp, values: Mapping[Tensor, Array]) -> Array | None:
 def contract_at(
     op: ComputeOp, indices: Sequence[Ints], read: Callable[[Tensor, Ints], Array]
 ) -> Array | None:
-    """Some elements of *op*, in float64, or None if it has no such form as :func:`contract` takes.
+    """Some elements of *op*, in float64; None if *op* lacks the form that :func:`contract` needs.
 
     Args:
         indices: For each space axis, the index of each element, ``[n]``.
@@ -105,7 +105,8 @@ def _places(load: Load, op: ComputeOp, indices: Sequence[Ints]) -> Ints | None:
 
 
 def _flat_terms(load: Load, axes: tuple[Axis, ...]) -> tuple[dict[Axis, int], int | None]:
-    """Elements that each axis moves by, and the first one; None if not affine or out of bounds."""
+    """The stride of each axis in elements, and the offset, which is None if the load is not affine
+    or out of bounds."""
     moves: dict[Axis, int] = {}
     start, pitch = 0, 1
     for index, extent in zip(reversed(load.indices), reversed(_tensor(load).shape), strict=True):
@@ -126,7 +127,7 @@ def _flat_terms(load: Load, axes: tuple[Axis, ...]) -> tuple[dict[Axis, int], in
 def _window(
     load: Load, axes: tuple[Axis, ...], values: Mapping[Tensor, Array]
 ) -> tuple[Array, list[int]] | None:
-    """A view of the tensor with one dimension for each axis that occurs, and the axes' numbers."""
+    """A view of the tensor with one dimension per axis that occurs, and the axes' numbers."""
     array = np.ascontiguousarray(values[_tensor(load)])
     moves, start = _flat_terms(load, axes)
     if start is None:

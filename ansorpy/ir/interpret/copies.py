@@ -1,4 +1,4 @@
-"""Asynchronous copies in flight: what may not have been written yet counts as undefined."""
+"""Asynchronous copies in flight; their destinations are undefined until the copies complete."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Copies:
         self.started: list[_Started] = []
 
     def start(self, buffer: Buffer, statement: Stmt, at: Ints, thread: Ints) -> None:
-        """Start a copy to each element of *at*, by the thread at the same place in *thread*."""
+        """Start a copy to each element of *at* by the thread at the same position in *thread*."""
         group = np.full(at.shape, NOT_COMMITTED, dtype=np.int64)
         self.started.append(_Started(buffer, statement, at, thread, group))
 
     def commit(self, threads: Ints) -> None:
-        """Make what each of *threads* started since its last commit its next group."""
+        """Form the next group of each of *threads* from the copies since its last commit."""
         taking_part = self._mask(threads)
         for copy in self.started:
             mine = (copy.group == NOT_COMMITTED) & taking_part[copy.thread]
@@ -55,7 +55,7 @@ class Copies:
         self.committed[np.unique(threads)] += 1
 
     def wait(self, threads: Ints, pending: int) -> list[Arrived]:
-        """Let all but the last *pending* groups of *threads* arrive; return what arrived."""
+        """Complete all but the last *pending* groups of *threads*; return the completed copies."""
         taking_part = self._mask(threads)
         arrived, left = [], []
         for copy in self.started:

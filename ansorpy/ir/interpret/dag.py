@@ -64,7 +64,7 @@ def run_dag(
 def checked_inputs(
     dag: ComputeDAG, inputs: Mapping[Any, npt.ArrayLike], *, wide: bool
 ) -> dict[Tensor, Array]:
-    """The array of each placeholder that *dag* reads; with *wide*, floats may be float64 already.
+    """The array of each placeholder that *dag* reads; if *wide*, floats may already be float64.
 
     Raises:
         UsageError: An input is missing, or its shape or type differs from the declared one.
@@ -124,7 +124,7 @@ class TensorReader(Evaluator):
 
 
 def reduced(body: Reduce, value: Value, grid: Sequence[int], space: int, wide: bool) -> Array:
-    """*value*, broadcast to *grid*, reduced over its dimensions from number *space* on."""
+    """*value* broadcast to *grid* and reduced over all dimensions from number *space* on."""
     kind = np.dtype(np.float64) if wide and body.dtype.is_float else body.dtype.numpy
     full = np.broadcast_to(np.asarray(value, dtype=kind), tuple(grid))
     over = tuple(range(space, len(grid)))

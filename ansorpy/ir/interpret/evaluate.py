@@ -1,7 +1,7 @@
 """Evaluation of scalar expressions on whole arrays of iteration points at once.
 
 Every variable is an int or an int64 array; the arrays of one frame broadcast together.  A mask
-marks the points at which an expression is needed: the side a selection does not take is not read.
+marks the points at which an expression is needed: the side that a select does not take is not read.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ Code = Callable[[Frame, Mask], Value]
 
 
 class Evaluator(ABC):
-    """Compiles expressions to closures; a subclass defines how an element is read.
+    """Compiles expressions to closures; a subclass defines how elements are read.
 
-    With *wide*, every float is a float64, whatever its declared type.
+    If *wide*, every float is a float64, whatever its declared type.
     """
 
     def __init__(self, *, wide: bool = False):

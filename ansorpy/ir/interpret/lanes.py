@@ -18,7 +18,7 @@ __all__ = ["Lanes", "Launch"]
 
 @dataclass(frozen=True)
 class Launch:
-    """Extents of the block and thread indices of one kernel launch (1 where not used)."""
+    """Extents of the block and thread indices of one kernel launch (1 if unused)."""
 
     extents: Mapping[ForKind, int]
 
@@ -33,11 +33,11 @@ class Launch:
         return self._product(THREAD_INDICES)
 
     def teams(self, size: int) -> int:
-        """Teams of *size* threads (warps, say) in one block; the last may be incomplete."""
+        """Number of teams of *size* threads, such as warps, in a block; the last may be partial."""
         return -(-self.threads // size)
 
     def stride(self, kind: ForKind) -> int:
-        """How much the thread number grows when the index *kind* grows by one."""
+        """The increase of the thread number when the index *kind* increases by one."""
         if kind in THREAD_INDICES:
             return self._product(THREAD_INDICES[: THREAD_INDICES.index(kind)])
         return self.threads * self._product(BLOCK_INDICES[: BLOCK_INDICES.index(kind)])

@@ -31,9 +31,9 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass
 class Storage:
-    """All instances of one buffer, one after another, and which elements were written.
+    """All instances of one buffer, one after another, and a mask of the elements written.
 
-    ``fenced``, in a kernel's own memory, marks the elements not written since their last fence.
+    ``fenced``, for memory of a kernel itself, marks the elements not written since the last fence.
     """
 
     data: Array
@@ -69,13 +69,13 @@ class Memory(Evaluator):
         self.products: Products | None = None
         self.agreement = True
         self.whole_warps = False
-        """True while each lane stands for its team, and may access what its other lanes hold."""
+        """True while each lane represents its team and may access registers of the other lanes."""
         self.statement: Stmt | None = None
         self._numbers: dict[Stmt, int] = {}
         self._statements: list[Stmt] = []
 
     def begin(self, clock: Clock, *, agreement: bool) -> None:
-        """Start a parallel region, in which accesses are watched for races."""
+        """Start a parallel region, in which accesses are checked for races."""
         self.clock, self.agreement = clock, agreement
 
     def end(self) -> None:
@@ -116,13 +116,13 @@ class Memory(Evaluator):
         self, buffer: Buffer, fragment: Fragment, indices: Sequence[Value], lanes: Lanes,
         mask: Mask,
     ) -> None:  # fmt: skip
-        """Check that each lane accesses only what its own registers hold."""
+        """Check that each lane accesses only elements in its own registers."""
         holder = in_lane(fragment, indices)
         wrong = np.asarray(holder != lanes.in_team(fragment_lanes(fragment)))
         wrong = wrong if mask is None else wrong & mask
         if wrong.any():
             first = np.broadcast_to(holder, wrong.shape)[wrong][0]
-            raise self.error(f"another lane than {first}, which holds it, accesses {buffer.name}")
+            raise self.error(f"a lane accesses {buffer.name} in the registers of lane {first}")
 
     # Accesses
 
@@ -141,7 +141,7 @@ class Memory(Evaluator):
     def write(
         self, buffer: Buffer, at: Value, value: Value, reduce: ReduceKind | None, lanes: Lanes
     ) -> None:
-        """Write *value*, or combine it with the old value when *reduce* is given."""
+        """Write *value*, or combine it with the old value if *reduce* is given."""
         storage = self.storage[buffer]
         # A loop of one iteration mixes arrays of one element with plain numbers.
         is_array = lanes.count > 1 or np.ndim(at) > 0 or np.ndim(value) > 0
@@ -192,7 +192,7 @@ class Memory(Evaluator):
         self.copies.start(buffer, statement, where, np.array(lanes.spread(lanes.thread)))
 
     def arrive(self, copies: Sequence[Arrived]) -> None:
-        """Make what these copies wrote defined, as a write of each thread at this moment."""
+        """Make the results of these copies defined, as a write of each thread at this moment."""
         for copy in copies:
             self.statement = copy.statement
             storage = self.storage[copy.buffer]
@@ -204,7 +204,7 @@ class Memory(Evaluator):
                 raise self._race(copy.buffer, *found)
 
     def note_read(self, buffer: Buffer, at: Ints, thread: int) -> None:
-        """Record that *thread* has read elements *at* of shared memory up to now."""
+        """Record that *thread* reads elements *at* of shared memory now."""
         found = self._log(buffer, self.storage[buffer]).read(
             at, np.full(at.shape, thread), self._number()
         )
@@ -264,7 +264,7 @@ class Memory(Evaluator):
         return number
 
     def name(self, buffer: Buffer, position: int) -> str:
-        """How messages name an element."""
+        """The name of an element in messages."""
         index = np.unravel_index(position % buffer.size, buffer.shape) if buffer.shape else ()
         return f"{buffer.name}[{', '.join(str(int(i)) for i in index)}]"
 
@@ -272,7 +272,7 @@ class Memory(Evaluator):
         name = self.name(buffer, position)
         under_way = () if self.copies is None else self.copies.started
         if any(c.buffer is buffer and (c.at == position).any() for c in under_way):
-            return self.error(f"{name} is read before the copy to it was waited for")
+            return self.error(f"{name} is read before waiting for the copy to it")
         if self.products is not None and position in self.products.adds_to(buffer):
             return self.error(f"{name} is read before the instruction that adds to it is done")
         return self.error(f"{name} is read before it is written")
@@ -280,7 +280,7 @@ class Memory(Evaluator):
     def _race(self, buffer: Buffer, position: int, other: int) -> Race:
         assert self.statement is not None
         return Race(
-            f"two threads access {self.name(buffer, position)} with no barrier between: "
+            f"two threads access {self.name(buffer, position)} with no barrier in between: "
             f'"{_line(self._statements[other])}" and "{_line(self.statement)}"',
             hint="put a barrier between the two statements, or let one thread do both",
         )

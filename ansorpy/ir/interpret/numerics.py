@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 def quotient(a: Value, b: Value) -> Value:
     """``a / b``; for integers the quotient rounded towards zero, as hardware divides."""
     if np.issubdtype(np.result_type(a), np.integer):
-        # Not of absolute values, which the least number of a type does not have.
+        # Absolute values are avoided because the least number of a type does not have one.
         floor = _floordiv(a, b)
         inexact = (_floormod(a, b) != 0) & ((np.asarray(a) < 0) != (np.asarray(b) < 0))
         return np.where(inexact, floor + 1, floor)
@@ -35,7 +35,7 @@ def quotient(a: Value, b: Value) -> Value:
 
 
 def _by_no_zero(apply: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
-    """*apply*, and 0 for the divisor 0, which numpy gives for arrays and Python refuses."""
+    """*apply*, but 0 for the divisor 0, as numpy gives for arrays; Python would raise."""
 
     def divided(a: Value, b: Value) -> Value:
         return a * 0 if type(b) is int and b == 0 else apply(a, b)
@@ -47,7 +47,7 @@ _floordiv, _floormod = _by_no_zero(operator.floordiv), _by_no_zero(operator.mod)
 
 
 def convert(x: Value, to: DType, *, wide: bool = False) -> Value:
-    """*x* as *to*, as :class:`Cast` says it.  With *wide* every float is a float64."""
+    """Convert *x* to *to*, as :class:`Cast` defines it.  If *wide*, every float is a float64."""
     value = np.asarray(x)
     if to is DType.BOOL:
         return value != 0
@@ -59,7 +59,7 @@ def convert(x: Value, to: DType, *, wide: bool = False) -> Value:
 
 
 def _nearest(x: Array, kind: np.dtype[Any]) -> Array:
-    """*x* towards zero as the nearest integer of *kind*; NaN as 0."""
+    """Round *x* towards zero and saturate to the integers of *kind*; NaN becomes 0."""
     limits = np.iinfo(kind)
     above, below = x >= float(limits.max), x <= float(limits.min)
     inside = np.where(above | below | np.isnan(x), 0.0, x).astype(kind)
@@ -130,7 +130,7 @@ def _word(*parts: Value) -> Value:
 
 
 def _part(word: Value, n: int, kind: DType) -> Value:
-    """Part *n* of each word, in the type in which products are added up."""
+    """Part *n* of each word, in the type in which products are summed."""
     bits = kind.bits
     raw = (np.asarray(word) >> np.uint32(bits * n)).astype(f"u{bits // 8}")
     return raw.view(kind.numpy).astype(np.float32 if kind.is_float else np.int32)

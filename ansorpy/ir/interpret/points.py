@@ -1,4 +1,4 @@
-"""Evaluation of single elements of a definition in float64, computing only what they need."""
+"""Evaluation of single elements of a definition in float64, computing only their dependences."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def evaluate_points(
 ) -> npt.NDArray[np.float64]:
     """The elements of *op* at *points*, an (n, ndim) array of indices, in float64 arithmetic.
 
-    **Cost:** each needed element of *op* and of all it reads is computed once.
+    **Cost:** each needed element of *op* and of the tensors it depends on is computed once.
 
     Raises:
-        UsageError: An input or a point does not fit.
+        UsageError: An input or a point has the wrong shape or type, or *op* is not part of *dag*.
     """
     at = np.asarray(points, dtype=np.int64)
     if at.ndim != 2 or at.shape[1] != op.ndim:

@@ -1,4 +1,4 @@
-"""Instructions in flight: what they add to is undefined, and what they read must not change."""
+"""Asynchronous instructions in flight: their sums are undefined, their operands must not change."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Products:
         self.started.append(found)
 
     def commit(self, threads: Ints) -> None:
-        """Make what each of *threads* started since its last commit its next group."""
+        """Form the next group of each of *threads* from the instructions since its last commit."""
         taking_part = set(threads.tolist())
         self.started = [
             UnderWay(p.statement, p.thread, int(self.committed[p.thread]), p.total, p.at, p.reads)

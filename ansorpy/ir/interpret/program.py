@@ -1,10 +1,10 @@
-"""Execution of loop programs, with the checks that hardware does not make.
+"""Execution of loop programs, with checks that hardware does not make.
 
 Iterations of parallel, block and thread loops run in lockstep, each at one position of the arrays;
-a serial nest around one store runs as a batch when no iteration reads what another writes.  Reading
-undefined memory, leaving a buffer, and conflicting accesses of two threads with no barrier between
-them are errors that name the statements.  What an asynchronous copy writes is undefined until it
-has been waited for.
+a serial nest around one store runs as a batch if no iteration reads an element that another one
+writes.  Reading undefined memory, accessing elements outside a buffer, and conflicting accesses of
+two threads with no barrier in between are errors that name the statements.  The destination of an
+asynchronous copy is undefined until a wait for it has returned.
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ __all__ = ["Machine", "run_program"]
 
 Array = npt.NDArray[Any]
 
-# Most iterations of a serial nest that run as one batch: enough to hide numpy's overhead.
+# Maximum iterations of a serial nest that run as one batch: enough to hide numpy's overhead.
 BATCH = 1 << 18
 
 
 def run_program(program: Program, args: Sequence[Array]) -> None:
     """Run *program* on *args*, in the order of its parameters; outputs are written in place.
 
-    The initial contents of outputs are undefined for the program.
+    The program must not read the initial contents of outputs: they count as undefined.
 
     Raises:
-        UsageError: An argument does not fit its parameter.
-        LoweringError: The program leaves a buffer, reads undefined memory, diverges at a
-            barrier, or leaves an output element unwritten.
-        Race: Accesses of two threads conflict with no barrier between them (a LoweringError).
+        UsageError: An argument does not match its parameter.
+        LoweringError: The program accesses elements outside a buffer, reads undefined memory,
+            diverges at a barrier, or leaves an output element unwritten.
+        Race: Accesses of two threads conflict with no barrier in between (a LoweringError).
     """
     runner = Machine()
     lanes = Lanes.single()
@@ -116,7 +116,7 @@ class Machine:
     def __init__(self) -> None:
         self.memory = Memory()
         self.read_only: set[Buffer] = set()
-        # Distance between a local buffer's instances, for each thread index not bound yet.
+        # Distance between the instances of a local buffer, for each thread index not bound yet.
         self.spread: dict[Buffer, dict[ForKind, int]] = {}
         self.batches: dict[Stmt, bool] = {}
         self.expansions: dict[Instruction, Stmt] = {}
@@ -169,7 +169,7 @@ class Machine:
 
     def _parallel(self, s: For, lanes: Lanes) -> None:
         if lanes.launch is not None:
-            raise LoweringError(f"a parallel loop over {s.var.name} inside a kernel launch")
+            raise LoweringError(f"a parallel loop over {s.var.name} is inside a kernel launch")
         outermost = self.memory.clock is None
         if outermost:
             # All iterations form one "block" of unlimited size, in which no barrier orders them.
@@ -230,12 +230,12 @@ class Machine:
         self.memory.end()
 
     def _bound_again(self, s: For, lanes: Lanes) -> None:
-        """Run a loop over an index that is already bound: it reuses the same hardware threads."""
+        """Run a loop over an index that is already bound; it reuses the same hardware threads."""
         index = np.asarray(lanes.env[s.kind])
         available = int(index.max()) + 1
         if s.extent > available:
             raise LoweringError(
-                f"a loop over {s.kind.value} of extent {s.extent} inside one of {available}"
+                f"a loop over {s.kind.value} of extent {s.extent} is inside one of {available}"
             )
         inner = lanes.bind(s.var, lanes.env[s.kind])
         self.run(s.body, inner.select(np.broadcast_to(index < s.extent, (inner.count,))))
@@ -265,7 +265,7 @@ class Machine:
             self.memory.copies.forget(buffer)
 
     def _local(self, buffer: Buffer, lanes: Lanes) -> None:
-        """Allocate one instance per lane and per thread that a loop further in will bind."""
+        """Allocate one instance per lane, and per thread that an inner loop will bind."""
         extents = {} if lanes.launch is None else lanes.launch.extents
         strides: dict[ForKind, int] = {}
         size = buffer.size
@@ -317,7 +317,7 @@ class Machine:
         start(self.memory, s, lanes, places, lambda: self._by_teams(loops, lanes))
 
     def _places(self, s: Instruction, lanes: Lanes) -> list[list[Value]]:
-        """The values of the operands' indices."""
+        """The values of the indices of the operands."""
         frame = LaneFrame(lanes)
         return [[self.memory.value(i, frame) for i in at] for _, at in s.operands]
 
@@ -373,7 +373,7 @@ class Machine:
     # Synchronisation
 
     def _shuffle(self, s: Shuffle, lanes: Lanes) -> None:
-        """Store the value that each thread's partner has; all threads of a warp must be here."""
+        """Store the value of each thread's partner; all threads of a warp must be here."""
         memory, launch = self.memory, lanes.launch
         memory.statement = s
         if launch is None:
@@ -385,7 +385,7 @@ class Machine:
         found = order[np.searchsorted(thread[order], partner).clip(max=len(thread) - 1)]
         if len(np.unique(thread)) < len(thread) or (thread[found] != partner).any():
             raise LoweringError(
-                "a thread exchanges values with one that is not here",
+                "a thread exchanges values with one that does not take part",
                 hint="let all threads of a warp take part",
             )
         frame = LaneFrame(lanes)
@@ -406,7 +406,7 @@ class Machine:
             raise LoweringError(
                 f"only {int(arrived.min())} of {per_block} threads of a block reach "
                 f"barrier({s.scope.value})",
-                hint="take the barrier out of the condition",
+                hint="move the barrier out of the condition",
             )
         if s.scope is Scope.SHARED:
             clock.synchronise_blocks(blocks)
@@ -417,7 +417,7 @@ class Machine:
 
 
 def _is_batch(s: Stmt) -> bool:
-    """True when *s* is a nest around one store that does not read the buffer stored to."""
+    """True if *s* is a nest around one store that does not read the buffer it writes."""
     conditions, nest = [], s
     while not isinstance(nest, Store):
         match nest:

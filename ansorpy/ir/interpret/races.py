@@ -1,8 +1,8 @@
-"""Detection of data races: each element records which thread accessed it last, and when.
+"""Detection of data races: for each element, the last thread that accessed it, and the time.
 
-Time advances at barriers.  Two accesses of different threads conflict when one is a write and no
-barrier in which both take part lies between them: a barrier of their block if they share it, else
-one of the grid.
+Time advances at barriers.  Two accesses of different threads conflict if at least one is a write
+and there is no barrier in between that both take part in: a barrier of their block if they are in
+the same block, else one of the grid.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Race(LoweringError):
-    """Two threads access one element, one of them writing, with no barrier between."""
+    """Two threads access one element with no barrier in between, and at least one writes it."""
 
 
 class Clock:
@@ -57,7 +57,7 @@ class AccessLog:
     def __init__(self, buffer: Buffer, size: int, clock: Clock, *, agreement: bool):
         self.buffer = buffer
         self.clock = clock
-        # Iterations of a parallel loop may write the same value: tiles may overlap.
+        # Iterations of a parallel loop may write the same value, because tiles may overlap.
         self.agreement = agreement
         self.writer, self.reader, self.reader_block = (
             np.full(size, NOBODY, dtype=np.int64) for _ in range(3)
@@ -95,7 +95,7 @@ class AccessLog:
         """Record a completed write; return (element, statement) of a conflicting access, or None.
 
         *unchanged* is True where the element had the same value before, *agreed* where it has that
-        value now, so that no other write of the same statement stored another.
+        value now, so no other write of the same statement stored a different value.
         """
         block = thread // self.clock.threads
         reader, writer = self.reader[at], self.writer[at]

@@ -16,7 +16,7 @@ __all__ = ["one_a_team"]
 
 
 def one_a_team(stmt: Instruction, lanes: Lanes, places: Iterable[Value]) -> Lanes:
-    """Select the first lane of each team that runs *stmt*, to stand for the team.
+    """Select the first lane of each team that runs *stmt*, to represent the team.
 
     *places* are the indices of its operands.
 
@@ -32,13 +32,13 @@ def one_a_team(stmt: Instruction, lanes: Lanes, places: Iterable[Value]) -> Lane
     if (counts != size).any() or len(np.unique(thread)) < len(thread):
         raise LoweringError(
             f"only {int(counts.min())} of {size} threads of a warp reach {stmt.name}",
-            hint="take the instruction out of the condition",
+            hint="move the instruction out of the condition",
         )
     order = np.argsort(thread, kind="stable").reshape(len(teams), size)
     for place in places:
         wanted = lanes.spread(place)[order]
         if (wanted != wanted[:, :1]).any():
-            raise LoweringError(f"the lanes of a warp want different operands of {stmt.name}")
+            raise LoweringError(f"the lanes of a warp have different operands of {stmt.name}")
     chosen = np.zeros(lanes.count, dtype=np.bool_)
     chosen[order[:, 0]] = True
     return lanes.select(chosen)

@@ -1,4 +1,4 @@
-"""Rewriting of expressions and statements, and their simplification."""
+"""Rewriting and simplification of expressions and statements."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 In a pattern, ``x``, ``y`` and ``z`` stand for int64 expressions, ``p`` and ``q`` for booleans,
 ``u``, ``v`` and ``w`` for expressions of any type, ``c`` and ``d`` for int64 constants; a letter
-used twice must match equal expressions.  Sums, differences and multiples need no rows, as their
-affine form is canonical (:mod:`ansorpy.ir.rewrite.simplify`).
+used twice must match equal expressions.  Sums, differences and multiples need no rows, because
+their affine form is canonical (:mod:`ansorpy.ir.rewrite.simplify`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["ROWS", "Row", "apply_rows"]
 
 @dataclass(frozen=True)
 class Row:
-    """``left`` becomes ``right(...)`` when ``when(...)``; both take the letters of ``left``."""
+    """``left`` becomes ``right(...)`` if ``when(...)`` holds; both take the letters of ``left``."""
 
     left: Expr
     right: Callable[..., ExprLike]
@@ -43,7 +43,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class _Letter(Expr):
-    """Stands for an expression of type ``type`` in a pattern, or of any type when ``free``."""
+    """Stands for an expression of type ``type`` in a pattern, or of any type if ``free``."""
 
     name: str
     type: DType
@@ -129,7 +129,7 @@ ROWS: tuple[Row, ...] = (
     Row(Select(_not(p), u, v), lambda p, u, v: Select(p, v, u)),
     Row(Select(p, Select(p, u, v), w), lambda p, u, v, w: Select(p, u, w)),
     Row(Select(p, Select(q, u, w), w), lambda p, q, u, w: Select(p & q, u, w),
-        lambda q, **_: not _reads(q)),  # p may guard the reads of q against leaving a buffer
+        lambda q, **_: not _reads(q)),  # p may guard the reads of q against being out of bounds
 )  # fmt: skip
 
 Found = dict[str, Expr | int]
@@ -159,7 +159,7 @@ def _root(e: Expr) -> tuple[object, ...]:
 
 
 def _match(left: Expr, e: Expr, found: Found) -> bool:
-    """True when *e* is an instance of the pattern *left*; fills *found* with its letters."""
+    """True if *e* is an instance of the pattern *left*; fills *found* with its letters."""
     if isinstance(left, _Letter):
         return _match_letter(left, e, found)
     if isinstance(left, Var):

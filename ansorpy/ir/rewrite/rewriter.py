@@ -1,4 +1,4 @@
-"""Rewriting of expressions and statements that shares every part that did not change."""
+"""Base class for rewriting expressions and statements; unchanged parts are shared."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Rewriter:
     """Rewrites bottom up; override :meth:`leave`, :meth:`source` or :meth:`stmt`.
 
     A node that a method returns unchanged (``is``) is shared, so a rewriter that changes nothing
-    returns the very node it was given.  Each expression node is rewritten once per instance.
+    returns the same node object.  Each expression node is rewritten once per instance.
     """
 
     def __init__(self) -> None:
         self._memo: dict[Expr, Expr] = {}
 
     def expr(self, e: Expr) -> Expr:
-        """*e* rewritten."""
+        """Rewrite *e*."""
         done = self._memo.get(e)
         if done is None:
             done = self.leave(map_children(e, self.expr, self.source))
@@ -63,21 +63,21 @@ class Rewriter:
         return done
 
     def leave(self, e: Expr) -> Expr:
-        """What replaces *e*, whose operands are already rewritten; the default keeps it."""
+        """The replacement of *e*, whose operands are already rewritten; the default keeps it."""
         return e
 
     def source(self, source: Tensor | Buffer) -> Tensor | Buffer:
-        """What replaces a tensor or buffer that is read, written or allocated."""
+        """The replacement of a tensor or buffer that is read, written or allocated."""
         return source
 
     def stmt(self, s: Stmt) -> Stmt:
-        """*s* rewritten, including the statements and expressions inside it."""
+        """Rewrite *s*, including the statements and expressions inside it."""
         return _STMTS[type(s)](self, s)
 
     def _buffer(self, buffer: Buffer) -> Buffer:
         found = self.source(buffer)
         if not isinstance(found, Buffer):
-            raise TypeError(f"a statement needs a buffer in the place of {buffer.name}")
+            raise TypeError(f"a statement needs a buffer to replace {buffer.name}")
         return found
 
 
@@ -92,7 +92,7 @@ def map_children(
 
 
 def map_statements(s: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
-    """*s* with *fn* applied to the statements directly in it; *s* if all stay."""
+    """*s* with *fn* applied to the statements directly in it; *s* itself if all are unchanged."""
     match s:
         case Seq(body):
             parts = tuple(fn(part) for part in body)

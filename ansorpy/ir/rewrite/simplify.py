@@ -1,8 +1,8 @@
 """Simplification of expressions and statements under known ranges of their variables.
 
 Sums are brought to affine form, quotients and remainders are divided out, comparisons are decided
-where bounds allow, and the rows of :mod:`ansorpy.ir.rewrite.identities` do the rest.  Only int64
-and boolean expressions, and selections of any type, change.
+if bounds allow it, and the rows of :mod:`ansorpy.ir.rewrite.identities` handle the rest.  Only
+int64 and boolean expressions, and selects of any type, change.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SUMS = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
 
 
 def simplify(expr: Expr, ranges: Ranges | None = None) -> Expr:
-    """An equal expression, no larger; *expr* itself when there is nothing to simplify.
+    """An equal expression that is no larger; *expr* itself if there is nothing to simplify.
 
     *ranges* gives inclusive bounds of variables; axes not named there run over their extents.
 
@@ -50,7 +50,7 @@ def simplify(expr: Expr, ranges: Ranges | None = None) -> Expr:
 
 
 def simplify_stmt(stmt: Stmt, ranges: Ranges | None = None) -> Stmt:
-    """*stmt* with its expressions simplified under the ranges its loops and lets imply.
+    """*stmt* with its expressions simplified under the ranges that its loops and lets imply.
 
     An ``If`` whose condition is decided is replaced by the branch taken.
     """
@@ -71,14 +71,14 @@ class _Simplifier(Rewriter):
         return done
 
     def leave(self, e: Expr) -> Expr:
-        """*e*, with simplified operands, after the first rewrite that applies, simplified again."""
+        """Apply the first rewrite that matches *e*, whose operands are simple; simplify again."""
         new = self._ranged(e)
         if new is None:
             new = apply_rows(e)
         return e if new is None else self.expr(new)
 
     def _ranged(self, e: Expr) -> Expr | None:
-        """A rewrite of *e* that its operands' ranges allow."""
+        """A rewrite of *e* that the ranges of its operands allow; None if there is none."""
         match e:
             case Var():
                 known = self.ranges.get(e)
@@ -137,7 +137,7 @@ class _Simplifier(Rewriter):
         return None if found is None else found[1].to_expr() // (c // found[0])
 
     def _remainder(self, e: Binary, form: Linear, c: int) -> Expr | None:
-        """Multiples of c drop out of ``form % c``; a rest in ``[0, c)`` needs no remainder."""
+        """Drop multiples of c from ``form % c``; if the result lies in ``[0, c)``, drop ``% c``."""
         rest_terms = {a: k if abs(k) < c else k % c for a, k in form.terms.items() if k % c}
         rest, signed = Linear(rest_terms, form.const % c), Linear(rest_terms, form.const)
         for candidate in (signed, rest):
@@ -206,7 +206,7 @@ def _joined(form: Linear) -> Linear:
 
 
 def _quotient_of(form: Linear, x: Expr, c: int, wanted: int) -> Expr | None:
-    """The atom ``x // c`` of *form* when its coefficient is *wanted*."""
+    """The atom ``x // c`` of *form* if its coefficient is *wanted*."""
     for atom, k in form.terms.items():
         match atom:
             case Binary(BinaryOp.FLOORDIV, y, Const(d, _)) if d == c and k == wanted:

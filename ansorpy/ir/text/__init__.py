@@ -1,4 +1,4 @@
-"""Programs and definitions as text and as JSON."""
+"""Print programs and definitions as text, and convert definitions to JSON and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a compute DAG from JSON data, which it does not trust."""
+"""Read a compute DAG from untrusted JSON data."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ T = TypeVar("T")
 
 
 class _Bad(Exception):
-    """What is wrong with the data, in a few words."""
+    """A problem with the data, in a few words."""
 
 
 def parse_dag(data: object) -> ComputeDAG:
     """The DAG that *data* describes.
 
     Raises:
-        ForeignFile: *data* is no description of a DAG, or one of another version.
+        ForeignFile: *data* is not a description of a DAG, or has another version.
     """
     try:
         return _parse(_mapping(data))

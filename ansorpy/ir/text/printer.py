@@ -1,4 +1,4 @@
-"""Prints programs, statements, expressions and definitions as readable, stable pseudo-code."""
+"""Print programs, statements, expressions and definitions as readable, stable pseudo-code."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def text(node: Program | Stmt | Expr | ComputeDAG) -> str:
     """*node* as pseudo-code; equal programs print identically.
 
     Variables and buffers of the same name that are live at once are distinguished by a number.
-    Parts that a very long expression repeats are named in lines before it.
+    Repeated parts of a very long expression are named in lines before it.
 
     >>> i, j = Var("i"), Var("j")
     >>> text((i * 4 + j) // 2 - (j - 1))
@@ -93,7 +93,7 @@ class _Printer:
     # Names
 
     def name(self, thing: Var | Buffer | Tensor) -> str:
-        """The name of a variable or buffer; one that nothing here binds gets it at first use."""
+        """The name of a variable or buffer; a free one is named at its first use."""
         found = self._names.get(thing)
         return self._bind(thing) if found is None else found
 
@@ -120,7 +120,7 @@ class _Printer:
         return f"({code})" if precedence < outer else code
 
     def named_parts(self, roots: Sequence[Expr]) -> Iterator[str]:
-        """Lines that name the parts that *roots* repeat, if they are long."""
+        """Lines that name repeated parts of *roots*, if they are long."""
         for e in shared_parts(roots):
             if e not in self._parts:
                 value, name = self.expr(e), Var("t")

@@ -1,4 +1,4 @@
-"""Access relations as text, in isl's notation."""
+"""Print access relations in isl's notation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["relations_text"]
 
 
 def relations_text(dag: ComputeDAG) -> str:
-    """What each stage reads, one line for each load that differs and each case of it.
+    """The accesses of each stage, one line for each distinct load and each of its cases.
 
     >>> from ansorpy.ir.builders import select, sum
     >>> from ansorpy.ir.tensor import compute, placeholder, reduce_axis
@@ -38,7 +38,7 @@ def _stage(op: ComputeOp) -> Iterator[str]:
 
 
 def _load(access: Access) -> list[str]:
-    """The cases of a load; "may" tells that isl cannot express an index or a condition of it."""
+    """The cases of a load; "may" means that isl cannot represent an index or a condition of it."""
     relation = access.relation
     verb = "reads" if relation.exact else "may read"
     again = [a.name for a in access.axes if a.extent > 1 and a not in access.moving]

@@ -1,4 +1,4 @@
-"""Converts a compute DAG to plain JSON data and back, and hashes its structure.
+"""Convert a compute DAG to plain JSON data and back, and hash its structure.
 
 The data are ``{"format", "version", "ops", "args", "outputs"}`` and, if some tensors are not
 dense, ``"strides"`` by op number.  An op lists its expression as rows ``[kind, ...]``, operands
@@ -32,7 +32,7 @@ __all__ = ["dag_from_dict", "dag_to_dict", "structural_hash"]
 
 
 def dag_to_dict(dag: ComputeDAG) -> dict[str, Any]:
-    """*dag* as JSON-able data; floats are hexadecimal, so they are restored bit for bit.
+    """*dag* as JSON-serializable data; floats are hexadecimal, so they are restored bit for bit.
 
     Raises:
         ValueError: A definition uses a free variable, or an attribute that is not plain data.
@@ -114,7 +114,7 @@ class _Rows:
         found = self._by_node.get(e)
         if found is None:
             row = self._row(e)
-            # bool, int and float constants of one value are different rows.
+            # bool, int and float constants of equal value are different rows.
             key = tuple((type(item), item) for item in row)
             found = self._by_row.setdefault(key, len(self.rows))
             if found == len(self.rows):

@@ -100,8 +100,8 @@ def test_instructions_of_a_group_add_to_the_same_sums() -> None:
 
 ONE = Store(A, (Y * 2, X), HALF, None)
 WRONG: dict[str, tuple[list[Stmt], str]] = {
-    "no fence of memory": (without(READY), r"l\[.*written with no fence\(shared\) since"),
-    "no fence of registers": (without(BEGIN), r"c\[.*written with no fence\(warp\) since"),
+    "no fence of memory": (without(READY), r"no fence\(shared\) follows the write to l\["),
+    "no fence of registers": (without(BEGIN), r"no fence\(warp\) follows the write to c\["),
     "no barrier": (without(SYNC), "two threads access"),
     "the fence after the barrier": (
         [CLEAR, FILL, SYNC, READY, *RIGHT[4:]], "two threads access",

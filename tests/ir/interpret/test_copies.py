@@ -62,7 +62,7 @@ def test_a_copy_that_was_waited_for_is_there() -> None:
     [Wait(Async.COPIES, 0), COMMIT, SYNC],
 ])  # fmt: skip
 def test_a_read_before_the_wait_is_found(wait: list[Stmt]) -> None:
-    with pytest.raises(LoweringError, match=r"tile\[\d\] is read before the copy to it was waited"):
+    with pytest.raises(LoweringError, match=r"tile\[\d\] is read before waiting for the copy"):
         run(reversed_row(wait))
 
 
@@ -74,7 +74,7 @@ def test_other_threads_need_a_barrier_after_the_wait() -> None:
 
 def test_groups_are_counted_for_each_thread() -> None:
     wait = [If(T < 4, COMMIT, None), COMMIT, Wait(Async.COPIES, 1), SYNC]
-    with pytest.raises(LoweringError, match="before the copy to it was waited for"):
+    with pytest.raises(LoweringError, match="before waiting for the copy to it"):
         run(reversed_row(wait))
 
 
@@ -110,7 +110,7 @@ def test_a_pipeline_needs_one_barrier_a_step(stages: int) -> None:
     np.testing.assert_allclose(run(pipeline(stages)), np.stack([expected] * 2), rtol=1e-5)
     with pytest.raises(Race, match="tile"):
         run(pipeline(stages, barrier=False))
-    with pytest.raises(LoweringError, match="before the copy to it was waited for"):
+    with pytest.raises(LoweringError, match="before waiting for the copy to it"):
         run(pipeline(stages, pending=stages - 1))
 
 
@@ -120,7 +120,7 @@ def test_copies_print_and_are_checked() -> None:
     assert "      wait_copies(1)" in [line[2:] for line in lines]
     assert any(line.strip() == "tile[s % 3, t] = copy(x[s, t])" for line in lines)
     inner = reversed_row([COMMIT], load(IN, B, T) * 2.0)
-    with pytest.raises(LoweringError, match="only what lies in global memory"):
+    with pytest.raises(LoweringError, match="only an element of global memory"):
         run(inner)
     local = buffer("mine", 8, scope="local")
     with pytest.raises(LoweringError, match="mine is in local memory"):

@@ -172,7 +172,7 @@ def test_an_inner_loop_over_a_bound_index_names_the_same_threads() -> None:
     body = grid(Alloc(cooperative, Seq((fill, SYNC, drain))))
     np.testing.assert_array_equal(run(body), X[:, ::-1])
     wide = grid(loops(Store(OUT, (bx, ux), ZERO, None), (ux, 16, "threadIdx.x")))
-    with pytest.raises(LoweringError, match="threadIdx.x of extent 16 inside one of 8"):
+    with pytest.raises(LoweringError, match="threadIdx.x of extent 16 is inside one of 8"):
         run(wide)
 
 
@@ -189,7 +189,7 @@ def test_barriers_and_launches_have_their_place() -> None:
         run(SYNC)
     with pytest.raises(LoweringError, match="inside a parallel loop"):
         run(loops(grid(Store(OUT, (bx, tx), ZERO, None)), (k, 2, "parallel")))
-    with pytest.raises(LoweringError, match="a parallel loop over k inside a kernel launch"):
+    with pytest.raises(LoweringError, match="a parallel loop over k is inside a kernel launch"):
         run(grid(loops(Store(OUT, (bx, tx), ZERO, None), (k, 2, "parallel"))))
 
 
@@ -249,5 +249,5 @@ def test_threads_read_registers_of_their_partners(distance: int) -> None:
 def test_a_partner_that_is_not_there_is_found(distance: int, some: Expr) -> None:
     got = buffer("got", 1, scope="local")
     exchange = Shuffle(got, (const(0),), load(IN, bx, tx), distance)
-    with pytest.raises(LoweringError, match="exchanges values with one that is not here"):
+    with pytest.raises(LoweringError, match="exchanges values with one that does not take part"):
         run(grid(If(some, Alloc(got, exchange), None)))

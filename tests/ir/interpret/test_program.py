@@ -168,7 +168,7 @@ def test_iterations_of_a_parallel_loop_must_not_meet() -> None:
         loops(Store(OUT, (i,), ZERO, None), (i, 8, "serial")),
         loops(Store(OUT, (const(0),), load(IN, i), ReduceKind.SUM), (i, 8, "parallel")),
     ))  # fmt: skip
-    with pytest.raises(Race, match=r'out\[0\] with no barrier between: "out\[0\] \+= x\[i\]" and'):
+    with pytest.raises(Race, match=r'with no barrier in between: "out\[0\] \+= x\[i\]" and'):
         run_out(total)
     with pytest.raises(Race, match=r"out\[0\]"):
         run_out(loops(Store(OUT, (i // 2,), load(IN, i), None), (i, 8, "parallel")))

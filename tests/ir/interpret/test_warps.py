@@ -72,7 +72,7 @@ def test_warps_multiply_what_their_lanes_hold() -> None:
 
 
 def test_a_lane_that_writes_what_another_holds_is_found() -> None:
-    with pytest.raises(LoweringError, match="another lane than .*, which holds it, accesses l"):
+    with pytest.raises(LoweringError, match="a lane accesses l.* in the registers of lane"):
         run(kernel(column=(X + 1) % 4))
 
 
@@ -86,7 +86,7 @@ def test_lanes_that_want_different_operands_are_found() -> None:
     other = Instruction(
         NAME, (MULTIPLY.operands[0], (wide, (ZERO, (X // 2) * 8)), (B, (ZERO, ZERO)))
     )
-    with pytest.raises(LoweringError, match="want different operands"):
+    with pytest.raises(LoweringError, match="have different operands"):
         run(kernel(use=Alloc(wide, other)))
 
 
@@ -110,5 +110,5 @@ def test_what_no_fragments_make_up_is_refused() -> None:
     with pytest.raises(LoweringError, match="plain is in warp memory"):
         run(kernel(use=Alloc(plain, MULTIPLY)))
     swapped = Instruction(NAME, (*MULTIPLY.operands[:2], MULTIPLY.operands[0]))
-    with pytest.raises(LoweringError, match="c is not laid out as mma"):
+    with pytest.raises(LoweringError, match="layout of c is not the one that mma"):
         run(kernel(use=swapped))

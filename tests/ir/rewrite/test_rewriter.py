@@ -89,7 +89,7 @@ def test_a_statement_cannot_write_a_tensor() -> None:
         def source(self, source: Tensor | Buffer) -> Tensor | Buffer:
             return placeholder((4,), name="x")
 
-    with pytest.raises(TypeError, match="a statement needs a buffer in the place of out"):
+    with pytest.raises(TypeError, match="a statement needs a buffer to replace out"):
         Wrong().stmt(Store(OUT, (i, j), const(0.0, DType.FLOAT32), None))
 
 

@@ -62,7 +62,7 @@ def test_a_tile_has_an_instance_for_each_stage() -> None:
 
 
 @pytest.mark.parametrize("kind, found", [
-    (Barrier, "two threads access"), (Wait, "read before the copy to it was waited for"),
+    (Barrier, "two threads access"), (Wait, "read before waiting for the copy to it"),
 ])  # fmt: skip
 def test_a_missing_barrier_and_an_early_wait_are_found(kind: type[Stmt], found: str) -> None:
     program = lower(ahead(workloads.matmul(24, 24, 12), 3)).run
