@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from ansorpy.cost.view import Floats
 
-__all__ = ["BANK_BYTES", "turns_of"]
+__all__ = ["BANK_BYTES", "bank_cycles"]
 
 BANK_BYTES = 128
 """Bytes that all banks deliver per cycle: 32 banks of 4 bytes."""
 
 
-def turns_of(
+def bank_cycles(
     extents: Sequence[Floats], strides: Sequence[Floats], width: Floats, warp: int
 ) -> Floats:
     """Cycles to deliver *width* contiguous bytes to each lane of the first warp.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ansorpy.codegen.cuda.passes.residency import ADDRESSES, BESIDE
 from ansorpy.cost.access import AccessView, Masks, number_of
-from ansorpy.cost.gpu.banks import BANK_BYTES, turns_of
+from ansorpy.cost.gpu.banks import BANK_BYTES, bank_cycles
 from ansorpy.cost.gpu.machine import GpuMachine
 from ansorpy.cost.gpu.straight_line import Body
 from ansorpy.cost.gpu.warps import operand_resources, sum_resources
@@ -327,7 +327,7 @@ class Statement:
         for access in buffer.accesses:
             strides = [self._jump(access, n) * buffer.elem_bytes for n in lanes]
             extents = [self.view.extent[n] for n in lanes]
-            worst = np.maximum(worst, turns_of(extents, strides, width, self.machine.warp))
+            worst = np.maximum(worst, bank_cycles(extents, strides, width, self.machine.warp))
         return worst
 
     def _jump(self, access: AccessView, loop: int) -> Floats:

@@ -42,7 +42,7 @@ class PackConstants(AnnotationRule):
 
 
 def _packable(state: State, stage: Stage, reader: Stage) -> bool:
-    found = reads(reader.compute, stage.op)
+    found = reads(state.inlined_dag.ops[reader.name], stage.op)
     if len(found) != 1:
         return False
     if None not in found[0].terms:

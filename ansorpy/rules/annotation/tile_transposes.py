@@ -60,8 +60,10 @@ class TileTransposes(AnnotationRule):
 
 def _across(state: State, stage: Stage) -> Axis | None:
     """The axis along which an unscheduled stage reads contiguously; None if it is the last one."""
-    op = stage.compute
-    untouched = bool(op.axes) and not (stage.relations or stage.inlined or op.reduce_axes)
+    if stage.inlined:
+        return None
+    op = state.inlined_dag.ops[stage.name]
+    untouched = bool(op.axes) and not (stage.relations or op.reduce_axes)
     in_order = [it.name for it in stage.iters] == [axis.name for axis in op.axes]
     if not (untouched and in_order) or host_iters(state, stage):
         return None

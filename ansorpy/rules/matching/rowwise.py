@@ -102,7 +102,7 @@ def is_costly_broadcast(state: State, stage: Stage) -> bool:
     inlined = state.inlined_dag
     readers = [inlined.ops[name] for name in inlined.readers.get(stage.name, ())]
     larger = bool(readers) and all(op.size > stage.op.size for op in readers)
-    return larger and _is_costly(stage.compute.body)
+    return larger and _is_costly(inlined.ops[stage.name].body)
 
 
 def _is_costly(body: Expr) -> bool:

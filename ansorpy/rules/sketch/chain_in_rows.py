@@ -170,13 +170,14 @@ def _kept(state: State, name: str) -> tuple[State, str, str]:
 
 def _rows_of(state: State, last: str, product: str) -> frozenset[str]:
     """The axes of *last* along which *product* re-reads some operand."""
-    op = state.stage(product).compute
+    inlined = state.inlined_dag
+    op = inlined.ops[product]
     used = [
         {e for index in indices for e in walk(index) if isinstance(e, Axis)}
-        for tuples in state.current_dag.reads(op).values()
-        for indices in tuples
+        for read in inlined.reads[product]
+        for indices in read.indices
     ]
-    (indices,) = state.inlined_dag.index_tuples(last, product)
+    (indices,) = inlined.index_tuples(last, product)
     pairs = zip(indices, op.axes, strict=True)
     return frozenset(
         e.name for e, axis in pairs if isinstance(e, Axis) and not all(axis in u for u in used)

@@ -64,7 +64,6 @@ class ChainTiling:
         self.chain = chain
         self.max_innermost = max_innermost
         self.whole_prologue = whole_prologue
-        self.ops = chain.state.inlined_dag.ops
         self.block = Block()
         self._state = chain.state
         self.vector_axis = self._vector_axis()
@@ -84,10 +83,14 @@ class ChainTiling:
             self._place_before(name, before_at)
         return self._state
 
+    def _op(self, name: str) -> ComputeOp:
+        """What the loops of a stage compute, with its inlined producers."""
+        return self._state.inlined_dag.ops[name]
+
     # The last stage
 
     def _tile_last(self) -> None:
-        name, op = self.chain.last, self.ops[self.chain.last]
+        name, op = self.chain.last, self._op(self.chain.last)
         apart, unrolled = periods(op), chosen_by_remainder(op)
         for axis in op.axes:
             if axis.extent > 1:
@@ -123,7 +126,7 @@ class ChainTiling:
 
     def _last_tail(self, axis: Axis, is_vector: bool, period: int) -> Literal["guard", "shift"]:
         """The tail mode for an axis of the last stage; shifting would repeat part of a sum."""
-        if self.ops[self.chain.last].reduce_axes:
+        if self._op(self.chain.last).reduce_axes:
             return "guard"
         if is_vector:
             return _tail(axis.extent)
@@ -145,7 +148,7 @@ class ChainTiling:
 
     def _vector_axis(self) -> str:
         """The axis of the last stage that the product's own last axis corresponds to."""
-        return self.ops[self.chain.last].axes[-1].name
+        return self._op(self.chain.last).axes[-1].name
 
     # Members
 
@@ -259,13 +262,12 @@ class ChainTiling:
         if len(readers) != 1 or readers[0].compute.reduce_axes:
             return None
         reader = readers[0]
+        op = self._op(reader.name)
         if reader.name == self.chain.last:
-            op = self.ops[reader.name]
             kept = {a.name for a in op.axes if a.name not in periods(op)}
             folds = bool(chosen_by_remainder(op)) or bool(branch_axes(op))
             host: Iter | None = self.block.tile[-1]
         else:
-            op = reader.compute
             inside = branch_axes(op) | passed_axes(state, op)
             kept = {a.name for a in op.axes} - inside
             folds = bool(inside)
@@ -280,8 +282,7 @@ class ChainTiling:
         *vector* is the inner factor of the last axis: None leaves it open, 0 leaves the axis
         unsplit.  A reduction that does not read along its last axis (row sums) is left as it is.
         """
-        stage = self._state.stage(name)
-        op = stage.compute
+        stage, op = self._state.stage(name), self._op(name)
         if not op.axes:
             return
         if op.reduce_axes and not reads_along(self._state, stage, op.axes[-1], self.max_stride):
@@ -309,7 +310,7 @@ class ChainTiling:
         """Schedule the stages that run at bind time and whose selects fold."""
         for stage in self._state.stages:
             bound = stage.name in self._state.bind_stages and isinstance(stage.op, ComputeOp)
-            if not bound or stage.inlined or not branch_axes(stage.compute):
+            if not bound or stage.inlined or not branch_axes(self._op(stage.name)):
                 continue
             extent = stage.compute.axes[-1].extent
             lanes = max(n for n in range(1, self.max_innermost + 1) if extent % n == 0)
@@ -338,7 +339,7 @@ def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
         producer = access.tensor
         if not isinstance(producer, ComputeOp) or producer in state.current_dag.constant_ops:
             continue
-        chosen = branch_axes(producer)
+        chosen = branch_axes(state.inlined_dag.ops[producer.name])
         for axis, index in zip(producer.axes, access.indices, strict=True):
             if axis.name in chosen:
                 found |= {e.name for e in walk(index) if isinstance(e, Axis)}

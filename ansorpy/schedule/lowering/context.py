@@ -18,14 +18,14 @@ from ansorpy.schedule.kinds import BLOCK_THREADS, Kinds
 from ansorpy.schedule.lowering.gpu.overlays import overlays
 from ansorpy.schedule.lowering.packing import Packing, plan_packing
 
-__all__ = ["Index", "Surroundings", "minus"]
+__all__ = ["Index", "LoweringContext", "minus"]
 
 Index = tuple[Expr, ...]
 LoopKey = tuple[str, str]
 """Stage and loop; the variable of a loop differs between the two bodies of a split."""
 
 
-class Surroundings:
+class LoweringContext:
     """Variables, loops and buffers of one program around the statement being built."""
 
     def __init__(self, bounds: Bounds):

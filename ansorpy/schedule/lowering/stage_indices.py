@@ -22,7 +22,7 @@ from ansorpy.ir.zeros import is_zero
 from ansorpy.schedule.bounds.axes import axis_exprs, guard
 from ansorpy.schedule.bounds.overrun import is_read_before_start
 from ansorpy.schedule.guards import guarded_splits, is_zero_beyond, peeled
-from ansorpy.schedule.lowering.context import Index, Surroundings, minus
+from ansorpy.schedule.lowering.context import Index, LoweringContext, minus
 from ansorpy.schedule.lowering.loop_kinds import loop_kinds
 from ansorpy.schedule.stage import SplitRelation, Stage
 
@@ -32,7 +32,7 @@ __all__ = ["StageIndices"]
 class StageIndices:
     """The loops of one stage, as far as they have variables, and its axes in terms of them."""
 
-    def __init__(self, outer: Surroundings, name: str):
+    def __init__(self, outer: LoweringContext, name: str):
         self.outer = outer
         self.state = outer.state
         self.name = name

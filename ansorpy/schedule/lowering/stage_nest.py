@@ -34,7 +34,7 @@ from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, number
 from ansorpy.schedule.bounds.spans import start_of
 from ansorpy.schedule.kinds import shared_by
-from ansorpy.schedule.lowering.context import Index, Surroundings
+from ansorpy.schedule.lowering.context import Index, LoweringContext
 from ansorpy.schedule.lowering.dag_edit import map_loads
 from ansorpy.schedule.lowering.gpu.lane_loops import LaneLoops, require_whole_fragments
 from ansorpy.schedule.lowering.gpu.pipeline import Producer, bound_to, padded_strides, pipelined
@@ -51,7 +51,7 @@ from ansorpy.schedule.stage import SplitRelation, Stage
 __all__ = ["StageLowering"]
 
 
-class StageLowering(Surroundings):
+class StageLowering(LoweringContext):
     """Lowers stages to statements and keeps the buffers and packings they need."""
 
     def statement(self, name: str) -> Stmt:

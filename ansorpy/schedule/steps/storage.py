@@ -220,9 +220,8 @@ class PackStep(Step):
 
     def apply(self, state: State) -> State:
         stage, packed = compute_stage(state, self.stage, self), state.stage(self.tensor)
-        if packed.name not in state.bind_stages or packed.op not in state.current_dag.reads(
-            stage.op
-        ):
+        read = {read.tensor.name for read in state.inlined_dag.reads.get(stage.name, ())}
+        if packed.name not in state.bind_stages or packed.name not in read:
             raise ScheduleError(
                 f'"{self.tensor}" is not a constant that "{self.stage}" reads',
                 step=self.call(), stage=stage.name, program=state.text(stage.name),

@@ -7,12 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ansorpy.cost.gpu.banks import turns_of
+from ansorpy.cost.gpu.banks import bank_cycles
 
 
 def turns(extents: list[int], strides: list[int], width: int) -> float:
     sizes, jumps = ([np.array([float(n)]) for n in numbers] for numbers in (extents, strides))
-    return float(turns_of(sizes, jumps, np.array([float(width)]), 32)[0])
+    return float(bank_cycles(sizes, jumps, np.array([float(width)]), 32)[0])
 
 
 @pytest.mark.parametrize(
