@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.codegen.cuda.emit.program import emit_cuda
-from ansorpy.codegen.vectors import loop_lanes
+from ansorpy.codegen.vectors import lanes_of, loop_lanes
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.tile import tile_of
 from ansorpy.cost.view import view_nest
@@ -23,6 +23,12 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.rules.annotation.code_size import (
+    CALL_INSTRUCTIONS,
+    MOST_VECTORS,
+    TREE_INSTRUCTIONS,
+    instructions,
+)
 from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA, CPU, CUDA, Preset
 from ansorpy.rules.structure import StructureSampler
@@ -39,7 +45,7 @@ from tests import tensor_cores
 from tests.budget import examples
 from tests.properties.random_dags import random_state
 from tests.properties.random_operators import random_definition
-from tests.properties.walker import Ran, Statement, plain, statements
+from tests.properties.walker import Ran, Statement, plain, statements, written_out
 from tests.rules.gpu_workloads import WORKLOADS
 
 
@@ -187,6 +193,34 @@ def test_vectors_have_as_many_lanes_as_the_model_assumes(seed: int, target: Targ
             updates = [s for s in found[op.name] if s.updates or not op.reduce_axes]
             used = {lanes[loop] for s in updates for loop in s.vectors}
             assert used <= {tile_of(view, machine).lanes}, f"{op.name} of {read} as {made}"
+
+
+CODE_FACTOR = 2
+"""How far the code of a stage may be from its column, above the constant for a tree of lanes."""
+
+
+@examples(60)
+@given(seed=integers(0, 2**31), preset=sampled_from([CPU, ANSOR_CPU]))
+def test_code_is_about_as_long_as_its_table_says(seed: int, preset: Preset) -> None:
+    rng = np.random.default_rng(seed)
+    structure = StructureSampler(Task(random_definition(rng), X86, 4), preset).draw_one(rng)
+    table = structure.sample(32, rng)
+    table = table[structure.valid(table)][:2]
+    bounds = Bounds(structure.state, structure.space.values(table))
+    for row in range(len(table)):
+        try:
+            lowered = lower(structure.bind(table[row]))
+        except ScheduleError:
+            continue  # a trial that fails with a reason
+        for name, made in statements(lowered.run.body).items():
+            stage = structure.state.stage(name)
+            lanes = lanes_of(bounds.op(name), X86)
+            sizes = [written_out(s, lanes, CALL_INSTRUCTIONS, MOST_VECTORS) for s in made]
+            found = max(sizes) if stage.lanes is None else sum(sizes)
+            predicted = at(instructions(bounds, stage, X86), row)
+            least = 0 if stage.lanes is None else TREE_INSTRUCTIONS
+            assert predicted <= CODE_FACTOR * max(found, least), name
+            assert found <= CODE_FACTOR * predicted, name
 
 
 @examples(60)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import NamedTuple
 
-from ansorpy.ir.expr import Load, Var, walk
+from ansorpy.ir.expr import Call, Const, Expr, Load, Select, Var, children, walk
 from ansorpy.ir.loops import AsyncCopy, For, ForKind, Instruction, Stmt, Store, substatements
 
-__all__ = ["Ran", "Statement", "statements"]
+__all__ = ["Ran", "Statement", "plain", "statements", "written_out"]
 
 
 class Ran(NamedTuple):
@@ -48,6 +49,35 @@ def statements(body: Stmt) -> Mapping[str, list[Statement]]:
     for name, made in _walk(body, (), ()):
         found[re.sub(r"\.(lanes|part)$", "", name)].append(made)
     return found
+
+
+def written_out(made: Statement, lanes: int, call: int, most_vectors: int) -> int:
+    """Instructions of a statement with its unrolled loops and its vectors written out.
+
+    Args:
+        lanes: Elements in a vector.
+        call: Instructions of an elementary function.
+        most_vectors: A vector loop of more vectors is a loop over them.
+    """
+    if not isinstance(made.stmt, Store):
+        return 1
+    copies = prod(ran.extent for ran in made.loops if ran.kind is ForKind.UNROLLED)
+    elements = prod(ran.extent for ran in made.loops if ran.kind is ForKind.VECTORIZED)
+    own = _operations(made.stmt.value, call, set()) + (made.stmt.reduce is not None)
+    return copies * min(-(-elements // lanes), most_vectors) * own
+
+
+def _operations(e: Expr, call: int, seen: set[Expr]) -> int:
+    """Distinct loads and operations of *e*; of a choice by indices alone, the longer side."""
+    if e in seen or isinstance(e, Const | Var):
+        return 0
+    seen.add(e)
+    if isinstance(e, Load):
+        return 1
+    if isinstance(e, Select) and not any(isinstance(part, Load) for part in walk(e.cond)):
+        return max(_operations(side, call, set(seen)) for side in (e.then, e.other))
+    own = call if isinstance(e, Call) else 1
+    return own + sum(_operations(child, call, seen) for child in children(e))
 
 
 def _walk(

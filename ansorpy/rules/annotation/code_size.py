@@ -20,7 +20,9 @@ from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.size import Column, Size, above, ceil_div, size_min
 from ansorpy.target import Target
 
-__all__ = ["MOST_VECTORS", "LimitCode", "instructions"]
+__all__ = [
+    "CALL_INSTRUCTIONS", "MOST_VECTORS", "TREE_INSTRUCTIONS", "LimitCode", "instructions",
+]  # fmt: skip
 
 MOST_VECTORS = 16
 """For a vector loop with more vectors than this, the generator emits a loop."""

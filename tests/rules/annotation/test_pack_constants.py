@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
+from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as ap
 from ansorpy.ir.expr import Expr
+from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.rules.annotation.pack_constants import PackConstants
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from tests import workloads
 from tests.rules.asking import CPU, derive
+from tests.run_native import run_native
 
 
 def packed(state: State) -> dict[str, tuple[str, ...]]:
@@ -38,6 +45,21 @@ def test_what_is_made_of_constants_is_packed_too() -> None:
     k = reduce_axis(8, name="k")
     c = compute((8, 8), lambda i, j: ap.sum(a[i, k] * u[k, j], axis=k), name="C")
     assert packed(tiled(a, w, c)) == {"C": ("U",)}
+
+
+def test_a_weight_read_through_an_inlined_stage_is_packed(rng: np.random.Generator) -> None:
+    a, w = placeholder((8, 12), name="A"), placeholder((12, 10), name="W", constant=True)
+    k = reduce_axis(12, name="k")
+    p = compute((8, 10, 12), lambda i, j, r: a[i, r] * w[r, j], name="P")
+    c = compute((8, 10), lambda i, j: ap.sum(p[i, j, k], axis=k), name="C")
+    state, _ = State.initial([a, w, c]).compute_inline("P").split("C", "j", (5,))
+    state = PackConstants().declare(Space(state), CPU).state
+    assert state.stage("C").packed == ("W",)
+    data = {op.name: rng.standard_normal(op.shape).astype(np.float32) for op in (a, w)}
+    [got], [want] = run_native(lower(state), data), run_dag(state.definition, data)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ScheduleError, match='"W" is not a constant that "P" reads'):
+        state.pack("P", "W")
 
 
 def test_not_when_read_twice_or_at_an_index_that_no_layout_has() -> None:

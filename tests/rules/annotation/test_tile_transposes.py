@@ -41,6 +41,13 @@ def test_an_axis_shorter_than_a_vector_is_walked_whole() -> None:
     assert [it.name for it in tiled(transpose(7)).stage("T").iters] == ["n", "v.0", "c", "v.1"]
 
 
+def test_a_stage_that_reads_an_inlined_transpose_is_tiled() -> None:
+    *inputs, t = transpose()
+    state = State.initial([*inputs, compute(t.shape, lambda c, n, v: t[c, n, v] * 2.0, name="B")])
+    state = tiled(state.compute_inline("T"))
+    assert [it.name for it in state.stage("B").iters] == ["n", "v.0", "c.0", "c.1", "v.1"]
+
+
 def test_a_stage_without_axes_is_left_alone() -> None:
     a = placeholder((5,), name="A")
     state = State.initial([a, compute((), lambda: a[2] * 2.0, name="T")])

@@ -162,3 +162,13 @@ def test_transforms_of_three_windows_are_not_one_formula(windows: int) -> None:
     assert not state.stage("conv.V").inlined
     if windows == 3:
         assert state.stage("conv.V1").inlined and not state.stage("conv.Y0").inlined
+
+
+def test_a_value_is_as_costly_as_what_is_inlined_into_it() -> None:
+    x, a = ap.placeholder((6,), name="X"), ap.placeholder((6, 9), name="A")
+    e = ap.compute((6,), lambda i: ap.exp(x[i]), name="E")
+    t = ap.compute((6,), lambda i: e[i] * 2.0, name="T")
+    u = ap.compute((6, 9), lambda i, j: t[i] + a[i, j], name="U")
+    rule, state = AlwaysInline(evaluated_once=True), State.initial([x, a, u])
+    assert "costly" not in ask(rule, state, "T").reason
+    assert ask(rule, state.compute_inline("E"), "T").reason == "costly, and read by many elements"
