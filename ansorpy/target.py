@@ -1,8 +1,10 @@
 """Target machines: cores, vectors, registers, caches; for CUDA, the limits of one SM.
 
 ``Target.parse("host" | "x86-64-v3" | "x86-64-v4" | "cortex-a76" | "rv64gcv" | "cuda" | "sm_90")``,
-A target names its backend, which has a row in a table of each layer that generates code for it,
-measures it or runs it; :data:`TARGET_KINDS` is the first of these tables.
+or an LLVM triple.  ``cuda`` is the GPU of this machine; ``sm_90`` is one that may be elsewhere.
+
+A target names its backend.  Each layer that generates, measures or runs code has a table with one
+row per backend; :data:`TARGET_KINDS` is the first of these tables.
 """
 
 from __future__ import annotations
