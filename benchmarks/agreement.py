@@ -122,6 +122,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--schedules", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args(arguments)
+    unknown = set(asked.names) - {*families, *NAMES}
+    if unknown:
+        parser.error(f"nothing is called {', '.join(sorted(unknown))}")
     target, names = Target.parse(asked.target), asked.names or [*families, *NAMES]
     agree = True
     for case in (case for case in SMALL if case.family in names):
