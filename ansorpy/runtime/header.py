@@ -26,6 +26,7 @@ def write_header(metadata: Metadata, library: Path) -> None:
     values = {
         "library": library.name,
         "link": _link(library, metadata.threads),
+        "is_source": library.suffix == ".c",
         "header": header.name,
         "example": example.name,
         "name": metadata.name,

@@ -20,6 +20,7 @@ class Status(IntEnum):
     WRONG_SHAPE = 5
     NO_GPU = 6
     GPU_FAILED = 7
+    WRONG_CONSTANTS = 8
 
     @property
     def meaning(self) -> str:
@@ -36,6 +37,7 @@ _MEANINGS = {
     Status.WRONG_SHAPE: "an input's shape is not the one compiled for",
     Status.NO_GPU: "no CUDA driver, or no GPU that runs the code",
     Status.GPU_FAILED: "the CUDA driver refused a call, or a kernel failed",
+    Status.WRONG_CONSTANTS: "the constants are not those that belong to the program",
 }
 
 

@@ -27,3 +27,9 @@ def test_the_command_says_what_agrees(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["GELU", "--schedules", "1"]) == 0
     said = capsys.readouterr().out.split()
     assert said[:2] == ["GELU", "ok"] and said[-1] == "schedules"
+
+
+def test_names_of_nothing_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["GELU", "resnet5"])
+    assert "nothing is called resnet5" in capsys.readouterr().err

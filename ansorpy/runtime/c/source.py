@@ -22,6 +22,10 @@ MOST_BYTES = 1 << 16
 
 _BYTES_A_LINE = 24
 
+_FACTOR = 0x9E3779B97F4A7C15
+"""An odd number, so that a change of any one word changes the checksum."""
+_BLOCK_BYTES = 1 << 20
+
 
 def is_apart(pool: NDArray[np.uint8]) -> bool:
     """Whether the constants *pool* are stored in a file of their own."""
@@ -56,6 +60,8 @@ def c_source(
             "unit": translation_unit(list(programs.values())).rstrip(),
             "threaded": any(p.style.threads == "openmp" for p in programs.values()),
             "constants": [] if is_apart(pool) else list(_lines(pool)),
+            "factor": _FACTOR,
+            "checksum": _checksum(pool) if is_apart(pool) else 0,
             "pool_bytes": pool.nbytes,
             "arena_bytes": plan.arena_bytes,
             "workspaces": sorted(
@@ -84,6 +90,23 @@ def _programs(plan: ExecutionPlan) -> dict[str, CFunctions]:
 def _lines(pool: NDArray[np.uint8]) -> Iterator[str]:
     for start in range(0, pool.nbytes, _BYTES_A_LINE):
         yield "".join(f"{byte}," for byte in pool[start : start + _BYTES_A_LINE].tolist())
+
+
+def _checksum(pool: NDArray[np.uint8]) -> int:
+    """The polynomial with the words of *pool* as coefficients, at ``_FACTOR``, modulo 2**64.
+
+    Words are little-endian and have 8 bytes; the last one is padded with zeros.
+    """
+    total = 0
+    for start in range(0, pool.nbytes, _BLOCK_BYTES):
+        block = pool[start : start + _BLOCK_BYTES]
+        words = np.zeros(-(-block.nbytes // 8), "<u8")
+        words.view(np.uint8)[: block.nbytes] = block
+        powers = np.full(words.size, _FACTOR, np.uint64)
+        powers[0] = 1
+        rest = int(np.dot(words, np.cumprod(powers, dtype=np.uint64)[::-1]))
+        total = (total * pow(_FACTOR, words.size, 1 << 64) + rest) % (1 << 64)
+    return total
 
 
 def _quoted(text: str) -> str:

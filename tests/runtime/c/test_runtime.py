@@ -11,7 +11,8 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.codegen.c.compiler import find_compiler
-from ansorpy.errors import MissingDependency
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
+from ansorpy.errors import CodegenError, MissingDependency
 from ansorpy.runtime.c import source as source_module
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.kernel import Kernel
@@ -109,6 +110,45 @@ def test_large_constants_may_come_from_elsewhere(
     (tmp_path / "constants.c").write_text(text)
     flags = ("-DNET_EXTERNAL_CONSTANTS",)
     assert_runs(ap.load(str(compiled(tmp_path, "net.c", "constants.c", flags=flags))), layers)
+
+
+def test_large_constants_may_be_read_from_a_file(
+    rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "MOST_BYTES", 100)
+    made, layers = model(rng, "c")
+    made.export(tmp_path / "net.c")
+    path = compiled(tmp_path, "net.c", flags=("-DNET_LOADED_CONSTANTS",))
+    library, file = ctypes.CDLL(str(path)), tmp_path / "net.c.bin"
+    memory = aligned_empty((made.constant_bytes,), np.uint8)
+    place = ctypes.c_void_p(memory.ctypes.data)
+
+    def load(name: Path) -> int:
+        return int(library.net_load_constants(str(name).encode(), place))
+
+    assert library.net_init() == library.net_run(None, None, None, 1) == Status.NOT_INITIALISED
+    assert load(tmp_path / "none.bin") == Status.NOT_INITIALISED
+    content = file.read_bytes()
+    for number, other in enumerate((content + b"0", content[:-1], b"\1" + content[1:])):
+        wrong = tmp_path / f"{number}.bin"
+        wrong.write_bytes(other)
+        assert load(wrong) == Status.WRONG_CONSTANTS
+    assert library.net_init() == Status.NOT_INITIALISED
+    assert load(file) == library.net_init() == Status.OK
+    assert_runs(ap.load(str(path)), layers)
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_the_constants_of_another_program_are_refused(
+    rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    monkeypatch.setattr(source_module, "MOST_BYTES", 100)
+    model(rng, "c")[0].export(tmp_path / "net.c")
+    content = bytearray((tmp_path / "net.c.bin").read_bytes())
+    content[place] ^= 4
+    (tmp_path / "net.c.bin").write_bytes(content)
+    with pytest.raises(CodegenError, match="constants are not those that belong to the program"):
+        ap.load(str(compiled(tmp_path, "net.c")))
 
 
 def test_several_programs_link_though_they_share_tasks(rng: Rng, tmp_path: Path) -> None:
