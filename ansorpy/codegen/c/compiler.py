@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ansorpy.config import compiler_command
-from ansorpy.errors import CodegenError, MissingDependency
+from ansorpy.codegen.driver import Driver, find_driver
 
 __all__ = ["Compiler", "find_compiler"]
 
-_ADVICE = "install gcc or clang, or set CC"
 _FLAGS = ("-std=c11", "-O2", "-ffp-contract=fast", "-fPIC")
 
 
-@dataclass(frozen=True)
-class Compiler:
-    """A compiler driver that takes the options of ``cc``; ``command`` is its command line."""
-
-    command: tuple[str, ...]
+class Compiler(Driver):
+    """A compiler driver that compiles C to shared libraries."""
 
     def shared_library(self, text: str, flags: Sequence[str] = ()) -> bytes:
         """Compile and link *text*.
@@ -49,27 +41,9 @@ class Compiler:
             return output.read_bytes()
 
     def _compile(self, source: Path, output: Path, options: Sequence[str]) -> None:
-        self._run([*self.command, *_FLAGS, str(source), "-o", str(output), *options])
-
-    def _run(self, command: Sequence[str]) -> None:
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError as error:
-            raise MissingDependency(f"{command[0]} cannot be run: {error}", hint=_ADVICE) from error
-        if done.returncode:
-            raise CodegenError(f"{shlex.join(self.command)} rejects a program:\n{done.stderr}")
+        self.run([*_FLAGS, str(source), "-o", str(output), *options], "compile a program")
 
 
 def find_compiler() -> Compiler:
-    """The first available of ``$CC``, ``cc``, ``gcc`` and ``clang``.
-
-    Raises:
-        MissingDependency: None is installed, or the command in ``$CC`` does not exist.
-    """
-    command = compiler_command("cc", "gcc", "clang")
-    if command is None:
-        raise MissingDependency(
-            "compiling C needs a compiler, and none of cc, gcc and clang is installed",
-            hint=_ADVICE,
-        )
-    return Compiler(command)
+    """The compiler driver of this machine; raises as :func:`find_driver` does."""
+    return Compiler(find_driver("compiling C").command)
