@@ -14,7 +14,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.text.serialize import structural_hash
 
-__all__ = ["Call", "Network", "Part", "TensorInfo", "Workload", "lifetimes"]
+__all__ = ["Call", "Network", "Subview", "TensorInfo", "Workload", "lifetimes"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class TensorInfo:
 
 
 @dataclass(frozen=True)
-class Part:
+class Subview:
     """The place of a value without memory of its own: *offset_bytes* into the value *of*."""
 
     of: str
@@ -89,9 +89,9 @@ class Network:
     """Calls in execution order over named values.
 
     A value is a network input (read only), a network output (the caller's buffer), a value in the
-    arena, or one of the ``parts`` of such a value; ``values`` has them all, in their stored shapes.
-    ``titles`` has the caller's names of outputs whose values have other names because inputs have
-    the same names.
+    arena, or one of the ``subviews`` of such a value; ``values`` has them all, in their stored
+    shapes.  ``titles`` has the caller's names of outputs whose values have other names because
+    inputs have the same names.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -99,7 +99,7 @@ class Network:
     values: Mapping[str, TensorInfo]
     calls: tuple[Call, ...]
     arena: ArenaPlan
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    subviews: Mapping[str, Subview] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -128,7 +128,7 @@ class Network:
         between = (self.calls[place], *different)
         constants = {id(a): a.nbytes for call in between for a in call.constants.values()}
         touched = {name for call in between for name in (*call.inputs, *call.outputs)}
-        roots = {self.parts[name].of if name in self.parts else name for name in touched}
+        roots = {self.subviews[name].of if name in self.subviews else name for name in touched}
         ends = {t.name: t.bytes for t in (*self.inputs, *self.outputs)}
         inside = sum(padded(self.values[name].bytes) for name in roots - ends.keys())
         outside = sum(ends[name] for name in roots & ends.keys())
@@ -137,23 +137,23 @@ class Network:
     def lifetimes(self) -> dict[str, Lifetime]:
         """The lifetime of each value in the arena; if it has parts, from the first one on."""
         external = {t.name for t in (*self.inputs, *self.outputs)}
-        return lifetimes(self.calls, self.values, self.parts, external)
+        return lifetimes(self.calls, self.values, self.subviews, external)
 
 
 def lifetimes(
     calls: Sequence[Call],
     values: Mapping[str, TensorInfo],
-    parts: Mapping[str, Part],
+    subviews: Mapping[str, Subview],
     external: Collection[str],
 ) -> dict[str, Lifetime]:
     """The lifetimes of all *values* that *calls* write and that are not *external*."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for place, call in enumerate(calls):
-        for name in (parts[n].of if n in parts else n for n in call.outputs):
+        for name in (subviews[n].of if n in subviews else n for n in call.outputs):
             first.setdefault(name, place)
             last[name] = place
-        for name in (parts[n].of if n in parts else n for n in call.inputs):
+        for name in (subviews[n].of if n in subviews else n for n in call.inputs):
             last[name] = place
     return {
         name: Lifetime(place, last[name], values[name].bytes)

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.memory import ArenaPlan, plan_arena
-from ansorpy.graph.network import Call, Network, Part, TensorInfo, lifetimes
+from ansorpy.graph.network import Call, Network, Subview, TensorInfo, lifetimes
 from ansorpy.graph.ops import Conv, ConvTranspose, Pool, Shape
 from ansorpy.graph.passes.fuse import Group, fuse
 from ansorpy.graph.placement import place_values
@@ -35,7 +35,7 @@ class _Partition:
         self.taken = {*self.names.values(), *self.results.values()}
         self.values = {name: self._info(name, name) for name in graph.inputs}
         self.calls: list[Call] = []
-        self.parts: dict[str, Part] = {}
+        self.subviews: dict[str, Subview] = {}
 
     def run(self) -> Network:
         for group in fuse(self.graph, self.placement.views):
@@ -48,7 +48,7 @@ class _Partition:
         given = tuple(self.values[name] for name in self.graph.inputs)
         titles = {buffer: name for name, buffer in self.results.items() if name != buffer}
         return Network(
-            given, outputs, self.values, tuple(self.calls), self._arena(), self.parts, titles
+            given, outputs, self.values, tuple(self.calls), self._arena(), self.subviews, titles
         )
 
     def _name_outputs(self) -> list[tuple[str, str]]:
@@ -81,10 +81,10 @@ class _Partition:
         name = self._name(value)
         if name not in self.values:
             self.values[name] = self._info(name, value)
-        if value != place.root and name not in self.parts:
+        if value != place.root and name not in self.subviews:
             root = self._buffer(place.root)
             offset = place.offset * self.graph.types[value].dtype.bytes
-            self.parts[name] = Part(root, offset)
+            self.subviews[name] = Subview(root, offset)
         return name
 
     def _info(self, name: str, value: str) -> TensorInfo:
@@ -97,7 +97,7 @@ class _Partition:
 
     def _arena(self) -> ArenaPlan:
         external = {*self.graph.inputs, *self.results.values()}
-        return plan_arena(lifetimes(self.calls, self.values, self.parts, external))
+        return plan_arena(lifetimes(self.calls, self.values, self.subviews, external))
 
 
 def _result_buffers(graph: Graph) -> dict[str, str]:

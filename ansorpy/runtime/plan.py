@@ -170,9 +170,9 @@ def plan_network(
         maker.values[port.name] = Argument(Memory.OUTPUT, number=number)
     for name, offset in network.arena.offsets.items():
         maker.values[name] = Argument(Memory.ARENA, offset)
-    for name, part in network.parts.items():
-        whole = maker.values[part.of]
-        maker.values[name] = replace(whole, offset=whole.offset + part.offset_bytes)
+    for name, view in network.subviews.items():
+        whole = maker.values[view.of]
+        maker.values[name] = replace(whole, offset=whole.offset + view.offset_bytes)
     for call in network.calls:
         task = tasks[call.key]
         maker.add(task.built, call.inputs, _named(task, call), call.outputs, call.name)

@@ -40,8 +40,8 @@ def run_network(
 
     def memory(name: str, shape: Sequence[int], apart: Strides | None) -> Array:
         info, offset = network.values[name], 0
-        if name in network.parts:
-            name, offset = network.parts[name].of, network.parts[name].offset_bytes
+        if name in network.subviews:
+            name, offset = network.subviews[name].of, network.subviews[name].offset_bytes
         if name in feeds or name in outputs:
             whole = (feeds if name in feeds else outputs)[name].reshape(-1)
         else:

@@ -35,7 +35,7 @@ def test_branches_write_into_the_concatenation() -> None:
     first, second = (call.dag for call in network.calls[1:3])
     assert first.strides == {first.outputs[0].name: (48, 1)}
     assert second.strides == {second.outputs[0].name: (1680, 336, 48, 1)}
-    assert [part.offset_bytes for part in network.parts.values()] == [0, 128]
+    assert [view.offset_bytes for view in network.subviews.values()] == [0, 128]
 
 
 def test_operands_of_odd_channels_are_copied() -> None:
@@ -43,7 +43,7 @@ def test_operands_of_odd_channels_are_copied() -> None:
     parts = [net.conv("x", 8, co, 3) for co in (24, 16)]
     network = checked(net, net.op("GlobalMaxPool", net.op("Concat", *parts, axis=1)))
     assert any("concat" in title for title in titles(network))
-    assert not network.parts
+    assert not network.subviews
 
 
 def test_growing_concatenations_are_one_buffer() -> None:
@@ -54,7 +54,7 @@ def test_growing_concatenations_are_one_buffer() -> None:
         x, channels = net.op("Concat", x, y, axis=1), channels + 16
     network = checked(net, net.op("GlobalMaxPool", x))
     assert not any("concat" in title for title in titles(network))
-    assert len({part.of for part in network.parts.values()}) == 1
+    assert len({view.of for view in network.subviews.values()}) == 1
     assert len(network.workloads()) == len(network.calls)
 
 
@@ -78,7 +78,7 @@ def test_the_callers_buffer_is_written_in_parts() -> None:
     y = net.op("Concat", net.relu("x"), net.op("Tanh", "z"), axis=1)
     network = checked(net, y)
     assert titles(network) == ["relu_3x16", "tanh_3x32"]
-    assert {part.of for part in network.parts.values()} == {network.outputs[0].name}
+    assert {view.of for view in network.subviews.values()} == {network.outputs[0].name}
     assert network.arena.bytes == 0
 
 
@@ -96,7 +96,7 @@ def test_a_slice_of_channels_is_read_where_it_is() -> None:
     left, right = net.conv(cut(net, x, 0, 16), 16, 8), net.conv(cut(net, x, 16, 48), 32, 8, 3)
     network = checked(net, net.op("GlobalMaxPool", net.op("Add", left, right)))
     assert not any("slice" in title for title in titles(network))
-    assert sorted(part.offset_bytes for part in network.parts.values()) == [0, 64]
+    assert sorted(view.offset_bytes for view in network.subviews.values()) == [0, 64]
 
 
 @pytest.mark.parametrize("step", [1, 2])

@@ -36,7 +36,7 @@ def branches() -> ModelProto:
 
 def test_parts_lie_where_the_plan_says(tmp_path: Path) -> None:
     network = compiled(branches())
-    assert len({part.of for part in network.parts.values()}) == 3
+    assert len({view.of for view in network.subviews.values()}) == 3
     tasks = {w.key: programs.task_of(w.dag, f"part{n}") for n, w in enumerate(network.workloads())}
     feeds = random_feeds(network, np.random.default_rng(2))
     expected = run_network(network, feeds)
