@@ -1,4 +1,4 @@
-"""Proves that a loop program accesses memory as it should, or finds where it does not."""
+"""Prove that a loop program's memory accesses are correct, or find those that are not."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Proves that iterations of a parallel loop that write one element write the same value.
+"""Prove that iterations of a parallel loop that write the same element write the same value.
 
-Shifted tiles overlap: the last tile starts early and recomputes elements of the one before.  Two
-executions of a store are paired where they write the same element.  They store one value if, for
-all pairs, the operations are the same, inputs are read at equal indices, and local buffers at
-elements whose writers can be paired in turn (a bisimulation).  What was packed into a constant is
-followed into the program that packs it.
+Shifted tiles overlap: the last tile starts early and recomputes elements of the previous tile.  Two
+executions of a store are paired if they write the same element.  They store the same value if, for
+all pairs, the operations are the same, inputs are read at equal indices, and local buffers are read
+at elements whose writers can be paired in turn (a bisimulation).  Packed constants are traced into
+the program that packs them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Agreement:
 
     Args:
         facts: The program.
-        packing: The program that computes constants of the first, if there is one.
+        packing: The program that computes the constants of the first, if there is one.
     """
 
     def __init__(self, facts: Facts, packing: Facts | None):
@@ -43,7 +43,7 @@ class Agreement:
         self._constants = {p.buffer for p in facts.program.params if p.role is Role.CONSTANT}
 
     def require(self, use: Use) -> None:
-        """Return if iterations that write one element with *use* write one value.
+        """Check that iterations that write the same element with *use* write the same value.
 
         Raises:
             Differ: They may write different values.
@@ -100,7 +100,7 @@ class Agreement:
                 pending.extend((child, pairs) for child in children(e))
 
     def _packed_uses(self, buffer: Buffer) -> tuple[Facts, Sequence[Use]] | None:
-        """The accesses to a constant in the program that makes it."""
+        """The accesses to a constant in the program that packs it."""
         if self._packing is None or buffer not in self._constants:
             return None
         made = self._packed.get(buffer.name)
@@ -123,7 +123,7 @@ class _Comparison:
         self._cells: dict[tuple[Use, ...], list[isl.Map]] = {}
 
     def loaded(self, load: Load, pairs: Pairs) -> Equal:
-        """What must be equal for *load* to have one value in each pair."""
+        """The expressions that must be equal for *load* to give the same value in each pair."""
         buffer = load.source
         assert isinstance(buffer, Buffer)
         writers = [use for use in pairs.facts.uses[buffer] if use.access.is_write]
@@ -153,7 +153,7 @@ class _Comparison:
     def _own(
         self, load: Load, pairs: Pairs, writers: Sequence[Use], home: Home, *, agree: bool
     ) -> Equal:
-        """What must be equal for an element of a buffer that each iteration has to itself."""
+        """The expressions that must be equal for an element of an iteration's private buffer."""
         shared = max(w.site.shared_levels(pairs.site) for w in writers)
         together = [var for at, var in pairs.site.loops if home.level < at < shared]
         alone = len(writers) == 1 and _is_plain(writers[0])
@@ -165,7 +165,7 @@ class _Comparison:
         yield from self._followed(load, pairs, writers, home.level, pairs.facts)
 
     def _stepped(self, load: Load, pairs: Pairs, writers: Sequence[Use], home: Home) -> Equal:
-        """What must be equal in all that writes a buffer for all of its elements to be equal."""
+        """The expressions that must be equal in all writers of a buffer for all its elements."""
         assert isinstance(load.source, Buffer)
         instances = pairs.values_of(pairs.facts.around(pairs.site, home.level))
         known = self._in_step.setdefault((load.source, home), [])
@@ -179,7 +179,7 @@ class _Comparison:
     def _followed(
         self, load: Load, pairs: Pairs, writers: Sequence[Use], level: int, facts: Facts
     ) -> Equal:
-        """What must be equal in the statements that wrote an element before it is read."""
+        """The expressions that must be equal in the statements that wrote an element."""
         buffer = writers[0].access.buffer
         if buffer in pairs.chain:
             raise Differ(f"{buffer.name} is computed from itself")
@@ -208,7 +208,7 @@ def _is_plain(use: Use) -> bool:
 
 
 def _chosen(e: Select, pairs: Pairs) -> Iterator[tuple[Expr, Pairs]]:
-    """The condition, and each side where it is taken."""
+    """The condition, and each side with the pairs in which it is taken."""
     yield e.cond, pairs
     holds = pairs.domain.where(e.cond)
     yield e.then, pairs.only_where(holds.may)
@@ -216,7 +216,7 @@ def _chosen(e: Select, pairs: Pairs) -> Iterator[tuple[Expr, Pairs]]:
 
 
 def _holds_alike(e: Expr, pairs: Pairs) -> bool:
-    """True for a condition on the iteration that both executions of each pair satisfy, or none."""
+    """True for a condition on which both executions of each pair agree."""
     if e.dtype is not DType.BOOL:
         return False
     holds = pairs.domain.where(e)

@@ -1,9 +1,9 @@
-"""Proves that what copies and instructions in flight use is left alone until they are done.
+"""Prove that no thread disturbs the operands of asynchronous copies and instructions in flight.
 
 An asynchronous copy writes its element at some time between its statement and a wait of the same
 thread for its group.  Until then, no thread may access the element; other threads must pass a
 barrier after that wait.  An asynchronous instruction reads shared memory and adds to registers in
-the same way, and sees only what was written before a fence.
+the same way, and sees only writes that precede a fence.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["Asynchronous"]
 
 Comparison = tuple[Expr, str, Expr]
-"""What is counted at one use, a sign, and what is counted at the other."""
+"""A count at one use, a comparison sign, and a count at the other use."""
 
 
 class _Meeting(NamedTuple):
-    """Pairs of executions of two uses that must not exist; if not ``exact``, they may not."""
+    """Pairs of executions of two uses that must not exist; unless ``exact``, some may not occur."""
 
     pairs: isl.Map
     exact: bool
@@ -38,13 +38,13 @@ class _Meeting(NamedTuple):
 
 
 class Asynchronous:
-    """Decides for each asynchronous access whether the others keep out of its way."""
+    """Decides for each asynchronous access whether other accesses conflict with it."""
 
     def __init__(self, facts: Facts):
         self._facts = facts
 
     def check(self, use: Use) -> Finding:
-        """Whether another access meets *use*, which a copy or an asynchronous instruction makes."""
+        """Whether another access conflicts with the asynchronous access *use*."""
         try:
             for other in self._facts.uses[use.access.buffer]:
                 if other.site.region is not use.site.region:
@@ -103,7 +103,7 @@ class Asynchronous:
             )  # fmt: skip
 
     def _until_the_end(self, use: Use) -> Finding:
-        """Whether an instruction is done before its operands are gone."""
+        """Whether an instruction completes before its operands are freed."""
         end = self._facts.clock_after(use.site, use.home)
         if not use.is_product or end is None:
             return Finding.proved(Claim.APART)
@@ -118,7 +118,7 @@ class Asynchronous:
         return Finding.by_data(Claim.APART, f"{message}, unless data prevents it")
 
     def _of_others(self, use: Use, other: Use, running: Comparison, problem: str) -> _Meeting:
-        """Where another thread makes *other* after *use* began, and *running* holds."""
+        """Pairs where another thread executes *other* after *use* began, and *running* holds."""
         mine, its = self._facts.clock(use.site), self._facts.clock(other.site)
         comparisons = [*_same_block(use, other), (mine.phase, "<=", its.phase), running]
         threads = (use.site.hardware(THREADS), other.site.hardware(THREADS))
@@ -133,7 +133,7 @@ class Asynchronous:
         running: Comparison,
         problem: str,
     ) -> _Meeting:
-        """Where *own* is equal, *second* comes after *first*, and *running* holds."""
+        """Pairs where *own* is equal, *second* comes after *first*, and *running* holds."""
         shared = first.site.shared_levels(second.site)
         loops = [var for at, var in first.site.serial if at < shared]
         at = ((*own[0], *loops), (*own[1], *loops))

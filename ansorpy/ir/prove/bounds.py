@@ -1,4 +1,4 @@
-"""Proves that accesses stay inside their buffers."""
+"""Prove that accesses stay inside their buffers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Bounds:
         self._points: dict[Site, Points] = {}
 
     def check(self, site: Site, access: Access) -> Finding:
-        """Intervals and single conditions first; isl decides the rest."""
+        """Try intervals and single conditions first; isl decides the other cases."""
         bounder = self._bounder(site, access)
         for d, extent in enumerate(access.buffer.shape):
             index = access.indices[d]
@@ -48,7 +48,7 @@ class Bounds:
         return self._bounders[site]
 
     def _at(self, site: Site, access: Access) -> Points:
-        """The executions of *access*; those of accesses without loops of their own are shared."""
+        """The executions of *access*; shared by all accesses of a site without own loops."""
         if access.extents:
             return Points(site, access, (*access.indices, *site.conditions, *access.conditions))
         if site not in self._points:
@@ -67,7 +67,7 @@ def _bounder(site: Site, extents: Mapping[Var, int]) -> Bounder:
 
 
 def _implied(e: Expr, site: Site, access: Access, bounder: Bounder) -> bool:
-    """True if one condition shows that *e* is not negative: it is more than what that compares."""
+    """True if a single condition implies that *e* is not negative."""
     for condition in (*site.conditions, *access.conditions):
         known = _not_negative(condition)
         if known is not None and bounder.linear_bounds(linear(e - known))[0] >= 0:
@@ -76,7 +76,7 @@ def _implied(e: Expr, site: Site, access: Access, bounder: Bounder) -> bool:
 
 
 def _not_negative(condition: Expr) -> Expr | None:
-    """An index expression that *condition* says is at least 0."""
+    """An index expression that is at least 0 if *condition* holds; None if there is none."""
     match condition:
         case Compare(op, a, b) if a.dtype is DType.INT64 and op in _DIFFERENCES:
             sign, offset = _DIFFERENCES[op]
@@ -96,9 +96,9 @@ _OPPOSITE = {
 
 
 def _dimension(points: Points, site: Site, access: Access, d: int) -> Finding | None:
-    """What is wrong with the index in dimension *d*; None if isl proves it in bounds.
+    """The problem with the index in dimension *d*; None if isl proves that it is in bounds.
 
-    First with the conditions that may matter, then with all.
+    The proof is tried first with the conditions that may matter, then with all conditions.
     """
     index, conditions = access.indices[d], (*site.conditions, *access.conditions)
     for given in (_connected(site, index, conditions), conditions):
@@ -117,14 +117,14 @@ def _dimension(points: Points, site: Site, access: Access, d: int) -> Finding | 
 
 
 def _outside(points: Points, index: Expr, extent: int) -> isl.Set | None:
-    """Where *index* is not in ``[0, extent)``; None if it depends on data."""
+    """The points where *index* is not in ``[0, extent)``; None if it depends on data."""
     if not points.is_affine(index):
         return None
     return points.where((index < 0,)).may | points.where((index >= as_expr(extent),)).may
 
 
 def _connected(site: Site, index: Expr, conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """Those of *conditions* on variables of *index*, or on others that these are related to."""
+    """The *conditions* on variables of *index*, or on variables connected to them."""
     used = set(site.free(index))
     left, near = list(conditions), list[Expr]()
     while found := [c for c in left if not used.isdisjoint(site.free(c))]:
@@ -135,7 +135,7 @@ def _connected(site: Site, index: Expr, conditions: tuple[Expr, ...]) -> tuple[E
 
 
 def _message(site: Site, access: Access, d: int, points: Points, wrong: isl.Set) -> str:
-    """Names the access and a point at which it is out of bounds."""
+    """A message that names the access and a point at which it is out of bounds."""
     at = example(wrong)
     reached, verb = points.value(access.indices[d], at), "written" if access.is_write else "read"
     return (

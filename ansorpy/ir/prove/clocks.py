@@ -1,7 +1,7 @@
-"""What a kernel has synchronised at each point, as expressions in the loops around it.
+"""Count barriers, commits, waits and fences at each point of a kernel, in terms of its loops.
 
-Barriers, commits, waits and fences stand outside of conditions, so that all threads have passed the
-same number of them at the same point, and that number is affine in the serial loops around it.
+Barriers, commits, waits and fences are outside of conditions, so all threads have passed the same
+number of them at the same point, and that number is affine in the serial loops around the point.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Clock:
     Args:
         phase: Barriers passed.
         copies, products: Groups committed.
-        arrived, finished: Groups that were waited for.
-        published, released: The same when the last barrier was passed.
+        arrived, finished: Groups of copies and of products that were waited for.
+        published, released: The values of these two at the last barrier.
         fences, register_fences: Fences of shared memory and of registers passed.
         fenced: Fences of shared memory passed before the last barrier.
         fenced_copies: Groups of copies that had arrived at the last fence of shared memory.
-        visible_copies: The same when the last barrier was passed.
+        visible_copies: The value of ``fenced_copies`` at the last barrier.
     """
 
     phase: Expr = ZERO
@@ -64,7 +64,7 @@ class Clock:
     visible_copies: Expr = ZERO
 
     def after(self, s: Stmt) -> Clock:
-        """The clock behind a statement that synchronises."""
+        """The clock after a statement that synchronises."""
         match s:
             case Barrier():
                 return replace(
@@ -90,11 +90,11 @@ _COUNTS = ("phase", "copies", "products", "fences", "register_fences")
 _SEEN = (
     "arrived", "finished", "fenced_copies", "published", "released", "fenced", "visible_copies",
 )  # fmt: skip
-"""What statements set, each from counts and from those before it."""
+"""The counts that each kind of statement sets, from the counts before it."""
 
 
 class Irregular(Exception):
-    """Threads may not pass the same barriers, commits, waits and fences; the text says why."""
+    """Threads may pass different barriers, commits, waits or fences; the message says why."""
 
 
 class Clocks:
@@ -109,18 +109,18 @@ class Clocks:
         self._launch.run(region.loop, region.position, Clock())
 
     def at(self, position: Position) -> Clock:
-        """The clock where the statement at *position*, which is in the launch, begins."""
+        """The clock at the start of the statement at *position*, which is in the launch."""
         while position not in self._launch.before:
             position = position[:-1]
         return self._launch.before[position]
 
     def after(self, position: Position) -> Clock:
-        """The clock where that statement ends."""
+        """The clock at the end of that statement."""
         return self._launch.after.get(position) or self.at(position)
 
 
 class _Launch:
-    """Notes clocks at each statement that has others inside which synchronise, and inside it."""
+    """Records the clocks at, and inside, each statement that contains synchronisation."""
 
     def __init__(self, region: Region):
         self.region = region
@@ -128,7 +128,7 @@ class _Launch:
         self.after: dict[Position, Clock] = {}
 
     def run(self, s: Stmt, at: Position, clock: Clock) -> Clock:
-        """Note the clocks around *s*, and return the one behind it."""
+        """Record the clocks around *s*, and return the clock after it."""
         self.before[at] = clock
         self.after[at] = clock = self._passed(s, at, clock)
         return clock
@@ -163,7 +163,7 @@ class _Launch:
     def _iteration(self, s: For, inside: Position, entry: Clock) -> tuple[Clock, Clock]:
         """The clocks at the start and at the end of iteration ``s.var`` of a loop.
 
-        What is seen never decreases, so it is what the latest iteration made it, or was before.
+        Counts never decrease, so each is the value set by the latest iteration or before the loop.
         """
         passed = _counts(s.body)
         start = replace(
@@ -185,7 +185,7 @@ class _Launch:
 
 
 def _counts(s: Stmt) -> Counter[str]:
-    """How much a statement adds to each count."""
+    """The amount that a statement adds to each count."""
     if isinstance(s, SYNCHRONISING):
         return Counter({name: 1 for name in _COUNTS if _adds_to(s) == name})
     found: Counter[str] = Counter()

@@ -1,8 +1,9 @@
-"""Proves that elements are written before they are read, and outputs in full.
+"""Prove that elements are written before they are read, and that outputs are written in full.
 
-What is read is compared with what was written at coordinates that both have: the loops around both,
-where the writer comes first or ran in an earlier iteration.  In a kernel, the number of barriers
-passed is such a coordinate, since after a barrier a thread sees what others wrote before it.
+The elements read are compared with the elements written at common coordinates: the loops around
+both accesses, where the writer comes first or ran in an earlier iteration.  In a kernel, the number
+of barriers passed is such a coordinate, because after a barrier a thread sees what other threads
+wrote before it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class _Source(NamedTuple):
 
 
 class Defined:
-    """Decides whether what is read was written."""
+    """Decides whether the elements that are read were written."""
 
     def __init__(self, facts: Facts):
         self._facts = facts
@@ -78,7 +79,7 @@ class Defined:
         return self._together(use, sources)
 
     def _together(self, use: Use, sources: Sequence[_Source]) -> Finding:
-        """The verdict where no source alone has all elements."""
+        """The verdict if no single source has all elements."""
         site, access = use
         conditions = (*site.conditions, *access.conditions)
         inputs = [e for source in sources for e in source.inputs]
@@ -101,7 +102,7 @@ class Defined:
     def _is_filled(self, use: Use) -> bool:
         """True if statements before *use* write the whole buffer, wherever in it *use* reads.
 
-        They are asked about once for all that is read after them.
+        The answer is computed once for all reads after them.
         """
         plain = [w for w in self._writers(use) if not w.is_copy and w.site.is_before(use.site)]
         for inside in (False, True):
@@ -124,7 +125,8 @@ class Defined:
     # What was written
 
     def _writers(self, use: Use) -> list[Use]:
-        """What writes the instance of the buffer that *use* reads, and is done when it goes on."""
+        """The accesses that write the buffer instance that *use* reads and that are complete
+        after their statement."""
         return [
             w for w in self._facts.uses[use.access.buffer]
             if w.access.is_write and w.home == use.home and not w.is_product
@@ -139,7 +141,7 @@ class Defined:
         return [(at, var) for at, var in use.site.loops if at < most and var in needed]
 
     def _sources(self, use: Use) -> Iterator[_Source]:
-        """What *use* may read, cheapest first."""
+        """The sources that *use* may read from, cheapest first."""
         writers = self._writers(use)
         plain = [w for w in writers if not w.is_copy]
         yield from self._in_order(use, [w for w in plain if not _in_one_launch(w, use)], _nowhere)
@@ -152,9 +154,9 @@ class Defined:
             yield from self._synchronised(use, near)
 
     def _in_order(self, use: Use, writers: Sequence[Use], own: Where) -> Iterator[_Source]:
-        """What was written earlier where *own* is equal: in this iteration, then in others.
+        """Earlier writes where *own* is equal: in this iteration, then in other iterations.
 
-        What another iteration of a loop around the reader's region wrote is known to all threads.
+        All threads see the writes of earlier iterations of a loop around the reader's region.
         """
         before = [w for w in writers if w.site.is_before(use.site)]
         yield from self._union(use, before, own, self._common(use, before, [use, *before]))
@@ -174,7 +176,7 @@ class Defined:
         loops: Sequence[tuple[int, Var]],
         last: str = "=",
     ) -> Iterator[_Source]:
-        """What *writers* wrote in equal iterations of *loops*, the *last* one compared so."""
+        """Writes of *writers* in equal iterations of *loops*; *last* compares the last loop."""
 
         def where(writer: Use) -> Sequence[Expr]:
             shared = writer.site.shared_levels(use.site)
@@ -184,7 +186,7 @@ class Defined:
         yield from self._written(inputs, writers, where, last)
 
     def _synchronised(self, use: Use, writers: Sequence[Use]) -> Iterator[_Source]:
-        """What was written before the last barrier, and by copies that arrived until then.
+        """The writes before the last barrier, and those of copies that had arrived by then.
 
         The thread itself sees its copies as soon as it has waited for them.
         """

@@ -1,8 +1,8 @@
-"""Loop variables as digits, so that their quotients and remainders become sums.
+"""Split loop variables into digits, so that their quotients and remainders become sums.
 
-A loop that several axes were fused into is used as ``v // 6``, ``v // 2 % 3`` and ``v % 2``.  isl
-gives each a variable of its own and must find out how they are related.  In terms of digits with
-``v = 6 * a + 2 * b + c``, these are ``a``, ``b`` and ``c``.
+The variable of a fused loop is used as ``v // 6``, ``v // 2 % 3`` and ``v % 2``.  isl introduces a
+variable for each of these and must find out how they are related.  In terms of digits with
+``v = 6 * a + 2 * b + c``, they are just ``a``, ``b`` and ``c``.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Digits(Rewriter):
 
     Attributes:
         extents: Variables and digits, in the order of the loops.
-        conditions: Hold of all digits that occur.
-        values: What the variables that have digits stand for.
+        conditions: Conditions that hold for all digits that occur.
+        values: The expression in digits of each variable that was split.
     """
 
     def __init__(self, extents: Mapping[Var, int], roots: Iterable[Expr]):
@@ -59,7 +59,7 @@ class Digits(Rewriter):
         return self._sum(part)
 
     def _split(self, var: Var, extent: int, chain: Sequence[int]) -> None:
-        """Replace *var*, whose digits count *chain*, the first of which is 1."""
+        """Replace *var* by digits with the weights *chain*, which starts with 1."""
         digits = [(weight, Var(f"{var.name}.{weight}")) for weight in chain]
         ends = (*chain[1:], -(-extent // chain[-1]) * chain[-1])
         for (weight, digit), end in reversed(list(zip(digits, ends, strict=True))):

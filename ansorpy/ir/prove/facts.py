@@ -1,4 +1,4 @@
-"""What the proofs of one program share: its sites, their relations, and what is synchronised."""
+"""Facts about one program that its proofs share: sites, relations and synchronisation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Use(NamedTuple):
 
     @property
     def home(self) -> Home:
-        """Where the instance of the buffer is made."""
+        """The place where the instance of the buffer is created."""
         return self.site.home(self.access.buffer)
 
     @property
@@ -41,7 +41,7 @@ class Use(NamedTuple):
 
 
 class Facts:
-    """A program as its proofs see it."""
+    """The analysed program: its accesses by buffer and region, and its clocks."""
 
     def __init__(self, program: Program):
         self.program = program
@@ -93,7 +93,7 @@ class Facts:
         return self._used[region]
 
     def clock(self, site: Site) -> Clock:
-        """What is synchronised where *site*, which is in a launch, runs.
+        """The clock at *site*, which is in a launch.
 
         Raises:
             Irregular: Threads may differ in what they have passed.
@@ -101,7 +101,7 @@ class Facts:
         return self._clocks_around(site).at(site.position)
 
     def clock_after(self, site: Site, home: Home) -> Clock | None:
-        """The clock where a buffer made at *home* is gone; None if it outlives the launch.
+        """The clock where a buffer created at *home* is freed; None if it outlives the launch.
 
         Raises:
             Irregular: Threads may differ in what they have passed.

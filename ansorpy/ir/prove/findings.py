@@ -1,4 +1,4 @@
-"""What a proof of a program found: one verdict per access, region, exchange and output."""
+"""Findings of a proof: one verdict per access, region, exchange and output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Verdict(Enum):
 
 
 class Claim(Enum):
-    """What must hold of a program.
+    """The properties that a program must have.
 
     BOUNDS: an access stays in its buffer.  APART: iterations that run at once write different
     elements and read none of another's.  DEFINED: an element is written before it is read.
@@ -38,7 +38,7 @@ class Finding:
     """A claim about one access (or pair of accesses) and its verdict.
 
     Args:
-        message: Why it does not hold, with an example, or why it was not decided; empty: proved.
+        message: Why the claim fails, with an example, or why it is undecided; empty if proved.
         depends_on_data: It is undecided because an index or a condition depends on data.
     """
 
@@ -61,7 +61,7 @@ class Finding:
 
     @staticmethod
     def by_data(claim: Claim, message: str) -> Finding:
-        """Undecided, as data decides."""
+        """A claim that is undecided because it depends on data."""
         return Finding(claim, Verdict.UNDECIDED, message, depends_on_data=True)
 
 
@@ -69,7 +69,7 @@ class Finding:
 class Proof:
     """All findings about one program.
 
-    ``unfinished`` says why there are no more, where the prover was stopped: then nothing is proved.
+    ``unfinished`` is the reason if the prover was stopped before the end; nothing is proved then.
     """
 
     findings: tuple[Finding, ...]
@@ -88,26 +88,26 @@ class Proof:
 
     @property
     def is_decided(self) -> bool:
-        """True if all is decided but what data decides."""
+        """True if everything is decided except claims that depend on data."""
         return not self.unfinished and all(f.depends_on_data for f in self.undecided)
 
     def __add__(self, other: Proof) -> Proof:
-        """What is found about two programs."""
+        """The findings about two programs."""
         return Proof((*self.findings, *other.findings), self.unfinished or other.unfinished)
 
     @property
     def refuted(self) -> tuple[Finding, ...]:
-        """What does not hold."""
+        """The findings whose claims fail."""
         return self._with(Verdict.REFUTED)
 
     @property
     def undecided(self) -> tuple[Finding, ...]:
-        """What could not be decided."""
+        """The findings that could not be decided."""
         return self._with(Verdict.UNDECIDED)
 
     @property
     def proved(self) -> tuple[Finding, ...]:
-        """What holds."""
+        """The findings whose claims hold."""
         return self._with(Verdict.PROVED)
 
     def _with(self, verdict: Verdict) -> tuple[Finding, ...]:

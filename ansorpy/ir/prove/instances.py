@@ -1,4 +1,4 @@
-"""Which thread or team of a kernel has which instance of a buffer."""
+"""Map threads and teams of a kernel to their instances of a buffer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Where = Callable[[Site], Sequence[Expr]]
 
 
 def own_instance(uses: Sequence[Use], depending: Sequence[Use]) -> Where:
-    """Which block, and which thread or team has its own instance of the buffer that *uses* access.
+    """The block, and the thread or team, that owns the buffer instance that *uses* access.
 
     Indices on which none of *depending* depends are left out.
     """

@@ -1,4 +1,4 @@
-"""Pairs of executions: which of one iteration corresponds to which of another.
+"""Pair the executions of one iteration with the corresponding executions of another.
 
 There are three ways to show that two elements of a buffer that an iteration has of its own are
 equal, from the statements that write it:

@@ -1,4 +1,4 @@
-"""All that is proved of a loop program."""
+"""Run all proofs about a loop program."""
 
 from __future__ import annotations
 

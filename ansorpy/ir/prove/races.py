@@ -1,8 +1,8 @@
-"""Proves that what runs at once touches different elements, or only reads them.
+"""Prove that concurrent iterations access different elements, or only read them.
 
 Iterations of parallel loops, and threads of a kernel, conflict if one writes an element that
-another accesses with no barrier between.  The number of barriers passed is a coordinate of what a
-thread accesses, like the indices: threads of a block conflict where all coordinates agree.
+another accesses with no barrier in between.  The number of barriers passed is a coordinate of an
+access, like the indices: threads of a block conflict where all coordinates agree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Accesses as isl relations, between any coordinates of the iteration and elements of a buffer."""
+"""Accesses as isl relations between coordinates of iterations and elements of a buffer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The places where a loop program accesses memory, with all that is around them."""
+"""The statements of a loop program that access memory, with their context."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Position = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Home:
-    """Where the instances of a buffer are made: at the node at ``position``.
+    """The place where the instances of a buffer are created: the node at ``position``.
 
-    Each iteration of a loop around that node has an instance of its own.  Parameters are made
-    outside of the program, at no node.
+    Each iteration of a loop around that node has its own instance.  Parameters are created outside
+    of the program, at no node.
     """
 
     position: Position | None
@@ -82,15 +82,15 @@ class Access:
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """A statement that accesses memory or synchronises threads, and what is around it.
+    """A statement that accesses memory or synchronises threads, with its context.
 
     Args:
         nodes: The statements around it, outermost first; it is in child ``position[n]`` of node n.
         extents: Its loop variables; of several loops over one hardware index, the outermost's.
-        values: What other variables stand for.
-        conditions: All hold whenever it runs.
+        values: The values of other variables.
+        conditions: Conditions that all hold whenever the statement runs.
         index: The variable of each hardware index that is bound here.
-        homes: Where the buffers in scope are made.
+        homes: The places where the buffers in scope are created.
     """
 
     stmt: Stmt

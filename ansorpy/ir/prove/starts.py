@@ -1,7 +1,7 @@
-"""A program in which parallel tiles start anywhere.
+"""Generalise a program so that its parallel tiles start anywhere, which is easier to prove.
 
-Where a tile starts is the smaller of two numbers, and each such choice doubles the cases isl has to
-distinguish.  What holds of tiles that start anywhere holds of those that do.
+A tile's start is the minimum of two numbers, and each minimum doubles the number of cases that isl
+has to distinguish.  A claim that holds for tiles that start anywhere holds for the actual tiles.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Proves that threads do together what they must: all of a block, or all lanes of a team."""
+"""Prove that all threads of a block reach its barriers, and all lanes of a team act together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists the accesses of a loop program, in program order."""
+"""List the accesses of a loop program, in program order."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def sites_of(program: Program) -> tuple[Site, ...]:
 
 @dataclass(frozen=True)
 class _Around:
-    """What is around a statement (see :class:`Site`)."""
+    """The context of a statement (see :class:`Site`)."""
 
     nodes: tuple[Stmt, ...] = ()
     position: Position = ()
@@ -70,7 +70,7 @@ class _Around:
     region: Region | None = None
 
     def inside(self, node: Stmt, child: int = 0) -> _Around:
-        """What is around child number *child* of *node*."""
+        """The context of child number *child* of *node*."""
         return replace(self, nodes=(*self.nodes, node), position=(*self.position, child))
 
     def site(self, stmt: Stmt, accesses: Sequence[Access]) -> Site:
@@ -143,7 +143,7 @@ class _Walker:
         self.sites.append(around.site(s, accesses))
 
     def _reads(self, roots: Sequence[Expr], s: Stmt, around: _Around) -> None:
-        """Add what *s* evaluates before the statements inside it."""
+        """Add the loads that *s* evaluates before the statements inside it."""
         accesses = list(self._loads(roots))
         if accesses:
             self.sites.append(around.inside(s, -1).site(s, accesses))
@@ -174,7 +174,7 @@ class _Walker:
         conditions: tuple[Expr, ...],
         pending: dict[tuple[Expr, ...], list[Expr]],
     ) -> None:
-        """Leave the sides of a selection for when its condition, or its negation, is known."""
+        """Defer the sides of a select until its condition, or the negation, is known."""
         for side, cond in ((e.then, e.cond), (e.other, self._not(e.cond))):
             if type(side) is not Const:
                 pending.setdefault((*conditions, *conjuncts(cond)), []).append(side)
@@ -185,7 +185,7 @@ class _Walker:
 
 
 def _bound(s: For, around: _Around, inner: _Around) -> _Around:
-    """What is around the body of a loop over a block or thread index."""
+    """The context of the body of a loop over a block or thread index."""
     if around.region is None:
         extents: dict[ForKind, int] = {}
         for loop in walk_stmts(s):
@@ -206,7 +206,7 @@ def _bound(s: For, around: _Around, inner: _Around) -> _Around:
 
 
 def _in_parallel(s: For, around: _Around, inner: _Around) -> _Around:
-    """What is around the body of a parallel loop, each iteration of which has its own locals."""
+    """The context of the body of a parallel loop; each iteration has its own local buffers."""
     region = around.region
     if region is None:
         region = Region(s, around.position, {}, _is_collapsed(s))
@@ -230,7 +230,7 @@ def _fresh(around: _Around) -> dict[Buffer, Home]:
 
 
 def _operands(s: Instruction) -> Iterator[Access]:
-    """What an instruction of a team reads, then what it writes.
+    """The accesses of a team's instruction: its reads, then its writes.
 
     A buffer in a warp's registers may already be the part that one lane holds, whose last
     dimension counts the lane's registers: the instruction accesses all of them.
