@@ -85,7 +85,7 @@ def _drawn(task: Task, count: int, rng: np.random.Generator) -> Iterator[State]:
         table = structure.sample(32, rng)
         valid = table[structure.valid(table)]
         if len(valid):
-            yield structure.bind(valid[0])
+            yield structure.resolve(valid[0])
 
 
 def _output(state: State, task: Task, target: Target, values: dict[str, Array]) -> Array:

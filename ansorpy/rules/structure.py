@@ -108,9 +108,9 @@ class Structure:
         """*other*'s *table* as rows of this structure; decisions that *other* lacks are drawn."""
         return carry_over(other.space, table, self.space, rng)
 
-    def bind(self, row: Sequence[int] | Table) -> State:
+    def resolve(self, row: Sequence[int] | Table) -> State:
         """The program of one row."""
-        return self.space.bind(row)
+        return self.space.resolve(row)
 
     def valid(self, table: Table) -> npt.NDArray[np.bool_]:
         """Mask of the rows that satisfy every constraint."""

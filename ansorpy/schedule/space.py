@@ -167,12 +167,12 @@ class Space:
             mask &= np.array([tuple(row) in allowed for row in part.tolist()], dtype=np.bool_)
         return mask
 
-    def bind(self, row: Sequence[int] | Table) -> State:
+    def resolve(self, row: Sequence[int] | Table) -> State:
         """The program of one row."""
         return self.state.resolve(self._values(row))
 
     def steps(self, row: Sequence[int] | Table) -> list[Step]:
-        """The steps that :meth:`bind` takes, even if one of them is impossible."""
+        """The steps that :meth:`resolve` takes, even if one of them is impossible."""
         return self.state.resolved(self._values(row))
 
     def _values(self, row: Sequence[int] | Table) -> dict[str, int]:

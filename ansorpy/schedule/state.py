@@ -137,7 +137,7 @@ class State:
         return tuple(found)
 
     @cached_property
-    def bind_stages(self) -> frozenset[str]:
+    def constant_stages(self) -> frozenset[str]:
         """Stages that run once, when constants are bound.
 
         These are the stages that depend only on constants and are not computed inside a stage that

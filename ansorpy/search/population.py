@@ -88,7 +88,7 @@ class Candidate:
 
     def state(self) -> State:
         """The program; raises :class:`~ansorpy.errors.AnsorpyError` if there is none."""
-        return self.structure.bind(self.row)
+        return self.structure.resolve(self.row)
 
     def unmade(self) -> Unmade:
         """The program as a definition and steps that have not been applied."""

@@ -39,8 +39,8 @@ class _GridStructure(Structure):
             table[:, at] = nearest(decision.domain, table[:, at])
         return table
 
-    def bind(self, row: Sequence[int] | Table) -> State:
-        state = super().bind(row)
+    def resolve(self, row: Sequence[int] | Table) -> State:
+        state = super().resolve(row)
         self.bound[state] = np.array(row, dtype=np.int64)
         return state
 

@@ -70,7 +70,7 @@ def _drawn(case: Case, target: Target, rng: np.random.Generator) -> Iterator[Pro
         table = structure.sample(_ROWS, rng)
         for row in table[structure.valid(table)][:_TRIED]:
             try:
-                yield lower(structure.bind(row), "kernel").run
+                yield lower(structure.resolve(row), "kernel").run
             except ScheduleError:
                 continue
 

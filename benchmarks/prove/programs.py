@@ -48,7 +48,7 @@ def drawn(
         table = structure.sample(_ROWS, rng)
         for row in table[structure.valid(table)][:_TRIED]:
             try:
-                state = structure.bind(row)
+                state = structure.resolve(row)
                 found = Drawn(state, lower(state))
             except ScheduleError:
                 continue

@@ -110,7 +110,7 @@ def derived_today(grid: Grid, programs: int = 16) -> float:
     """
     header, space = grid.header, Space(grid.state)
     numbers = np.linspace(0, len(grid.rows) - 1, programs).astype(int)
-    schedules = [space.bind(grid.rows[n]).history for n in numbers]
+    schedules = [space.resolve(grid.rows[n]).history for n in numbers]
     sampler = StructureSampler(grid.task, preset_for(header.target, header.preset))
     found = sampler.recover(header.definition, schedules)
     return len({m for r in found for m in r.members.tolist()}) / len(schedules)

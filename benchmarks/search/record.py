@@ -248,7 +248,7 @@ class _Recording:
         return self.grid.header.model_copy(update={"reasons": reasons})
 
     def _state(self, number: int) -> State:
-        return Space(self.structure.state).bind(self.grid.rows[number])
+        return Space(self.structure.state).resolve(self.grid.rows[number])
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def _some(sampler: StructureSampler, number: int) -> State:
         rows = structure.sample(64, rng)
         for row in rows[structure.valid(rows)]:
             try:
-                return structure.bind(row)
+                return structure.resolve(row)
             except AnsorpyError:
                 continue
 

@@ -128,7 +128,7 @@ def random_program(rng: np.random.Generator) -> Program:
     rows = table[structure.valid(table)]
     if not len(rows):
         raise ScheduleError("no row is valid")
-    return lower(structure.bind(rows[0])).run
+    return lower(structure.resolve(rows[0])).run
 
 
 def parallel_programs(rng: np.random.Generator, count: int) -> Iterator[Program]:

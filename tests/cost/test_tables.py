@@ -40,7 +40,7 @@ def test_rows_of_drawn_structures_equal_their_programs_alone(
         features = [view.spread(extract(view)) for view in views]
         seconds = model.seconds(task, views)
         for row in range(0, len(table), 5):
-            alone = view_nest(build_nest(structure.bind(table[row]), {}), 1)
+            alone = view_nest(build_nest(structure.resolve(table[row]), {}), 1)
             for together, view in zip(features, alone, strict=True):
                 np.testing.assert_array_equal(together[row], extract(view)[0])
             assert seconds[row] == model.seconds(task, alone)[0]

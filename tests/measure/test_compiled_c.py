@@ -23,7 +23,7 @@ def test_candidates_are_checked_and_timed(name: str, rng) -> None:
     task = Task(State.initial(workloads.matmul(17, 13, 29)).definition, target, target.cores)
     structures = StructureSampler(task).draw(2, rng)
     tables = [s.sample(16, rng) for s in structures]
-    states = [s.bind(t[s.valid(t)][0]) for s, t in zip(structures, tables, strict=True)]
+    states = [s.resolve(t[s.valid(t)][0]) for s, t in zip(structures, tables, strict=True)]
     with open_machines("local", MeasureOptions(builders=1), target) as runner:
         results = runner.measure(task, [State.initial(task.dag), *states], incumbent_s=None)
         assert [r.kind for r in results] == [TrialKind.OK] * 3, [r.reason for r in results]

@@ -36,7 +36,7 @@ def histories() -> list[tuple[ComputeDAG, Steps]]:
             task = Task(ComputeDAG.of(WORKLOADS[name]), target, 1)
             for structure in StructureSampler(task, rules).draw(2, rng):
                 table = structure.sample(8, rng)
-                found += [structure.bind(row) for row in table[structure.valid(table)][:1]]
+                found += [structure.resolve(row) for row in table[structure.valid(table)][:1]]
     found += [random_state(rng, int(rng.integers(1, 10))) for _ in range(30)]
     return [(state.definition, json.loads(steps_to_json(state.history))) for state in found]
 

@@ -34,7 +34,7 @@ def test_programs_of_random_definitions_compute_them(
     structure = StructureSampler(Task(dag, Target.host(), threads), preset).draw_one(rng)
     table = structure.mutate(structure.sample(32, rng), rng)
     for row in table[structure.valid(table)][:1]:
-        state = structure.bind(row)
+        state = structure.resolve(row)
         try:
             lowered = lower(state)
         except ScheduleError:
@@ -55,7 +55,7 @@ def test_schedules_of_random_definitions_are_legal_on_gpus(seed: int, name: str)
     structure = StructureSampler(task).draw_one(rng)
     table = structure.sample(16, rng)
     for row in table[structure.valid(table)][:1]:
-        assert not structure.bind(row).check().undecided
+        assert not structure.resolve(row).check().undecided
 
 
 def test_every_sketch_rule_of_the_default_preset_is_drawn() -> None:

@@ -163,7 +163,7 @@ def test_loops_of_candidates_run_as_their_table_says(
     nest = structure.space.nest(table)
     for row in range(min(2, len(table))):
         try:
-            state = structure.bind(table[row])
+            state = structure.resolve(table[row])
             lowered = lower(state)
         except ScheduleError:
             continue  # a trial that fails with a reason
@@ -185,7 +185,7 @@ def test_vectors_have_as_many_lanes_as_the_model_assumes(seed: int, target: Targ
     table = structure.sample(8, rng)
     table = table[structure.valid(table)][:1]
     for row in table:
-        lowered = lower(structure.bind(row))
+        lowered = lower(structure.resolve(row))
         lanes, found = loop_lanes(lowered.run.body, target), statements(lowered.run.body)
         machine = MachineModel.of(target)
         for view in view_nest(structure.space.nest(table), 1):
@@ -209,7 +209,7 @@ def test_code_is_about_as_long_as_its_table_says(seed: int, preset: Preset) -> N
     bounds = Bounds(structure.state, structure.space.values(table))
     for row in range(len(table)):
         try:
-            lowered = lower(structure.bind(table[row]))
+            lowered = lower(structure.resolve(table[row]))
         except ScheduleError:
             continue  # a trial that fails with a reason
         for name, made in statements(lowered.run.body).items():
@@ -236,7 +236,7 @@ def test_blocks_take_the_shared_memory_that_their_table_says(seed: int, preset: 
     bounds = Bounds(structure.state, structure.space.values(table))
     columns = [shared_bytes(bounds, kernel) for kernel in kernels(structure.state)]
     for row in range(len(table)):
-        state = structure.bind(table[row])
+        state = structure.resolve(table[row])
         plan = emit_cuda(lower(state).run, tensor_cores.HOPPER, "kernel").plan
         found = [launch.shared_bytes for launch in plan.launches if launch.shared_bytes]
         wanted = [at(column, row) for column in columns]

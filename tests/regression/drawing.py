@@ -56,7 +56,7 @@ def _first_lowered(structure: Structure, rng: np.random.Generator) -> Iterator[D
     table = structure.sample(64, rng)
     for row in table[structure.valid(table)]:
         try:
-            yield Drawn(structure, row, lower(structure.bind(row)))
+            yield Drawn(structure, row, lower(structure.resolve(row)))
         except ScheduleError:
             continue  # a trial that would fail with a reason
         return

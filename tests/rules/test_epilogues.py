@@ -132,7 +132,7 @@ def test_the_output_is_written_once_and_nothing_in_between_leaves_a_tile(
     assert structures
     for structure in structures:
         table = structure.sample(32, rng)
-        program = lower(structure.bind(table[structure.valid(table)][0])).run
+        program = lower(structure.resolve(table[structure.valid(table)][0])).run
         assert nests_writing(program, "y") == 1
         shared = [s.buffer.name for s in walk_stmts(program.body)
                   if isinstance(s, Alloc) and s.buffer.scope is Scope.WORKSPACE]  # fmt: skip
@@ -151,7 +151,7 @@ def test_fused_programs_compute_the_definition(
     [expected] = run_dag(dag, inputs)
     for structure in fused(make, rng)[:2]:
         table = structure.sample(32, rng)
-        state = structure.bind(table[structure.valid(table)][0])
+        state = structure.resolve(table[structure.valid(table)][0])
         [got] = run_native(lower(state), inputs)
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
 

@@ -71,7 +71,7 @@ def test_random_programs_compute_the_definition(
         table = structure.sample(512, rng)
         both = np.concatenate((table, structure.mutate(table, rng)))
         for row in both[structure.valid(both)][:1]:
-            check(structure.bind(row), data, expected)
+            check(structure.resolve(row), data, expected)
             tried += 1
     assert tried
 
@@ -87,7 +87,7 @@ def test_programs_of_random_definitions_compute_them(seed: int, preset: Preset) 
     table = structure.mutate(structure.sample(64, rng), rng)
     for row in table[structure.valid(table)][:1]:
         try:
-            state = structure.bind(row)
+            state = structure.resolve(row)
         except ScheduleError:
             continue
         check(state, data, expected)

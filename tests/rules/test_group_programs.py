@@ -74,7 +74,7 @@ def test_random_programs_compute_the_definition(name: str, rng: np.random.Genera
     found = wgmma_structures(LARGE[name], rng)
     assert found
     for structure in found[:2]:
-        check(LARGE[name], lower(structure.bind(fitting(structure, rng)[0])).run, rng)
+        check(LARGE[name], lower(structure.resolve(fitting(structure, rng)[0])).run, rng)
 
 
 @examples(12)
@@ -88,7 +88,7 @@ def test_products_of_any_shape_and_order(
     rng = np.random.default_rng(seed)
     tensors = turned(kind, n, m, k, left=across == 2) if across else matmul(kind, n, m, k)
     for structure in wgmma_structures(tensors, rng)[:1]:
-        check(tensors, lower(structure.bind(fitting(structure, rng)[0])).run, rng)
+        check(tensors, lower(structure.resolve(fitting(structure, rng)[0])).run, rng)
 
 
 def test_they_are_an_alternative_where_the_target_has_them(rng: np.random.Generator) -> None:
@@ -123,7 +123,7 @@ def a_product(depth: int, rng: np.random.Generator) -> tuple[list[Tensor], Progr
     given |= {"C.warp.pipeline": depth}
     row = [given.get(name, 8) for name in structure.columns]
     assert structure.space.contains(np.array(row))
-    return tensors, lower(structure.bind(row)).run
+    return tensors, lower(structure.resolve(row)).run
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
@@ -185,6 +185,6 @@ def test_one_group_is_under_way_while_the_next_tiles_are_copied(rng: np.random.G
 
 def test_records_replay(rng: np.random.Generator) -> None:
     structure = wgmma_structures(LARGE["even"], rng)[0]
-    bound = structure.bind(fitting(structure, rng)[0])
+    bound = structure.resolve(fitting(structure, rng)[0])
     again = State.replay(bound.definition, steps_from_json(steps_to_json(bound.history)))
     assert again.text() == bound.text() and str(again.history) == str(bound.history)

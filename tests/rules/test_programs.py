@@ -99,7 +99,7 @@ def test_random_programs_compute_the_definition(
         table = structure.sample(32, rng)
         mutated = structure.mutate(table, rng)
         for row in (*table[structure.valid(table)][:1], *mutated[structure.valid(mutated)][:1]):
-            state = structure.bind(row)
+            state = structure.resolve(row)
             found = result(state, inputs)
             tolerance = 2e-5 * max(1.0, float(np.abs(expected).max()))
             np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance, err_msg=str(state))

@@ -61,7 +61,7 @@ def test_a_bound_row_is_closed_and_its_history_survives_a_record(
     tensors: list[Tensor], rng: np.random.Generator
 ) -> None:
     for structure in sampler(tensors, CPU).draw(4, rng):
-        state = structure.bind(structure.sample(1, rng)[0])
+        state = structure.resolve(structure.sample(1, rng)[0])
         assert not state.is_open
         steps = steps_from_json(steps_to_json(state.history))
         assert State.replay(state.definition, steps).text() == state.text()
@@ -126,7 +126,7 @@ def test_the_structures_used_last_are_kept(rng: np.random.Generator) -> None:
     again = source.draw(6, np.random.default_rng(3))
     assert len(first) > 3 and all(one is other for one, other in zip(first, again, strict=True))
     [recovered] = source.recover(
-        first[0].definition, [first[0].bind(first[0].sample(1, rng)[0]).history]
+        first[0].definition, [first[0].resolve(first[0].sample(1, rng)[0]).history]
     )
     assert recovered.structure is first[0]
     source.most_kept = 2

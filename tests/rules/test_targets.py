@@ -64,7 +64,7 @@ def test_a_derived_program_compiles(
     for structure in StructureSampler(Task(ComputeDAG.of(tensors), target, 2)).draw(1, rng):
         table = structure.sample(32, rng)
         for row in table[structure.valid(table)][:1]:
-            programs = lower(structure.bind(row))
+            programs = lower(structure.resolve(row))
             for program in (programs.run, programs.bind):
                 if program is not None:
                     assert build(program, target, symbol="kernel").code

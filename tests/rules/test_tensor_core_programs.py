@@ -59,7 +59,7 @@ def test_random_programs_compute_the_definition(name: str, rng: np.random.Genera
         rows = both[structure.valid(both)]
         assert len(rows) > len(both) // 2
         for row in rows[[0, -1]]:
-            check(tensors, lower(structure.bind(row)).run, rng)
+            check(tensors, lower(structure.resolve(row)).run, rng)
 
 
 @examples(40)
@@ -72,7 +72,7 @@ def test_products_of_any_shape_and_type(kind: str, n: int, m: int, k: int, seed:
     for structure in structures(tensors, rng)[:1]:
         table = structure.sample(8, rng)
         for row in table[structure.valid(table)][:1]:
-            check(tensors, lower(structure.bind(row)).run, rng)
+            check(tensors, lower(structure.resolve(row)).run, rng)
 
 
 @pytest.mark.parametrize("kind, depth, found", [
@@ -87,7 +87,7 @@ def test_fragments_of_tiles_that_are_not_there_are_found(
     row = {name: 1 for name in structure.columns} | {"C.warp.pipeline": depth}
     row |= {name: 8 for name in row if name.startswith(("A.shared", "B.shared"))}
     row |= {"C.warp.i/1": 2, "C.warp.j/1": 2, "C.warp.k/1": 2}
-    program = lower(structure.bind([row[name] for name in structure.columns])).run
+    program = lower(structure.resolve([row[name] for name in structure.columns])).run
     check(tensors, program, rng)
     wrong = Program(program.name, program.params, Less(kind).stmt(program.body))
     with pytest.raises(LoweringError, match=found):
@@ -96,7 +96,7 @@ def test_fragments_of_tiles_that_are_not_there_are_found(
 
 def test_records_replay(rng: np.random.Generator) -> None:
     (structure,) = structures(WORKLOADS["prime"], rng)
-    bound = structure.bind(structure.sample(1, rng)[0])
+    bound = structure.resolve(structure.sample(1, rng)[0])
     again = State.replay(bound.definition, steps_from_json(steps_to_json(bound.history)))
     assert again.text() == bound.text() and str(again.history) == str(bound.history)
     made: dict[str, object] = {"state": State.initial(bound.definition)}

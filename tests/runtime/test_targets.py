@@ -66,7 +66,7 @@ def test_a_program_of_every_family_compiles(name: str, rng: np.random.Generator)
     for case in CASES:
         [structure] = StructureSampler(Task(case.dag, target, 1)).draw(1, rng)
         rows = sample_valid(structure, 1, rng)
-        lowered = lower(structure.bind(rows[0]) if len(rows) else ap.State.initial(case.dag))
+        lowered = lower(structure.resolve(rows[0]) if len(rows) else ap.State.initial(case.dag))
         for program in filter(None, (lowered.run, lowered.bind)):
             code = build(program, target, symbol="k").code
             if TARGETS[name] is None:

@@ -107,7 +107,7 @@ def test_records_round_trip_open_and_bound_states():
     state = tiled()
     space = Space(state)
     row = [d for decision in space.decisions for d in decision.domain.rows[-1]]
-    for each in (state, space.bind(row)):
+    for each in (state, space.resolve(row)):
         text = steps_to_json(each.history)
         again = State.replay(ComputeDAG.of(matmul_relu()), steps_from_json(text))
         assert again.text() == each.text()

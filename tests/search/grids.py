@@ -25,7 +25,7 @@ def grid_of(task: Task, points: int = 60, sketch: int = 0) -> Grid:
     structure = sampler.place(sketch, np.random.default_rng(0))
     found = cut_down(structure, points)
     state = structure.space.state
-    seconds = np.array([true_seconds(task, structure.bind(row)) for row in found.rows])
+    seconds = np.array([true_seconds(task, structure.resolve(row)) for row in found.rows])
     kinds = np.full(len(seconds), OK, dtype=np.uint8)
     kinds[::7], seconds[::7] = CRASH, np.nan
     again = np.argsort(seconds)[:50]

@@ -69,7 +69,7 @@ def test_exactly_the_recorded_rows_are_valid(rng: np.random.Generator) -> None:
 def test_the_runner_answers_what_was_recorded() -> None:
     grid = small()
     source = GridSource(grid)
-    states = [source.structure.bind(row) for row in grid.rows]
+    states = [source.structure.resolve(row) for row in grid.rows]
     found = GridRunner(source).measure(grid.task, states, incumbent_s=None)
     best_s = np.inf
     for number, result in enumerate(found):

@@ -98,16 +98,16 @@ def test_programs_that_cannot_be_made_are_recorded_like_other_failures(
 ) -> None:
     task, runner = dense_relu(48, 48, 48), FormulaRunner()
     version, _ = BoostedTrees().remembers
-    bind, refused = Structure.bind, set[tuple[str, bytes]]()
+    resolve, refused = Structure.resolve, set[tuple[str, bytes]]()
 
     def picky(structure: Structure, row: Sequence[int] | Table) -> State:
         key = structure.key, np.asarray(row).tobytes()
         if sum(row) % 3 == 0:
             refused.add(key)
             raise ScheduleError("there is no such loop")
-        return bind(structure, row)
+        return resolve(structure, row)
 
-    monkeypatch.setattr(Structure, "bind", picky)
+    monkeypatch.setattr(Structure, "resolve", picky)
     with Database(tmp_path / "a.db") as database:
         before = rounds(search(task, database, runner, strategy=Sampling), 32)
         count, reason = database.failures(task.key)[TrialKind.LOWER_ERROR]

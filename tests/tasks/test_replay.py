@@ -147,7 +147,7 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
     [other_entry] = entries(similar)
     rng = np.random.default_rng(4)
     structures = other_entry.source.draw(3, rng)
-    rows = [s.bind(row) for s in structures for row in sample_valid(s, 6, rng)]
+    rows = [s.resolve(row) for s in structures for row in sample_valid(s, 6, rng)]
     assert len(rows) >= ScheduleReuse().programs + 3, "or nothing is taken over"
 
     @dataclass

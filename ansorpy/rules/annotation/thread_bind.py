@@ -69,7 +69,7 @@ class ThreadBind(AnnotationRule):
         state, constraints = space.state, list(space.constraints)
         for name in reversed([stage.name for stage in state.stages]):
             stage = state.stage(name)
-            if stage.is_placeholder or stage.inlined or name in state.bind_stages:
+            if stage.is_placeholder or stage.inlined or name in state.constant_stages:
                 continue
             if stage.attach is None:
                 constraints += _limits(stage, target)

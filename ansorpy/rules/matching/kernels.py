@@ -21,7 +21,7 @@ def kernels(state: State) -> Iterator[Stage]:
     """The stages launched as kernels: those at the root that run at each call."""
     for stage in state.stages:
         is_root = stage.attach is None and not stage.inlined and not stage.is_placeholder
-        if is_root and stage.name not in state.bind_stages:
+        if is_root and stage.name not in state.constant_stages:
             yield stage
 
 

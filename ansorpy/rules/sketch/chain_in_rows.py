@@ -115,7 +115,7 @@ def _plan(state: State) -> _Plan | str:
     if isinstance(given, str):
         return given
     state, first, keeper = _kept(given, products[0])
-    apart = {first, chain.product, chain.last, *state.bind_stages}
+    apart = {first, chain.product, chain.last, *state.constant_stages}
     kept = [s.name for s in state.stages if not (s.is_placeholder or s.inlined or s.name in apart)]
     kernel = row_kernel(
         state, chain.last, kept, (first, chain.product), _rows_of(state, chain.last, product.name)
@@ -132,9 +132,9 @@ def _given(state: State, products: tuple[str, str]) -> State | str:
 
     Or the reason why not: one of them is a sum, which each block would repeat.
     """
-    first = products[0]
+    first, kept = products[0], {*products, *state.constant_stages}
     for stage in reversed(state.stages):
-        if stage.is_placeholder or stage.inlined or stage.name in (*products, *state.bind_stages):
+        if stage.is_placeholder or stage.inlined or stage.name in kept:
             continue
         read_by = {name for name in products if stage.name in ancestors(state, state.stage(name))}
         if read_by and first not in ancestors(state, stage):

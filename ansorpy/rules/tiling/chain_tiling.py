@@ -309,7 +309,7 @@ class ChainTiling:
     def _arrange_constants(self) -> None:
         """Schedule the stages that run at bind time and whose selects fold."""
         for stage in self._state.stages:
-            bound = stage.name in self._state.bind_stages and isinstance(stage.op, ComputeOp)
+            bound = stage.name in self._state.constant_stages and isinstance(stage.op, ComputeOp)
             if not bound or stage.inlined or not branch_axes(self._op(stage.name)):
                 continue
             extent = stage.compute.axes[-1].extent

@@ -1,4 +1,4 @@
-"""Lowering of a bound state to a loop program."""
+"""Lowering of a resolved state to a loop program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lowering of a bound state to two loop programs: one per call, one at bind time."""
+"""Lowering of a resolved state to two loop programs: one per call, one at bind time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def lower(state: State, name: str = "kernel") -> Lowered:
     if state.is_open:
         raise ScheduleError(
             f"decisions are still open: {', '.join(d.name for d in state.decisions)}",
-            program=state.text(), hint="bind them with a row of the space, or pass numbers",
+            program=state.text(), hint="resolve them with a row of the space, or pass numbers",
         )  # fmt: skip
     lowered = _Lowering(state).programs(name)
     if VERIFY.get():
@@ -61,7 +61,7 @@ class _Lowering:
         self.bounds = Bounds(state, {})
         for name in self.bounds.inlined_dag.ops:
             self.bounds.extents(name)
-        self.bound = state.bind_stages
+        self.bound = state.constant_stages
         self.stages = StageLowering(self.bounds)
         for op in state.current_dag.ops:
             stage = state.stage(op.name)

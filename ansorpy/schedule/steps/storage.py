@@ -221,13 +221,13 @@ class PackStep(Step):
     def apply(self, state: State) -> State:
         stage, packed = compute_stage(state, self.stage, self), state.stage(self.tensor)
         read = {read.tensor.name for read in state.inlined_dag.reads.get(stage.name, ())}
-        if packed.name not in state.bind_stages or packed.name not in read:
+        if packed.name not in state.constant_stages or packed.name not in read:
             raise ScheduleError(
                 f'"{self.tensor}" is not a constant that "{self.stage}" reads',
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint="declare the placeholder with constant=True; it is then bound once",
             )  # fmt: skip
-        if stage.name in state.bind_stages:
+        if stage.name in state.constant_stages:
             raise ScheduleError(
                 f'"{self.stage}" itself runs at bind time, where packing costs more than it saves',
                 step=self.call(), stage=stage.name, program=state.text(stage.name),

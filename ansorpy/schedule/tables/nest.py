@@ -138,7 +138,7 @@ class _Builder:
         self._strides: dict[str, dict[str, dict[tuple[str, str], Size]]] = {}
 
     def leaves(self) -> list[Leaf]:
-        skip = self.state.bind_stages
+        skip = self.state.constant_stages
         return [self._leaf(name) for name in self.bounds.inlined_dag.ops if name not in skip]
 
     def _leaf(self, name: str) -> Leaf:
@@ -271,7 +271,7 @@ class _Builder:
         exact = tuple(terms is not None for terms in rows)
         return LeafAccess(
             tensor.name, shape, tensor.dtype.bytes, coefs, depth,
-            tensor.name in self.state.bind_stages,
+            tensor.name in self.state.constant_stages,
             tensor.name in self.state.stage(name).packed,
             self.state.current_dag.is_output(tensor), exact, moving(coefs, exact, len(loops)),
             self.state.current_dag.strides.get(tensor.name), self.bounds.number(source.pad),

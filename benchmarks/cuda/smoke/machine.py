@@ -110,7 +110,7 @@ def drawn(
         if steps in str(structure.state.history):
             for row in _rows(structure, columns, rng):
                 try:
-                    state = structure.bind(row)
+                    state = structure.resolve(row)
                     lower(state)
                 except ScheduleError:
                     continue

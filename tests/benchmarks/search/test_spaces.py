@@ -37,7 +37,7 @@ def test_a_shipped_space_is_a_complete_grid(path: Path) -> None:
     assert structure.valid(grid.rows).all()
     rng = np.random.default_rng(0)
     for row in grid.rows[rng.integers(len(grid.rows), size=3)]:
-        assert not structure.bind(row).is_open
+        assert not structure.resolve(row).is_open
 
 
 def test_a_space_knows_whether_the_rules_still_derive_it() -> None:

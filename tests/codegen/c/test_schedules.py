@@ -59,7 +59,7 @@ def by_rules(rng: np.random.Generator) -> Drawn:
     rows = table[structure.valid(table)]
     if not len(rows):
         raise ScheduleError("no row is valid")
-    state = structure.bind(rows[0])
+    state = structure.resolve(rows[0])
     return Drawn(dag, lower(state), state.text())
 
 

@@ -39,7 +39,7 @@ def product(tile: dict[str, int]) -> CudaCode:
     given = {"A.shared.i1/1": 4, "B.shared.i1/1": 4, "C.local.pipeline": 3, "A.shared.pad": 4}
     row = [{**given, **tile}.get(column, 0) for column in structure.columns]
     assert structure.space.contains(np.array(row))
-    return build_cuda(lower(structure.bind(row)).run, H100, symbol="product")
+    return build_cuda(lower(structure.resolve(row)).run, H100, symbol="product")
 
 
 def innermost(code: CudaCode, folder: Path, product: str = "FFMA") -> Counter[str]:
@@ -103,7 +103,7 @@ def test_tensor_cores_load_whole_fragments(
     given = {**tile, "C.warp.pipeline": 3}
     row = [given.get(column, 8) for column in structure.columns]
     assert structure.space.contains(np.array(row))
-    code = build_cuda(lower(structure.bind(row)).run, H100, symbol="product")
+    code = build_cuda(lower(structure.resolve(row)).run, H100, symbol="product")
     found = innermost(code, tmp_path, "HMMA")
     # Two steps of 4 x 8 fragments: each loads 4 of A and 8 of B, and packs nothing.
     assert found["HMMA"] == products and found["LDSM"] == loads
@@ -124,7 +124,7 @@ def test_warpgroups_multiply_while_tiles_are_copied(
     given |= {"C.warp.k/1": 4, "C.warp.pipeline": 4}
     row = [given.get(column, 8) for column in structure.columns]
     assert structure.space.contains(np.array(row))
-    program = lower(structure.bind(row)).run
+    program = lower(structure.resolve(row)).run
     code = build_cuda(program, HOPPER, symbol="product")
     _, report = compile_source(code.source, HOPPER)
     assert "serialized" not in report

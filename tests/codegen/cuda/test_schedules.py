@@ -49,7 +49,7 @@ def draw(workload: str, preset: str, rng: np.random.Generator) -> dict[str, Draw
         for row in table[structure.valid(table)][:1]:
             name = f"{workload}_{preset}_{len(found)}"
             try:
-                lowered = lower(structure.bind(row))
+                lowered = lower(structure.resolve(row))
                 source = emit_cuda(lowered.run, TARGET, name)
             except (CodegenError, ScheduleError):
                 continue  # a trial that fails with a reason: too much is unrolled, say

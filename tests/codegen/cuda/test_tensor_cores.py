@@ -48,7 +48,7 @@ def programs(seed: int) -> dict[str, Program]:
         for structure in structures(WORKLOADS[name], rng):
             table = structure.sample(16, rng)
             row = table[structure.valid(table)][0]
-            found[f"{name}_{len(found)}"] = lower(structure.bind(row)).run
+            found[f"{name}_{len(found)}"] = lower(structure.resolve(row)).run
     return found
 
 
@@ -78,7 +78,7 @@ def a_program(name: str = "even") -> Program:
     rng = np.random.default_rng(7)
     (structure, *_) = structures(WORKLOADS[name], rng)
     table = structure.sample(16, rng)
-    return lower(structure.bind(table[structure.valid(table)][0])).run
+    return lower(structure.resolve(table[structure.valid(table)][0])).run
 
 
 def test_each_lane_has_an_array_of_its_registers() -> None:

@@ -128,7 +128,7 @@ def test_a_column_pass_equals_every_row_alone(tensors: list[Tensor]) -> None:
         views = view_nest(structure.space.nest(table), len(table))
         together = np.broadcast_to(gpu_seconds(GPU, views), len(table))
         for row, expected in zip(table, together, strict=True):
-            nest = build_nest(structure.bind(row), {})
+            nest = build_nest(structure.resolve(row), {})
             assert gpu_seconds(GPU, view_nest(nest, 1))[0] == pytest.approx(expected, rel=1e-12)
 
 

@@ -46,7 +46,7 @@ def test_bodies_are_as_long_as_those_of_programs(rng: np.random.Generator) -> No
     statement = sums(view_nest(structure.space.nest(table), len(table)))
     predicted = statement.view.spread(statement.tile * statement.body.steps)
     for row, expected in zip(table, predicted, strict=True):
-        program = unroll_registers(lower(structure.bind(row)).run, GPU)
+        program = unroll_registers(lower(structure.resolve(row)).run, GPU)
         assert products_written(longest_bodies(program).body) == expected
 
 

@@ -216,7 +216,7 @@ def test_sampled_programs_that_may_do_so_are_right() -> None:
             structure = sampler.draw_one(rng)
             rows = structure.sample(64, rng)
             for row in rows[structure.valid(rows)][:2]:
-                state = structure.bind(row)
+                state = structure.resolve(row)
                 try:
                     lowered = lower(state)
                 except AnsorpyError:

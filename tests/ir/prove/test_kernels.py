@@ -139,7 +139,7 @@ def products() -> Program:
     for structure in wgmma_structures(LARGE["even"], rng):
         table = structure.sample(64, rng)
         for row in table[structure.valid(table)]:
-            made = lower(structure.bind(row)).run
+            made = lower(structure.resolve(row)).run
             if any(
                 isinstance(s, Wait) and s.kind is Async.PRODUCTS and s.pending
                 for s in walk_stmts(made.body)

@@ -81,7 +81,7 @@ def test_its_structures_compute_the_convolution(seed: int) -> None:
     drawn = [s for s in sampler.draw(24, rng) if s.definition == "clipped"]
     structure = drawn[seed % len(drawn)]
     table = structure.sample(64, rng)
-    state = structure.bind(table[structure.valid(table)][0])
+    state = structure.resolve(table[structure.valid(table)][0])
     data = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in state.definition.args}
     [got], [want] = run_native(lower(state), data), run_dag(dag, data)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)

@@ -99,7 +99,7 @@ def test_missing_taps_are_skipped_outside_the_loops_that_sum_channels() -> None:
     for structure in sampler.draw(8, rng):
         table = structure.sample(64, rng)
         for row in table[structure.valid(table)][:4]:
-            program = lower(structure.bind(row)).run
+            program = lower(structure.resolve(row)).run
             branches = [s for s in walk_stmts(program.body) if isinstance(s, If)]
             found += bool(branches)
     assert found
@@ -129,7 +129,7 @@ def test_its_structures_compute_the_transposed_convolution(seed: int) -> None:
     drawn = StructureSampler(Task(definition.dag, CPU, 2), DEFAULT).draw(6, rng)
     structure = drawn[seed % len(drawn)]
     table = structure.sample(64, rng)
-    state = structure.bind(table[structure.valid(table)][0])
+    state = structure.resolve(table[structure.valid(table)][0])
     data = inputs_of(state, rng)
     [want] = run_dag(dag, data)
     [got] = interpreted(lower(state), data)

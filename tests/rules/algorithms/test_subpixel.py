@@ -154,7 +154,7 @@ def test_its_structures_compute_the_transposed_convolution(seed: int) -> None:
     drawn = StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(6, rng)
     structure = drawn[seed % len(drawn)]
     table = structure.sample(64, rng)
-    state = structure.bind(table[structure.valid(table)][0])
+    state = structure.resolve(table[structure.valid(table)][0])
     data = inputs_of(state, rng)
     [want] = run_dag(dag, data)
     [got] = interpreted(lower(state), data)

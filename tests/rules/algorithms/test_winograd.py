@@ -106,7 +106,7 @@ def test_structures_of_all_definitions_compute_the_convolution(seed: int) -> Non
     drawn = [s for s in sampler.draw(12, rng) if s.definition != DIRECT]
     structure = drawn[seed % len(drawn)]
     table = structure.sample(64, rng)
-    state = structure.bind(table[structure.valid(table)][0])
+    state = structure.resolve(table[structure.valid(table)][0])
     data = inputs_of(state, rng)
     [want] = run_dag(dag, data)
     [got] = interpreted(lower(state), data)

@@ -52,7 +52,7 @@ def test_a_column_equals_each_program_alone(
             column = instructions(bounds, stage, CPU)
             values = as_array(column, len(table))
             for row, predicted in zip(table, values, strict=True):
-                bound = space.bind(row)
+                bound = space.resolve(row)
                 alone = instructions(Bounds(bound, {}), bound.stage(stage.name), CPU)
                 assert alone == predicted
 
@@ -71,7 +71,7 @@ def test_rows_with_more_code_are_refused(rng: np.random.Generator) -> None:
     valid = space.valid(table)
     assert 0 < valid.sum() < len(table)
     lines = {
-        held: [emitted_lines(space.bind(row)) for row in table[valid == held][:8]]
+        held: [emitted_lines(space.resolve(row)) for row in table[valid == held][:8]]
         for held in (True, False)
     }
     assert max(lines[True]) < 1200

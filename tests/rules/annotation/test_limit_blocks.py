@@ -38,7 +38,7 @@ def test_columns_hold_what_lowering_allocates(
     shared = as_array(shared_bytes(bounds, kernel), len(table))
     registers = as_array(registers_of(bounds, kernel), len(table))
     for row, expected, most in zip(table, shared, registers, strict=True):
-        body = lower(space.bind(row)).run.body
+        body = lower(space.resolve(row)).run.body
         buffers = [s.buffer for s in walk_stmts(body) if isinstance(s, Alloc)]
         tiles = [b for b in buffers if b.scope is Scope.SHARED]
         assert sum(b.shared_bytes for b in tiles) == expected
@@ -88,7 +88,7 @@ def test_of_a_chain_the_larger_sums_count(rng: np.random.Generator) -> None:
     shared = as_array(shared_bytes(bounds, kernel), len(table))
     registers = as_array(registers_of(bounds, kernel), len(table))
     for row, expected, most in zip(table, shared, registers, strict=True):
-        body = lower(space.bind(row)).run.body
+        body = lower(space.resolve(row)).run.body
         buffers = [s.buffer for s in walk_stmts(body) if isinstance(s, Alloc)]
         tiles = [b for b in buffers if b.scope is Scope.SHARED]
         assert sum(b.shared_bytes for b in tiles) == expected

@@ -40,7 +40,7 @@ def test_fragments_are_registers_of_each_lane(rng: np.random.Generator) -> None:
     row = dict.fromkeys(structure.columns, 0)
     row |= {name: 1 for name in structure.columns if "/" in name or "pipeline" in name}
     row |= {"C.warp.i/2": 2, "C.warp.j/2": 4}
-    bound = structure.bind([row[c] for c in structure.columns])
+    bound = structure.resolve([row[c] for c in structure.columns])
     # Sums: 2 * 4 fragments of 4; A: 2 fragments of 8 halves; B: 4 of 4 halves.
     assert registers_of(Bounds(bound, {}), bound.stage("C")) == 2 * 4 * 4 + 2 * 4 + 4 * 2
 

@@ -74,7 +74,7 @@ def test_uneven_parts_compute_the_definition(rng: np.random.Generator) -> None:
     for structure in uneven:
         table = structure.sample(4, rng)
         for row in table[structure.valid(table)]:
-            check(structure.bind(row))
+            check(structure.resolve(row))
 
 
 def test_parts_are_at_most_those_of_the_sketch(rng: np.random.Generator) -> None:

@@ -42,7 +42,7 @@ def test_schedules_come_back_to_their_rows(tensors: list[Tensor], rng: np.random
     for structure in source.draw(8, rng):
         table = structure.sample(40, rng)
         for row in table[structure.valid(table)][:4]:
-            history = structure.bind(row).history
+            history = structure.resolve(row).history
             recorded[structure.definition].append(steps_from_json(steps_to_json(history)))
             expected[structure.definition].append((structure.key, row.tobytes()))
     assert any(expected.values())
@@ -65,7 +65,7 @@ def test_schedules_of_no_structure_and_rows_no_longer_allowed_are_left_out(
     table = structure.sample(400, rng)
     bad = table[~structure.valid(table)][:1]
     good = table[structure.valid(table)][:1]
-    histories = [structure.bind(row).history for row in (*bad, *good)]
+    histories = [structure.resolve(row).history for row in (*bad, *good)]
     [found] = source.recover("direct", histories)
     assert found.members.tolist() == [len(bad)]
     assert source.recover("winograd(2x2)", histories) == []

@@ -49,12 +49,12 @@ def test_what_is_refitted_is_a_valid_row_of_the_new_space(
         table = structure.sample(60, rng)
         for row in table[structure.valid(table)][:2]:
             asked += 1
-            fitted = list(new.refit(structure.definition, structure.bind(row).history, 3, rng))
+            fitted = list(new.refit(structure.definition, structure.resolve(row).history, 3, rng))
             found += bool(fitted)
             for other, rows in fitted:
                 assert 0 < len(rows) <= 3 and other.definition == structure.definition
                 assert all(other.space.contains(r) for r in rows)
-                lower(other.bind(rows[0]))
+                lower(other.resolve(rows[0]))
     assert found >= asked / 2 > 0
 
 
@@ -67,8 +67,8 @@ def test_a_refitted_program_computes_the_new_definition(rng: np.random.Generator
     for structure in old.draw(3, rng):
         table = structure.sample(60, rng)
         row = table[structure.valid(table)][0]
-        for other, rows in new.refit("direct", structure.bind(row).history, 1, rng):
-            [found] = run_native(lower(other.bind(rows[0])), data, 1)
+        for other, rows in new.refit("direct", structure.resolve(row).history, 1, rng):
+            [found] = run_native(lower(other.resolve(rows[0])), data, 1)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
 
 
@@ -80,9 +80,9 @@ def test_inner_tiles_and_annotations_are_kept_where_the_new_shape_has_them(
     for structure in old.draw(3, rng):
         table = structure.sample(200, rng)
         for row in table[structure.valid(table)][:4]:
-            history = structure.bind(row).history
+            history = structure.resolve(row).history
             for other, rows in islice(new.refit("direct", history, 1, rng), 1):
-                before, after = numbers_of(history), numbers_of(other.bind(rows[0]).history)
+                before, after = numbers_of(history), numbers_of(other.resolve(rows[0]).history)
                 names = before.keys() & after.keys()
                 kept += sum(before[name] == after[name] for name in names)
                 total += len(names)
@@ -91,7 +91,7 @@ def test_inner_tiles_and_annotations_are_kept_where_the_new_shape_has_them(
 
 def test_schedules_of_another_structure_are_dropped(rng: np.random.Generator) -> None:
     structure = sampler(workloads.softmax(3, 12)).draw_one(rng)
-    history = structure.bind(structure.sample(1, rng)[0]).history
+    history = structure.resolve(structure.sample(1, rng)[0]).history
     new = sampler(workloads.matmul(8, 8, 8))
     assert not list(new.refit("direct", history, 4, rng))
     assert not list(new.refit("unheard of", history, 4, rng))

@@ -114,7 +114,7 @@ def test_programs_without_the_copy_compute_the_definition(sizes: tuple[int, int,
     for structure in StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(3, rng):
         table = structure.sample(16, rng)
         for row in table[structure.valid(table)][:2]:
-            state = structure.bind(row)
+            state = structure.resolve(row)
             inputs = inputs_of(state, rng)
             [want], [got] = run_dag(dag, inputs), interpreted(lower(state), inputs)
             np.testing.assert_allclose(got, want, atol=1e-4)
@@ -137,7 +137,7 @@ def test_a_copy_of_a_copy_is_read_where_it_comes_from(
     structure = StructureSampler(Task(dag, CPU, 2), DEFAULT).draw_one(rng)
     assert structure.state.stage("A").inlined and structure.state.stage("B").inlined
     table = structure.sample(16, rng)
-    state = structure.bind(table[structure.valid(table)][0])
+    state = structure.resolve(table[structure.valid(table)][0])
     inputs = inputs_of(state, rng)
     [want], [got] = run_dag(dag, inputs), interpreted(lower(state), inputs)
     np.testing.assert_allclose(got, want, atol=1e-4)

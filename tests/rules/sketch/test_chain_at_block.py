@@ -182,9 +182,9 @@ def test_shifted_rows_and_keys_compute_attention(sizes: tuple[int, int, int], se
     table = structure.sample(64, rng)
     rows = table[structure.valid(table)]
     assert len(rows)
-    data = inputs_of(structure.bind(rows[0]), rng)
+    data = inputs_of(structure.resolve(rows[0]), rng)
     [want] = run_dag(dag, data)
-    [got] = interpreted(lower(structure.bind(rows[0])), data)
+    [got] = interpreted(lower(structure.resolve(rows[0])), data)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
@@ -217,7 +217,7 @@ def assert_programs_compute(dag: ComputeDAG, rng: np.random.Generator) -> None:
     for structure in StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(4, rng):
         table = structure.sample(64, rng)
         for row in table[structure.valid(table)][:3]:
-            [got] = interpreted(lower(structure.bind(row)), data)
+            [got] = interpreted(lower(structure.resolve(row)), data)
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
@@ -274,7 +274,7 @@ def test_every_block_and_tile_computes_the_definition(
     rows = table[structure.valid(table)]
     if not len(rows):
         return
-    state = structure.bind(rows[0])
+    state = structure.resolve(rows[0])
     data = inputs_of(state, rng)
     [want] = run_dag(dag, data)
     [got] = interpreted(lower(state), data)

@@ -46,7 +46,7 @@ def rows_of(structure: Structure, n: int, rng: np.random.Generator) -> list[Stat
     """At most *n* random programs of the structure, mutated ones among them."""
     table = structure.sample(128, rng)
     both = np.concatenate((structure.mutate(table, rng), table))
-    return [structure.bind(row) for row in both[structure.valid(both)][:n]]
+    return [structure.resolve(row) for row in both[structure.valid(both)][:n]]
 
 
 def test_attention_is_one_kernel() -> None:

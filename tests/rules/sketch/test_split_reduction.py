@@ -102,6 +102,6 @@ def test_parts_that_do_not_divide_compute_the_sum(rng: np.random.Generator) -> N
         if "squares.rf" not in names:
             continue
         table = structure.sample(16, rng)
-        check(structure.bind(table[structure.valid(table)][0]), data, expected)
+        check(structure.resolve(table[structure.valid(table)][0]), data, expected)
         parts.add(names["squares.rf"].compute.axes[0].extent)
     assert len(parts) > 1 and max(parts) <= 132

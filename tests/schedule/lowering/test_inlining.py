@@ -141,7 +141,7 @@ def test_the_gpu_code_of_a_chain_multiplies_twice_a_stage() -> None:
     for structure in StructureSampler(task, CUDA).draw(4, rng):
         table = structure.sample(16, rng)
         for row in table[structure.valid(table)][:1]:
-            texts.append(emit_cuda(lower(structure.bind(row)).run, TARGET, "chain").kernels)
+            texts.append(emit_cuda(lower(structure.resolve(row)).run, TARGET, "chain").kernels)
     assert texts
     assert all(code.count("1.5f") <= LENGTH * 16 for code in texts)
 

@@ -89,7 +89,7 @@ def test_the_number_of_lanes_can_be_open_and_is_recorded() -> None:
     state, _ = State.initial(workloads.min_reduce(4, 64)).split_lanes("B", "k", OneOf((8, 16)))
     space = Space(state)
     assert space.columns == ("B.lanes",)
-    bound = space.bind([16])
+    bound = space.resolve([16])
     assert "state, _ = state.split_lanes('B', 'k', 16)" in str(bound.history)
     again = State.replay(bound.definition, steps_from_json(steps_to_json(bound.history)))
     assert again.text() == bound.text()

@@ -40,7 +40,7 @@ def test_a_column_pass_equals_every_row_alone():
     table = space.sample(64, np.random.default_rng(7))
     columns = build_nest(space.state, space.values(table))
     for row, candidate in enumerate(table):
-        alone = build_nest(space.bind(candidate), {})
+        alone = build_nest(space.resolve(candidate), {})
         together = [leaf_row(leaf, row) for leaf in columns.leaves]
         assert together == [leaf_row(leaf, 0) for leaf in alone.leaves]
 

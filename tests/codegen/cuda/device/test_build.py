@@ -156,7 +156,7 @@ def test_attention_is_one_kernel_without_spills(name: str) -> None:
         table = structure.sample(256, rng)
         table = table[structure.valid(table)]
         seconds = gpu_seconds(target, view_nest(structure.space.nest(table), len(table)))
-        run = lower(structure.bind(table[int(np.argmin(seconds))])).run
+        run = lower(structure.resolve(table[int(np.argmin(seconds))])).run
         code = build_cuda(run, target, symbol=name)
         assert len(code.plan.launches) == 1
         assert code.resources[0].spilled_bytes == 0

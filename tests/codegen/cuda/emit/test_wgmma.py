@@ -36,7 +36,7 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, Program]:
         for structure in wgmma_structures(tensors, rng):
             table = structure.sample(32, rng)
             rows = table[structure.valid(table)]
-            found[f"{name}_{len(found)}"] = lower(structure.bind(rows[0])).run
+            found[f"{name}_{len(found)}"] = lower(structure.resolve(rows[0])).run
     assert {symbol.rsplit("_", 1)[0] for symbol in found} == LARGE.keys()
     return found
 
@@ -61,7 +61,7 @@ def a_program() -> Program:
     rng = np.random.default_rng(7)
     structure = wgmma_structures(matmul("float16", 128, 64, 64), rng)[0]
     table = structure.sample(16, rng)
-    return lower(structure.bind(table[structure.valid(table)][0])).run
+    return lower(structure.resolve(table[structure.valid(table)][0])).run
 
 
 class _Laid(Rewriter):

@@ -152,7 +152,7 @@ def test_choices_are_columns_and_records_replay() -> None:
     open_state, _ = open_state.split("B.shared", "i0@i1@.0", (OneOf((2, 5)),))
     space = Space(open_state)
     assert space.columns == ("C.local.pipeline", "A.shared.pad", "B.shared.i0@i1@.0/1")
-    bound = space.bind([3, 4, 5])
+    bound = space.resolve([3, 4, 5])
     again = State.replay(bound.definition, steps_from_json(steps_to_json(bound.history)))
     assert str(again.history) == str(bound.history)
     assert again.text() == bound.text()
