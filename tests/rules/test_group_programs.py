@@ -30,11 +30,12 @@ from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.tensor import Tensor
 from ansorpy.ir.verify import verify
 from ansorpy.rules.structure import Structure
-from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from tests.budget import examples
 from tests.faults import Less
+from tests.proved import assert_proved
 from tests.tensor_cores import (
     GPU,
     HOPPER,
@@ -54,6 +55,7 @@ def check(tensors: Sequence[Tensor], program: Program, rng: np.random.Generator)
     verify(program)
     used = [s.name for s in walk_stmts(program.body) if isinstance(s, Instruction)]
     assert used and all(name.startswith("wgmma") for name in used)
+    assert_proved(Lowered(program, None))
     data = values(tensors, rng)
     (want,) = run_dag(ComputeDAG.of(tensors), data, dtype=DType.FLOAT64)
     arrays = arguments(program, data)

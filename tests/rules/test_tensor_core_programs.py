@@ -25,17 +25,19 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.tensor import Tensor
-from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from tests.budget import examples
 from tests.faults import Less
+from tests.proved import assert_proved
 from tests.tensor_cores import TYPES, WORKLOADS, arguments, matmul, structures, tolerance, values
 
 
 def check(tensors: Sequence[Tensor], program: Program, rng: np.random.Generator) -> None:
     """Assert that *program* multiplies in tensor cores and computes *tensors*."""
     assert any(isinstance(s, Instruction) for s in walk_stmts(program.body))
+    assert_proved(Lowered(program, None))
     data = values(tensors, rng)
     (want,) = run_dag(ComputeDAG.of(tensors), data, dtype=DType.FLOAT64)
     arrays = arguments(program, data)
