@@ -1,4 +1,4 @@
-"""CPU cores as the devices of a backend: this machine's, or a cluster's."""
+"""CPU cores as the devices of a backend: those of this machine or of a cluster."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class HostCores:
 
 
 class CompiledC:
-    """The same cores, for C that the compiler of this machine compiled.
+    """The same cores, running generated C that this machine's compiler compiled.
 
-    They stand for machines that are not here: what they measure is not their rates.
+    They stand in for machines that are not available, so the rates measured here are not theirs.
     """
 
     has_rates = False
@@ -42,4 +42,4 @@ class CompiledC:
     def open_cluster(
         self, address: str, options: MeasureOptions
     ) -> AbstractContextManager[Machines]:
-        raise UsageError("a cluster does not compile C", hint="leave --workers out")
+        raise UsageError("a cluster does not compile C", hint="leave out --workers")

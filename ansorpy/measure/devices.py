@@ -1,4 +1,4 @@
-"""The devices that run candidates, one row for each backend."""
+"""The devices that run candidates, one entry for each backend."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ class Machines(Runner, Protocol):
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult] | None:
-        """Re-time finalists in turns on one machine; None when there is none left."""
+        """Re-time finalists in turns on one machine; None when no machine is left."""
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each candidate: object code, or the result that says why there is none."""
+        """Build each candidate: object code, or the result that explains the failure."""
 
     def built(self, object_digest: str) -> Built | None:
-        """Recently measured code, by its digest."""
+        """Return recently measured code by its digest."""
 
 
 class Devices(Protocol):
-    """Where programs of one backend are built and timed."""
+    """The devices on which programs of one backend are built and timed."""
 
     @property
     def has_rates(self) -> bool:
-        """Whether the measured rates of this machine's cores are those of the device."""
+        """Whether the rates measured on this machine's cores apply to these devices."""
 
     def open(self, target: Target, options: MeasureOptions) -> AbstractContextManager[Machines]:
-        """This machine's devices for *target*; leaving the context ends their workers."""
+        """Open this machine's devices for *target*; leaving the context ends their workers."""
 
     def open_cluster(
         self, address: str, options: MeasureOptions
     ) -> AbstractContextManager[Machines]:
-        """Those of the Ray cluster at *address*.
+        """Open the devices of the Ray cluster at *address*.
 
         Raises:
             UsageError: A cluster cannot time programs of this backend.

@@ -1,4 +1,4 @@
-"""Recorded grids: a search space reduced to some thousand points, all of them measured.
+"""Recorded grids: a search space reduced to a few thousand points, all of them measured.
 
 A grid is one small ``.npz`` file of numeric arrays and a JSON header; nothing in it is ever
 unpickled.  It contains the definition and the schedule's steps, so it stays readable when the rules
@@ -86,13 +86,13 @@ class Grid:
     """A recorded space.
 
     Args:
-        rows: Every point the constraints allow, columns as in :attr:`columns`.
+        rows: Every point the constraints allow, with columns as in :attr:`columns`.
         kinds: Code of how each point's trial ended.
-        seconds: Median seconds of each point as measured; NaN when it has no time.
+        seconds: Measured median seconds of each point; NaN when it has no time.
         clock: Seconds of a fixed program of the space in the same batch as the point: the
             machine's clock drifts, and only ratios to it can be compared across batches.
-        again_rows, again, again_clock: Points timed again: their numbers, ten samples each, and
-            the fixed program's median alongside.
+        again_rows, again, again_clock: Points timed again: their row numbers, ten samples each, and
+            the median of the fixed program timed alongside.
     """
 
     header: GridHeader
@@ -123,7 +123,7 @@ class Grid:
         if set(names) != set(header.cut):
             raise ForeignFile(
                 f"the grid {header.name} was recorded over {', '.join(header.cut)}; "
-                f"its schedule now opens {', '.join(names)}",
+                f"its schedule now has the open decisions {', '.join(names)}",
                 hint="record it again: python -m benchmarks.search.record",
             )
         return with_domains(state, header.cut)
@@ -135,7 +135,7 @@ class Grid:
 
     @property
     def is_complete(self) -> bool:
-        """True when every point was measured and the fastest ones were timed again."""
+        """Whether every point was measured and the fastest ones were timed again."""
         timed = np.flatnonzero(np.isfinite(self.times))
         fastest = timed[np.argsort(self.times[timed], kind="stable")][:RETIMED]
         return not (self.kinds == PENDING).any() and set(fastest) <= set(self.again_rows)
@@ -167,7 +167,7 @@ class Grid:
         if not np.isfinite(seconds):
             return MeasureResult(kind, reason=self.header.reasons.get(kind.value, kind.value))
         if incumbent_s is not None and seconds > TimingPolicy.slow_factor * incumbent_s:
-            return MeasureResult(TrialKind.SLOW, (seconds,), "slow beside the best so far")
+            return MeasureResult(TrialKind.SLOW, (seconds,), "slow compared with the best so far")
         return MeasureResult(TrialKind.OK, (seconds,))
 
 
@@ -239,14 +239,14 @@ def _problem(header: GridHeader, arrays: Mapping[str, npt.NDArray[Any]]) -> str:
     if set(lengths.values()) != {points} or set(lengths_again.values()) != {again}:
         return f"{points} points, {again} timed again, but {lengths | lengths_again}"
     if points and arrays["kinds"].max() >= len(header.kinds):
-        return "a code of a trial's end that the header does not explain"
+        return "a trial's code that the header does not explain"
     if again and not 0 <= again_rows.min() <= again_rows.max() < points:
-        return "a point was timed again that is not there"
+        return "a point was timed again that is not in the grid"
     if len(np.unique(rows, axis=0)) != points:
-        return "a point is there twice"
+        return "a point occurs twice"
     product = int(np.prod([len(kept) for kept in header.cut.values()], dtype=np.int64))
     if points + header.refused != product:
-        return f"{points} points and {header.refused} refused ones, of {product} in all"
+        return f"{points} points and {header.refused} refused ones, but {product} in all"
     timed = np.isfinite(arrays["seconds"])
     if not (arrays["seconds"][timed] > 0).all() or not (arrays["clock"][timed] > 0).all():
         return "a time that is not positive"

@@ -1,4 +1,4 @@
-"""What a run knows of a database that other processes also write to."""
+"""A run's view of a database that other processes also write to."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["KnownTrials"]
 
 
 class KnownTrials:
-    """The trials a database had when a run began, and those the run measured or learned of since.
+    """The trials a database had when a run began, and those the run measured or received since.
 
-    What other tuners add meanwhile is left out: a run must not depend on when they did what, or it
-    could not be replayed.
+    Trials that other tuners add meanwhile are left out: a run that depended on the timing of other
+    processes could not be replayed.
 
     Args:
-        began: How far *database* had grown when the run began; None: it begins now.
+        began: The position of *database* when the run began; None: it begins now.
     """
 
     def __init__(self, database: Database, began: Position | None = None) -> None:
         self.database = database
         self.began = began or database.position
         self._measured: dict[tuple[str, str, str], Record] = {}
-        """Records learned of since, by task, definition and digest."""
+        """Records measured or received since then, by task, definition and digest."""
 
     def add(self, record: Record) -> None:
-        """The run has learned of *record*, which it did not know."""
+        """Add *record*, which the run has measured or received."""
         self._measured[record.task_key, record.definition, record.digest] = record
 
     def lookup(self, task: Task, program: Scheduled) -> Record | None:

@@ -15,7 +15,7 @@ class TrialKind(Enum):
 
     A REFUTED program may give the right result, but isl shows that it does not access memory as it
     should (docs/proofs.md).  CUT is no verdict: the run's time was up before the program was
-    measured.  Such a trial is not counted, and the database takes its start back.
+    measured.  Such a trial does not count, and its start is removed from the database.
     """
 
     OK = "ok"
@@ -40,7 +40,7 @@ class MeasureResult:
         seconds: Seconds of one call, one number per sample (a sample may average several calls).
         reason: Why it is not OK, in one or more plain lines; empty when it is.
         build_s: Seconds from schedule to object code.
-        run_s: Seconds the run worker spent on it, checks included.
+        run_s: Seconds the run worker spent on it, including checks.
         max_error: Largest difference from the reference, as a fraction of the largest
             reference value; 0 when nothing was compared.
         object_digest: Content digest of the object code that was timed; empty when none was.
@@ -72,7 +72,7 @@ class MeasureResult:
         return (high - low) / self.median_s
 
     def scaled(self, factor: float) -> MeasureResult:
-        """The same with all times multiplied by *factor*."""
+        """The same result with all times multiplied by *factor*."""
         return replace(self, seconds=tuple(s * factor for s in self.seconds))
 
 

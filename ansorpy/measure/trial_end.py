@@ -1,4 +1,4 @@
-"""The event that a trial has ended, from the machine that ran it to the search's listener."""
+"""The event of a trial's end, passed from the machine that ran it to the search's listener."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class TrialEnd:
 
     Args:
         built: The code that ran; None if there is none.
-        record: What the database has of it; None until it is recorded, and if it was CUT.
-        is_own: False: another tuner measured it, so it spends no trial of this run.
+        record: Its record in the database; None until it is recorded, and if it was CUT.
+        is_own: False if another tuner measured it, so that it uses up no trial of this run.
     """
 
     state: State
@@ -35,4 +35,4 @@ OnEnd = Callable[[TrialEnd], None]
 
 
 def ignore(end: TrialEnd) -> None:
-    """Do nothing about the end of a trial."""
+    """Ignore the end of a trial."""

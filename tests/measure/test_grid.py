@@ -96,11 +96,11 @@ def test_damage_is_refused(tmp_path: Path, changed: dict[str, Any], message: str
 def test_rows_are_different_and_all_of_the_product(tmp_path: Path) -> None:
     rows = small().rows.astype(np.int32)
     rows[1] = rows[0]
-    with pytest.raises(ForeignFile, match="a point is there twice"):
+    with pytest.raises(ForeignFile, match="a point occurs twice"):
         read_grid(_damaged(tmp_path / "a.npz", rows=rows))
     header = small().header.model_copy(update={"refused": 0})
     text = np.frombuffer(header.model_dump_json().encode(), np.uint8)
-    with pytest.raises(ForeignFile, match="and 0 refused ones, of"):
+    with pytest.raises(ForeignFile, match="and 0 refused ones, but"):
         read_grid(_damaged(tmp_path / "a.npz", header=text))
     seconds = np.where(np.arange(len(rows)) == 1, -1.0, small().seconds).astype(np.float32)
     with pytest.raises(ForeignFile, match="not positive"):
@@ -146,5 +146,5 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
 def test_a_schedule_that_opens_other_decisions_is_told() -> None:
     grid = small()
     header = grid.header.model_copy(update={"cut": {"C.x": ((1,),)}})
-    with pytest.raises(ForeignFile, match="was recorded over C.x; its schedule now opens"):
+    with pytest.raises(ForeignFile, match="was recorded over C.x; its schedule now has the open"):
         _ = replace(grid, header=header).state

@@ -42,7 +42,7 @@ def test_rates_are_shown_once_they_were_measured() -> None:
 def test_a_damaged_file_is_named() -> None:
     examine(calibrate=True)
     calibrate.rates_file().write_text("{")
-    assert "does not hold rates of this machine" in detail(examine())
+    assert "does not contain rates of this machine" in detail(examine())
     assert examine(calibrate=True).rates == RATES
 
 

@@ -1,4 +1,4 @@
-"""Candidates built in worker processes."""
+"""Build candidates in worker processes."""
 
 from __future__ import annotations
 

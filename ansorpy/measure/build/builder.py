@@ -1,4 +1,4 @@
-"""Build many candidates at once, in workers that may crash or hang."""
+"""Build many candidates at once, in worker processes that may crash or hang."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from ansorpy.schedule.steps.records import steps_to_json
 __all__ = ["BUILD_MEMORY_BYTES", "Builder", "build_requests", "task_symbol"]
 
 BUILD_MEMORY_BYTES = 4 << 30
-"""Memory limit of one build worker (measured: 0.13 GiB in 96 builds of a 3x3 convolution)."""
+"""Memory limit of one build worker (measured use: 0.13 GiB for 96 builds of a 3x3 convolution)."""
 
 _FAILURES = {"timeout": TrialKind.BUILD_TIMEOUT, "crash": TrialKind.CRASH}
 
 
 def task_symbol(task: Task) -> str:
-    """Name of the function of *task* in object code, different for each task of a network."""
+    """Name of *task*'s function in object code; it differs between the tasks of a network."""
     return f"ansorpy_{hashlib.sha256(task.key.encode()).hexdigest()[:16]}"
 
 
 class Builder:
-    """Build workers, started when first needed unless :meth:`start` was called.
+    """A pool of build workers, started when first needed unless :meth:`start` was called.
 
     Recent builds are cached by the content of their requests, so that finalists and the default
     schedule are not built again.
@@ -73,7 +73,7 @@ class Builder:
             worker.start()
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each of *states*: object code, or why there is none, in the order given."""
+        """Build each of *states*, in order: object code, or the result that explains a failure."""
         messages = build_requests(task, states)
         keys = [_key(message) for message in messages]
         found: dict[bytes, Built | MeasureResult] = {
@@ -107,7 +107,7 @@ class Builder:
 
 
 def build_requests(task: Task, states: Sequence[State]) -> list[Message]:
-    """What a build worker is asked for each of *states*."""
+    """The requests that have a build worker compile each of *states*."""
     request = BuildRequest(
         target=task.target, symbol=task_symbol(task), prefetch=task.reuse_distance_bytes > 0
     )

@@ -1,4 +1,4 @@
-"""A built candidate: object code and parameters, with the serialized form for wire and database."""
+"""A built candidate: object code and parameters, and their form on the wire and in the database."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _Header(BaseModel):
 
 @dataclass(frozen=True)
 class Built:
-    """Object code of one candidate: ``run``, and ``bind``, which makes its packed constants.
+    """Object code of one candidate: ``run``, and ``bind``, which packs its constants.
 
     A CONSTANT of ``run_params`` is either an OUTPUT of ``bind_params`` or itself a placeholder.
     """
@@ -110,7 +110,7 @@ def built_from_parts(header: Mapping[str, object], blobs: Sequence[bytes]) -> Bu
         raise ForeignFile(f"not a built kernel: {error.errors()[0]['msg']}") from None
     units = [unit for unit in (read.run, read.bind) if unit is not None]
     if len(units) != len(blobs):
-        raise ForeignFile(f"a built kernel of {len(units)} functions with {len(blobs)} codes")
+        raise ForeignFile(f"a built kernel of {len(units)} functions with {len(blobs)} code blocks")
     codes = [
         ObjectCode(
             symbol=unit.symbol,

@@ -34,8 +34,8 @@ def build_lowered(
 ) -> Built:
     """Compile ``run`` as *symbol* and ``bind``, if there is one, as *symbol*_bind.
 
-    With *prefetch*, ``run`` expects its constants outside a core's private caches.  ``bind`` may be
-    for another machine: that of a GPU program is compiled for this machine's CPU, which runs it.
+    With *prefetch*, ``run`` expects its constants outside a core's private caches.  ``bind`` may
+    have another target: for a GPU program it is compiled for this machine's CPU, which runs it.
     """
     codegen = codegen_of(target)
     folder = DUMP.get()

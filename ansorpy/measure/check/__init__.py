@@ -1,4 +1,4 @@
-"""Whether a candidate's output is right."""
+"""Check that a candidate's output is correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upper bounds of absolute values that hold for any input."""
+"""Upper bounds on absolute values that hold for any input."""
 
 from __future__ import annotations
 

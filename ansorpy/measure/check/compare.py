@@ -1,4 +1,4 @@
-"""Compare an output with its reference, within the error its arithmetic can be expected to make."""
+"""Compare an output with its reference, within the rounding error expected of its arithmetic."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ Floats = npt.NDArray[np.floating[Any]]
 _BASE_ULPS = 32.0
 _ULPS_PER_ROOT_TERM = 4.0
 _ULPS_OF_MAGNITUDE = 16.0
-"""Error an element may have, in ulps of its magnitude, however far its sum cancels.
+"""Error an element may have, in ulps of its magnitude, no matter how much of its sum cancels.
 
-Half of what the largest value is allowed; it takes effect only where all elements cancelled.
-Measured: for sums of 16 to 25,000 products of standard normals, the tolerance from the largest
-value is 2 to 17 times this.
+This is half the error allowed at the largest value; it matters only where all elements cancel.
+Measured: for sums of 16 to 25,000 products of standard normals, the tolerance derived from the
+largest value is 2 to 17 times as large.
 """
 
 _BLOCK = 64
-"""Elements per block.  They are not all small by chance, though one may be if its sum cancels."""
+"""Elements per block.  One may be small because its sum cancels, but hardly all of them."""
 _BLOCK_FACTOR = 256.0
 """Factor on the allowed error of an element when compared with the largest value of its block."""
 _FLOOR = 2.0**-10
-"""Fraction of the allowed error, relative to the largest value, that every element may have."""
+"""Fraction of the allowed error (relative to the largest value) that every element may have."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """``error`` is the largest difference over the largest reference value or the least scale."""
+    """``error``: the largest difference divided by the largest reference value or least scale."""
 
     error: float
     reason: str
@@ -56,11 +56,11 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
     """Largest error allowed in *output*, as a fraction of its largest reference value.
 
     Rounding errors of a sum of K terms grow like sqrt(K) for random data; the coarsest type on the
-    way sets the unit.  Errors that stages state themselves are added (``attrs.error``: Winograd,
-    approximated functions).  A saturating output does not show how large the sums before it were:
-    for random data they and their errors grow like sqrt(K).  The bound of such a function counts as
-    at least one: whatever scales it down scales the errors too.  0 for integers and booleans, which
-    must be equal.
+    path to the output sets the unit.  Errors that stages declare are added (``attrs.error``:
+    Winograd, approximated functions).  A saturating output does not show how large the sums before
+    it were: for random data they and their errors grow like sqrt(K).  The bound of such a function
+    counts as at least one, because whatever scales it down also scales the errors down.  The
+    tolerance is 0 for integers and booleans, which must be equal.
     """
     stages = _ancestors(dag, output)
     if not output.dtype.is_float:
@@ -75,9 +75,9 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
 def least_scale(dag: ComputeDAG, output: Tensor, magnitude: float) -> float:
     """Scale that replaces the largest value in :func:`tolerance` if all values are below it.
 
-    *magnitude* is that of the output's elements (:mod:`ansorpy.ir.analysis.magnitude`).  Where
-    every sum cancels, only rounding errors remain, and these are proportional to the size of the
-    terms.
+    *magnitude* is the magnitude of the output's elements (:mod:`ansorpy.ir.analysis.magnitude`).
+    Where every sum cancels, only rounding errors remain, and these are proportional to the size of
+    the terms.
     """
     allowed = tolerance(dag, output)
     if not allowed:
@@ -88,18 +88,18 @@ def least_scale(dag: ComputeDAG, output: Tensor, magnitude: float) -> float:
 
 
 def _epsilon(stages: Iterable[ComputeOp], output: Tensor) -> float:
-    """Machine epsilon of the coarsest type on the way to *output*."""
+    """Machine epsilon of the coarsest type on the path to *output*."""
     types = [op.dtype for op in stages if op.dtype.is_float]
     return max(dtype.epsilon for dtype in (*types, output.dtype))
 
 
 def stated_error(dag: ComputeDAG) -> float:
-    """Sum of the errors beyond rounding that the stages of a definition state."""
+    """Sum of the errors beyond rounding that the stages of a definition declare."""
     return _stated(dag.computes)
 
 
 def extra_error(wanted: ComputeDAG, definition: ComputeDAG) -> float:
-    """Stated error of *definition* beyond that of *wanted*, which it computes in another way."""
+    """Stated error of *definition* beyond that of *wanted*, an equivalent definition."""
     return max(0.0, stated_error(definition) - stated_error(wanted))
 
 
@@ -132,11 +132,11 @@ def compare(
     *allowed* is a fraction of the largest reference value, or of *least* if all values are smaller
     (:func:`least_scale`).
 
-    NaNs and infinities must be where the reference has them.  With *by_block*, elements are also
-    compared, far less strictly, with the largest one of their row (the trailing dimensions with at
-    least 64 elements in all), which detects wrong elements in rows of small values.  This does not
-    apply to algorithms with a stated error, which is relative to the largest output, nor where all
-    values are below *least*.
+    NaNs and infinities must be where the reference has them.  With *by_block*, the error of each
+    element is also compared, far less strictly, with the largest value of its row (the trailing
+    dimensions with at least 64 elements in all), which detects wrong elements in rows of small
+    values.  This does not apply to algorithms with a stated error, which is relative to the largest
+    output, nor where all values are below *least*.
     """
     got, want = np.atleast_1d(got), np.atleast_1d(want)  # a scalar becomes one element
     if got.dtype.kind in "iub":
@@ -171,7 +171,7 @@ def _relative(largest: float, scale: float) -> float:
 
 
 def _compare_finite(a: Floats, b: Floats, least: float) -> tuple[float, float] | None:
-    """Return error and largest value if all are finite, in as few passes as possible."""
+    """Return the error and the largest value if all are finite, in as few passes as possible."""
     with np.errstate(invalid="ignore"):
         difference = np.subtract(a, b)
     largest = float(np.abs(difference, out=difference).max(initial=0.0))
@@ -182,7 +182,7 @@ def _compare_finite(a: Floats, b: Floats, least: float) -> tuple[float, float] |
 
 
 def _wrong_in_block(name: str, a: Floats, b: Floats, allowed: float) -> str:
-    """Why an element is wrong relative to the others of its row; empty if none is."""
+    """Describe an element that is wrong relative to the others of its row; empty if none is."""
     size, limit = _row_elements(b.shape), _BLOCK_FACTOR * allowed
     if size >= b.size or limit > 0.5:
         return ""
@@ -244,7 +244,7 @@ def _text(at: tuple[int, ...]) -> str:
 def sample_points(
     shape: tuple[int, ...], count: int, rng: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """At most *count* distinct points of *shape*, ``[n, ndim]``: corners, edges, random ones."""
+    """Draw at most *count* distinct points of *shape*, ``[n, ndim]``: corners, faces and others."""
     total = math.prod(shape)
     if total <= count:
         return np.argwhere(np.ones(shape, dtype=bool)).astype(np.int64).reshape(total, len(shape))

@@ -1,8 +1,8 @@
-"""Elements that two correct programs round to neighbouring steps.
+"""Tolerate quantized elements that two correct programs round to neighbouring steps.
 
-Quantized networks round in the middle of a definition.  A sum that lies between two steps, and that
-two programs add up in different orders, then ends on different ones: the results differ by a whole
-step, in few elements.
+Quantized networks round in the middle of a definition.  If a sum lies halfway between two steps and
+two programs add it up in different orders, they may round it to different steps: their results then
+differ by a whole step, in few elements.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ __all__ = ["may_flip", "without_flips"]
 Array = npt.NDArray[Any]
 
 _SHARE = 2.0**-8
-"""Elements that may be off.  An error of a millionth of 256 steps takes one sum in 2,000 over the
-middle between two steps."""
+"""Fraction of the elements that may be off.  An error of a millionth of 256 steps moves one sum in
+2,000 across the midpoint between two steps."""
 _STEP = 2.0**-6
-"""The most that they may be off, as a fraction of the largest value: four steps of a byte's 256, as
-rounded operands add up."""
+"""How far they may be off, as a fraction of the largest value: four of a byte's 256 steps, because
+the errors of rounded operands add up."""
 _STEPPING = frozenset({Function.ROUND, Function.FLOOR, Function.CEIL})
 
 
 def may_flip(dag: ComputeDAG, output: Tensor) -> bool:
-    """Whether floats are rounded to integers on the way to *output*."""
+    """Whether floats are rounded to integers on the path to *output*."""
     needed = {output}
     for op in reversed(dag.computes):
         if op in needed:
@@ -41,7 +41,7 @@ def may_flip(dag: ComputeDAG, output: Tensor) -> bool:
 
 
 def without_flips(got: Array, want: Array, allowed: float, least: float) -> Array:
-    """*got* with the reference's value where another step was taken, if that is so in few elements.
+    """Replace values of *got* that were rounded to another step by those of *want*, if few were.
 
     Args:
         allowed: Error that every element may have, as a fraction of the largest value.

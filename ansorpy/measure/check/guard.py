@@ -1,8 +1,8 @@
 """Arrays that end at an inaccessible page, for the run that checks a candidate.
 
-Reading or writing past the end is a segmentation fault, which identifies the candidate responsible.
-The slack before the array (a page is larger than most alignments) is filled with a pattern; writes
-to it are found by :meth:`GuardedArray.is_intact`.
+Reading or writing past the end causes a segmentation fault, which identifies the faulty candidate.
+The slack before the array (a page is larger than most alignments) is filled with a pattern, and
+:meth:`GuardedArray.is_intact` detects writes to it.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ class GuardedArray:
         return int(self.array.ctypes.data)
 
     def is_intact(self) -> bool:
-        """Return False if anything was written outside the array but within its pages."""
+        """Return False if anything outside the array but within its pages was overwritten."""
         if self._between is not None and not np.all(self._inside[self._between] == _GAP):
             return False
         return bool((self._before == _PATTERN).all() and (self._after == _PATTERN).all())
 
     def seal(self) -> None:
-        """Forbid writing from now on: a kernel that writes to its input is killed."""
+        """Make the array read-only from now on: a kernel that writes to its input is killed."""
         _protect(*self._pages, _PROT_READ)
 
     def poison(self) -> None:

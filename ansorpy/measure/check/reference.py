@@ -16,7 +16,7 @@ _MOST_LANES = 64
 def reference_state(dag: ComputeDAG) -> State:
     """Schedule *dag* in the simplest way that does not take seconds for a large sum.
 
-    Long sums are wide (:func:`~ansorpy.measure.check.wide_sums.wide_sums`).  Every stage is
+    Long sums use float64 (:func:`~ansorpy.measure.check.wide_sums.wide_sums`).  Every stage is
     computed in full and in the order of its axes; a piece of its last axis is vectorized, and the
     outer axes run on all cores:
 
@@ -35,7 +35,7 @@ def reference_state(dag: ComputeDAG) -> State:
 
 
 def _vectorized(state: State, name: str) -> State:
-    """Split the last space axis into vectors and move the reduction outside of them."""
+    """Split the last space axis into vectors and move the reduction outside them."""
     stage = state.stage(name)
     last = stage.compute.axes[-1] if stage.compute.axes else None
     if last is None or last.name not in {it.name for it in stage.iters}:

@@ -1,1 +1,1 @@
-"""Check and time candidates for GPUs, by CUDA events, in a worker process that owns the device."""
+"""Check GPU candidates and time them with CUDA events, in a worker process that owns the device."""

@@ -15,7 +15,7 @@ __all__ = ["LocalGpus"]
 
 
 class LocalGpus:
-    """The GPUs that run a target's code; without any, its code can still be built here."""
+    """The GPUs that run a target's code; even without one, its code can be built here."""
 
     has_rates = False
 
@@ -26,4 +26,4 @@ class LocalGpus:
     def open_cluster(
         self, address: str, options: MeasureOptions
     ) -> AbstractContextManager[Machines]:
-        raise UsageError("a cluster's GPUs cannot be used", hint="leave --workers out")
+        raise UsageError("a cluster's GPUs cannot be used", hint="leave out --workers")

@@ -1,7 +1,7 @@
-"""Arrays in GPU memory between two guard areas that reveal out-of-bounds writes.
+"""Arrays in GPU memory between two guard areas that reveal out-of-bounds accesses.
 
-A GPU has no pages to protect, so the guards hold a pattern that reads as NaN: writes to them are
-found by inspection, and reads from them spoil the result.
+Pages of GPU memory cannot be protected, so the guards hold a pattern that reads as NaN: writes to
+them are found by inspection, and reads from them spoil the result.
 """
 
 from __future__ import annotations
@@ -70,18 +70,18 @@ class GuardedDeviceArray:
         self._device.upload(self.address, flat)
 
     def keep(self) -> None:
-        """Remember what is in and around the array, in memory of its own."""
+        """Copy the contents of the array and its guards to separate memory."""
         if self._kept is None:
             self._kept = self._memory()
         self._device.copy(self._kept, self._base, self._whole)
 
     def is_kept(self) -> bool:
-        """Whether all that is in and around the array is as :meth:`keep` found it."""
+        """Whether the array and its guards still hold what :meth:`keep` copied."""
         assert self._kept is not None
         return self._device.equal(self._base, self._kept, self._whole)
 
     def _memory(self) -> int:
-        """Room for the array and its guards, until this is dropped."""
+        """Allocate memory for the array and its guards, freed when this object is dropped."""
         address = self._device.allocate(self._whole)
         weakref.finalize(self, _release, self._device, address).atexit = False
         return address

@@ -1,4 +1,4 @@
-"""Handlers of a GPU's run worker; ``ANSORPY_DEVICE`` is the number of its GPU.
+"""Handlers of a GPU's run worker; ``ANSORPY_DEVICE`` holds the number of its GPU.
 
 The worker ends when the GPU's context is lost; the driver restarts it and opens the task again.
 """

@@ -1,4 +1,4 @@
-"""Measure candidates on the GPUs of this machine, one per GPU at a time."""
+"""Measure candidates on this machine's GPUs, one candidate at a time on each."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from ansorpy.target import Target
 __all__ = ["Gpu", "GpuRunner"]
 
 _WARM_S = 0.05
-"""Seconds of untimed calls at least: an idle GPU runs at a low clock (345 MHz of 1,980)."""
+"""Minimum seconds of untimed calls: an idle GPU runs at a low clock (345 MHz of 1,980)."""
 _SETTLED = 0.02
-"""The clock is up when two bursts in a row differ by this share at most."""
+"""The clock has risen when two consecutive bursts differ by at most this fraction."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class GpuRunner(BuildingRunner):
     """Builds cubins in workers that need no GPU, then runs them in one worker per GPU.
 
     The reference that results are compared with is computed on the CPU.  Timing holds the
-    machine-wide lock of its GPUs.  All workers are started at once, and import side by side.
+    machine-wide lock of its GPUs.  All workers are started at once, so their imports overlap.
 
     Args:
         gpus: GPUs of one kind.
@@ -92,7 +92,7 @@ class GpuRunner(BuildingRunner):
 
     @property
     def workers(self) -> list[Worker]:
-        """The processes of the GPUs, in their order, and then those of the CPU."""
+        """The workers of the GPUs, in the GPUs' order, followed by the build workers."""
         return [*(client.worker for client in self._clients), *self._host.workers]
 
     def close(self) -> None:
@@ -103,7 +103,7 @@ class GpuRunner(BuildingRunner):
             client.close()
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each candidate's cubin and launch plan, or the result that says why not."""
+        """Build each candidate's cubin and launch plan, or the result that explains the failure."""
         return self._host.build(task, candidates)
 
     def _run(
@@ -138,7 +138,7 @@ class GpuRunner(BuildingRunner):
         return self._threads.submit(measured)
 
     def _prepare(self, task: Task) -> None:
-        """Give every worker the reference of *task*."""
+        """Send every worker the reference of *task*."""
         if all(client.has_reference(task) for client in self._clients):
             return
         reference = self._host.reference(_on_host(task))
@@ -150,7 +150,10 @@ class GpuRunner(BuildingRunner):
 
 
 class _Batch:
-    """Candidates being distributed to GPUs; the observer is called in the caller's thread."""
+    """A batch of candidates that is distributed to GPUs.
+
+    The observer is called in the caller's thread.
+    """
 
     def __init__(
         self,
@@ -212,7 +215,7 @@ class _Batch:
 
 
 def _for_gpus(policy: TimingPolicy) -> TimingPolicy:
-    """*policy* with time for the clock to rise."""
+    """*policy* with enough warm-up for the GPU's clock to rise."""
     return replace(
         policy,
         warm_s=max(policy.warm_s, _WARM_S),

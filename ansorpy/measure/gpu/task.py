@@ -1,4 +1,4 @@
-"""One task on a GPU: its inputs, uploaded once, and the check and timing of its candidates."""
+"""One task on a GPU: uploads its inputs once, then checks and times its candidates."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from ansorpy.measure.run.ranges import input_ranges
 __all__ = ["GpuTask"]
 
 _GRAPH_S = 2.5e-4
-"""A graph of calls lasts as long, or half of it, at least: its launch, of 10 us or so, goes by
-while the one before it runs."""
+"""Intended seconds of a graph of calls, at least half of which is reached: its launch, which takes
+about 10 us, then overlaps with the graph before it."""
 _GRAPH_CALLS = 1024
-"""Calls of a graph at most, unless there are more copies."""
+"""Maximum number of calls in a graph, unless there are more copies."""
 _COPIES_S = 5e-3
-"""A call on each copy takes as long at most.  A GPU reads what its cache holds a hundred times in
-it, so that a copy's share of such a call does not count."""
+"""Maximum seconds of one call on each copy.  A GPU can read its whole cache a hundred times in that
+time, so the time to read a copy is negligible in such a call."""
 _ALIGNMENT = 256
 
 
@@ -70,11 +70,11 @@ class GpuTask:
         return self._results
 
     def is_disturbed(self) -> bool:
-        """Always false: a GPU, unlike a virtual core, is not shared, and its lock is held."""
+        """Always False: unlike a virtual core, a GPU is not shared, and its lock is held."""
         return False
 
     def collect(self) -> None:
-        """Take the contents of the outputs as the results; check all guards and the inputs.
+        """Download the outputs as the results; check all guards and the inputs.
 
         Raises:
             CodegenError: Something was written outside the outputs.
@@ -85,7 +85,7 @@ class GpuTask:
             raise CodegenError("it wrote outside its outputs (found by the pattern around them)")
         for name, region in self.given.items():
             if not region.is_kept():
-                raise CodegenError(f"it wrote to its input {name}, or beside it")
+                raise CodegenError(f"it wrote to its input {name}, or next to it")
 
     @contextmanager
     def load(self, built: Built) -> Iterator[_Candidate]:
@@ -97,7 +97,7 @@ class GpuTask:
 
 
 class _Candidate:
-    """A program loaded on the GPU, and the memory of its own."""
+    """A program loaded on the GPU, and the memory it owns."""
 
     def __init__(self, task: GpuTask, built: Built) -> None:
         self._task, self._device, self._built = task, task.device, built
@@ -115,7 +115,7 @@ class _Candidate:
         return 0  # the check has touched all of it
 
     def close(self) -> None:
-        """Unload the code and give back the copies."""
+        """Unload the code and free the copies."""
         self._drop_graph()
         if self._copies:
             self._device.release(self._copies)
@@ -132,7 +132,7 @@ class _Candidate:
         seconds = self._device.seconds(lambda: self._launch(row))
         for name, region in {**self._packed, "its workspace": self._workspace}.items():
             if not region.read()[1]:
-                raise CodegenError(f"it wrote beside {name}")
+                raise CodegenError(f"it wrote next to {name}")
         self._task.collect()
         return seconds
 
@@ -156,7 +156,7 @@ class _Candidate:
         self._capture(-(-self._unit // copies) * copies)
 
     def _sized(self) -> float:
-        """Capture a graph that lasts long enough; returns the seconds of one of its calls."""
+        """Capture a graph that runs long enough; returns the seconds per call."""
         calls = 1
         while True:
             self._capture(calls)
@@ -166,7 +166,7 @@ class _Candidate:
             calls = min(_GRAPH_CALLS, math.ceil(calls * _GRAPH_S / seconds))
 
     def _capture(self, calls: int) -> None:
-        """Make the graph one of so many calls, which use the copies in turn."""
+        """Capture a graph of this many calls, which use the copies in turn."""
         self._drop_graph()
         self._unit = calls
         rows = islice(cycle(self._rows), calls)
@@ -189,8 +189,8 @@ class _Candidate:
     def burst(self, number: int) -> float:
         """Seconds of *number* calls, from a graph of :attr:`unit` calls.
 
-        The first event waits for one replay that is not timed, so no launch is waited for between
-        the events; it also brings a new graph to the GPU.
+        The first event follows one untimed replay, so no launch latency falls between the events;
+        that replay also uploads a new graph to the GPU.
         """
         assert number % self._unit == 0, (number, self._unit)
         replay = partial(self._device.replay, self._graph)
@@ -201,7 +201,7 @@ class _Candidate:
         launch_all(self._device, self._module, self._plan, row, self._workspace.address)
 
     def _bind(self, bind: ObjectCode) -> None:
-        """Make the packed constants on the CPU, as the runtime does, and upload them."""
+        """Pack the constants on the CPU, as the runtime does, and upload them."""
         arrays = []
         for spec in self._built.bind_params:
             array = aligned_empty(spec.shape, spec.dtype.numpy)
@@ -231,7 +231,7 @@ class _Candidate:
 
 
 def _layout(regions: Sequence[GuardedDeviceArray]) -> tuple[list[int], int]:
-    """Return the offset of each region within one copy of all, and the bytes of a copy."""
+    """Return the offset of each region within one copy of all regions, and the copy's bytes."""
     starts, size = [], 0
     for region in regions:
         starts.append(size)

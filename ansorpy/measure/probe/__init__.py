@@ -1,1 +1,1 @@
-"""Rates of this machine, measured once: the parameters of the closed-form cost model."""
+"""Measure the rates of this machine: the parameters of the closed-form cost model."""

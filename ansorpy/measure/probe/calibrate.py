@@ -1,4 +1,4 @@
-"""The rates of this machine, measured once and kept in the cache folder."""
+"""The rates of this machine, measured once and stored in the cache folder."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _FORMAT = "ansorpy-rates-2"
 """Incremented whenever a rate is measured in another way."""
 
 _PASSES = 3
-"""Number of measurements of each rate; the best counts, as disturbances only slow down."""
+"""Number of measurements of each rate; the best counts, because disturbances only slow down."""
 
 _L1_BYTES = 16 << 10
 _MOST_BYTES = 1 << 30
 
 
 def calibrated(target: Target, *, again: bool = False) -> Target:
-    """*target* with the rates of this machine, measured now (two seconds) if none are stored.
+    """*target* with the rates of this machine, which are measured (two seconds) unless stored.
 
     GPUs and targets whose code does not run here are returned unchanged, as are all targets under
     ``ANSORPY_CALIBRATE=0``.  An unreadable stored file is replaced by a new measurement.
@@ -51,7 +51,7 @@ def calibrated(target: Target, *, again: bool = False) -> Target:
     if kept is None:
         kept = measure_rates()
         _keep(kept)
-    if target.vector_bits < Target.host().vector_bits:  # *target* uses the narrow vectors only
+    if target.vector_bits < Target.host().vector_bits:  # *target* uses narrow vectors only
         kept = replace(kept, vector_ops_per_cycle=kept.narrow_ops_per_cycle)
     return replace(target, rates=kept)
 
@@ -70,7 +70,7 @@ def kept_rates() -> Rates | None:
     except ValueError:
         content = None
     if not isinstance(content, dict) or content.get("machine") != _machine():
-        raise ForeignFile(f"{path} does not hold rates of this machine", hint="delete it")
+        raise ForeignFile(f"{path} does not contain rates of this machine", hint="delete it")
     rates = content.get("rates")
     return Rates.from_dict(rates if isinstance(rates, dict) else {})
 
@@ -116,9 +116,9 @@ def _best(measure: Callable[[], float]) -> float:
 
 
 def _last_cache(host: Target, cores: int) -> tuple[float, float]:
-    """Bandwidth in bytes per second of one core and of all cores from the last-level cache.
+    """Bandwidth of the last-level cache in bytes per second, for one core and for all cores.
 
-    A quarter of it is read: more than the inner caches hold, with room for other programs' data.
+    A quarter of the cache is read: more than the inner caches hold, with room for other programs.
     """
     size = max(host.l3_bytes // 4, 2 * host.l2_bytes)
     alone = _best(lambda: limits.read_bandwidth(1, size))

@@ -1,10 +1,10 @@
 """Detect whether the cores are slower, or farther apart, than a moment ago.
 
-The cores of a virtual machine move between those of the host, and the guest is not told.  Two may
-be scheduled on one physical core and then reach together what one reaches alone: a loop of
-multiply-adds on all threads reveals it.  They may come to lie behind different last-level caches,
-where what one has written takes several times as long to reach the other: passing a cache line
-around reveals that.  Either lasts for tenths of a second or for minutes.
+A virtual machine's cores migrate between those of the host, and the guest is not notified.  Two of
+them may be scheduled on one physical core, where together they reach the throughput of one: a loop
+of multiply-adds on all threads reveals this.  They may also end up behind different last-level
+caches, where data that one core writes takes several times as long to reach the other: passing a
+cache line around reveals this.  Both disturbances last from tenths of a second to minutes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ansorpy.measure.probe.loops import busy_address, full_lanes, relay_address
 __all__ = ["Cores", "Watch"]
 
 _BUSY_LIMIT = 1.7
-"""A neighbour on one core costs 1.5, two cores sharing one 2."""
+"""A neighbour on one core costs a factor of 1.5; two cores that share one cost a factor of 2."""
 _RELAY_LIMIT = 2.5
-"""Within one last-level cache the times vary by 1.9; between two they are five times as long."""
+"""Within one last-level cache the times vary by a factor of 1.9; between two they are 5x longer."""
 _TRIES = 12
-"""Maximum number of loops per look: the first ones may find sleeping threads."""
+"""Maximum number of loops per check: the first ones may find the threads asleep."""
 _RECENT = 64
-"""Number of looks remembered; a slowdown that lasts this long counts as normal."""
+"""Number of checks remembered; a slowdown that lasts this long counts as normal."""
 
 
 class Watch:
@@ -36,7 +36,7 @@ class Watch:
 
     Args:
         seconds: Runs the loop once and returns its time.
-        limit: Times the best recent time from which on the loop counts as slow.
+        limit: The loop counts as slow when it takes more than this times the best recent time.
     """
 
     def __init__(self, seconds: Callable[[], float], limit: float) -> None:
@@ -45,7 +45,7 @@ class Watch:
         self._recent: deque[float] = deque(maxlen=_RECENT)
 
     def is_slow(self) -> bool:
-        """Run the loop until it is as fast as before, a few times at most; False if it was."""
+        """Run the loop a few times, until it is as fast as before; True if it never was."""
         enough = self._limit * min(self._recent, default=0.0)
         least = inf
         for _ in range(_TRIES):
@@ -57,10 +57,10 @@ class Watch:
 
 
 class Cores:
-    """Checks the cores that *threads* threads run on; a look takes 0.1 to 2 ms.
+    """Checks the cores that *threads* threads run on; one check takes 0.1 to 2 ms.
 
     Args:
-        watches: The loops that reveal a disturbance; default: see the module.
+        watches: The loops that reveal a disturbance; default: the two that the module describes.
     """
 
     def __init__(self, threads: int, watches: Sequence[Watch] | None = None) -> None:

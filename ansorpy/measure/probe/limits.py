@@ -82,7 +82,8 @@ def _bandwidth(name: str, threads: int, footprint: int) -> float:
 def fork_join_s(threads: int) -> float:
     """Seconds that a fork-join adds to each thread's own work, for consecutive regions.
 
-    Both are measured alternately and the minima are taken, as disturbances only lengthen them.
+    The work is timed alternately with one thread and with all; the minima are taken, because
+    disturbances only lengthen the times.
     """
     address = fork_join_address()
     place = aligned_empty((threads,), np.int64).ctypes.data

@@ -1,4 +1,4 @@
-"""The measured loops, in hand-written LLVM IR: limits must not depend on our code generator.
+"""The loops that are timed, in hand-written LLVM IR: limits must not depend on our code generator.
 
 All have the signature ``void loop(ptr data, i64 blocks, i64 repeats, ptr sink)``.
 """
@@ -31,7 +31,7 @@ BLOCK = 8
 """Vectors read or written per step, each read into its own sum to hide the add latency."""
 
 PIECE_STEPS = 3000
-"""Dependent multiplications per work piece: about 3 µs, so spinning threads get their share."""
+"""Dependent multiplications per piece of work: about 3 µs, so spinning threads get their share."""
 
 BUSY_REPEATS = 8000
 """Steps of the loop that keeps a thread busy: 25 to 50 µs."""
@@ -40,7 +40,7 @@ RELAY_LAPS = 256
 """Laps of the token; with two threads 15 µs within a cache, 80 µs between two."""
 
 RELAY_LOOKS = 50_000
-"""Looks for the token before a thread gives up, as the others may be away: about 50 µs."""
+"""Polls of the token before a thread gives up, because others may be descheduled: about 50 µs."""
 
 LINKS = 16
 """Single-cycle operations per step of the chain, each dependent on the one before."""
@@ -52,7 +52,7 @@ def full_lanes() -> int:
 
 
 def sums() -> int:
-    """Number of independent sums that fit in registers beside two operands."""
+    """Number of independent sums that fit in registers next to two operands."""
     return 12 if Target.host().vector_registers <= 16 else 24
 
 
@@ -82,9 +82,9 @@ def busy_address() -> int:
 
 @cache
 def relay_address() -> int:
-    """Address of a kernel in which the threads of a team hand a token around.
+    """Address of a kernel in which the threads of a team pass a token around.
 
-    Its workspace is the token, an int64 that the next call goes on with.
+    Its workspace is the token, an int64 from which the next call continues.
     """
     return _threads().address("relay")
 
@@ -154,7 +154,7 @@ def _read(lanes: int) -> str:
 
 
 def _write(lanes: int) -> str:
-    """The stores are volatile, as LLVM would otherwise drop repeated stores of the same bytes."""
+    """Emit volatile stores: LLVM would otherwise drop repeated stores of the same bytes."""
     vector = f"<{lanes} x float>"
     steps = "\n".join(
         f"  store volatile {vector} zeroinitializer, ptr %p{i}, align {4 * lanes}"

@@ -1,9 +1,9 @@
-"""The tuning database: every trial of every task, committed before it runs and after.
+"""The tuning database: every trial of every task, committed before and after it runs.
 
-One SQLite file in WAL mode.  Only drivers write; several may share a file.  Results are appended
-and never changed; the last one of a trial counts.  A trial that was started twice and never
-finished killed its driver twice: it counts as a crash and is not run again.  Nothing in the file is
-ever executed or unpickled.
+The database is one SQLite file in WAL mode.  Only drivers write to it; several may share a file.
+Results are appended and never changed; the last result of a trial counts.  A trial that was started
+twice and never finished killed its driver twice: it counts as a crash and is not run again.
+Nothing in the file is ever executed or unpickled.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = ["Database", "trial_digest"]
 _LOG = logging.getLogger(__name__)
 
 _Identity: TypeAlias = tuple[str, str, str]
-"""What tells a trial from others: task, definition and digest of the steps."""
+"""Unique key of a trial: task, definition and digest of the steps."""
 
 _KEPT_STATES = 512
 
@@ -68,19 +68,19 @@ FROM trials JOIN results ON trial = trials.id
 """
 
 _LAST = " results.id = (SELECT max(id) FROM results WHERE trial = trials.id AND id <= ?) "
-"""Selects the result that counted when a given one was the last of all."""
+"""Selects each trial's last result among those up to a given number."""
 
 
 def trial_digest(program: Scheduled) -> str:
-    """What identifies a schedule among those of one definition: a digest of its steps."""
+    """Digest of the steps, which identifies a schedule among those of one definition."""
     return hashlib.sha256(steps_to_json(program.history).encode()).hexdigest()
 
 
 class Database:
-    """The tuning database at *path*, made when there is none; None: in memory, until it is closed.
+    """The tuning database at *path*, created if missing; None: in memory, until it is closed.
 
     Args:
-        seed, versions: Recorded with the session that opening for writing begins.
+        seed, versions: Recorded with this run's session.
 
     Raises:
         ForeignFile: The file is not a tuning database, is damaged or has another format.
@@ -118,8 +118,10 @@ class Database:
         self.close("" if kind is None else kind.__name__)
 
     def close(self, failure: str = "") -> None:
-        """End the session and close the file; *failure* (empty: it finished) is its reason if none
-        was noted: what ended its last search says more than what was raised after that.
+        """End the session and close the file.
+
+        *failure* (empty: it finished) becomes the session's reason if none was noted: the reason
+        why the last search stopped is more informative than an error raised after it.
         """
         if self._session is not None:
             self._do(
@@ -131,9 +133,9 @@ class Database:
         self._connection.close()
 
     def note_ending(self, reason: str) -> None:
-        """Record why this run, which is of several searches, measures no more; the last holds.
+        """Record why the search stopped; the session keeps the last reason.
 
-        Empty: it measures again.
+        An empty reason means that a search has started again.
         """
         if self._session is not None:
             self._do("UPDATE sessions SET reason = ? WHERE id = ?", (reason, self._session))
@@ -142,7 +144,7 @@ class Database:
 
     @property
     def position(self) -> Position:
-        """How far the database has grown, all sessions together."""
+        """The current end of the database, over all sessions."""
         row = self._do(
             "SELECT (SELECT coalesce(max(id), 0) FROM results) AS results,"
             " (SELECT coalesce(max(id), 0) FROM samples) AS samples"
@@ -151,7 +153,7 @@ class Database:
 
     @property
     def session(self) -> int:
-        """Number of this run; the first use records it."""
+        """Number of this run's session, which is recorded on first use."""
         if self._session is None:
             row = self._do(
                 "INSERT INTO sessions (process, seed, versions, started_at) VALUES (?, ?, ?, ?)",
@@ -167,7 +169,7 @@ class Database:
         return [read_row(Session, row, self.path) for row in rows]
 
     def log(self, kind: str, body: Mapping[str, object]) -> None:
-        """Append an event (an ask, a tell, a refit, a decision that read a clock) for replay."""
+        """Append an event (an ask, a tell, a refit, a reading of the clock) for replay."""
         self._do(
             "INSERT INTO events (session, kind, body) VALUES (?, ?, ?)",
             (self.session, kind, json.dumps(body)),
@@ -181,7 +183,7 @@ class Database:
     # Tasks and definitions
 
     def add_task(self, task: Task) -> None:
-        """Record *task*; nothing happens when its key is known."""
+        """Record *task*, unless its key is already recorded."""
         if self.task(task.key) is not None:
             return
         with self._transaction():
@@ -204,7 +206,7 @@ class Database:
         return [read_row(TaskRow, row, self.path) for row in rows]
 
     def similar(self, task: Task) -> list[TaskRow]:
-        """The other recorded tasks of *task*'s class: other shapes or other threads."""
+        """The other recorded tasks of *task*'s class: other shapes or thread counts."""
         rows = self._do(
             "SELECT * FROM tasks WHERE class_key = ? AND key != ? ORDER BY key",
             (task.class_key, task.key),
@@ -212,7 +214,7 @@ class Database:
         return [read_row(TaskRow, row, self.path) for row in rows]
 
     def add_variants(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
-        """Record what the ways to compute *task* are called."""
+        """Record the names of *definitions*, equivalent definitions of *task*."""
         self.add_task(task)
         with self._transaction():
             for name, dag in definitions.items():
@@ -222,12 +224,12 @@ class Database:
                 )
 
     def variants(self, task_key: str) -> dict[str, str]:
-        """Id of a definition -> its name, of those :meth:`add_variants` recorded for a task."""
+        """Names of the definitions that :meth:`add_variants` recorded for a task, by their ids."""
         rows = self._do("SELECT definition, name FROM variants WHERE task_key = ?", (task_key,))
         return {str(row["definition"]): str(row["name"]) for row in rows}
 
     def definition(self, identifier: str) -> ComputeDAG:
-        """The recorded definition with this id; raises :class:`ForeignFile` when it is damaged."""
+        """The recorded definition with this id; raises :class:`ForeignFile` if it is damaged."""
         return self.definitions.get(identifier)
 
     # Trials
@@ -235,9 +237,9 @@ class Database:
     def start(self, task: Task, program: Scheduled) -> Trial:
         """Commit that *program* is about to run; returns its trial.
 
-        It is a :class:`Record`, and must not be run, when it was measured before or was started
-        twice by drivers that died.  A trial that another living driver is running may be run here
-        too; the last to finish counts.
+        The trial is a :class:`Record`, and must not be run, if it was measured before or was
+        started twice by drivers that died.  A trial that another living driver is running may be
+        run here too; the last one to finish counts.
         """
         self.add_task(task)
         with self._transaction():
@@ -263,7 +265,7 @@ class Database:
     def complete(self, trial: Trial, result: MeasureResult, scale: float | None = None) -> Record:
         """Append a result of a started trial; *scale* as in :class:`Record`.
 
-        Where another driver ran it too and took back its start, the trial is recorded anew.
+        If another driver ran the same trial and abandoned it, the trial is recorded again.
         """
         identity = trial.task_key, trial.definition, trial.digest
         with self._transaction():
@@ -272,9 +274,9 @@ class Database:
             return self._append(number, self.session, result, scale)
 
     def abandon(self, trial: Trial) -> None:
-        """Take back :meth:`start`: the trial did not run, because the user stopped the work.
+        """Undo :meth:`start`: the trial did not run, because the user stopped the work.
 
-        A start of another driver stands.
+        A start by another driver is kept.
         """
         if trial.session != self._session:
             return
@@ -292,7 +294,7 @@ class Database:
         return self._record((task.key, definition, trial_digest(program)), at)
 
     def record(self, number: int) -> Record:
-        """The result with this number, which must be there, and its trial."""
+        """The result with this number and its trial; raises :class:`ForeignFile` if missing."""
         row = self._do(f"{_RECORDS} WHERE results.id = ?", (number,)).fetchone()
         if row is None:
             raise ForeignFile(f"{self.path} lacks the result {number}, to which an event refers")
@@ -306,7 +308,7 @@ class Database:
         return [read_row(Record, row, self.path) for row in rows]
 
     def best(self, task_key: str) -> Record | None:
-        """The fastest correct trial of a task whose schedule can be read back."""
+        """A task's fastest correct trial whose schedule can be read back."""
         found = next(iter(self.fastest(task_key, 1)), None)
         if found is None or self.state(found) is not None:
             return found
@@ -324,7 +326,7 @@ class Database:
     def state(self, record: Record, dag: ComputeDAG | None = None) -> State | None:
         """The schedule of *record*, on *dag* or on the definition it was recorded with.
 
-        None where another version wrote it, or it is damaged: the first such is warned of.
+        None if another version wrote it or it is damaged; a warning names the first such trial.
         """
         if record.id in self._unreadable:
             return None
@@ -336,7 +338,7 @@ class Database:
         except ForeignFile as error:
             if not self._unreadable:
                 _LOG.warning(
-                    "%s: trial %d is passed over, and all others like it: %s",
+                    "%s: skipping trial %d and all others like it: %s",
                     self.path, record.id, error.message,
                 )  # fmt: skip
             self._unreadable.add(record.id)
@@ -346,9 +348,9 @@ class Database:
         return state
 
     def tuned(self) -> dict[str, float]:
-        """Task -> seconds of the fastest correct program, of trials made by searches.
+        """Seconds of each task's fastest correct program among the trials of searches, by task key.
 
-        Programs that were predicted, and measured as they were checked, are left out.
+        Predicted programs, which are measured only when they are checked, are left out.
         """
         rows = self._do(
             "SELECT task_key, min(median_s) FROM trials JOIN results ON trial = trials.id"
@@ -360,7 +362,7 @@ class Database:
         return {str(row[0]): float(row[1]) for row in rows}
 
     def trials(self, task_key: str, at: Position = NOW, kind: TrialKind | None = None) -> int:
-        """How many trials of a task are finished, or ended in this way."""
+        """Number of finished trials of a task, or of those that ended as *kind*."""
         row = self._do(
             "SELECT count(*) FROM trials JOIN results ON trial = trials.id"
             f" WHERE task_key = ? AND {_LAST} AND (? IS NULL OR kind = ?)",
@@ -382,7 +384,7 @@ class Database:
         """A short name of *state*, recorded or not: the same as :attr:`Trial.program`."""
         return program_name(self.definitions.identify(state.definition), trial_digest(state))
 
-    # Inside
+    # Internals
 
     def _insert(self, identity: _Identity, steps: str) -> int:
         cursor = self._do(

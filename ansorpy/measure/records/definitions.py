@@ -1,4 +1,4 @@
-"""Definitions by their content, in the tuning database: many trials are of one."""
+"""Definitions by content, in the tuning database: many trials share one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansorpy.profiler import Activity, profiled
 __all__ = ["KEPT", "DefinitionStore", "definition_json"]
 
 KEPT = 128
-"""Definitions that were read and are held, latest first."""
+"""Number of definitions that are kept in memory after they were read."""
 
 
 def definition_json(dag: ComputeDAG) -> str:
@@ -47,10 +47,10 @@ class DefinitionStore:
         return self._identified(dag)[0]
 
     def get(self, identifier: str) -> ComputeDAG:
-        """The recorded definition: one object for all its trials, as analyses are cached by it.
+        """The recorded definition: one object for all its trials, since analyses are cached by it.
 
         Raises:
-            ForeignFile: It is not there, or damaged.
+            ForeignFile: It is missing or damaged.
         """
         dag = self._read.get(identifier)
         if dag is None:
@@ -64,12 +64,12 @@ class DefinitionStore:
             return dag_from_dict(json.loads(row["dag"]))
         except (TypeError, ValueError) as error:
             raise ForeignFile(
-                f"{self._path} holds no readable definition {identifier[:12]}: {error}",
+                f"{self._path} has no readable definition {identifier[:12]}: {error}",
                 hint="the file is damaged; name another with --db",
             ) from None
 
     def _identified(self, dag: ComputeDAG) -> tuple[str, str]:
-        """Identifier and text of *dag*, worked out once while it lives."""
+        """Identifier and text of *dag*, computed once per object."""
         if dag not in self._known:
             text = definition_json(dag)
             self._known[dag] = hashlib.sha256(text.encode()).hexdigest(), text

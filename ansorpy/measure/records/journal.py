@@ -1,8 +1,8 @@
-"""Everything a tuning run does and reads from outside, in order: recorded, or replayed.
+"""The journal of a tuning run: its actions and external inputs in order, recorded or replayed.
 
 A run is determined by its request, the records it starts from, the results it receives and the
 clock.  The last two go through a journal: :class:`RecordingJournal` saves them in the database;
-:class:`ReplayJournal` answers with the saved ones and checks that the run acts as it did then.
+:class:`ReplayJournal` returns the saved ones and checks that the run acts as it did then.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Body = Mapping[str, object]
 
 
 class Journal(Protocol):
-    """Receives every event of a run, and is its clock.
+    """Receives every event of a run, and serves as its clock.
 
     Kinds: ``request``, ``clock``, ``ask`` (programs about to be measured), ``tell`` (the numbers of
-    their results), ``refit``, ``retime`` (the same of finalists timed again), ``stopped`` (by the
-    user), ``found``.
+    their results), ``refit``, ``retime`` (the numbers of the results of finalists timed again),
+    ``stopped`` (by the user), ``found``.
     """
 
     def note(self, kind: str, body: Body) -> None:
-        """Note that the run does this; *body* is JSON."""
+        """Record or check an event of the run; *body* is JSON-serializable."""
 
     def seconds(self) -> float:
         """Seconds since the run began.  Every decision that depends on time uses this."""
 
     def moment(self, seconds: float) -> float:
-        """The ``time.monotonic()`` at which the run will be *seconds* old; never in a replay."""
+        """The ``time.monotonic()`` at which the run will be *seconds* old; infinite in a replay."""
 
     def shown_s(self) -> float:
         """Seconds since the run began, for display only: a replay may show other times."""
@@ -67,13 +67,13 @@ class RecordingJournal:
 
 
 class ReplayEnded(Exception):
-    """The recorded run did nothing more: it was killed or failed here."""
+    """The recorded run ends here: it was killed or it failed."""
 
 
 class Diverged(Exception):
     """The run did something other than the recorded one.
 
-    ``number`` counts its events from 1; ``recorded`` and ``replayed`` are the two that differ.
+    ``number`` counts the run's events from 1; ``recorded`` and ``replayed`` are those that differ.
     """
 
     def __init__(self, number: int, recorded: str, replayed: str) -> None:
@@ -88,9 +88,9 @@ class ReplayJournal:
     """Follows the *events* of a recorded run and reads the clock from them.
 
     Raises (from both methods):
-        Diverged: The run does not do what the recorded one did.
-        ReplayEnded: The recorded one did nothing more.
-        KeyboardInterrupt: The user stopped the recorded one here.
+        Diverged: The run does not do what the recorded run did.
+        ReplayEnded: The recorded run ends here.
+        KeyboardInterrupt: The user stopped the recorded run here.
     """
 
     events: Sequence[Event]
@@ -106,7 +106,7 @@ class ReplayJournal:
 
     @property
     def is_stopped_next(self) -> bool:
-        """True if the user stopped the recorded run after the next event."""
+        """Whether the user stopped the recorded run after the next event."""
         return [event.kind for event in self.events[self.at + 1 : self.at + 2]] == ["stopped"]
 
     def expect(self, kind: str, body: Body | None = None) -> Event:

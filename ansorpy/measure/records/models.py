@@ -11,18 +11,18 @@ from ansorpy.measure.records.schema import plain_errors
 __all__ = ["ModelStore"]
 
 _MOST_BYTES = 1 << 28
-"""Maximum unpacked size of a text; a model has well under a million bytes."""
+"""Maximum unpacked size of a text in bytes; a model has well under a million."""
 
 
 class ModelStore:
-    """Texts by a digest that the caller chooses; the caller validates what it gets."""
+    """Texts stored under a digest that the caller chooses; the caller validates what it gets."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
 
     def put(self, digest: str, text: str) -> None:
-        """Store *text*, unless the digest is already stored."""
+        """Store *text*, unless there is already one with this digest."""
         with plain_errors(self._path):
             self._connection.execute(
                 "INSERT OR IGNORE INTO models VALUES (?, ?)", (digest, zlib.compress(text.encode()))

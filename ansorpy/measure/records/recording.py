@@ -1,4 +1,4 @@
-"""Measure with a database: skip known trials, commit new ones as they end."""
+"""Measure candidates with a database: skip known trials, and commit new ones as they end."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def measure_recorded(
     *,
     in_full: bool = False,
 ) -> list[MeasureResult]:
-    """Results of *candidates*, in order; only those that *database* does not have are run.
+    """Results of *candidates*, in order; only candidates without a result in *database* are run.
 
     Each trial is committed as started right before it runs and its result right after, so a kill
     loses one trial per machine; the code of a new best is stored.  The incumbent is the best trial
     recorded so far; with *in_full* there is none, so slow candidates are fully timed too.
-    A trial that was CUT does not count: its start is taken back.
+    A trial that was CUT does not count: its start is undone.
     """
     database.add_task(task)
     results = {}
@@ -53,7 +53,7 @@ def measure_recorded(
 
 
 class _Recorder:
-    """Commits what an observer is told; several trials may be in progress at once."""
+    """An observer that commits trials; several may be in progress at once."""
 
     def __init__(self, database: Database, task: Task, best: Record | None, on_end: OnEnd) -> None:
         self._database = database
@@ -84,6 +84,6 @@ class _Recorder:
         self._on_end(replace(end, record=record))
 
     def abandon(self) -> None:
-        """Take back the trials in progress, as the user stopped the run."""
+        """Undo the starts of the trials in progress, because the user stopped the run."""
         while self._running:
             self._database.abandon(self._running.popitem()[1])

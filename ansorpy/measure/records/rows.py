@@ -1,4 +1,4 @@
-"""What a database row must look like; nothing read from a file is believed unchecked."""
+"""Schemas of database rows: everything read from a file is validated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Scheduled(Protocol):
-    """What a trial is of: a definition, and the steps that schedule it."""
+    """A scheduled program: a definition, and the steps that schedule it."""
 
     @property
     def definition(self) -> ComputeDAG: ...
@@ -36,7 +36,7 @@ class Scheduled(Protocol):
 
 @dataclass(frozen=True)
 class Unmade:
-    """A program that cannot be made: one of the steps is impossible."""
+    """A program that cannot be built up because one of its steps is impossible."""
 
     definition: ComputeDAG
     history: tuple[Step, ...]
@@ -47,9 +47,9 @@ class _Row(BaseModel):
 
 
 class TaskRow(_Row):
-    """One task as recorded: ``definition`` names its DAG in the definitions table.
+    """One recorded task: ``definition`` is the id of its DAG in the definitions table.
 
-    Tasks of one ``class_key`` differ in shapes and threads only (:attr:`.Task.class_key`).
+    Tasks with the same ``class_key`` differ in shapes and threads only (:attr:`.Task.class_key`).
     """
 
     key: str
@@ -64,10 +64,10 @@ class TaskRow(_Row):
 
 
 class Session(_Row):
-    """One run of a tuner; ``ended_at`` is None while it runs, or when it was killed.
+    """One run of a tuner; ``ended_at`` is None while it runs, or if it was killed.
 
-    ``reason``: why its last search measured no more, or what failed before it could tell; empty: it
-    searched nothing.
+    ``reason``: why its last search stopped, or the error that ended the run before that was known;
+    empty: the run searched nothing.
     """
 
     id: int
@@ -80,7 +80,7 @@ class Session(_Row):
 
 
 class Event(_Row):
-    """One thing the driver did or decided, for replay."""
+    """One action or decision of the driver, for replay."""
 
     id: int
     session: int
@@ -89,15 +89,15 @@ class Event(_Row):
 
 
 def program_name(definition: str, digest: str) -> str:
-    """The beginnings of the identifier of a program's definition and of its digest."""
+    """Name of a program: prefixes of its definition's identifier and of its digest."""
     return f"{definition[:8]}-{digest[:16]}"
 
 
 class Trial(_Row):
-    """A program of a task that was started: a schedule of one definition.
+    """A program of a task whose measurement was started: a schedule of one definition.
 
-    ``definition`` is the DAG the steps apply to: the task's own, or an equivalent one.
-    ``session`` started it last; ``attempts`` counts its starts.
+    ``definition`` identifies the DAG that the steps apply to: the task's own, or an equivalent one.
+    ``session`` is the last that started it; ``attempts`` counts the starts.
     """
 
     id: int
@@ -131,11 +131,11 @@ class Trial(_Row):
 
 
 class Record(Trial):
-    """A trial with a result: the last one it got, unless an earlier one was asked for.
+    """A trial with a result: its last one, unless an earlier one was requested.
 
-    ``number`` counts all results in the order they became known; ``session`` measured this one.
-    ``scale``: the program was timed again beside other finalists, and its times are multiplied by
-    this to be comparable with those of other trials; None: it was measured on its own.
+    ``number`` counts all results in the order they were recorded; ``session`` measured this one.
+    ``scale``: factor that makes the times of a program that was timed again next to other finalists
+    comparable with those of other trials; None: it was measured on its own.
     """
 
     number: int
@@ -176,28 +176,28 @@ class Record(Trial):
 
 
 class Position(_Row):
-    """How far a database had grown: the last numbers in the tables that are only appended to."""
+    """A point in a database's history: the last row numbers of the append-only tables."""
 
     results: int = Field(ge=0)
     samples: int = Field(ge=0)
 
 
 NOW = Position(results=1 << 62, samples=1 << 62)
-"""Beyond all rows: a database as it is."""
+"""A position after all rows: the database as it is now."""
 
 
 R = TypeVar("R", bound=BaseModel)
 
 
 def read_row(model: type[R], row: sqlite3.Row, path: Path) -> R:
-    """*row* as *model*; raises :class:`ForeignFile` naming the column that is wrong."""
+    """Convert *row* to *model*; raises :class:`ForeignFile` naming the column that is wrong."""
     try:
         return model.model_validate(dict(row))
     except ValidationError as error:
         first = error.errors()[0]
         column = ".".join(str(part) for part in first["loc"])
         raise ForeignFile(
-            f"{path} holds a {model.__name__} this ansorpy did not write: "
+            f"{path} contains a {model.__name__} that this version of ansorpy did not write: "
             f"column {column}: {first['msg']}",
             hint="the file is damaged; name another with --db",
         ) from None

@@ -32,7 +32,7 @@ SELECT kind, median_s, prior_s, CAST(features AS BLOB) AS features FROM (
     WHERE task_key = ? AND version = ? AND samples.id <= ?
 ) WHERE nth * ? / total > (nth - 1) * ? / total ORDER BY id
 """
-"""Selects a number of samples of a task and version, at even steps over all of them."""
+"""Selects a given number of samples of a task and version, evenly spaced over all of them."""
 
 _PUT = """
 INSERT INTO samples (trial, version, prior_s, features) VALUES (?, ?, ?, ?)
@@ -40,7 +40,7 @@ ON CONFLICT (trial) DO UPDATE SET
     version = excluded.version, prior_s = excluded.prior_s, features = excluded.features
     WHERE version != excluded.version
 """
-"""A sample keeps its number, by which runs know whether they had it."""
+"""An updated sample keeps its number, from which a run determines whether it existed before it."""
 
 _TIMED = (TrialKind.OK.value, TrialKind.SLOW.value)
 
@@ -73,7 +73,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A recorded task: its key, its class (tasks that differ only in shapes), number of samples."""
+    """A recorded task: its key, its class (tasks that differ only in shapes), and sample count."""
 
     key: str
     class_key: str
@@ -118,8 +118,8 @@ class SampleStore:
     ) -> dict[str, Samples]:
         """Return the samples of these tasks, by key and in the order of their trials.
 
-        For a task in *most*, at most that many, at even steps over all its trials.
-        Samples of another version and damaged ones are left out.
+        *most* limits the number of samples of a task; those chosen are evenly spaced over its
+        trials.  Samples of another version and damaged ones are left out.
         """
         found = {}
         for key in task_keys:

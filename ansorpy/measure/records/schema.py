@@ -1,8 +1,8 @@
 """The tables of a tuning database, and the checks that a file is one.
 
-A trial is a program of a task; ``results`` says what measuring it gave.  Rows of ``results`` and
-``samples`` are only ever appended, and the last result of a trial counts.  So what a database held
-when a run began is what it holds up to two row numbers.
+A trial is a program of a task; ``results`` has the outcomes of measuring it.  Rows of ``results``
+and ``samples`` are only ever appended, and the last result of a trial counts.  Two row numbers
+therefore determine the contents of the database when a run began.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ CREATE TABLE objects (
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the database at *path*, creating it if there is none; each ``IN_MEMORY`` is a new one.
+    """Open the database at *path*, creating it if missing; each ``IN_MEMORY`` is a new one.
 
     Raises:
         ForeignFile: The file is not a tuning database, is damaged, has another format, or cannot be
@@ -145,13 +145,13 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
     connection.row_factory = sqlite3.Row
-    # Invalid UTF-8 must reach the validation of its row, not raise in sqlite3.
+    # Invalid UTF-8 must reach the validation of its row instead of raising in sqlite3.
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     return connection
 
 
 def _refuse_other_files(path: Path) -> None:
-    """Reject other files: SQLite itself takes a file of a few bytes for an empty database."""
+    """Reject other files: SQLite treats a file of a few bytes as an empty database."""
     try:
         with path.open("rb") as file:
             start = file.read(len(_MAGIC))
@@ -183,7 +183,7 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
             return
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise ForeignFile(
-                f"{path} is an SQLite file of another program",
+                f"{path} is another program's SQLite file",
                 hint="name another file with --db; nothing was changed in this one",
             )
         for statement in _TABLES.split(";"):
@@ -195,8 +195,8 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
 def _write_ahead(connection: sqlite3.Connection) -> None:
     """Switch to WAL, waiting for other processes that do the same.
 
-    The switch begins as a reader and then writes.  SQLite refuses that at once while another
-    writes: it lets only those wait that hold no lock yet.
+    The switch takes a read lock first and then a write lock.  While another process writes, SQLite
+    refuses that at once: it makes a process wait only if it holds no lock yet.
     """
     end = time.monotonic() + _BUSY_S
     while True:
@@ -226,8 +226,8 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
         with plain_errors(path), profiled(Activity.RECORD):
             connection.execute("COMMIT")
     except BaseException:
-        # An open transaction would swallow later commits.  SQLite may already have ended it itself,
-        # and Ctrl-C may come before it is open or right after.
+        # A transaction left open would swallow later commits.  SQLite may already have ended it,
+        # and Ctrl-C may come before it begins or right after.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
@@ -241,7 +241,7 @@ def plain_errors(path: Path) -> Iterator[None]:
     except sqlite3.OperationalError as error:
         raise ForeignFile(
             f"the tuning database {path} cannot be used: {error}",
-            hint="check the folder, its free space and its permissions, or name another with --db",
+            hint="check the folder, its free space and permissions, or name another file with --db",
         ) from None
     except sqlite3.DatabaseError as error:
         raise ForeignFile(

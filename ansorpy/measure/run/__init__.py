@@ -1,4 +1,4 @@
-"""Candidates run and timed, one at a time."""
+"""Run, check and time candidates, one at a time."""
 
 from __future__ import annotations
 

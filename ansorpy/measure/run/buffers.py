@@ -1,4 +1,4 @@
-"""The arrays a candidate works on: guarded for the check, allocated as at run time for timing."""
+"""A candidate's arrays: guarded for the check, and laid out as in deployment for timing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Array", "CheckBuffers", "ConstantCopies", "TaskArrays", "turns"]
 Array = npt.NDArray[np.generic]
 
 _MAX_COPIES = 1024
-"""Maximum number of copies: constants small enough to reach it stay in a cache anyway."""
+"""Maximum number of copies: constants small enough to need more stay in a cache anyway."""
 
 
 class TaskArrays:
@@ -58,7 +58,7 @@ class TaskArrays:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of inputs and outputs, each counted once."""
+        """Total bytes of inputs and outputs, each counted once."""
         return sum(a.nbytes for a in (*self.inputs.values(), *self.outputs))
 
     def float_pool(self, size: int, like: Sequence[Array]) -> npt.NDArray[np.uint8]:
@@ -84,7 +84,7 @@ class CheckBuffers:
     """Arguments of the checking run: every buffer ends at a guard page.
 
     Args:
-        packed: Specs of the constants that ``bind`` makes, which are not placeholders.
+        packed: Specs of the constants that ``bind`` packs, which are not placeholders.
     """
 
     def __init__(self, task: TaskArrays, packed: Sequence[ParamSpec], workspace_bytes: int) -> None:
@@ -143,11 +143,11 @@ class CheckBuffers:
 
 
 class ConstantCopies:
-    """Copies of a candidate's constants used in turn, to reproduce cache misses as in a network.
+    """Copies of a candidate's constants used in turn, to reproduce the cache misses in a network.
 
     ``tables`` is ``[copies, parameters]``: the addresses passed to each call.  Between two uses of
-    a copy the others are read: at least *reuse_distance_bytes*, and less than one copy more.  The
-    caches then hold as much of it as they would in the network, which lays out its constants anew.
+    a copy the others are read: at least *reuse_distance_bytes*, and less than one copy more.  The caches
+    then hold as much of a copy as they would hold of the constants in the network.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class ConstantCopies:
         floats = {n: v for n, v in constants.items() if v.dtype.kind == "f"}
         others = {n: v for n, v in constants.items() if n not in floats}
         starts, pitch = _layout(floats)
-        # Keep this pool alive: a later candidate that needs a larger one replaces it.
+        # Keep a reference: a later candidate that needs a larger pool replaces it in the task.
         self._floats = task.float_pool(copies * pitch, [*floats.values()]) if floats else None
         columns: dict[str, npt.NDArray[np.uint64]] = {}
         rows = np.arange(copies, dtype=np.uint64)
@@ -190,7 +190,7 @@ class ConstantCopies:
 
 
 def turns(reuse_distance_bytes: int, size: int) -> int:
-    """Number of copies of *size* bytes of which all but one are *reuse_distance_bytes* or more."""
+    """Number of copies of *size* bytes such that all but one add up to *reuse_distance_bytes* or more."""
     return min(_MAX_COPIES, 1 - (-reuse_distance_bytes // size)) if size else 1
 
 

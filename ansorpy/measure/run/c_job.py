@@ -1,4 +1,4 @@
-"""Handlers of the run worker for programs in C: like those for object code, loaded otherwise."""
+"""Handlers of the run worker for programs in C: those for object code with another loader."""
 
 from __future__ import annotations
 

@@ -36,23 +36,23 @@ Magnitudes = tuple[float, ...]
 
 _FAILURES = {"timeout": TrialKind.TIMEOUT, "crash": TrialKind.CRASH}
 _GUARDED = (
-    "an access outside its buffers is the usual cause: they end at guard pages in the first run"
+    "the usual cause is an access outside its buffers, which end at guard pages in the first run"
 )
 _KEPT_REFERENCE_BYTES = 512 << 20
 _ROUNDS_SHARE = 0.9
-"""Share of a limit after which the worker begins no other round: its answer must come in time."""
+"""Fraction of a limit after which the worker begins no further round, so as to answer in time."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """The outputs of a task that every candidate must reproduce, and their magnitudes if known."""
+    """A task's outputs, which every candidate must reproduce, and their magnitudes if known."""
 
     outputs: tuple[bytes, ...]
     magnitudes: Magnitudes = ()
 
 
 class RunClient:
-    """One run worker, pinned to *cores* if given; reopens its task after each restart.
+    """One run worker, pinned to *cores* if given, that reopens its task after each restart.
 
     Args:
         module: Module with the worker's handlers, which select the device.
@@ -96,12 +96,12 @@ class RunClient:
         return _identity(task) in self._references
 
     def make_reference(self, task: Task, built: Built) -> None:
-        """Run the reference and keep its outputs as those every candidate must reproduce.
+        """Run the reference and keep its outputs, which every candidate must reproduce.
 
-        The first time, they are checked against the interpreter at sampled points.
+        The first time, the outputs are checked against the interpreter at sampled points.
 
         Raises:
-            VerificationFailed: They are wrong, or there are none.
+            VerificationFailed: The outputs are wrong, or there are none.
             OutOfTime: The deadline passed first.
         """
         identity = _identity(task)
@@ -129,7 +129,7 @@ class RunClient:
         return self._references[_identity(task)]
 
     def take_reference(self, task: Task, reference: Reference) -> None:
-        """Use *reference*, made and checked elsewhere, as the outputs of *task*."""
+        """Use *reference*, which was made and checked elsewhere, for *task*."""
         identity = _identity(task)
         self._references[identity] = reference
         self._forget_old(identity)
@@ -174,7 +174,7 @@ class RunClient:
         except OutOfTime:
             return [out_of_time()] * len(builds)
         parts = [built.parts() for built in builds]
-        # Three rounds are no more calls of each than measuring it was.
+        # Three rounds call each candidate no more often than measuring it did.
         timeout_s = run_limit_s(task, self.run_timeout_s, None) * len(builds) + CREDIT_S
         request = RetimeRequest(
             built=[header for header, _ in parts],
@@ -190,9 +190,9 @@ class RunClient:
         return results
 
     def _distrust(self, results: Sequence[MeasureResult]) -> None:
-        """End the worker where a candidate may have written where it should not.
+        """End the worker if a candidate may have written outside its buffers.
 
-        The next one gets clean memory.
+        The next candidate then gets clean memory.
         """
         if any(result.kind is TrialKind.RUN_ERROR for result in results):
             self.worker.kill()
@@ -220,8 +220,8 @@ class RunClient:
             self.worker.kill()
             reason = failure.reason
         raise AnsorpyError(
-            f"the run worker cannot get {task.name or task.key} ready: {reason}",
-            hint="does this machine have memory for its operands and a second copy of its results?",
+            f"the run worker cannot prepare {task.name or task.key}: {reason}",
+            hint="check that memory suffices for its operands and two copies of its results",
         )
 
     def _open_task(self, task: Task, reference: Reference, points: int) -> Failure | None:
@@ -243,7 +243,7 @@ class RunClient:
         return None
 
     def _forget_old(self, keep: str) -> None:
-        """Drop references of other tasks, oldest first, while they take too much memory."""
+        """Drop references of other tasks, oldest first, until they fit in the memory limit."""
         sizes = {key: sum(map(len, kept.outputs)) for key, kept in self._references.items()}
         for key in list(self._references):
             if key != keep and sum(sizes.values()) > _KEPT_REFERENCE_BYTES:
@@ -252,7 +252,7 @@ class RunClient:
 
 @lru_cache(maxsize=1024)
 def _identity(task: Task) -> str:
-    """Key of a task plus the names in its definition: inputs are drawn and passed by name."""
+    """Key of a task plus its definition with names, because inputs are drawn and passed by name."""
     return f"{task.key} {definition_json(task.dag)}"
 
 
@@ -263,7 +263,7 @@ def _reason(answer: Outcome) -> str:
 
 
 def _is_cut(answer: Outcome) -> bool:
-    """Whether the deadline, not the request's own limit, ended the wait for *answer*."""
+    """Whether the deadline, rather than the request's own limit, ended the wait for *answer*."""
     return isinstance(answer, Failure) and answer.kind == "timeout" and left_s() <= 0
 
 

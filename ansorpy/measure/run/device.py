@@ -21,7 +21,7 @@ class Candidate(Protocol):
 
     @property
     def fresh_bytes(self) -> int:
-        """Bytes not touched before its first timed call."""
+        """Bytes of memory that no call has touched before the first timed one."""
 
     def check(self) -> float:
         """Run it once with poisoned outputs and guarded buffers; returns the seconds it took.
@@ -31,11 +31,14 @@ class Candidate(Protocol):
         """
 
     def prepare(self, reuse_distance_bytes: int) -> None:
-        """Prepare for timing, after the check: *reuse_distance_bytes* between constants' uses."""
+        """Prepare for timing, after the check.
+
+        *reuse_distance_bytes* of other data are read between two uses of a constant.
+        """
 
     @property
     def unit(self) -> int:
-        """A burst is so many calls, or a multiple; known once it is prepared."""
+        """Number of calls of which a burst must be a multiple; known after :meth:`prepare`."""
 
     def burst(self, number: int) -> float:
         """Return the seconds that *number* consecutive calls took."""
@@ -54,10 +57,10 @@ class OpenTask(Protocol):
         """Outputs of the last checked candidate."""
 
     def is_disturbed(self) -> bool:
-        """Whether the device is slower now than it was a moment ago."""
+        """Whether the device is slower now than a moment ago."""
 
     def load(self, built: Built) -> AbstractContextManager[Candidate]:
-        """Load a candidate, until the context exits.
+        """Load a candidate; leaving the context unloads it.
 
         Raises:
             CodegenError: Its parameters do not fit the task, or its code cannot be loaded.

@@ -22,7 +22,7 @@ class HostTask:
     """A task whose candidates run in this process; a crash in one ends it.
 
     Args:
-        load: Loads their code; by default object code for this machine.
+        load: Loads the candidates' code; the default loads object code for this machine.
     """
 
     def __init__(self, dag: ComputeDAG, seed: int, threads: int, load: Loader = load) -> None:
@@ -50,7 +50,7 @@ class HostTask:
 
 
 class _Candidate:
-    """A kernel, and the guarded buffers of its check, from which timing copies the constants."""
+    """A kernel and the guarded buffers of its check, from which timing copies the constants."""
 
     def __init__(self, kernel: LoadedKernel) -> None:
         self._kernel = kernel
@@ -69,7 +69,7 @@ class _Candidate:
         return seconds
 
     def prepare(self, reuse_distance_bytes: int) -> None:
-        assert self._buffers is not None, "check comes first"
+        assert self._buffers is not None, "check must be called first"
         self._kernel.prepare_timing(self._buffers, reuse_distance_bytes)
 
     @property
@@ -82,5 +82,5 @@ class _Candidate:
 
 @cache
 def _cores(threads: int) -> Cores:
-    """One instance for all tasks, as its history describes the machine."""
+    """One instance for all tasks, because its history describes the machine."""
     return Cores(threads)

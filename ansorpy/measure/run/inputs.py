@@ -1,7 +1,7 @@
 """Input values for timing and checking: standard normal, the same in every process.
 
-Zeros and constants would hide wrong indexing and distort timings (denormals, early exits).  For the
-ranges of integers see :mod:`ansorpy.measure.run.ranges`.
+Zeros and constants would hide wrong indexing and distort timings (denormals, early exits).
+:mod:`ansorpy.measure.run.ranges` chooses the ranges of integers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ansorpy.ir.tensor import PlaceholderOp
 __all__ = ["input_array"]
 
 _BLOCK = (1 << 20) + 7
-"""Number of values drawn before they repeat, rotated: drawing large tensors would take seconds."""
+"""Number of values drawn; larger tensors repeat them, rotated, as drawing more takes seconds."""
 
 
 def input_array(

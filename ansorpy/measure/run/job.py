@@ -1,8 +1,8 @@
-"""Handlers of the run worker: holds one task's arrays, checks and times its candidates.
+"""Handlers of the run worker, which holds one task's arrays, and checks and times its candidates.
 
 A :class:`~ansorpy.measure.run.device.Bench` determines where candidates run: on the cores of this
-process, unless another module's ``make_handlers`` says otherwise.  A bad candidate may kill the
-process; the driver restarts it and opens the task again.
+process, unless another module's ``make_handlers`` passes a different one.  A bad candidate may kill
+the process; the driver restarts it and opens the task again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _MAGNITUDES = 128
 class RunSession:
     """State of the run worker: the open task and its reference.
 
-    If a GPU's context is lost the process ends, like after a crash on a CPU, and is restarted.
+    If a GPU's context is lost, the process ends, as after a crash on a CPU, and is restarted.
     """
 
     def __init__(self, bench: Bench = HostTask) -> None:
@@ -78,7 +78,7 @@ class RunSession:
         }
 
     def open(self, message: Message) -> Message:
-        """Make the inputs of a task, and take its reference outputs if they are known."""
+        """Make the inputs of a task, and read its reference outputs if the message has them."""
         self._task, self._reference = None, []
         self._options = OpenRequest.model_validate(message.fields)
         self._magnitudes = self._options.magnitudes
@@ -91,7 +91,7 @@ class RunSession:
         return Message("opened")
 
     def reference(self, message: Message) -> Message:
-        """Run the reference once, check sampled points, keep and return its outputs.
+        """Run the reference once, check sampled points, and keep and return its outputs.
 
         The interpreter runs first: it reports an out-of-bounds read, which may crash compiled code.
         """
@@ -128,7 +128,7 @@ class RunSession:
         return _timed(timing, worst.error, request, begin, check_s)
 
     def retime(self, message: Message) -> Message:
-        """Time several candidates in turns; their results were compared when first measured."""
+        """Time several candidates in turns; their outputs were compared when first measured."""
         request = RetimeRequest.model_validate(message.fields)
         end = time.perf_counter() + request.within_s
         blobs = iter(message.blobs)
@@ -164,7 +164,7 @@ class RunSession:
         )
 
     def compared(self, stated_error: float) -> Comparison:
-        """Compare all outputs with the reference; returns the first wrong or else the worst one."""
+        """Compare all outputs with the reference; returns the first wrong one or else the worst."""
         dag, worst = self.task.dag, Comparison(0.0, "")
         if len(self._reference) != len(dag.outputs):
             raise CodegenError("the task has no reference yet")
@@ -195,7 +195,7 @@ class RunSession:
         return None
 
     def _least_scales(self) -> list[float]:
-        """For each output, the scale of errors where no value is that large."""
+        """For each output, the scale of errors when all values are below it."""
         dag = self.task.dag
         known = self._magnitudes or [0.0] * len(dag.outputs)
         return [least_scale(dag, op, m) for op, m in zip(dag.outputs, known, strict=True)]
@@ -246,7 +246,7 @@ def _at_points(
         return Comparison(error, "")
     at = ", ".join(str(int(i)) for i in points[worst])
     return Comparison(
-        error, f"{op.name}[{at}] is {picked[worst]:.9g}, the interpreter says {want[worst]:.9g}"
+        error, f"{op.name}[{at}] is {picked[worst]:.9g}, the interpreter's is {want[worst]:.9g}"
     )
 
 
@@ -301,9 +301,9 @@ def _or_end(handler: Handler) -> Handler:
 
 
 def warm_up() -> None:
-    """Load the compiler, its clock and its probe.
+    """Load the compiler, the timing loop and the probe of the cores.
 
-    Otherwise the first candidate would pay for that, within the second or so it is allowed.
+    Otherwise the first candidate would pay for this out of the second or so that it is allowed.
     """
     bench_address()
     busy_address()

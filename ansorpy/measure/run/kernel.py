@@ -24,13 +24,13 @@ __all__ = ["LoadedCode", "LoadedKernel", "Loader"]
 
 
 class LoadedCode(Protocol):
-    """Functions in this process, until they are unloaded."""
+    """Functions loaded into this process."""
 
     def address(self, symbol: str) -> int:
         """The address of the function *symbol*."""
 
     def close(self) -> None:
-        """Unload them."""
+        """Unload the functions."""
 
 
 Loader: TypeAlias = Callable[[Sequence[ObjectCode]], LoadedCode]
@@ -43,7 +43,7 @@ class LoadedKernel:
     """One candidate of *task*, run with *threads* threads.  A crash in it ends this process.
 
     Args:
-        load: Loads its code; by default object code for this machine.
+        load: Loads its code; the default loads object code for this machine.
     """
 
     def __init__(self, built: Built, task: TaskArrays, threads: int, load: Loader = load) -> None:
@@ -95,14 +95,14 @@ class LoadedKernel:
         return seconds
 
     def prepare_timing(self, checked: CheckBuffers, reuse_distance_bytes: int) -> None:
-        """Lay out the constants for timing, *reuse_distance_bytes* between uses of a copy."""
+        """Lay out the constants for timing; *reuse_distance_bytes* are read between two uses of a copy."""
         constants = checked.constants(self.built.run_params)
         params = self.built.run_params
         self._copies = ConstantCopies(self.task, params, constants, reuse_distance_bytes)
 
     def burst(self, number: int) -> float:
         """Run *number* consecutive calls from compiled code; returns the seconds they took."""
-        assert self._copies is not None, "prepare_timing comes first"
+        assert self._copies is not None, "prepare_timing must be called first"
         tables = np.roll(self._copies.tables, -self._next_copy, axis=0)[:number]
         self._next_copy = (self._next_copy + number) % len(self._copies.tables)
         symbol = self.built.run.symbol

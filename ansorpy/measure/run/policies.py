@@ -1,4 +1,4 @@
-"""Measuring policies by name: how long candidates are timed.
+"""Measuring policies by name, which determine how long candidates are timed.
 
 A policy is sent to the timing process as the numbers of a
 :class:`~ansorpy.measure.run.timing.TimingPolicy`, so a custom one is that class with other numbers.
@@ -21,10 +21,10 @@ POLICIES: Registry[TimingPolicy] = Registry(
 
 
 def fixed() -> TimingPolicy:
-    """Every candidate for the same time, 18 ms and three samples at least."""
+    """Time every candidate for the same time: at least 18 ms and three samples."""
     return TimingPolicy()
 
 
 def variance_adaptive() -> TimingPolicy:
-    """Until the mean is known to half a percent, at most 60 ms; losers only roughly."""
+    """Time until the mean is known to half a percent, at most 60 ms; time losers only roughly."""
     return TimingPolicy(spread=0.005, min_samples=5, total_s=0.06, max_samples=120)

@@ -1,4 +1,4 @@
-"""Ranges to draw integer inputs from: indices stay inside, narrow types are seen to their ends."""
+"""Ranges of integer inputs: indices stay in bounds, and narrow types reach their extreme values."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ _GROWING = (Function.EXP,)
 def input_ranges(dag: ComputeDAG) -> dict[str, tuple[int, int]]:
     """``low <= value < high`` of each integer placeholder, by name.
 
-    A placeholder that indices of other tensors are computed from gets values for which all these
-    indices lie inside.  Other 8-bit ones get every value of their type if no sum of theirs can
-    overflow, else fewer; the others small numbers, so that sums of products stay exact.
+    A placeholder from which indices into other tensors are computed gets values for which all these
+    indices are in bounds.  Other 8-bit placeholders get every value of their type if none of their
+    sums can overflow, and otherwise fewer; the rest get small numbers, so that sums of products
+    stay exact.
 
     Raises:
-        UsageError: No such values of an index are found.
+        UsageError: No such values are found for an index.
     """
     small = {
         op: (0, 1) if op.dtype is DType.BOOL else _SMALL[op.dtype.is_signed]
@@ -52,7 +53,7 @@ def input_ranges(dag: ComputeDAG) -> dict[str, tuple[int, int]]:
 
 
 def _bounder(drawn: Mapping[PlaceholderOp, Interval]) -> Bounder:
-    """Bounds of integer expressions that read tensors, with values of the placeholders given."""
+    """Bounder of integer expressions that read tensors, given the ranges of the placeholders."""
 
     def loaded(load: Load) -> Interval:
         if isinstance(load.source, PlaceholderOp):
@@ -73,7 +74,7 @@ def _within(inner: Interval, outer: Interval) -> bool:
 
 @dataclass(frozen=True)
 class _Index:
-    """An index that data decides: it must lie in ``0 .. extent - 1`` of ``tensor``."""
+    """A data-dependent index into ``tensor``, which must lie in ``0 .. extent - 1``."""
 
     tensor: str
     expr: Expr
@@ -82,7 +83,7 @@ class _Index:
     data: tuple[PlaceholderOp, ...]
 
     def holds(self, drawn: Mapping[PlaceholderOp, Interval]) -> bool:
-        """Whether it lies inside for all values drawn."""
+        """Whether the index is in bounds for all values in the ranges *drawn*."""
         values = _bounder(drawn)
         return _within(values.bounds(self.expr), (0, self.extent - 1)) and not values.overflows
 
@@ -90,18 +91,18 @@ class _Index:
 def _index_ranges(
     dag: ComputeDAG, small: Mapping[PlaceholderOp, Interval]
 ) -> dict[PlaceholderOp, Interval]:
-    """The values of the placeholders that indices are computed from."""
+    """The ranges of the placeholders from which indices are computed."""
     indices = [index for op in dag.computes for index in _indices(op.body, guarded=False)]
     must = [index for index in indices if not index.guarded]
     found = _solved(indices, small)
-    if found is None:  # A guard may be what keeps an index inside.
+    if found is None:  # A guard may keep an index in bounds.
         found = _solved(must, small)
     if found is None:
         names = sorted({op.name for index in must for op in index.data})
         tensors = sorted({index.tensor for index in must})
         raise UsageError(
             f"no values of {', '.join(names)} are known to keep every index into "
-            f"{', '.join(tensors)} inside, so there is nothing to measure with",
+            f"{', '.join(tensors)} in bounds, so there are no inputs to measure with",
             hint="clip the index: min(max(index, 0), extent - 1)",
         )
     for index in indices:
@@ -111,7 +112,7 @@ def _index_ranges(
 
 
 def _indices(e: Expr, *, guarded: bool) -> Iterator[_Index]:
-    """The indices in *e* that integer inputs decide."""
+    """The indices in *e* that depend on integer inputs."""
     seen: set[tuple[Expr, bool]] = set()
     stack = [(e, guarded)]
     while stack:
@@ -160,7 +161,7 @@ def _data(e: Expr) -> tuple[PlaceholderOp, ...]:
 def _solved(
     indices: list[_Index], small: Mapping[PlaceholderOp, Interval]
 ) -> dict[PlaceholderOp, Interval] | None:
-    """Ranges as wide as can be for which all *indices* hold; None when not one value does."""
+    """The widest ranges for which all *indices* are in bounds; None if no value satisfies them."""
     data = list(dict.fromkeys(op for index in indices for op in index.data))
     drawn = dict(small) | {op: (0, 0) for op in data}
     for _ in range(len(data) + 1):
@@ -169,14 +170,14 @@ def _solved(
                 _repair(index, op, drawn)
     if not all(index.holds(drawn) for index in indices):
         return None
-    for group in (data, *([op] for op in data)):  # Together first, so that all get a share.
+    for group in (data, *([op] for op in data)):  # First together, so that all are widened.
         for side in (1, 0):
             _spread(indices, group, side, drawn)
     return {op: drawn[op] for op in data}
 
 
 def _repair(index: _Index, op: PlaceholderOp, drawn: dict[PlaceholderOp, Interval]) -> None:
-    """Move the one value of *op* to where *index* holds, as if the index were linear in it."""
+    """Move the single value of *op* so that *index* holds, as if the index were linear in it."""
     low, high = _bounder(drawn).bounds(index.expr)
     here = drawn[op][0]
     slope = _bounder(drawn | {op: (here + 1, here + 1)}).bounds(index.expr)[0] - low
@@ -194,7 +195,7 @@ def _spread(
     side: int,
     drawn: dict[PlaceholderOp, Interval],
 ) -> None:
-    """Move one end of the ranges of *group* outward, as far as all indices hold."""
+    """Move one end of the ranges of *group* outward while all indices hold."""
 
     def moved(by: int) -> dict[PlaceholderOp, Interval]:
         ends = {op: (drawn[op][0], drawn[op][1] + by) for op in group}
@@ -219,7 +220,7 @@ def _spread(
 def _widest(
     dag: ComputeDAG, drawn: dict[PlaceholderOp, Interval], free: set[PlaceholderOp]
 ) -> dict[PlaceholderOp, Interval]:
-    """*drawn* with the 8-bit ones of *free* as wide as keeps every integer result exact."""
+    """Widen the ranges of 8-bit placeholders in *free* while every integer result stays exact."""
     narrow = [op for op in free if op.dtype.bits == 8 and op.dtype is not DType.BOOL]
     if not narrow or _may_leave_floats(dag):
         return drawn
@@ -240,7 +241,7 @@ def _scaled(dtype: DType, step: int) -> Interval:
 
 
 def _may_leave_floats(dag: ComputeDAG) -> bool:
-    """Whether large numbers may become infinite: float16, exponentials and powers."""
+    """Whether large values may become infinite: in float16, exponentials and powers."""
     parts = [e for op in dag.computes for e in walk(op.body)]
     return any(op.dtype is DType.FLOAT16 for op in dag.computes) or any(
         (isinstance(e, Call) and e.fn in _GROWING)

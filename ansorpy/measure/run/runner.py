@@ -42,17 +42,17 @@ class Observer(Protocol):
     """Notified of each candidate right before it runs and right after."""
 
     def started(self, state: State) -> MeasureResult | None:
-        """*state* is about to run; if a result is returned, it is used instead."""
+        """*state* is about to run; if this returns a result, that is used instead."""
 
     def ended(self, end: TrialEnd) -> None:
-        """A candidate has its result, unless :meth:`started` returned it."""
+        """A candidate has a result; not called if :meth:`started` returned one."""
 
 
 class BuildService(Protocol):
-    """Turns schedules into object code, by workers here or on other machines."""
+    """Turns schedules into object code, on this machine or on others."""
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each of *states* in order: object code, or why there is none."""
+        """Build each of *states*, in order: object code, or the result that explains a failure."""
 
     def close(self) -> None:
         """Release all resources."""
@@ -85,18 +85,18 @@ class Expecting(Protocol):
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """How :class:`LocalRunner` measures.
+    """Options of runners.
 
     Args:
         seed: Seed of the input values.
         build_timeout_s: Seconds one build may take (TVM: 15).
-        run_timeout_s: Seconds one candidate may take in all while no time is known (TVM: 10).
+        run_timeout_s: Seconds one candidate may take in all before any time is known (TVM: 10).
         reference_timeout_s: Seconds that making the reference may take.
         check_points: Points of the reference checked against the interpreter, once per task.
         builders: Build workers; None: one per core.
-        build_memory_bytes: Memory each of them may take; a build that needs more fails.
+        build_memory_bytes: Memory each build worker may take; a build that needs more fails.
         cores: Cores to time on; None: the first ``task.threads`` this process may use.
-        kept_builds: Object codes kept in memory for re-timing and for the database.
+        kept_builds: Built candidates kept in memory for re-timing and for the database.
         lock_folder: Folder of the machine-wide core locks; None: the temporary folder.
     """
 
@@ -114,7 +114,7 @@ class MeasureOptions:
 
 
 class RunnerBase(ABC):
-    """Common parts of all runners: options, recently measured code, and workers that it owns.
+    """Base of all runners: options, recently measured code, and the workers it owns.
 
     As a context manager it ends all workers on exit.
     """
@@ -140,10 +140,10 @@ class RunnerBase(ABC):
 
     @abstractmethod
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each candidate: code, or the result that says why there is none."""
+        """Build each candidate: object code, or the result that explains the failure."""
 
     def built(self, object_digest: str) -> Built | None:
-        """Recently measured code, by :attr:`MeasureResult.object_digest`."""
+        """Return recently measured code by its :attr:`MeasureResult.object_digest`."""
         return self._kept.get(object_digest)
 
 
@@ -161,7 +161,7 @@ class BuildingRunner(RunnerBase):
         """Build, check and time *candidates*; a candidate's failure becomes its result.
 
         Raises:
-            UsageError: The task is for a machine whose code this one cannot run.
+            UsageError: The task's target is a machine whose code cannot run here.
             VerificationFailed: The reference itself is wrong, so nothing can be
                 checked: a defect of ansorpy or of the definition, not of a candidate.
         """
@@ -181,7 +181,7 @@ class BuildingRunner(RunnerBase):
     def _turn(
         self, task: Task, candidates: Sequence[State]
     ) -> Iterator[Sequence[Built | MeasureResult]]:
-        """Build *candidates* for checking and running now; all are CUT if time is up first."""
+        """Build *candidates* and hold the devices to run them; all are CUT if time is up first."""
         builds = self.build(task, candidates)
         with ExitStack() as held:
             try:
@@ -219,8 +219,8 @@ class BuildingRunner(RunnerBase):
 class LocalRunner(BuildingRunner):
     """Builds in parallel workers, then runs one candidate at a time in a pinned worker.
 
-    Builds and runs never overlap, and timing holds the machine-wide lock of its cores, for which
-    other processes' searches and builds wait.
+    Builds and runs never overlap.  Timing holds the machine-wide lock of its cores, so searches and
+    builds of other processes wait.
 
     Args:
         builder: Replaces the local build workers.
@@ -249,18 +249,18 @@ class LocalRunner(BuildingRunner):
 
     @property
     def workers(self) -> list[Worker]:
-        """The processes that time programs, one a set of cores, and those that build, if any do."""
+        """The run workers, one for each set of cores, and the build workers, if there are any."""
         builders = self._builder.workers if isinstance(self._builder, Builder) else []
         return [*(client.worker for client in self._clients.values()), *builders]
 
     def start(self, threads: int) -> None:
-        """Start what a task with so many threads needs, side by side; returns at once."""
+        """Start the workers for tasks with *threads* threads, in parallel; returns at once."""
         if isinstance(self._builder, Builder):
             self._builder.start()
         self._client_on(self._cores(threads)).worker.start()
 
     def close(self) -> None:
-        """End all workers; preparation in the background is abandoned."""
+        """End all workers; background preparation is abandoned."""
         self.is_closing = True
         self._background.shutdown(cancel_futures=True)
         self._builder.close()
@@ -269,9 +269,9 @@ class LocalRunner(BuildingRunner):
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Hold the cores shared for computation, so that nobody times on them meanwhile.
+        """Hold a shared lock on the cores while computing, so that nobody times on them meanwhile.
 
-        Past the deadline it does not wait any longer: little is computed then.
+        Past the deadline it no longer waits for the lock: little is computed then.
         """
         cores = sorted(os.sched_getaffinity(0))
         with ExitStack() as held:
@@ -296,13 +296,13 @@ class LocalRunner(BuildingRunner):
                 self._prepare(task)
 
     def _settle(self) -> None:
-        """Wait until all background preparation is done, so that none runs beside timing."""
+        """Wait until all background preparation is done, so that none runs during timing."""
         with profiled(Activity.BUILD):
             wait(self._expected)
         self._expected.clear()
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each candidate: object code, or the result that says why there is none."""
+        """Build each candidate: object code, or the result that explains the failure."""
         self._settle()
         with profiled(Activity.BUILD):
             return self._builder.build(task, candidates)
@@ -355,7 +355,7 @@ class LocalRunner(BuildingRunner):
         return replace(result, build_s=build.build_s, object_digest=build.digest)
 
     def reference(self, task: Task) -> Reference:
-        """The reference of *task*, made and checked unless it is known.
+        """The reference of *task*, which is made and checked unless it is known.
 
         Raises:
             VerificationFailed: Its outputs are wrong, or there are none.
@@ -389,7 +389,7 @@ class LocalRunner(BuildingRunner):
         return self._client_on(self._cores(task.threads))
 
     def _cores(self, threads: int) -> tuple[int, ...]:
-        """Where programs with so many threads are timed."""
+        """The cores on which programs with *threads* threads are timed."""
         usable = sorted(os.sched_getaffinity(0))
         return self.options.cores or tuple(usable[:threads])
 

@@ -1,4 +1,4 @@
-"""How long and how often a candidate is timed."""
+"""Timing policy: how long and how often a candidate is timed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 Burst = Callable[[int], float]
-"""Runs a kernel that many times in a row inside compiled code; returns the seconds it took."""
+"""Runs a kernel a given number of times in a row from compiled code; returns the total seconds."""
 
 
 _AGREEING = 8
@@ -29,24 +29,23 @@ class TimingPolicy:
 
     Args:
         warm_s: Untimed calls before the first sample.
-        settled: With it, untimed calls go on until two bursts in a row differ by this share at
-            most, or last ten times ``warm_s``: an idle GPU raises its clock step by step.
-        pause_s: What the first call may cost more: waking the threads after a pause takes
-            milliseconds after 100 ms idle, and so does another
-            process that has a core for a few ticks.
-        touch_s_per_byte: What the first call may cost more for each byte that no call has touched
-            yet: the system finds and clears the pages then.
-        sample_s: Least length of one sample, against the clock's and the call's overhead.
+        settled: If set, untimed calls continue until two consecutive bursts differ by at most this
+            fraction, or for ten times ``warm_s``: an idle GPU raises its clock step by step.
+        pause_s: How much longer the first call may take: waking the threads takes milliseconds
+            after 100 ms of idling, and another process may have a core for a few ticks.
+        touch_s_per_byte: How much longer the first call may take for each byte that no call has
+            touched yet, because the system allocates and clears the pages then.
+        sample_s: Minimum length of one sample, to amortize the overhead of the clock and the call.
         total_s: Samples are taken until they add up to this.
         min_samples: Minimum number of samples, however long they take.
         max_samples: Maximum number of samples, however short they are.
-        slow_factor: Stop a candidate whose first timed call takes this times the incumbent.
+        slow_factor: Stop a candidate whose first timed call takes this times the incumbent's time.
         spread: If set, ``total_s`` is a maximum, and sampling ends as soon as the standard error of
             the mean is at most this fraction of it.  Source: AdaTune (NeurIPS 2020), which stops at
             a coefficient of variation and drops the extremes of five samples or more.
-        turns_s: Kernels timed in turns have enough when their samples add up to this on average.
-        worse_factor: With a spread, sampling also ends when the mean exceeds this times the
-            incumbent by two standard errors: a loser's time need not be known well.
+        turns_s: Timing in turns ends when each kernel's samples add up to this on average.
+        worse_factor: If ``spread`` is set, sampling also ends when the mean exceeds this times the
+            incumbent's time by two standard errors: a loser's time need not be precise.
     """
 
     warm_s: float = 0.002
@@ -63,7 +62,7 @@ class TimingPolicy:
     worse_factor: float = 1.25
 
     def more(self, samples: Sequence[float], spent_s: float, incumbent_s: float | None) -> bool:
-        """Whether to take another sample after these, which took *spent_s* in all."""
+        """Whether to take another sample after *samples*, which took *spent_s* in all."""
         if len(samples) < self.min_samples:
             return True
         if len(samples) >= self.max_samples or spent_s >= self.total_s:
@@ -76,7 +75,10 @@ class TimingPolicy:
         return error > self.spread * mean
 
     def warm(self, spent_s: float, before: float, last: float) -> bool:
-        """Whether untimed calls suffice: *spent_s* in all, the last two bursts *before*, *last*."""
+        """Whether the kernel is warm after *spent_s* of untimed calls.
+
+        The last two bursts took *before* and *last* seconds.
+        """
         if spent_s < self.warm_s:
             return False
         if self.settled is None or spent_s >= 10 * self.warm_s:
@@ -84,13 +86,13 @@ class TimingPolicy:
         return abs(last - before) <= self.settled * before
 
     def cold_s(self, fresh_bytes: int) -> float:
-        """Seconds by which a first call may exceed the others when *fresh_bytes* are untouched."""
+        """Seconds by which a first call may exceed later ones if *fresh_bytes* are untouched."""
         return self.pause_s + self.touch_s_per_byte * fresh_bytes
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per call, one number per sample; ``is_slow`` if it was stopped early."""
+    """Seconds per call, one number per sample; ``is_slow`` if timing was stopped early."""
 
     seconds: tuple[float, ...]
     is_slow: bool = False
@@ -105,8 +107,8 @@ def time_calls(
 ) -> Timing:
     """Time a kernel by *policy*; *incumbent_s* is the best known time, None at the start.
 
-    *fresh_bytes* of its memory are untouched when it is called first.  It is called *unit* times
-    or a multiple of that.
+    *fresh_bytes* of its memory are untouched at its first call.  The number of calls is always a
+    multiple of *unit*.
     """
     limit_s = inf if incumbent_s is None else unit * policy.slow_factor * incumbent_s
     first = _first(burst, policy, limit_s, limit_s + 2 * policy.cold_s(fresh_bytes), unit)
@@ -132,9 +134,9 @@ def time_interleaved(
 ) -> list[Timing]:
     """Time several kernels in turns, one sample each, so that drift affects all alike.
 
-    Each is called a multiple of its one of *units* (1) times.  There are at most so many *rounds*:
-    fewer if the kernels take long, and none after the first that might not end within *left_s*.
-    Every round goes through *undisturbed*, which may take it again.
+    The number of calls of each kernel is a multiple of its entry in *units* (default 1).  There are
+    at most *rounds* rounds: fewer if the kernels take long, and after the first one none that might
+    not end within *left_s*.  Every round goes through *undisturbed*, which may repeat it.
     """
     least = units or [1] * len(bursts)
     known = [burst(unit) for burst, unit in zip(bursts, least, strict=True)]
@@ -147,7 +149,7 @@ def time_interleaved(
         samples = []
         for at, (burst, number, unit) in enumerate(zip(bursts, numbers, least, strict=True)):
             if known[at] <= policy.pause_s:
-                # The first call after another kernel's turn finds that one's data in the caches.
+                # The first call after another kernel's turn finds that kernel's data in the caches.
                 burst(unit)
             samples.append(burst(number) / number)
             known[at] = min(known[at], samples[-1] * unit)
@@ -160,16 +162,16 @@ def time_interleaved(
         round_s = sum(number * s for number, s in zip(numbers, turns[-1], strict=True))
         spent_s, longest_s = spent_s + round_s, max(longest_s, round_s)
         is_enough = len(turns) >= policy.min_samples and spent_s >= policy.turns_s * len(known)
-        # Untimed calls may take as long as the timed ones, or the next round may be taken again.
+        # Untimed calls may take as long as the timed ones, or the next round may be repeated.
         if is_enough or left_s() <= 2 * longest_s:
             break
     return [Timing(tuple(samples)) for samples in zip(*turns, strict=True)]
 
 
 def interleaved_s(seconds: Sequence[float], policy: TimingPolicy, rounds: int = 9) -> float:
-    """Seconds that timing kernels in turns takes, with their checks; *seconds* are those of a call.
+    """Estimated seconds of timing kernels in turns, checks included.
 
-    The calls that warm short kernels up are left out.
+    *seconds* has the time of one call of each.  The calls that warm up short kernels are left out.
     """
     if not seconds:
         return 0.0
@@ -180,10 +182,10 @@ def interleaved_s(seconds: Sequence[float], policy: TimingPolicy, rounds: int = 
 
 
 def _first(burst: Burst, policy: TimingPolicy, limit_s: float, doubt_s: float, unit: int) -> float:
-    """Seconds of the first *unit* calls, or the least of all tried while they exceed *limit_s*.
+    """Seconds of the first *unit* calls; if they exceed *limit_s*, the minimum of several tries.
 
-    Perhaps only the cold start was slow, or another process had a core meanwhile.  So it goes on
-    for *doubt_s*, or until bursts in a row agree: disturbances come at times and differ.
+    Perhaps only the cold start was slow, or another process had a core meanwhile.  The tries
+    therefore continue for *doubt_s*, or until consecutive bursts agree: disturbances vary.
     """
     first = spent = burst(unit)
     calls, recent = unit, deque[float](maxlen=_AGREEING)
@@ -200,23 +202,23 @@ def _first(burst: Burst, policy: TimingPolicy, limit_s: float, doubt_s: float, u
 
 
 def _agree(recent: Sequence[float], policy: TimingPolicy) -> bool:
-    """Whether *recent* bursts of equally many calls suffice to call a program slow."""
+    """Whether *recent*, bursts with equal numbers of calls, suffice to call a program slow."""
     if len(recent) < _AGREEING or sum(recent) < 2 * policy.warm_s:
         return False
     return max(recent) <= _AGREE * min(recent)
 
 
 def _mean_and_error(samples: Sequence[float]) -> tuple[float, float]:
-    """Mean and its standard error; from five samples on, without the smallest and the largest."""
+    """Mean and its standard error; with five or more samples, without the two extremes."""
     kept = sorted(samples)[1:-1] if len(samples) >= 5 else samples
     mean = fmean(kept)
     return mean, stdev(kept, mean) / sqrt(len(kept)) if len(kept) > 1 else 0.0
 
 
 def _calls_per_sample(burst: Burst, first: float, policy: TimingPolicy, unit: int) -> int:
-    """Warm up untimed, and return how many calls make one sample: a multiple of *unit*.
+    """Warm up untimed, and return the number of calls of one sample, a multiple of *unit*.
 
-    *first* are the seconds of so many.
+    *first* is the time of *unit* calls in seconds.
     """
     before = last = fastest = first / unit
     spent, calls = 0.0, unit

@@ -1,4 +1,4 @@
-"""Measuring again what was measured while the machine was disturbed."""
+"""Repeat measurements that were taken while the machine was disturbed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["CREDIT_S", "Undisturbed"]
 T = TypeVar("T")
 
 CREDIT_S = 3.0
-"""Longest time spent on repeats in a row."""
+"""Maximum seconds spent on consecutive repeats."""
 
 _SHARE = 0.25
-"""Repeats take at most this share of the other measurements' time.  On a machine that is always
+"""Repeats take at most this fraction of the other measurements' time.  On a machine that is always
 busy, nearly every measurement is disturbed and must be accepted."""
 
 
 class Undisturbed:
-    """Repeats measurements before or after which *is_disturbed*, for a share of the time.
+    """Repeats a measurement if *is_disturbed* returns True before or after it, within limits.
 
     ``repeated`` counts the repeats.
     """
@@ -33,7 +33,7 @@ class Undisturbed:
         self._left_s = 0.0
 
     def __call__(self, measured: Callable[[], T]) -> T:
-        """The result of *measured*, of its last call where it was repeated."""
+        """Call *measured*, repeatedly if need be, and return the result of the last call."""
         before = self._is_disturbed()
         start = self._clock()
         found = measured()

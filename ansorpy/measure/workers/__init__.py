@@ -1,4 +1,4 @@
-"""Supervised worker processes, and the locks they take."""
+"""Supervised worker processes, and machine-wide locks on the devices they use."""
 
 from __future__ import annotations
 

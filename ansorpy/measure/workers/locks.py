@@ -1,8 +1,8 @@
 """Machine-wide locks on cores and GPUs, so that only one process at a time times on each.
 
-Timing holds its cores exclusively; searching, training and building would disturb it and hold
-theirs shared.  Requests are served in order, so neither side starves.  A process that waits longer
-than a moment logs which processes it waits for, once for each.
+Timing takes an exclusive lock on its cores; searching, training and building, which would disturb
+it, take a shared lock.  Requests are served in order, so neither side starves.  A process that
+waits longer than a moment logs which processes it waits for, each of them once.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ __all__ = ["PATIENCE_S", "WaitLog", "holders", "lock_cores", "lock_gpus"]
 _LOG = logging.getLogger(__name__)
 
 PATIENCE_S = 1.0
-"""Seconds of waiting that are not logged, as another tuner's batch may end in the meantime."""
+"""Seconds of waiting before it is logged; another tuner's batch may end in the meantime."""
 
 
 @contextmanager
 def lock_cores(
     cores: Sequence[int], folder: Path | None = None, *, shared: bool = False
 ) -> Iterator[None]:
-    """Hold *cores* until the block ends; waits while another process on this machine holds any.
+    """Lock *cores* until the block ends; waits while another process on this machine holds any.
 
     Raises:
         OutOfTime: The deadline (:mod:`ansorpy.deadline`) passed before the locks were free.
 
 
     *shared* holders exclude only exclusive ones.  There is one lock file per core, taken in
-    ascending order, so overlapping sets exclude each other and never deadlock; a second file is
-    held while waiting, so that nobody overtakes.  Must not be nested: a process would wait for
-    itself.  The kernel drops the locks when the process dies.
+    ascending order, so overlapping sets exclude each other and never deadlock; a waiting process
+    holds a second file, so that nobody overtakes it.  Calls must not be nested: a process would
+    wait for itself.  The kernel releases the locks when the process dies.
     """
     with _locked([f"core {core}" for core in sorted(set(cores))], folder, shared):
         yield
@@ -51,14 +51,14 @@ def lock_cores(
 
 @contextmanager
 def lock_gpus(places: Sequence[str], folder: Path | None = None) -> Iterator[None]:
-    """Hold GPUs, identified by their bus addresses (*places*); otherwise as :func:`lock_cores`."""
+    """Lock GPUs, identified by their bus addresses (*places*), exclusively (:func:`lock_cores`)."""
     with _locked([f"GPU {place}" for place in sorted(set(places))], folder, shared=False):
         yield
 
 
 @contextmanager
 def _locked(units: Sequence[str], folder: Path | None, shared: bool) -> Iterator[None]:
-    """Hold *units*, which every process takes in this order."""
+    """Lock *units*, which every process takes in this order."""
     where = Path(tempfile.gettempdir()) if folder is None else folder
     with ExitStack() as held:
         for unit in units:
@@ -76,7 +76,7 @@ def _file(unit: str) -> str:
 
 @contextmanager
 def _turn(unit: str, where: Path) -> Iterator[None]:
-    """Serve in order of arrival: otherwise changing shared holders would starve exclusive ones."""
+    """Serve in order of arrival: otherwise overlapping shared holders starve exclusive ones."""
     descriptor = _open(where / f"{_file(unit)}.turn")
     try:
         _take(descriptor, fcntl.LOCK_EX, unit)
@@ -103,10 +103,10 @@ def _take(descriptor: int, mode: int, unit: str) -> None:
 
 
 class _Waiting:
-    """A thread that waits for a file lock, since the kernel cannot time out such a wait.
+    """A thread that waits for a file lock, because the kernel has no timeout for such a wait.
 
-    It keeps its place in the queue, which polling would lose.  If the caller has given up, it
-    releases the lock as soon as it gets it.
+    It keeps its place in the queue, which polling would lose.  If the caller has given up, the
+    thread releases the lock as soon as it gets it.
     """
 
     def __init__(self, descriptor: int, mode: int) -> None:
@@ -137,7 +137,7 @@ class _Waiting:
 
 
 class WaitLog:
-    """Logs which processes hold a lock, each of them once."""
+    """Logs which processes hold a lock, naming each of them once."""
 
     def __init__(self) -> None:
         self._named: set[int] = set()
@@ -149,14 +149,14 @@ class WaitLog:
             return
         self._named.update(found or (0,))
         who = ", ".join(f"process {pid}" for pid in found) or "another process"
-        _LOG.warning("waiting for %s, at work on %s", who, unit)
+        _LOG.warning("waiting for %s, which is using %s", who, unit)
 
 
 _WAIT_LOG = WaitLog()
 
 
 def holders(descriptor: int) -> list[int]:
-    """The processes that hold a lock on the open file, as far as the kernel tells."""
+    """The processes that hold a lock on the open file, as far as the kernel reports them."""
     try:
         status = os.fstat(descriptor)
         lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
@@ -184,12 +184,12 @@ def _open(path: Path) -> int:
     try:
         try:
             # First without O_CREAT: in a sticky folder the kernel refuses O_CREAT on another
-            # user's file, while opening it is allowed.
+            # user's file, although opening it is allowed.
             return os.open(path, flags)
         except FileNotFoundError:
             descriptor = os.open(path, flags | os.O_CREAT, 0o666)
             with suppress(PermissionError):
-                # Another user's tuner must be able to lock it too, whatever our umask.
+                # Another user's tuner must be able to lock it too, whatever our umask is.
                 os.fchmod(descriptor, 0o666)
             return descriptor
     except OSError as error:

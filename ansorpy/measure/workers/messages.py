@@ -30,7 +30,7 @@ class _Message(BaseModel):
 class OpenRequest(_Message):
     """Fields of ``open``; blobs: the definition as JSON, then the reference outputs if known.
 
-    ``magnitudes``: those of the outputs, if known.
+    ``magnitudes``: the magnitudes of the outputs, if known.
     """
 
     seed: int
@@ -43,7 +43,7 @@ class OpenRequest(_Message):
 class ReferenceMade(_Message):
     """Fields of the answer ``reference``, whose blobs are the outputs.
 
-    ``magnitudes``: those of the outputs, if points were checked.
+    ``magnitudes``: the magnitudes of the outputs, if points were checked.
     """
 
     magnitudes: tuple[Magnitude, ...] = ()
@@ -52,7 +52,7 @@ class ReferenceMade(_Message):
 class MeasureRequest(_Message):
     """Fields of ``measure``; ``built`` is the header of the blobs.
 
-    ``stated_error``: error the candidate's definition may add to the task's own tolerance.
+    ``stated_error``: error that the candidate's definition may add to the task's own tolerance.
     """
 
     built: dict[str, object]
@@ -64,7 +64,7 @@ class MeasureRequest(_Message):
 class RetimeRequest(_Message):
     """Fields of ``retime``: several candidates, each with a header and a number of blobs.
 
-    ``within_s``: Seconds within which to answer, with fewer rounds if need be.
+    ``within_s``: Seconds within which to answer, if need be with fewer rounds.
     """
 
     built: list[dict[str, object]]
@@ -94,7 +94,7 @@ class BuildFailed(_Message):
     @model_validator(mode="after")
     def _is_failure(self) -> BuildFailed:
         if self.kind not in (TrialKind.LOWER_ERROR, TrialKind.BUILD_ERROR):
-            raise ValueError(f"{self.kind.value} is not a failure to build")
+            raise ValueError(f"{self.kind.value} is not a build failure")
         return self
 
 
@@ -114,7 +114,7 @@ class Measured(_Message):
     @model_validator(mode="after")
     def _has_times(self) -> Measured:
         if self.kind in (TrialKind.OK, TrialKind.SLOW) and not self.seconds:
-            raise ValueError("a program that was timed has times")
+            raise ValueError("a program that was timed must have times")
         return self
 
 

@@ -35,7 +35,7 @@ def ask_all(
                     yield from _give(worker, waiting, busy, timeout_s)
             yield from _collect(busy, timeout_s)
     finally:
-        # If the caller stopped early, late answers must not be taken for those to later messages.
+        # If the caller stopped early, late answers must not be taken for answers to later messages.
         for worker in busy:
             worker.kill()
 
@@ -46,7 +46,7 @@ def _give(
     busy: dict[Worker, tuple[int, float]],
     timeout_s: float,
 ) -> Iterator[tuple[int, Outcome]]:
-    """Send *worker* the next message it takes; yields messages that failed on the way."""
+    """Send *worker* the next message it accepts; yields messages that could not be delivered."""
     while waiting:
         index, message = waiting.popleft()
         failure = worker.make_ready()
@@ -61,7 +61,7 @@ def _give(
 
 
 def _collect(busy: dict[Worker, tuple[int, float]], timeout_s: float) -> list[tuple[int, Outcome]]:
-    """Wait until a worker answers or the first deadline passes; frees the workers that are done."""
+    """Wait until a worker answers or the first deadline passes; frees workers that are done."""
     found: list[tuple[int, Outcome]] = []
     if not busy:
         return found

@@ -1,4 +1,4 @@
-"""Identify processes across reuse of their numbers."""
+"""Identify processes even when their process IDs are reused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def process_identity(pid: int | None = None) -> str:
 
 
 def is_running(identity: str) -> bool:
-    """Return True if the process with this identity is alive on this machine."""
+    """Whether the process with this identity is alive on this machine."""
     boot, _, rest = identity.partition(":")
     number, _, ticks = rest.partition(":")
     if boot != _boot_id() or not number.isdecimal():

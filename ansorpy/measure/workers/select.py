@@ -21,7 +21,8 @@ def open_machines(
     """Open the machines that *workers* names, for *target*; leaving the context ends their workers.
 
     Raises:
-        UsageError: *workers* is not an address (:func:`ray_address`), or a cluster's for a GPU.
+        UsageError: *workers* is not an address (:func:`ray_address`), or names a cluster while
+            *target* is a GPU.
         MissingDependency: Ray is not installed, or the cluster cannot be joined.
     """
     if workers == LOCAL:

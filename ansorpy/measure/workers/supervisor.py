@@ -1,10 +1,10 @@
-"""A worker process from its driver's side: start it, send requests, watch, kill and restart it.
+"""The driver's side of a worker process: start it, send requests, watch, kill and restart it.
 
-The driver never waits forever: each request has a limit, and none is waited for beyond the run's
+The driver never waits forever: each request has a limit, and no wait goes beyond the run's
 deadline.  A worker that misses either, dies or writes something that is not a message is killed
 (SIGTERM, then SIGKILL), and the next request starts a fresh one.  Workers run in their own session,
-so Ctrl-C in a terminal reaches the driver only.  A worker dies with its driver however that ends,
-from its first instant on (:func:`_tie`).
+so Ctrl-C in a terminal reaches the driver only.  From the moment it starts, a worker dies with its
+driver, however the driver ends (:func:`_tie`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["ABANDONED_S", "Failure", "Outcome", "Worker"]
 _READ_BYTES = 1 << 20
 _KEPT_STDERR_BYTES = 4000
 ABANDONED_S = 30.0
-"""Seconds after SIGKILL; a call into the kernel's driver of a GPU may never come back."""
+"""Seconds to wait after SIGKILL; a call into a GPU's kernel driver may never return."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -57,7 +57,7 @@ class Worker:
     Args:
         module: Import path of a module with ``make_handlers()``.
         cores: Cores it is pinned to; None leaves the driver's affinity.
-        memory_bytes: Private memory (heap, stacks) it may take; further allocations fail.
+        memory_bytes: Private memory (heap, stacks) it may use; further allocations fail.
         environment: Variables added to the driver's.
         start_timeout_s: How long imports may take before the start counts as failed.
         soft_kill_s: Seconds between SIGTERM and SIGKILL.
@@ -149,7 +149,7 @@ class Worker:
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             process.terminate()
-            process.send_signal(signal.SIGCONT)  # a stopped one would not see it
+            process.send_signal(signal.SIGCONT)  # a stopped process would not see the kill signal
             with suppress(subprocess.TimeoutExpired):
                 process.wait(self.soft_kill_s)
         if process is not None and process.poll() is None:
@@ -159,17 +159,17 @@ class Worker:
         return None if process is None else process.returncode
 
     def _await_end(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait until the killed *process* is gone; one that a driver holds is left behind."""
+        """Wait until the killed *process* is gone, unless it is stuck in a kernel driver."""
         try:
             process.wait(ABANDONED_S)
         except subprocess.TimeoutExpired:
             _LOG.warning(
-                "worker %d (%s) does not end within %.0f s of SIGKILL and is left behind",
+                "worker %d (%s) did not end within %.0f s of SIGKILL and is left behind",
                 process.pid, self.module, ABANDONED_S,
             )  # fmt: skip
 
     def stop(self) -> None:
-        """Take the process off its cores (SIGSTOP) until :meth:`resume` or its end."""
+        """Pause the process (SIGSTOP) until :meth:`resume` or its end."""
         if self._process is not None:
             self._process.send_signal(signal.SIGSTOP)
 
@@ -195,7 +195,7 @@ class Worker:
     def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
         """Send *message* and wait for its answer, at most *timeout_s* once the worker is ready.
 
-        If other processes kept the worker off its cores, so that it got less than half of
+        If other processes kept the worker off its cores, so that it ran for less than half of
         *timeout_s* on each, it is allowed *starved_s* in all.  Past the deadline nothing is sent.
         """
         failure = self.make_ready()
@@ -205,7 +205,7 @@ class Worker:
         try:
             return self._ask(message, min(timeout_s, left), min(starved_s, left))
         except BaseException:
-            # On an interrupt: a late answer must not be taken for that to the next message.
+            # After an interrupt, a late answer must not be taken for one to the next message.
             self.kill()
             raise
 
@@ -231,7 +231,7 @@ class Worker:
     def make_ready(self) -> Failure | None:
         """Start the process if needed and wait until its imports are done.
 
-        A Failure when the deadline passes first; the process is left to finish its imports.
+        Returns a Failure when the deadline passes first; the process then finishes its imports.
 
         Raises:
             AnsorpyError: Two starts in a row ended before the worker was ready.
@@ -256,7 +256,7 @@ class Worker:
         return Failure("timeout", "not asked any more")
 
     def _await_hello(self) -> Outcome | None:
-        """What a started process says first; None when the deadline passes before."""
+        """The first message of a started process; None when the deadline passes first."""
         deadline = time.monotonic() + min(self.start_timeout_s, left_s())
         while time.monotonic() < deadline:
             answer = self.receive(max(0.0, deadline - time.monotonic()))
@@ -331,9 +331,9 @@ class Worker:
 def _tie(pid: int, watched: int) -> None:
     """Have the kernel kill *pid* when the other end of the pipe *watched* closes.
 
-    Only the driver holds that end and it never writes, so the end closes when the driver is gone.
+    Only the driver holds that end, and it never writes, so the end closes when the driver is gone.
     The worker's own request (PR_SET_PDEATHSIG) takes effect only once its interpreter runs, tens
-    of milliseconds later; this needs only the descriptor that the worker inherited.
+    of milliseconds later; this mechanism needs only the descriptor that the worker inherited.
     """
     fcntl.fcntl(watched, fcntl.F_SETOWN, pid)
     fcntl.fcntl(watched, fcntl.F_SETSIG, signal.SIGKILL)

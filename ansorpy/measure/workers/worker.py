@@ -3,8 +3,8 @@
 It answers messages from descriptor IN on descriptor OUT with the handlers that MODULE's
 ``make_handlers()`` returns, one at a time, until IN ends.  It never imports the user's
 ``__main__``, and does not outlive PARENT: the kernel kills it when the driver's end of a pipe
-closes (:mod:`ansorpy.measure.workers.supervisor`) and, as requested here, when its parent dies; the
-latter works even if a program forked from the driver keeps that pipe open.
+closes (:mod:`ansorpy.measure.workers.supervisor`) and, as requested here, when its parent dies.
+The latter works even if a program forked from the driver keeps that pipe open.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
 
 
 def _isolate(parent: int) -> None:
-    """Die with *parent*, write no core file, be the first victim when memory runs out."""
+    """Die with *parent*, write no core file, and be the first to be killed when memory runs out."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         # The parent died before prctl took effect.
@@ -73,7 +73,7 @@ def _answer(handlers: Mapping[str, Handler], message: Message) -> Message:
     except AnsorpyError as error:
         return Message("error", {"type": type(error).__name__, "text": str(error)})
     except Exception as error:
-        # Whatever a candidate provokes is a result of that candidate, never the end of a run.
+        # Any error that a candidate causes is its result and never ends the run.
         text = "".join(traceback.format_exception(error, limit=-8))
         return Message("error", {"type": type(error).__name__, "text": text.strip()})
 

@@ -43,7 +43,7 @@ def test_each_candidate_is_built_or_says_why_not():
     assert "killed by SIGSEGV" in reasons[1]
     assert "junk instead of an answer" in reasons[2]
     assert "not a built kernel" in reasons[3]
-    assert "ok is not a failure to build" in reasons[4]
+    assert "ok is not a build failure" in reasons[4]
     first, repeated = found[0], again[0]
     assert isinstance(first, Built) and isinstance(repeated, Built)
     assert first.run.symbol == task_symbol(task)

@@ -48,7 +48,7 @@ def test_a_damaged_file_is_measured_again(probes: list[Rates], text: str) -> Non
     probes += [RATES, RATES]
     calibrated(Target.host())
     rates_file().write_bytes(text.encode("latin-1"))
-    with pytest.raises(ForeignFile, match="does not hold rates of this machine"):
+    with pytest.raises(ForeignFile, match="does not contain rates of this machine"):
         kept_rates()
     assert calibrated(Target.host()).rates == RATES and kept_rates() == RATES
 

@@ -129,9 +129,9 @@ def test_a_worker_that_cannot_open_the_task_is_no_fault_of_the_candidate(
     assert client(1).measure(TASK, planted("good"), None).ok
     [retimed] = client(1).retime(TASK, [planted("good")], 1)
     assert retimed.ok
-    with pytest.raises(AnsorpyError, match="cannot get test ready: the machine was busy"):
+    with pytest.raises(AnsorpyError, match="cannot prepare test: the machine was busy"):
         client(2).measure(TASK, planted("good"), None)
-    with pytest.raises(AnsorpyError, match="cannot get test ready"):
+    with pytest.raises(AnsorpyError, match="cannot prepare test"):
         client(2).retime(TASK, [planted("good")], 1)
     late = client(2)
     with until(0.0):

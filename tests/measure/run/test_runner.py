@@ -120,7 +120,7 @@ def test_a_reference_the_interpreter_contradicts_stops_everything(tmp_path):
     state = planted_state(tripling, "good")
     with (
         LocalRunner(MeasureOptions(lock_folder=tmp_path), PlantedBuilder()) as runner,
-        pytest.raises(VerificationFailed, match="the interpreter says"),
+        pytest.raises(VerificationFailed, match="the interpreter.s is"),
     ):
         runner.measure(task_of(tripling), [state], incumbent_s=None)
 

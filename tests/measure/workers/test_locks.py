@@ -115,7 +115,7 @@ def test_who_waits_says_for_whom_once(tmp_path, caplog, monkeypatch):
         timing.join(0.6)
         assert timing.is_alive()
     other.communicate("")
-    assert caplog.messages == [f"waiting for process {other.pid}, at work on core 0"]
+    assert caplog.messages == [f"waiting for process {other.pid}, which is using core 0"]
 
 
 def taken(core: int, folder: Path) -> None:
