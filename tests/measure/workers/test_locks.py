@@ -128,7 +128,7 @@ def test_a_holder_is_named_once_and_may_be_unknown(caplog, monkeypatch):
     for pids in ([7, 9], [9], [11], [], []):
         monkeypatch.setattr(locks, "holders", lambda descriptor, pids=pids: pids)
         log.name_holders(0, "core 3")
-    said = [message.partition(", at work")[0] for message in caplog.messages]
+    said = [message.partition(", which is using")[0] for message in caplog.messages]
     assert said == [
         "waiting for process 7, process 9", "waiting for process 11",
         "waiting for another process",
