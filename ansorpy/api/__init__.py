@@ -1,1 +1,1 @@
-"""The Python interface: :mod:`networks` and :mod:`operators` have its functions."""
+"""The Python interface; its functions are in :mod:`networks` and :mod:`operators`."""

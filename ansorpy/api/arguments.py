@@ -30,21 +30,21 @@ __all__ = [
 
 
 class LimitArguments(TypedDict, total=False):
-    """How much may be measured."""
+    """Limits on how much is measured."""
 
     effort: Annotated[
         Effort,
         Option(
-            "none measures nothing beyond checking that results are right; quick takes 5 minutes "
-            "for a network and 30 s for an operator, full 30 and 3 minutes. An explicit limit "
-            "replaces the effort's.",
+            "none measures nothing beyond checking that results are correct; quick takes 5 minutes "
+            "for a network and 30 s for an operator; full takes 30 and 3 minutes. An explicit "
+            "limit replaces that of the effort.",
             default="quick",
             metavar="none|quick|full",
         ),
     ]
     trials: Annotated[
         int | None,
-        Option("Programs to measure in all; earlier ones in the database count.", least=1),
+        Option("Programs to measure in all; those already in the database count.", least=1),
     ]
     trials_per_task: Annotated[int | None, Option("Programs to measure for each task.", least=1)]
     time_limit: Annotated[
@@ -60,22 +60,22 @@ class PartArguments(TypedDict, total=False):
         Choice[Objective],
         Option(
             "Function of the latencies to minimize: weighted_sum; latency_bounds, done when all "
-            "bounds are met; geomean of the speed-ups; early_stop, without tasks that stopped "
-            "improving.",
+            "bounds are met; geomean of the speed-ups; early_stop, which ignores tasks that no "
+            "longer improve.",
             default="weighted_sum",
         ),
     ]
     strategy: Annotated[
         Choice[Strategy],
-        Option("Proposes candidates; names: ansorpy doctor --parts.", default="evolution"),
+        Option("Proposes candidates; ansorpy doctor --parts lists names.", default="evolution"),
     ]
     selector: Annotated[
-        Choice[Selector], Option("Picks what is measured.", default="epsilon_greedy")
+        Choice[Selector], Option("Picks candidates to measure.", default="epsilon_greedy")
     ]
     cost_model: Annotated[
         Choice[CostModel] | Path,
         Option(
-            "Ranks candidates without running them; also a file of ansorpy db model.",
+            "Ranks candidates without running them; a name, or a file from ansorpy db model.",
             default="boosted",
         ),
     ]
@@ -93,7 +93,7 @@ class PartArguments(TypedDict, total=False):
 
 
 class HostTaskArguments(TypedDict, total=False):
-    """What programs are compiled for, beside the machine."""
+    """Threads and precision of the compiled programs."""
 
     threads: Annotated[
         int | None, Option("Threads of the programs; default: all usable cores.", least=1)
@@ -101,8 +101,8 @@ class HostTaskArguments(TypedDict, total=False):
     precision: Annotated[
         Precision,
         Option(
-            "strict: no algorithm with a stated error (Winograd); tf32: tensor cores may round "
-            "float32 factors. Sums may be reassociated in every mode.",
+            "strict: no algorithm with a stated error (Winograd); tf32: float32 factors may be "
+            "rounded for tensor cores. Sums may be reassociated in every mode.",
             default="default",
             metavar="default|strict|tf32",
         ),
@@ -110,7 +110,7 @@ class HostTaskArguments(TypedDict, total=False):
 
 
 class TaskArguments(HostTaskArguments, total=False):
-    """What programs are compiled for."""
+    """Target, threads and precision of the compiled programs."""
 
     target: Annotated[
         Target | str | None,
@@ -122,7 +122,7 @@ class TaskArguments(HostTaskArguments, total=False):
 
 
 class SizeArguments(TypedDict, total=False):
-    """Sizes that a network's file leaves open."""
+    """Sizes that a network's file leaves dynamic."""
 
     shapes: Annotated[
         Mapping[str, Sequence[int]] | None,
@@ -137,22 +137,22 @@ class SizeArguments(TypedDict, total=False):
 
 
 class NetworkArguments(SizeArguments, total=False):
-    """What one network may take."""
+    """Limits of one network."""
 
     memory: Annotated[
         int | str | None,
-        Option("Most memory the model may use: bytes, or 512MiB, 1GiB.", metavar="SIZE"),
+        Option("Memory the model may use: bytes, or 512MiB, 1GiB.", metavar="SIZE"),
     ]
 
 
 class SearchArguments(LimitArguments, TaskArguments, PartArguments, total=False):
-    """What a search depends on."""
+    """Arguments of a search."""
 
     db: Annotated[
         Path | str | None,
         Option(
-            "Database where trials are kept and resumed from; default: ANSORPY_DB, or one in the "
-            "user's cache folder.",
+            "Database in which trials are stored and from which a search resumes; default: "
+            "ANSORPY_DB, or one in the user's cache folder.",
             metavar="FILE",
         ),
     ]
@@ -165,34 +165,34 @@ class SearchArguments(LimitArguments, TaskArguments, PartArguments, total=False)
         ),
     ]
     seed: Annotated[
-        int | None, Option("Seed of everything random; default: ANSORPY_SEED, or 0.", least=0)
+        int | None, Option("Seed of all random choices; default: ANSORPY_SEED, or 0.", least=0)
     ]
 
 
 class HostLookupArguments(HostTaskArguments, SizeArguments, total=False):
-    """What finds the records of a network that runs on this machine."""
+    """Arguments that identify the records of a network for this machine."""
 
     db: Annotated[
         Path | str | None,
         Option(
-            "Database where trials were kept; default: ANSORPY_DB, or the one in the user's cache "
-            "folder.",
+            "Database in which trials were stored; default: ANSORPY_DB, or the one in the user's "
+            "cache folder.",
             metavar="FILE",
         ),
     ]
 
 
 class LookupArguments(HostLookupArguments, TaskArguments, total=False):
-    """What finds the records of a network."""
+    """Arguments that identify the records of a network."""
 
 
 class ExportArguments(LookupArguments, NetworkArguments, total=False):
-    """What compiling a network from records depends on."""
+    """Arguments for compiling a network from records."""
 
 
 class ExplainArguments(TaskArguments, SizeArguments, total=False):
-    """What the tasks of a network depend on."""
+    """Arguments on which a network's tasks depend."""
 
 
 class CompileArguments(SearchArguments, NetworkArguments, total=False):
-    """What compiling one network depends on."""
+    """Arguments for tuning and compiling one network."""

@@ -1,4 +1,4 @@
-"""Turn chosen programs into what callers get: a :class:`Kernel` or a :class:`CompiledModel`."""
+"""Turn chosen programs into a :class:`Kernel` or a :class:`CompiledModel` for the caller."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def model_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Compil
 
 
 def plan_of(project: Project, chosen: Sequence[Chosen], threads: int) -> ExecutionPlan:
-    """The plan that :func:`model_of` loads, with its memory needs; nothing is packed yet."""
+    """The plan that :func:`model_of` loads, with its memory needs; constants are not packed yet."""
     workloads = project.network.workloads()
     return plan_network(
         project.network,
@@ -39,7 +39,7 @@ def plan_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Executi
 
 
 def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None:
-    """Total seconds of all kernels, each times its calls; None when one is untimed."""
+    """Total seconds of all kernels, each multiplied by its calls; None if one was not timed."""
     total = 0.0
     for program in chosen:
         if program.median_s is None:

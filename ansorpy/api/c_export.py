@@ -1,4 +1,4 @@
-"""Programs chosen for a CPU, written as C instead of machine code."""
+"""Export of programs that were chosen for a CPU as C instead of machine code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORM = "c"
 
 
 def emitted_target(path: Path, target: Target, threads: int) -> Target:
-    """The target of programs written to *path*: C, for a name that ends in ``.c``.
+    """The target of programs written to *path*: C if the name ends in ``.c``, else *target*.
 
     Raises:
         UsageError: Programs for *target* cannot be written as C.

@@ -1,6 +1,6 @@
-"""Choosing how to cut each region of a network: the alternative whose kernels take least in total.
+"""Choose how to partition each region of a network: the alternative with the least total time.
 
-Measured times decide; where no alternative is measured in full, the closed-form model decides.
+Measured times decide; if no alternative is measured completely, the closed-form model decides.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from ansorpy.ir.task import Task
 __all__ = ["DOUBT", "decide", "fastest", "timed_regions"]
 
 DOUBT = 0.95
-"""Another alternative replaces the first only if predicted to take less than this part of its time.
+"""Another alternative replaces the first only if predicted to take less than this times its time.
 
 Measured (docs/networks.md): for six attentions the model always identified the faster one; its
-error in the ratio of their times was at most 5 %, once 18 %.
+error in the ratio of their times was at most 5 %, except once, when it was 18 %.
 """
 
 
 def timed_regions(
     project: Project, best_s: Callable[[Task], float | None]
 ) -> list[Alternatives[str]]:
-    """The regions of *project*, their alternatives timed by the tasks' times *best_s*."""
+    """The regions of *project*, with their alternatives timed by the tasks' times *best_s*."""
     known = {task.key: best_s(task) for task in project.all_tasks} if project.regions else {}
     return [region.timed(known) for region in project.regions]
 
 
 def fastest(project: Project, best_s: Callable[[Task], float | None]) -> Project:
-    """*project* with each region cut in the fastest way known by *best_s*, else by default."""
+    """*project* with each region partitioned in the fastest way known by *best_s*."""
     return project.decided([region.fastest for region in timed_regions(project, best_s)])
 
 
 def decide(tuner: Tuner, project: Project) -> Project:
-    """*project* with all its regions cut in their fastest ways, as measured or else predicted."""
+    """*project* with each region partitioned in its fastest way, as measured or else predicted."""
     regions = timed_regions(project, tuner.recorded_s)
     unknown = {key for region in regions if not region.is_timed for key in region.most_calls}
     tasks = [task for task in project.all_tasks if task.key in unknown]
@@ -50,7 +50,7 @@ def decide(tuner: Tuner, project: Project) -> Project:
 
 
 def _taken(predicted: Alternatives[str]) -> int:
-    """The alternative to take by *predicted* times: the first unless another is clearly faster."""
+    """The alternative to take by *predicted* times: the first, unless another is clearly faster."""
     first_s, best_s = (predicted.options[n].seconds for n in (0, predicted.fastest))
     is_faster = best_s is not None and (first_s is None or best_s < DOUBT * first_s)
     return predicted.fastest if is_faster else 0

@@ -1,4 +1,4 @@
-"""What a search of networks reports beside its progress."""
+"""Events that a search of networks reports in addition to its progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Planned", "Tuned"]
 
 @dataclass(frozen=True)
 class Planned(Event):
-    """Before anything is measured; ``plan`` is None where nothing will be."""
+    """Reported before anything is measured; ``plan`` is None if nothing will be measured."""
 
     networks: Sequence[Project]
     request: Request
@@ -30,7 +30,7 @@ class Tuned(Event):
     """Measuring has ended, by itself or because the user stopped it.
 
     Args:
-        weights: Calls of each task, by key, with the regions cut in the fastest known ways.
+        weights: Calls of each task, by key, with regions partitioned in their fastest known ways.
         regions: The regions of each network, with the times of their alternatives.
     """
 

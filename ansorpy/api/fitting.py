@@ -1,7 +1,7 @@
-"""Choosing programs within a memory bound, at the cost of a little speed where necessary.
+"""Choose programs within a memory bound, at the cost of a little speed where necessary.
 
-Each task is searched alone, and Winograd's transformed weights can take four times as much as
-the given ones in two dimensions, and more in three.
+Each task is searched separately, and Winograd's transformed weights can take four times as much
+memory as the original ones in two dimensions, and more in three.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from ansorpy.tasks.predict import predicted_seconds
 __all__ = ["GROWTH", "SLACK", "ProgramOption", "Room", "choose_within", "fastest_within", "room_of"]
 
 GROWTH = 2
-"""The constants that the code reads may take this many times the given ones ..."""
+"""The constants that the code reads may take this many times the bytes of the original ones ..."""
 SLACK = 32 << 20
 """... and this many bytes more: transformed weights of small networks do not matter."""
 
 
 @dataclass(frozen=True)
 class ProgramOption:
-    """One program of a task: seconds of all its calls in a run, and how to make it.
+    """One program of a task: seconds of all its calls in a run, and how to build it.
 
-    ``bytes``: of all their constants.  ``workspace``: bytes of scratch memory, shared by all tasks.
+    ``bytes``: size of the constants of all calls.
+    ``workspace``: bytes of scratch memory, which all tasks share.
     """
 
     seconds: float
@@ -47,7 +48,7 @@ class ProgramOption:
 
 @dataclass(frozen=True)
 class Room:
-    """Bytes that constants may take, and constants and workspace together; None for no bound."""
+    """Limits on the bytes of the constants, and of constants plus workspace; None for no bound."""
 
     constants: int
     together: int | None = None
@@ -58,7 +59,7 @@ class Room:
 
 
 def room_of(project: Project) -> Room:
-    """What the arena leaves for constants and workspace of the compiled *project*."""
+    """The memory that remains for constants and workspace of *project*, next to the arena."""
     most = GROWTH * project.constant_bytes + SLACK
     if project.memory is None:
         return Room(most)
@@ -67,9 +68,9 @@ def room_of(project: Project) -> Room:
 
 
 def choose_within(tuner: Tuner, project: Project) -> list[Chosen]:
-    """Choose the best program of each task of *project*, within :func:`room_of` it.
+    """Choose the best program of each task of *project*, within its memory (:func:`room_of`).
 
-    Where the best programs take too much, some tasks use another definition: those that lose the
+    If the best programs take too much, some tasks use another definition: those that lose the
     least time per byte saved.
 
     Raises:
@@ -91,7 +92,7 @@ def choose_within(tuner: Tuner, project: Project) -> list[Chosen]:
         total = constants + workspace
         raise UsageError(
             f"the smallest programs found take {bytes_text(total)} of packed constants and "
-            f"workspace, more than the {bytes_text(left)} that the memory allowed leaves beside "
+            f"workspace, more than the {bytes_text(left)} that the memory limit leaves next to "
             "the arena",
             hint=memory_hint(project.memory + total - left),
         )
@@ -101,14 +102,14 @@ def choose_within(tuner: Tuner, project: Project) -> list[Chosen]:
 def fastest_within(options: Sequence[Sequence[ProgramOption]], room: Room) -> list[int]:
     """Choose an option for each task, by number, so that all together fit into *room*.
 
-    Starts from the fastest options and gives up the least time per byte until they fit; if nothing
-    fits, returns the smallest.  Tries every possible size of the workspace, as each leaves a
-    different number of bytes for the constants.
+    The search starts from the fastest options and gives up the least time per byte until they fit;
+    if nothing fits, it returns the smallest options.  It tries every possible size of the
+    workspace, because each leaves a different number of bytes for the constants.
     """
     if room.together is None:
         return _within(options, room.constants, inf)
     caps = sorted({option.workspace for of in options for option in of})
-    # With less than the largest of the tasks' smallest workspaces, some task has no option left.
+    # Below the largest of the tasks' smallest workspaces, some task has no option left.
     least = max(min(option.workspace for option in of) for of in options)
     found = [
         _within(options, min(room.constants, room.together - cap), cap)
@@ -132,7 +133,7 @@ def _taken_bytes(chosen: Sequence[ProgramOption]) -> tuple[int, int]:
 
 
 def _within(options: Sequence[Sequence[ProgramOption]], most: int, cap: float) -> list[int]:
-    """The same for at most *most* bytes of constants, using options with workspace up to *cap*."""
+    """Choose options with workspaces up to *cap* and at most *most* bytes of constants in all."""
     usable = [[at for at, option in enumerate(of) if option.workspace <= cap] for of in options]
     taken = [
         min(among, key=[option.seconds for option in of].__getitem__)
@@ -202,7 +203,7 @@ def _options_of(tuner: Tuner, chosen: Chosen) -> Iterator[ProgramOption]:
         try:
             direct = tuner.predicted_directly(task)
         except NoValidProgram:
-            return  # the other options stay
+            return  # there is one option less to choose from
         yield _option_of(direct)
 
 

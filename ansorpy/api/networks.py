@@ -36,15 +36,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """A network to compile with others, and what it should achieve.
+    """A network to compile with others, and the latency it should achieve.
 
     Args:
         model: A path or a loaded model.
-        weight: Importance relative to the others.
+        weight: Importance relative to the other networks.
         bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
         baseline: Latency in seconds that its speed-up refers to, for objective ``"geomean"``.
-        shapes, dims, memory: As :func:`ansorpy.compile` takes them.
-        name: Its name in messages; default: the file's, without ``.onnx``.
+        shapes, dims, memory: As in :func:`ansorpy.compile`.
+        name: Its name in messages; default: the file's name without ``.onnx``.
     """
 
     model: str | Path | onnx.ModelProto
@@ -59,7 +59,7 @@ class NetworkSpec:
 
 @dataclass(frozen=True)
 class Finished:
-    """A network with its partition decided, and a program for each of its tasks, in order."""
+    """A partitioned network, and a program for each of its tasks, in order."""
 
     project: Project
     chosen: Sequence[Chosen]
@@ -67,14 +67,14 @@ class Finished:
 
 @dataclass(frozen=True)
 class Networks:
-    """Networks of a run over all of their tasks, and what each should achieve."""
+    """The networks that are tuned together, and the latency that each should achieve."""
 
     projects: Sequence[Project]
     specs: Sequence[NetworkSpec]
 
     @cached_property
     def tasks(self) -> dict[str, Task]:
-        """The distinct tasks by key, network by network, each in its own order."""
+        """The distinct tasks by key, network by network, in each network's order."""
         found: dict[str, Task] = {}
         for project in self.projects:
             for task in project.all_tasks:
@@ -83,7 +83,7 @@ class Networks:
 
     @property
     def tuned(self) -> tuple[TunedNetwork, ...]:
-        """What the objective sees: each network's calls of :attr:`tasks`, weight and bounds."""
+        """The networks as the objective sees them: calls of :attr:`tasks`, weights and bounds."""
         numbers = {key: number for number, key in enumerate(self.tasks)}
         return tuple(
             TunedNetwork(
@@ -102,9 +102,10 @@ class Networks:
 
     @property
     def weights(self) -> dict[str, float]:
-        """Task key -> calls in all networks, each multiplied by the network's weight.
+        """Task key -> calls in all networks, multiplied by each network's weight.
 
-        A task that only some alternatives of a region call counts as in the one that calls it most.
+        A task that only some alternatives of a region call counts as often as in the one that
+        calls it most.
         """
         sums = dict.fromkeys(self.tasks, 0.0)
         for project, spec in zip(self.projects, self.specs, strict=True):
@@ -118,7 +119,7 @@ class Networks:
         return {task: self.weights[key] for key, task in self.tasks.items()}
 
     def cut(self, decided: Callable[[Project], Project]) -> Networks:
-        """The same networks, with each region cut as *decided*."""
+        """The same networks, each with its regions partitioned by *decided*."""
         return replace(self, projects=[decided(project) for project in self.projects])
 
 
@@ -126,9 +127,9 @@ def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
     """Read the networks of *specs*, and partition them into tasks.
 
     Raises:
-        UsageError: A figure that the objective does not use, a dynamic dimension without a size,
-            an unknown name, or too little memory.
-        ForeignFile, UnsupportedModel: A file that is not an ONNX model, or cannot be compiled.
+        UsageError: A bound or baseline is not used by the objective, a dynamic dimension has no
+            size, a name is unknown, or the memory limit is too low.
+        ForeignFile, UnsupportedModel: A file is not an ONNX model, or cannot be compiled.
     """
     _demand_use(specs, request)
     projects = []
@@ -141,19 +142,19 @@ def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
 
 
 def _demand_use(specs: Sequence[NetworkSpec], request: Request) -> None:
-    """Refuse bounds and baselines that the objective ignores."""
+    """Raise :class:`UsageError` for bounds and baselines that the objective ignores."""
     objective = OBJECTIVES.one(request.parts.choices["objective"])
     for figure, needs in (("bound", "latency_bounds"), ("baseline", "geomean")):
         given = any(getattr(spec, figure) is not None for spec in specs)
         if given and f"{figure}_s" not in objective.reads:
             raise UsageError(
-                f"a {figure} makes no difference to this objective",
-                hint=f"leave it out, or take objective {needs}",
+                f"this objective ignores a {figure}",
+                hint=f"leave it out, or use objective {needs}",
             )
 
 
 def tune_networks(networks: Networks, request: Request) -> list[Finished]:
-    """Measure programs of the networks' tasks as *request* says; choose one for each task.
+    """Measure programs of the networks' tasks according to *request*; choose one for each task.
 
     ``request.listener`` receives :class:`~ansorpy.api.events.Planned`, then the search's progress,
     then :class:`~ansorpy.api.events.Tuned`.
@@ -173,7 +174,7 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
 
 
 def _tuned_networks(networks: Networks) -> tuple[TunedNetwork, ...]:
-    """What the objective refers to; empty for a single network with nothing to choose from."""
+    """The networks for the objective; empty for one network whose partition is fixed."""
     [*projects], [*specs] = networks.projects, networks.specs
     plain = all(s.weight == 1.0 and s.bound is None and s.baseline is None for s in specs)
     alone = len(projects) == 1 and plain and not projects[0].regions
@@ -195,8 +196,8 @@ def compile(
 ) -> CompiledModel:
     """Compile the ONNX network *model*, tuning its tasks first.
 
-    Each trial is committed to the database as soon as it ends, so Ctrl-C loses none and the same
-    call goes on.
+    Each trial is committed to the database as soon as it ends, so Ctrl-C loses none, and repeating
+    the call continues the search.
 
     Args:
         model: A path or a loaded model.
@@ -204,8 +205,10 @@ def compile(
         **arguments
 
     Raises:
-        ForeignFile, UnsupportedModel: Not an ONNX model; unsupported operators, listed in a table.
-        UsageError: A dynamic dimension without a size, too little memory, or a wrong argument.
+        ForeignFile: The file is not an ONNX model.
+        UnsupportedModel: Some operators cannot be compiled; its table lists all of them.
+        UsageError: A dynamic dimension has no size, the memory limit is too low, or an argument
+            is wrong.
         NoValidProgram: No trial of some task succeeded.
         KeyboardInterrupt: The user stopped the search.
     """
@@ -222,12 +225,12 @@ def compile_many(
     """Compile several ONNX networks with one budget; tasks they share are tuned once.
 
     Args:
-        networks: Paths, loaded models, or :class:`NetworkSpec` of each.
+        networks: A path, a loaded model or a :class:`NetworkSpec` for each network.
         **arguments
 
     Raises:
-        UsageError: No network, or as :func:`ansorpy.compile` raises it.
-        UnsupportedModel, ForeignFile, NoValidProgram: As :func:`ansorpy.compile` raises them.
+        UsageError: There is no network, or as in :func:`ansorpy.compile`.
+        UnsupportedModel, ForeignFile, NoValidProgram: As in :func:`ansorpy.compile`.
         KeyboardInterrupt: The user stopped the search.
 
     Paper: OSDI'20 §6.

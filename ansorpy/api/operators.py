@@ -39,8 +39,8 @@ def tune(
     """Search for the fastest program that computes the outputs among *tensors* from the others.
 
     Sampling, evolution, measuring and training repeat until a limit is reached.  Each trial is
-    committed to the database as soon as it ends, so Ctrl-C loses none and the same call goes on.
-    Tensors are dense and row-major; shapes and types come from *tensors*.
+    committed to the database as soon as it ends, so Ctrl-C loses none, and repeating the call
+    continues the search.  Tensors are dense and row-major; shapes and types come from *tensors*.
 
     Args:
         tensors: The placeholders in calling order, then the outputs.
@@ -53,7 +53,8 @@ def tune(
     Raises:
         UsageError: *tensors* do not define a computation, or an argument is wrong.
         MissingDependency: No machine of *workers* can time the task, or Ray is missing.
-        NoValidProgram: No trial succeeded; the message counts failures and shows one of each kind.
+        NoValidProgram: No trial succeeded; the message counts the failures and shows one of each
+            kind.
         KeyboardInterrupt: The user stopped the search.
 
     Paper: OSDI'20 §3.
@@ -71,10 +72,10 @@ def tune(
 def build(
     state: State, *, target: Target | str | None = None, threads: int | None = None
 ) -> Kernel:
-    """Build the kernel of a hand-written schedule, as :func:`tune` returns one, without measuring.
+    """Build a kernel like those :func:`tune` returns from a hand-written schedule, unmeasured.
 
     Args:
-        state: A schedule with every decision bound; its definition's outputs are the kernel's.
+        state: A schedule with every decision bound; its definition's outputs become the kernel's.
         threads: Default number of threads of a call; default: the cores this process may use.
 
     Raises:
@@ -102,16 +103,16 @@ def _task(tensors: Sequence[Tensor], request: Request) -> Task:
 
 def _preset(target: Target, rules: Sequence[SketchRule]) -> Preset:
     if not rules:
-        raise UsageError("there are no rules", hint="leave them out for those of the target")
+        raise UsageError("there are no rules", hint="leave rules out to use those of the target")
     return replace(preset_for(target), sketch=tuple(rules))
 
 
 def _definition(tensors: Sequence[Tensor]) -> ComputeDAG:
-    """The DAG of ``[placeholders..., outputs...]``, with errors for what callers may get wrong."""
+    """The DAG of ``[placeholders..., outputs...]``; raises :class:`UsageError` for a wrong list."""
     strangers = [t for t in tensors if not isinstance(t, PlaceholderOp | ComputeOp)]
     if strangers:
         raise UsageError(
-            f"{strangers[0]!r} is not a tensor", hint="pass what placeholder() and compute() return"
+            f"{strangers[0]!r} is not a tensor", hint="pass results of placeholder() and compute()"
         )
     if not any(isinstance(t, ComputeOp) for t in tensors):
         raise UsageError("nothing to compute", hint="end the list with the tensor to compute")

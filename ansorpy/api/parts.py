@@ -1,4 +1,4 @@
-"""The replaceable parts of a search: their registries, a choice of each, and plugin scripts."""
+"""The replaceable parts of a search: registries, the choice of parts, and plugin scripts."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ PARTS: Mapping[str, Registry[Any]] = {
     **{name: part.registry for name, part in TUNING_PARTS.items()},
     "measure": POLICIES,
 }
-"""The registries by the parameter that chooses from each; scripts register their parts here."""
+"""The registries, by the parameter that chooses from each; scripts register their parts here."""
 
 
 class Parts:
-    """The exchangeable parts of a search: for each kind a name, a part, or a factory (a class).
+    """The replaceable parts of a search: for each kind a name, a part, or a factory (a class).
 
     A strategy given as an object is copied for each task; all tasks share the cost model.  A model
-    in a file (``ansorpy db model``) continues to learn.
+    from a file (``ansorpy db model``) continues to learn.
 
     Raises:
         UsageError: There is no such kind of part, or a name is unknown.
-        ForeignFile: A file that is not a cost model of this version.
+        ForeignFile: A file is not a cost model of this version.
     """
 
     def __init__(self, **choices: Unpack[PartArguments]) -> None:
@@ -48,7 +48,7 @@ class Parts:
         for kind, choice in self.choices.items():
             if kind != "cost_model":
                 PARTS[kind].factory(choice)
-        _ = self.model  # a wrong file is refused before anything starts
+        _ = self.model  # refuse a wrong file before anything starts
 
     @cached_property
     def model(self) -> Callable[[], CostModel]:
@@ -71,17 +71,17 @@ class Parts:
         return with_parts(options, {**chosen, "cost_model": self.model})
 
     def policy(self) -> TimingPolicy:
-        """The policy by which candidates are timed."""
+        """The policy for timing candidates."""
         return POLICIES.one(self.choices["measure"])
 
 
 def _named_file(name: str) -> SavedModel:
-    """The trained model in the file *name*, which is not a registered name."""
+    """The trained model in the file *name*; raises :class:`UsageError` if there is none."""
     if not Path(name).is_file():
         raise UsageError(
             f'unknown cost model "{name}"',
-            hint=f"known are {', '.join(MODELS)}, files that ansorpy db model wrote, and what a "
-            "script of your own registers",
+            hint=f"use one of {', '.join(MODELS)}, a file that ansorpy db model wrote, or a model "
+            "that your own script registers",
         )
     return SavedModel.read(Path(name))
 
@@ -101,7 +101,7 @@ def _load_plugin(path: Path) -> None:
     if spec is None or spec.loader is None or not path.is_file():
         raise UsageError(f"there is no plugin {path}", hint="name a Python file: --plugin mine.py")
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up there
+    sys.modules[spec.name] = module  # dataclasses look up their module there
     try:
         spec.loader.exec_module(module)
     except AnsorpyError:
@@ -111,7 +111,7 @@ def _load_plugin(path: Path) -> None:
 
 
 def _where(error: Exception, path: Path) -> str:
-    """The error in one line, with the number of the plugin's line that raised it."""
+    """The error in one line, with the number of the line in the plugin that raised it."""
     text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f.lineno for f in frames if Path(f.filename) == path.absolute()]

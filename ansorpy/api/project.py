@@ -1,4 +1,4 @@
-"""A network made ready for search: imported, optimised, partitioned into tasks."""
+"""A network prepared for search: imported, optimised and partitioned into tasks."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["Project", "memory_hint", "open_project"]
 
 
 _NEAR, _FAR = 2, 4
-"""Multiples of the last-level cache.  Up to the first, some of what was read before is still
-cached; the second is enough to keep algorithms with far larger constants from looking faster
-than they are."""
+"""Multiples of the last-level cache.  Up to the first, some data from the previous use is still
+cached; the second is enough to keep algorithms with far larger constants from looking faster than
+they are."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Project:
     """A network, and what its workloads are as tasks.
 
     Args:
-        cuts: The network, and the regions of it that are not decided yet.
-        task_of: The task of a workload; the same one for workloads with the same key.
-        memory: The most that the model may take, in bytes; None for no limit.
+        cuts: The network, and its regions that are not decided yet.
+        task_of: Returns the task of a workload, the same one for workloads with the same key.
+        memory: The maximum size of the model in bytes; None for no limit.
     """
 
     name: str
@@ -70,18 +70,21 @@ class Project:
 
     @cached_property
     def regions(self) -> tuple[Alternatives[str], ...]:
-        """The regions that can be cut in several ways, by task key; empty once that is decided."""
+        """The regions that can be partitioned in several ways; empty once they are decided.
+
+        Their alternatives count calls by task key.
+        """
         keys = {key: self.task_of(workload).key for key, workload in self.cuts.workloads.items()}
         return tuple(region.named(keys.__getitem__) for region in self.cuts.regions)
 
     @cached_property
     def all_tasks(self) -> tuple[Task, ...]:
-        """The network's tasks, then those that only other ways to cut it need."""
+        """The network's tasks, then those that only other ways to partition it need."""
         return (*self.tasks, *map(self.task_of, self.cuts.others.values()))
 
     @cached_property
     def common(self) -> dict[str, int]:
-        """Task key -> calls in the network that do not depend on how its regions are cut."""
+        """Task key -> calls in the network that do not depend on the partition of its regions."""
         calls = dict(self.weights)
         for region in self.regions:
             for key, count in region.options[0].calls.items():
@@ -90,7 +93,7 @@ class Project:
 
     @cached_property
     def most_calls(self) -> dict[str, int]:
-        """Task key -> most calls in the network that any cut of its regions makes."""
+        """Task key -> maximum number of calls over all ways to partition the regions."""
         calls = dict(self.common)
         for region in self.regions:
             for key, most in region.most_calls.items():
@@ -108,7 +111,7 @@ class Project:
 
     @property
     def memory_bytes(self) -> int:
-        """Least memory of one context of the compiled model: arena and constants."""
+        """Minimum memory of one context of the compiled model: arena and constants."""
         return _memory_bytes(self.network)
 
     @property
@@ -121,7 +124,7 @@ class Project:
         """The same project, limited to *memory* bytes.
 
         Raises:
-            UsageError: It needs more, whatever programs are chosen.
+            UsageError: The project needs more, whatever programs are chosen.
         """
         if memory is None:
             return replace(self, memory=None)
@@ -129,7 +132,7 @@ class Project:
         if found.memory_bytes > memory:
             raise UsageError(
                 f"the model needs {bytes_text(found.memory_bytes)} "
-                f"({bytes_text(found.constant_bytes)} of it constants), "
+                f"(including {bytes_text(found.constant_bytes)} of constants), "
                 f"more than the {bytes_text(memory)} allowed",
                 hint=memory_hint(found.memory_bytes),
             )
@@ -160,16 +163,16 @@ def open_project(
     """Import *model* and partition it into tasks.
 
     Raises:
-        ForeignFile: Not an ONNX model.
+        ForeignFile: The file is not an ONNX model.
         UnsupportedModel: Some operators cannot be compiled; its table lists all of them.
-        UsageError: A dynamic dimension without a size, an unknown name, or tensors larger than
-            this machine's memory.
+        UsageError: A dynamic dimension has no size, a name is unknown, or the tensors exceed this
+            machine's memory.
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
     graph = load_onnx(model, shapes, dims)
     ends = (*graph.inputs, *(output.value for output in graph.outputs))
     require_memory(name, sum(graph.types[value].bytes for value in ends))
-    # Dot products of unsigned by signed bytes serve all, those of signed bytes do not.
+    # Instructions for unsigned by signed bytes serve all dot products; those for signed do not.
     byte_dots = Function.DOT_U8S8 in codegen_of(request.target).dots(request.target)
     cuts = cuts_of(graph, _own_caches(request), byte_dots=byte_dots)
     return Project(name, cuts, _TaskMaker(request), request.target)
@@ -196,15 +199,15 @@ class _TaskMaker:
 
 
 def _own_caches(request: Request) -> int:
-    """Total bytes of the second-level caches of the cores that run it."""
+    """Total bytes of the second-level caches of the cores that run the network."""
     return request.target.l2_bytes * request.threads
 
 
 def _between(workload: Workload, request: Request) -> int:
     """Bytes that the network touches between two calls of *workload*, without its constants.
 
-    Rounded to eighths of the last-level cache, so that networks of similar size share records;
-    sizes far beyond that cache are all treated alike.
+    The number is rounded to eighths of the last-level cache, so that networks of similar size share
+    records; sizes far beyond that cache are all treated alike.
     """
     own_caches = _own_caches(request)
     last = max(request.target.l3_bytes, own_caches)

@@ -1,4 +1,4 @@
-"""Replaying a recorded run, which must give the same search and the same object code."""
+"""Replay a recorded run, which must give the same search and the same object code."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["replay"]
 def replay(
     database: Database | Path | str, run: int | None = None, *, options: TuneOptions | None = None
 ) -> list[Rerun]:
-    """Repeat the searches of a recorded run and compare; one answer for each search.
+    """Repeat the searches of a recorded run and compare; returns one result for each search.
 
     Results come from the records and times from the run's events, so nothing is measured; only the
     best program of each task is built again.  The database is not changed.
 
     Args:
         run: Number of the run; None for the last one that searched.
-        options: The run's options, needed if it used parts of the caller's own.
+        options: The run's options, needed if it used the caller's own parts.
 
     Raises:
         UsageError: There is no such run, or it used parts or rules that have no registered name.

@@ -1,4 +1,4 @@
-"""A caller's request for a search, as one value that every step passes on."""
+"""A caller's request for a search, as one value that is passed to every step."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ __all__ = ["Request", "as_target", "require_memory"]
 
 
 def _never() -> None:
-    """The default of :attr:`Request.stop`: go on."""
+    """The default of :attr:`Request.stop`, which never stops the search."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """How to search for programs: arguments of the caller, each resolved to what it stands for.
+    """How to search for programs: the caller's arguments, with names and defaults resolved.
 
     Args:
-        budget: The limits of measuring; ``None`` when nothing may be measured.
+        budget: The limits of measuring; ``None`` if nothing may be measured.
         db: The database, which need not exist.
-        parts: The search's exchangeable parts.
-        preset: The sketch rules; ``None`` takes the target's default.
-        listener: Receives what happens, in this thread; must return quickly.
+        parts: The replaceable parts of the search.
+        preset: The sketch rules; ``None``: the target's default.
+        listener: Receives events in this thread; must return quickly.
         stop: Called before each batch is measured; raises ``KeyboardInterrupt`` to end the search,
             keeping all earlier results.
     """
@@ -65,12 +65,12 @@ class Request:
         stop: Callable[[], None] = _never,
         **arguments: Unpack[SearchArguments],
     ) -> Request:
-        """The request that *arguments* make, for a *network* or for a single operator.
+        """The request for *arguments*, for a *network* or for a single operator.
 
         Raises:
-            UsageError: An unknown argument, one with a wrong value, or measuring for a target whose
-                programs cannot be timed here.
-            MissingDependency: The same for a CUDA target, where this machine has no GPU.
+            UsageError: An argument is unknown or has a wrong value, or measuring was requested for
+                a target whose programs cannot be timed here.
+            MissingDependency: Measuring was requested for a CUDA target, but there is no GPU here.
         """
         given = completed(SearchArguments, arguments)
         target, db = as_target(given["target"]), given["db"]
@@ -102,14 +102,14 @@ class Request:
 
     @property
     def can_time(self) -> bool:
-        """False when the target's programs run neither here nor, as far as known, elsewhere."""
+        """Whether the target's programs can run here, or possibly on other workers."""
         return self.workers != LOCAL or self.target.runs_on_host()
 
 
 def _precision(given: str) -> Precision:
     known: dict[str, Precision] = {name: name for name in get_args(Precision)}
     if given not in known:
-        raise UsageError(f'unknown precision "{given}"', hint=f"it is one of {', '.join(known)}")
+        raise UsageError(f'unknown precision "{given}"', hint=f"use one of {', '.join(known)}")
     return known[given]
 
 
@@ -119,7 +119,7 @@ def _require_whole(name: str, value: object, least: int) -> None:
 
 
 def as_target(target: Target | str | None) -> Target:
-    """*target* itself, the one it names, or this machine."""
+    """*target* itself, the target that it names, or this machine if it is None."""
     if target is None:
         return Target.host()
     if isinstance(target, Target):
@@ -133,12 +133,12 @@ def require_memory(what: str, needed: int) -> None:
     """Refuse *what*, whose tensors take *needed* bytes, if this machine has less memory.
 
     Raises:
-        UsageError: Its result could not be checked here, nor its loops searched in time.
+        UsageError: The tensors do not fit, so results could not be checked here.
     """
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
         raise UsageError(
-            f"{what} needs {bytes_text(needed)} for its tensors, this machine has "
+            f"{what} needs {bytes_text(needed)} for its tensors, but this machine has "
             f"{bytes_text(there)}",
             hint="make its shapes smaller",
         )

@@ -1,4 +1,4 @@
-"""Training a cost model on all trials of a database, as a start for other searches."""
+"""Train a cost model on all trials of a database, as a starting point for other searches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["TrainedModel", "load_trials", "train_model"]
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A trained model, and how well such models rank programs they have not seen.
+    """A trained model, and how well such models rank unseen programs.
 
     ``failed`` counts the training programs that did not run; ``held_out`` is empty when no task
     has enough trials to hold some out.
@@ -37,7 +37,7 @@ class TrainedModel:
     held_out: tuple[Judged, ...]
 
     def save(self, path: Path) -> None:
-        """Write the model to *path*; raises :class:`UsageError` when that fails."""
+        """Write the model to *path*; raises :class:`UsageError` if that fails."""
         try:
             path.write_text(self.model.text())
         except OSError as error:
@@ -59,7 +59,7 @@ def train_model(database: Database, target: Target | None = None) -> TrainedMode
         others = sorted({_family(row) for row in database.tasks()} - {target.family, ""})
         raise UsageError(
             f"{database.path} has {saved.programs} trials for {target.family}, too few to learn "
-            f"from (at least {model.options.min_programs})",
+            f"from (at least {model.options.min_programs} are needed)",
             hint=f"it has trials for {', '.join(others)}: name such a target with --target"
             if others
             else "tune something first",
@@ -71,7 +71,7 @@ def train_model(database: Database, target: Target | None = None) -> TrainedMode
 
 
 def _named(database: Database, tasks: dict[str, TaskSamples]) -> dict[str, TaskSamples]:
-    """*tasks* in order, by names that distinguish them."""
+    """*tasks* in their order, with unique names as keys."""
     rows = {row.key: row for row in database.tasks()}
     return {f"{rows[key].name} {key[:6]}": samples for key, samples in tasks.items()}
 
@@ -79,8 +79,8 @@ def _named(database: Database, tasks: dict[str, TaskSamples]) -> dict[str, TaskS
 def load_trials(database: Database, target: Target) -> BoostedTrees:
     """Load every trial in *database* for machines like *target* into an untrained model.
 
-    Features missing from a trial are extracted from its schedule (some milliseconds each) and
-    stored; trials whose schedules can no longer be replayed are left out.
+    A trial's missing features are extracted from its schedule (a few milliseconds each) and stored;
+    trials whose schedules can no longer be replayed are left out.
     """
     model = BoostedTrees()
     version, width = model.remembers
@@ -98,7 +98,7 @@ def _family(row: TaskRow) -> str:
 
 
 def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTrees) -> None:
-    """Store the samples *model* learns from with those trials of a task that lack them."""
+    """Store the samples from which *model* learns for those trials of a task that lack them."""
     version, _ = model.remembers
     known = database.samples.known(row.key, version)
     missing = [record for record in database.records(row.key) if record.id not in known]

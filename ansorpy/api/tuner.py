@@ -1,4 +1,4 @@
-"""A search from request to programs: records, workers, tuning, and the best programs' code."""
+"""A search, from a request to the code of the best programs."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _LOG = logging.getLogger(__name__)
 
 
 def _unreported(tuning: Tuning) -> None:
-    """The default of ``report`` in :meth:`Tuner.search`: nobody wants to know."""
+    """The default of ``report`` in :meth:`Tuner.search`, which reports nothing."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The program chosen for a task, of which nothing is refuted.
+    """The program chosen for a task, which is not refuted.
 
-    ``median_s`` is ``None`` when it was never timed.
+    ``median_s`` is ``None`` if it was never timed.
     """
 
     task: Task
@@ -66,7 +66,7 @@ class Chosen:
 
 @dataclass
 class Tuner:
-    """One request in progress, with its database and runner; its time runs from ``began_at``."""
+    """One request in progress, with its database and runner; its clock starts at ``began_at``."""
 
     request: Request
     database: Database
@@ -74,14 +74,14 @@ class Tuner:
     prover: Prover
     began_at: float = field(default_factory=time.monotonic)
     _tuned: dict[str, Best] = field(default_factory=dict, init=False, repr=False)
-    """What :meth:`tune` found, by task."""
+    """The best programs that :meth:`tune` found, by task."""
     _predicted: dict[str, list[State]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def target(self) -> Target:
-        """The request's target with this machine's rates, measured if they never were.
+        """The request's target with this machine's rates, which are measured if none are stored.
 
-        Rates are not measured when other machines do the timing.
+        They are not measured if other machines do the timing.
         """
         target = self.request.target
         if self.request.workers != LOCAL:
@@ -90,7 +90,7 @@ class Tuner:
             return calibrated(target)
 
     def plan(self, weights: Mapping[Task, float]) -> TrialPlan | None:
-        """What :meth:`tune` is going to do; ``None`` when the request allows no measuring."""
+        """The plan of :meth:`tune`; ``None`` if the request allows no measuring."""
         if self.request.budget is None:
             return None
         tasks = {self._on_machine(task): weight for task, weight in weights.items()}
@@ -102,7 +102,7 @@ class Tuner:
         networks: Sequence[TunedNetwork] = (),
         report: Callable[[Tuning], None] = _unreported,
     ) -> None:
-        """:meth:`tune`, if the request allows measuring; *report* is called with the result.
+        """Call :meth:`tune` if the request allows measuring, and pass the result to *report*.
 
         Raises:
             KeyboardInterrupt: The user stopped the run; what it found is in the database.
@@ -118,8 +118,8 @@ class Tuner:
     ) -> Tuning | None:
         """Measure programs of the tasks (with their weights) until the budget is spent.
 
-        *networks* are the networks that the objective refers to; empty: one, with these weights.
-        Returns ``None`` when the request allows no measuring.  The database receives every trial.
+        *networks* are those that the objective refers to; empty: one network with these weights.
+        Returns ``None`` if the request allows no measuring.  The database receives every trial.
 
         Raises:
             NoValidProgram: No trial of some task gave a correct program.
@@ -165,7 +165,7 @@ class Tuner:
         return chosen
 
     def best(self, task: Task) -> Best | None:
-        """The fastest program that :meth:`tune` found, or else one recorded before; None: none."""
+        """The fastest program that :meth:`tune` found, or else a recorded one; None if missing."""
         found = self._tuned.get(task.key)
         record = self.database.best(task.key) if found is None else None
         state = None if record is None else self.database.state(record)
@@ -185,7 +185,7 @@ class Tuner:
             }
 
     def _expected(self, tasks: Sequence[Task]) -> dict[str, list[State]]:
-        """Programs predicted for each of *tasks*, by key; the first of each starts building."""
+        """Programs predicted for each of *tasks*, by key; the build of the first starts at once."""
         found = {}
         for task, states in self._predictions(tasks):
             found[task.key] = states
@@ -194,7 +194,7 @@ class Tuner:
         return found
 
     def _predictions(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, list[State]]]:
-        """Yield *tasks* with their predicted programs as they are ready; each is predicted once."""
+        """Yield *tasks* with their predicted programs as these are ready; results are cached."""
         known = self._predicted
         for task in tasks:
             if task.key in known:
@@ -232,26 +232,26 @@ class Tuner:
                 yield Best(state, record.result)
 
     def assembled(self, task: Task, best: Best, proof: Proof) -> Chosen:
-        """A measured program with the code that was timed, rebuilt only if that is gone."""
+        """A measured program with the code that was timed, or rebuilt code if that is gone."""
         built = self.runner.built(best.result.object_digest)
         built = built or self.database.objects.get(best.result.object_digest)
         built = built or self._build(task, best.state)
         return Chosen(task, best.state, built, best.seconds, proof)
 
     def kept(self, tasks: Sequence[Task]) -> list[Chosen] | None:
-        """The best known program of each task; None when one of them has none."""
+        """The best known program of each task; None if a task has none."""
         found = [chosen for task in tasks if (chosen := self._best_unrefuted(task)) is not None]
         return found if len(found) == len(tasks) else None
 
     def proof(self, task: Task, state: State) -> Proof:
-        """What isl finds about *state*; a program that it refutes is recorded as such."""
+        """The proof by isl for *state*; a program that isl refutes is recorded as such."""
         proof = self.prover.prove(state)
         if not proof.refuted:
             return proof
         reason = proof.refuted[0].message
         record = self.database.lookup(task, state)
         if record is None or record.kind is not TrialKind.REFUTED:
-            _LOG.warning("%s: a program is refuted and passed over: %s", task.name, reason)
+            _LOG.warning("%s: skipping a program that is refuted: %s", task.name, reason)
             trial = self.database.start(task, state)
             self.database.complete(trial, MeasureResult(TrialKind.REFUTED, reason=reason))
         return proof
@@ -269,9 +269,9 @@ class Tuner:
     def _first_correct(
         self, task: Task, states: Sequence[State], *, is_alone: bool = False
     ) -> Chosen:
-        """The first of *states* that is not refuted, builds and computes the right result.
+        """The first of *states* that is not refuted, builds and computes the correct result.
 
-        *is_alone*: a program is accepted even if much faster ones are known.
+        *is_alone*: accept a program even if much faster ones are known.
         """
         problems = []
         for state in states:
@@ -293,7 +293,7 @@ class Tuner:
 
     @property
     def _model(self) -> CostModel | None:
-        """The cost model for predictions; None where that is the untrained closed-form model."""
+        """The cost model for predictions; None stands for the untrained closed-form model."""
         parts = self.request.parts
         return None if parts.choices["cost_model"] in ("boosted", "analytic") else parts.model()
 
@@ -313,7 +313,7 @@ class Tuner:
 
 @contextmanager
 def open_tuner(request: Request) -> Iterator[Tuner]:
-    """Open the request's database and a runner; close both."""
+    """Open the request's database and a runner, and close both at the end."""
     with ExitStack() as stack:
         if request.db == default_database():
             request.db.parent.mkdir(parents=True, exist_ok=True)
@@ -333,13 +333,13 @@ def _tell_once(line: str) -> None:
 
 @dataclass(frozen=True)
 class _StoppableRunner:
-    """The runner, checking before each batch whether the user wants to stop."""
+    """A runner that checks before each batch whether the user wants to stop."""
 
     runner: Machines
     request: Request
 
     def computing(self) -> AbstractContextManager[None]:
-        """Wait for others' timing if the runner times on this machine."""
+        """Hold the cores shared while computing, if the runner times on this machine."""
         return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
 
     def measure(

@@ -1,4 +1,4 @@
-"""Verbs take declared arguments as ``**arguments``; the parser gets each as an option."""
+"""Turn the declared ``**arguments`` of verbs into command-line options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 
 
 def with_options(verb: Callable[P, None]) -> Callable[P, None]:
-    """*verb* with an option for each of its ``**arguments``; it receives those that are given."""
+    """*verb* with an option for each of its ``**arguments``; only given options are passed on."""
     _, kind, signature = parameters(verb, _spelled)
     arguments = declared(kind)
 
@@ -48,7 +48,7 @@ def _spelled(argument: Argument) -> inspect.Parameter:
 
 
 def _parsed_as(argument: Argument) -> Any:
-    """The type the parser reads: that of the values if it is simple, otherwise text."""
+    """The type for the parser: the argument's own type if it is simple, otherwise text."""
     kinds = get_args(argument.kind) or (argument.kind,)
     if argument.option.parse is not None:
         return list[str] | None

@@ -1,4 +1,4 @@
-"""The steps of ``verify``: weights, softmax inputs as outputs, two engines, one verdict."""
+"""The comparison behind ``verify``: run a network with two engines and compare the outputs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def verify_model(
 ) -> Verification:
     """Compare the model of *lookup* (a library, or *original* itself) with the engine *against*.
 
-    *folder* receives the network as both engines read it: with random weights from *weights_seed*,
-    if given, and with the inputs of its final softmaxes as additional outputs.
+    The network that both engines read is written to *folder*: with random weights drawn with
+    *weights_seed*, if given, and with the inputs of its final softmaxes as additional outputs.
     """
     if against not in ("onnxruntime", "reference"):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Our models behind the engine protocol, for ``bench`` to load in a separate process."""
+"""Ansorpy's models behind the engine protocol, for ``bench`` to load in a separate process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a command line names: existing databases, libraries, arrays."""
+"""Files named on the command line: existing databases, libraries and arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def open_database(path: Path) -> Database:
 
 
 def demand_database(path: Path) -> None:
-    """Refuse a database that does not exist: reading never creates one."""
+    """Raise :class:`ForeignFile` if the database does not exist: reading never creates one."""
     if not path.exists():
         raise ForeignFile(
             f"there is no database {path}", hint="name another file, or tune something first"
@@ -49,21 +49,21 @@ def library_path(model: Path, output: Path | None, suffix: str = ".so") -> Path:
 
 
 def check_writable(path: Path) -> None:
-    """Call this before work whose result is written to *path*, to fail early.
+    """Check that *path* can be written; called before long work, so that it fails early.
 
     Raises:
-        UsageError: It is a folder, its folder does not exist, or it may not be written to.
+        UsageError: *path* is a folder, its folder does not exist, or writing is not permitted.
     """
     if path.exists():
         is_possible = not path.is_dir() and os.access(path, os.W_OK)
     else:
         is_possible = path.parent.is_dir() and os.access(path.parent, os.W_OK)
     if not is_possible:
-        raise UsageError(f"cannot write {path}", hint="name a file in a folder you may write to")
+        raise UsageError(f"cannot write {path}", hint="name a file in a folder you can write to")
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write *arrays*, with any names, as the ``.npz`` file *path*."""
+    """Write *arrays*, whatever their names, to the ``.npz`` file *path*."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
@@ -77,8 +77,8 @@ def feeds(specs: Sequence[Port], given: Sequence[str]) -> dict[str, Array]:
     ``name=random[:seed]``; inputs not given are random with seed 0.
 
     Raises:
-        UsageError: An unknown name, or a shape or type that does not match the input.
-        ForeignFile: A file that does not contain an array.
+        UsageError: A name is unknown, or a shape or type does not match the input.
+        ForeignFile: A file does not contain an array.
     """
     by_name = {spec.name: spec for spec in specs}
     found = {name: random_value(s.shape, s.dtype, 0, name) for name, s in by_name.items()}
@@ -100,7 +100,7 @@ def _value(spec: Port, source: str) -> Array:
     if array.shape != spec.shape or array.dtype != spec.dtype:
         raise UsageError(
             f"input {spec.name!r} takes {described(spec.shape, spec.dtype)}, "
-            f"{source} holds {described(array.shape, array.dtype)}"
+            f"but {source} contains {described(array.shape, array.dtype)}"
         )
     return array
 
@@ -110,7 +110,7 @@ def _read(path: Path, name: str) -> Array:
         content = np.load(path, allow_pickle=False)
     except OSError as error:
         raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile):  # numpy takes other files for pickles
+    except (ValueError, EOFError, zipfile.BadZipFile):  # numpy treats other files as pickles
         raise ForeignFile(
             f"{path} is not a numpy file", hint="write it with numpy.save or numpy.savez"
         ) from None
@@ -118,5 +118,5 @@ def _read(path: Path, name: str) -> Array:
         return content
     with content:
         if name not in content:
-            raise UsageError(f"{path} holds no array {name!r}", hint=f"it has {content.files}")
+            raise UsageError(f"{path} has no array {name!r}", hint=f"it has {content.files}")
         return np.asarray(content[name])

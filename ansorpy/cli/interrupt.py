@@ -1,4 +1,4 @@
-"""Ctrl-C: the first lets the running batch finish and saves its results, the second ends now."""
+"""Ctrl-C handling: the first lets the batch finish and saves its results, the second ends now."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ EXIT_INTERRUPTED = 130
 
 
 class Interrupt:
-    """Whether the user asked to stop; work checks it at points where everything is saved."""
+    """Records whether the user asked to stop; work checks it at points where nothing is lost."""
 
     def __init__(self) -> None:
         self.requested = False
 
     def stop_here(self) -> None:
-        """Raise ``KeyboardInterrupt`` if the user asked to stop; call it where nothing is lost."""
+        """Raise ``KeyboardInterrupt`` if the user asked to stop."""
         if self.requested:
             raise KeyboardInterrupt
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Note the first signal; raise at once on the next."""
+        """Record the first signal; raise ``KeyboardInterrupt`` at once on the next."""
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
@@ -34,7 +34,7 @@ class Interrupt:
 
 @contextmanager
 def graceful_interrupt() -> Iterator[Interrupt]:
-    """Handle SIGINT as the module docstring says while the block runs."""
+    """Handle SIGINT as the module docstring describes while the block runs."""
     interrupt = Interrupt()
     before = signal.signal(signal.SIGINT, interrupt.on_signal)
     try:

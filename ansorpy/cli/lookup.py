@@ -1,4 +1,4 @@
-"""A network and its records: the options that lead to them, and what the records lack."""
+"""Find the records of a network from command-line options, and report which are missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Lookup"]
 
 
 class Lookup:
-    """A network file and the arguments that decide which records are of its tasks."""
+    """A network file, and the arguments that identify its tasks in the records."""
 
     def __init__(self, model: Path, **arguments: Unpack[LookupArguments]) -> None:
         self.model = model
@@ -32,7 +32,7 @@ class Lookup:
         """The request for programs from the records, without tuning.
 
         Raises:
-            ForeignFile: There is no database of the given name.
+            ForeignFile: There is no database with the given name.
         """
         from ansorpy.api.request import Request
         from ansorpy.cli.files import demand_database
@@ -44,22 +44,22 @@ class Lookup:
 
     @cached_property
     def project(self) -> Project:
-        """The network, whose tasks have the keys of the records."""
+        """The network, whose task keys are those of the records."""
         from ansorpy.api.project import open_project
 
         return open_project(self.model, self.request, **those(SizeArguments, self.arguments))
 
     def command(self, verb: str, *options: str) -> str:
-        """The command line of *verb* for the same tasks and records."""
+        """The command line that runs *verb* on the same tasks and records."""
         words = [word for argument in declared(LookupArguments)
                  for word in _words(argument.flag, self.arguments.get(argument.name),
                                     argument.option.default)]  # fmt: skip
         return shlex.join(["ansorpy", verb, str(self.model), *options, *words])
 
     def warn_of_predictions(self, tasks: Sequence[Task] | None = None) -> None:
-        """Say on stderr how many of *tasks* (default: the network's) no search found a program for.
+        """Warn on stderr how many of *tasks* (default: the network's) have no tuned program.
 
-        Predicted programs are recorded when they are checked, and do not count.
+        Predicted programs do not count, although they are recorded when they are checked.
         """
         from ansorpy.api.deciding import fastest
         from ansorpy.measure.records.database import Database
@@ -74,13 +74,13 @@ class Lookup:
         if missing:
             print(
                 f"warning: the programs of {missing} of {len(tasks)} tasks are predicted, not "
-                f"tuned; to tune them: {self.command('tune')}",
+                f"tuned; to tune them, run: {self.command('tune')}",
                 file=sys.stderr,
             )
 
 
 def _words(flag: str, value: Any, default: object) -> Iterator[str]:
-    """The words of an option with *value*; none where that is the *default*."""
+    """The words of an option with *value*; none if that is the *default*."""
     if value == default or value is None:
         return
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""``ansorpy VERB``: the table of verbs, and the only place where errors become exit codes."""
+"""``ansorpy VERB``: the table of verbs, and the conversion of errors to exit codes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone, so nobody can be told
+        sys.stderr.close()  # the reader of our output is gone, so a message would reach nobody
         return EXIT_INTERNAL
     except Exception as error:
         return _unexpected(error)
@@ -89,7 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """Exit code of an error that is not ansorpy's: the option parser's, a full disk, a bug."""
+    """Print an error that is not an ``AnsorpyError`` and return its exit code.
+
+    Such errors come from the option parser, a full disk or a bug.
+    """
     if hasattr(error, "format_message"):  # typer's: a wrong option or a missing argument
         said = error.format_message()
         if said:  # empty without any argument, when only the help is printed
@@ -99,16 +102,16 @@ def _unexpected(error: Exception) -> int:
         traceback.print_exception(error)
     elif isinstance(error, OSError):  # while writing a file
         print(f"error: {error}", file=sys.stderr)
-        print("hint: check the folder, its free space and its permissions", file=sys.stderr)
+        print("hint: check the folder, its free space and permissions", file=sys.stderr)
         return ForeignFile.exit_code
     else:
         print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
-        print("hint: ANSORPY_DEBUG=1 shows where; please report it", file=sys.stderr)
+        print("hint: please report it; ANSORPY_DEBUG=1 shows the traceback", file=sys.stderr)
     return EXIT_INTERNAL
 
 
 def repeat_list_option(arguments: Sequence[str]) -> list[str]:
-    """Turn ``--against a b`` into ``--against a --against b``, which the parser understands.
+    """Rewrite ``--against a b`` to ``--against a --against b``, which the parser understands.
 
     Only engine names count as further values, so a file may follow them.
     """

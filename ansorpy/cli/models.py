@@ -1,4 +1,4 @@
-"""Opening the argument of ``run``, ``bench`` and ``verify``: a library or an ONNX file."""
+"""Open the model argument of ``run``, ``bench`` and ``verify``: a library or an ONNX file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["from_records", "is_library", "onnx_beside", "open_model"]
 
 
 def is_library(path: Path) -> bool:
-    """True for a compiled library, by its first bytes; False for an unreadable file."""
+    """Whether *path* is a compiled library, by its first bytes; False for an unreadable file."""
     try:
         with path.open("rb") as file:
             return file.read(4) == b"\x7fELF"
@@ -26,7 +26,7 @@ def is_library(path: Path) -> bool:
 
 
 def onnx_beside(path: Path, model: Path | None) -> Path:
-    """The ONNX file to compare with: *path* itself, or *model* for a library.
+    """The ONNX file to compare with: *path* itself, or *model* if *path* is a library.
 
     Raises:
         UsageError: A library was given without ``--model``.
@@ -36,7 +36,7 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
     if model is None:
         raise UsageError(
             f"{path} is a library; the comparison needs the network it was made from",
-            hint="name it with --model net.onnx",
+            hint="give the network with --model net.onnx",
         )
     return model
 
@@ -45,7 +45,7 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
     """Load the library, or compile the ONNX file from records, without tuning.
 
     Args:
-        instead: An altered copy of the ONNX file, to be compiled in its place.
+        instead: A modified copy of the ONNX file, which is compiled in its place.
     """
     from ansorpy.runtime.model import load
 
@@ -56,7 +56,7 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
 
 
 def from_records(lookup: Lookup) -> tuple[Finished, CompiledModel]:
-    """Programs and model of the ONNX file from the records, without tuning."""
+    """The ONNX file's programs and model, compiled from the records without tuning."""
     from ansorpy.api.assemble import model_of
     from ansorpy.api.networks import Networks, NetworkSpec, tune_networks
     from ansorpy.cli.searching import followed

@@ -1,4 +1,4 @@
-"""Options of the command line alone; :mod:`ansorpy.api.arguments` has those it shares."""
+"""Options that only the command line has; :mod:`ansorpy.api.arguments` has the shared ones."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ ModelFiles = Annotated[
 ]
 DatabaseFile = Annotated[
     Path | None,
-    typer.Argument(metavar="DB", help="A tuning database; default: the one that --db defaults to."),
+    typer.Argument(metavar="DB", help="A tuning database; default: the default of --db."),
 ]
 Bound = Annotated[
     list[str] | None,
-    typer.Option("--bound", metavar="[NET=]5ms", help="Fast enough, for latency_bounds."),
+    typer.Option("--bound", metavar="[NET=]5ms", help="Sufficient latency, for latency_bounds."),
 ]
 Baseline = Annotated[
     list[str] | None,
-    typer.Option("--baseline", metavar="[NET=]9ms", help="What speed-ups count from, for geomean."),
+    typer.Option("--baseline", metavar="[NET=]9ms", help="Latency that geomean compares with."),
 ]
 NetworkWeight = Annotated[
     list[str] | None,
-    typer.Option("--weight", metavar="NET=N", help="Importance beside the other networks."),
+    typer.Option("--weight", metavar="NET=N", help="Importance relative to the other networks."),
 ]
 Plugins = Annotated[
     list[Path] | None,
-    typer.Option("--plugin", metavar="FILE", help="A Python script that registers parts of yours."),
+    typer.Option("--plugin", metavar="FILE", help="A Python script that registers your own parts."),
 ]
-Seed = Annotated[int, typer.Option(min=0, envvar=SEED.name, help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, envvar=SEED.name, help="Seed of all random choices.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Against = Annotated[
     list[str] | None, typer.Option(metavar="ENGINE...", help="onnxruntime, openvino, reference.")
 ]
 ModelOption = Annotated[
-    Path | None, typer.Option("--model", help="The .onnx file a library was made from.")
+    Path | None, typer.Option("--model", help="The .onnx file that the library was made from.")
 ]
 TaskName = Annotated[
-    str | None, typer.Option("--task", help="Only the task with this name, or number in the list.")
+    str | None, typer.Option("--task", help="Only the task with this name or number in the list.")
 ]

@@ -1,4 +1,4 @@
-"""The parts that ``--strategy`` and similar options choose from."""
+"""Table of the parts that ``--strategy`` and similar options choose from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timing the calls of a network one by one, for ``bench --profile``."""
+"""Time the calls of a network one by one, for ``bench --profile``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def profile_of(lookup: Lookup, seed: int) -> list[CallTime]:
     """Time each call of the network, compiled from its records, on inputs drawn with *seed*.
 
     Raises:
-        UsageError: The file is a library, whose calls are inside a single function.
+        UsageError: The file is a library, in which all calls are inside a single function.
     """
     if is_library(lookup.model):
         raise UsageError(
@@ -34,7 +34,7 @@ def profile_of(lookup: Lookup, seed: int) -> list[CallTime]:
     calls = []
     for call, (name, seconds) in zip(network.calls, model.profile(feeds), strict=True):
         program = programs[call.key]
-        # By the definition that was scheduled: Winograd takes fewer products than the original.
+        # Use the definition that was scheduled: Winograd needs fewer products than the original.
         least_s = least_seconds(replace(program.task, target=machine), program.state.definition)
         calls.append(CallTime(name, seconds, program.median_s, least_s))
     return calls

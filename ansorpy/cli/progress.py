@@ -1,4 +1,4 @@
-"""What a search does: a live line on a terminal, occasional plain lines elsewhere, tables."""
+"""Progress of a search: a live line on a terminal, occasional plain lines elsewhere, and tables."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ QUIET_S = 10.0
 
 
 class ProgressDisplay:
-    """A listener that shows the plan, best latency, trials, failures by kind, time left, and what
-    was found; *quiet*: no plan and no tables."""
+    """A listener that shows plan, best latency, trials, failures by kind, time left and results.
+
+    With *quiet*, neither the plan nor tables are shown.
+    """
 
     def __init__(self, file: TextIO | None = None, *, quiet: bool = False) -> None:
         self._file = file or sys.stderr
@@ -114,23 +116,23 @@ def plan_text(project: Project, request: Request) -> str:
     calls, tasks = len(project.network.calls), len(project.tasks)
     where = f"{request.target.name}, {request.threads} threads"
     others = len(project.all_tasks) - tasks
-    more = f" (and {others} of other ways to cut it)" if others else ""
+    more = f" (and {others} of other ways to partition it)" if others else ""
     text = f"{project.name}: {calls} kernels, {tasks} different tasks{more}, for {where}"
     budget = request.budget
     if budget is None:
-        return f"{text}; measuring nothing"
+        return f"{text}; nothing is measured"
     limits = []
     if budget.trials is not None:
         limits.append(f"{budget.trials} trials")
     if budget.trials_per_task is not None:
-        limits.append(f"{budget.trials_per_task} trials a task")
+        limits.append(f"{budget.trials_per_task} trials per task")
     if budget.time_limit_s is not None:
         limits.append(f"{budget.time_limit_s:g} s")
     return f"{text}; tuning up to {', '.join(limits)}, records in {request.db}"
 
 
 def progress_text(progress: Progress, failures: Mapping[TrialKind, int]) -> str:
-    """One line: trials, best total and best of the task, failures by kind, time left."""
+    """One line with trials, best total, the task's best time, failures by kind, and time left."""
     limit = "" if progress.trial_limit is None else f"/{progress.trial_limit}"
     if progress.phase is Phase.PICKED:
         return f"program {progress.total_trials}{limit} chosen: {progress.task}"
@@ -150,5 +152,5 @@ def progress_text(progress: Progress, failures: Mapping[TrialKind, int]) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """Format a latency in milliseconds, or in microseconds if below one."""
+    """Format a latency in milliseconds, or in microseconds if it is below one millisecond."""
     return f"{seconds * 1e3:.3f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} us"

@@ -1,4 +1,4 @@
-"""Following a search on the terminal: what it does, Ctrl-C, where the time went, the library."""
+"""Run a search from the terminal: progress, Ctrl-C, a table of time spent, and the library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["accounted", "followed", "write_library"]
 
 @contextmanager
 def followed(request: Request, *, quiet: bool = False) -> Iterator[Request]:
-    """*request* with its search shown on stderr, stopped by Ctrl-C where nothing is lost.
+    """*request* with its search shown on stderr and stopped by Ctrl-C where nothing is lost.
 
     *quiet*: only progress is shown.
 
@@ -39,15 +39,15 @@ def followed(request: Request, *, quiet: bool = False) -> Iterator[Request]:
         except KeyboardInterrupt:
             raise Interrupted(
                 f"interrupted; the trials so far are in {request.db}",
-                hint="run the same command again to go on, or export what was found",
+                hint="run the same command again to continue, or export what was found",
             ) from None
 
 
 @contextmanager
 def accounted(request: Request) -> Iterator[None]:
-    """Print on stderr at the end where the time went, if *request* measures anything.
+    """Print how the run spent its time on stderr when the block ends, if *request* measures.
 
-    It does so even if the user stopped the run or no program was correct.
+    This happens even if the user stopped the run or no program was correct.
     """
     profiler = Profiler()
     try:
@@ -67,7 +67,7 @@ def _show_activities(profiler: Profiler, request: Request) -> None:
 def write_library(networks: Networks, request: Request, library: Path) -> None:
     """Compile the one network of *networks* to *library*; print its path, time and memory use.
 
-    A name that ends in ``.c`` gets C, whatever the programs were chosen for.
+    C is written if the name ends in ``.c``, whatever target the programs were chosen for.
     """
     target = emitted_target(library, request.target, request.threads)
     with followed(request) as following:
@@ -77,7 +77,7 @@ def write_library(networks: Networks, request: Request, library: Path) -> None:
         if target is request.target:
             model = model_of(finished.project, finished.chosen, request.threads)
             written, memory = model.export(library), model.footprint
-        else:  # C, which need not run here
+        else:  # C, which need not run on this machine
             project, chosen = in_c(finished.project, finished.chosen, target)
             plan = plan_of(project, chosen, request.threads)
             written, memory = export_plan(plan, library), plan.footprint

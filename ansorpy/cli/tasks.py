@@ -1,4 +1,4 @@
-"""Selecting a task on the command line by its number, its name, or a part of its name."""
+"""Select a task on the command line by its number, its name, or a part of its name."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def selected(tasks: Sequence[Task], wanted: str | None) -> list[Task]:
     if len(found) == 1:
         return found
     names = ", ".join(f"{number} {task.name}" for number, task in enumerate(tasks))
-    problem = f"{len(found)} tasks answer to {wanted!r}" if found else f"no task {wanted!r}"
-    raise UsageError(problem, hint=f"give a number or a name of: {names}")
+    problem = f"{len(found)} tasks match {wanted!r}" if found else f"no task {wanted!r}"
+    raise UsageError(problem, hint=f"give a number or a name from: {names}")

@@ -1,4 +1,4 @@
-"""Options whose values are given for all networks, or for one by name."""
+"""Options whose values apply to all networks, or to one that is named."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["by_network", "latencies_by_network", "network_names", "weights_by_ne
 def latencies_by_network(
     option: str, values: Iterable[str], names: Sequence[str]
 ) -> dict[str, float]:
-    """The seconds that ``5ms`` and ``NAME=5ms`` give networks; see :func:`by_network`."""
+    """Latencies in seconds from values like ``5ms`` and ``NAME=5ms`` (:func:`by_network`)."""
     return {name: latency_of(text) for name, text in by_network(option, values, names).items()}
 
 
 def weights_by_network(
     option: str, values: Iterable[str], names: Sequence[str]
 ) -> dict[str, float]:  # fmt: skip
-    """The weights that ``2`` and ``NAME=2`` give networks; see :func:`by_network`."""
+    """Weights from values like ``2`` and ``NAME=2`` (:func:`by_network`)."""
     found = {}
     for name, text in by_network(option, values, names).items():
         if not re.fullmatch(r"\d+(\.\d+)?", text) or float(text) == 0:
-            raise UsageError(f"{option} {text}: not a number over 0")
+            raise UsageError(f"{option} {text}: not a positive number")
         found[name] = float(text)
     return found
 
@@ -34,10 +34,10 @@ def weights_by_network(
 def by_network(option: str, values: Iterable[str], names: Sequence[str]) -> dict[str, str]:
     """The value of each network in *names* that has one.
 
-    ``VALUE`` applies to every network, ``NAME=VALUE`` to one and takes precedence.
+    ``VALUE`` applies to every network, ``NAME=VALUE`` only to one, and takes precedence.
 
     Raises:
-        UsageError: A name that is not a network's.
+        UsageError: A name is not that of a network.
     """
     found: dict[str, str] = {}
     for value in sorted(values, key=lambda v: "=" in v):
@@ -52,7 +52,7 @@ def by_network(option: str, values: Iterable[str], names: Sequence[str]) -> dict
 
 
 def network_names(models: Sequence[Path]) -> list[str]:
-    """Name each network: its file name without ``.onnx``, plus folders as given if not unique.
+    """Name each network: its file name without ``.onnx``, with its path as given if not unique.
 
     Raises:
         UsageError: A network is given twice.
@@ -66,6 +66,6 @@ def network_names(models: Sequence[Path]) -> list[str]:
     if twice:
         raise UsageError(
             f"two networks are called {twice[0]}",
-            hint="name each once; --weight makes one count more",
+            hint="name each network once; --weight makes one count more",
         )
     return names

@@ -1,1 +1,1 @@
-"""Tuning many tasks with one budget."""
+"""Tune many tasks with one budget."""

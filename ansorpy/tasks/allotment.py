@@ -1,4 +1,4 @@
-"""How many trials each task was planned to get, how many it got, and why the two differ."""
+"""Compare each task's trials with the plan, and explain large differences."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ansorpy.tasks.progress import TaskProgress
 __all__ = ["Allotment", "allotments"]
 
 _FEW = 8
-"""A difference of so many trials, half of a usual round, needs no reason."""
+"""A difference of this many trials, half of a usual round, needs no explanation."""
 _NEAR = 0.2
-"""A task whose time is at most this part above its roofline has little left to gain."""
+"""A task has little left to gain if at most this fraction of its time is above its roofline."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ def allotments(
 ) -> list[Allotment]:
     """The allotment of each of *tasks* at the end of a run.
 
-    *earlier* are the trials of previous runs; *ended* says why a task could have no more trials in
-    this one, and is empty for the others.
+    *earlier* has the trials of previous runs; *ended* has the reason why a task could get no more
+    trials in this run, and an empty text for the others.
     """
     got = [task.trials - before for task, before in zip(tasks, earlier, strict=True)]
     seconds = [t.gradient * t.best_s if np.isfinite(t.best_s) else 0.0 for t in tasks]
@@ -59,14 +59,14 @@ def allotments(
 
 def _why_less(task: TaskProgress, earlier: int, part: float) -> str:
     if not task.gradient:
-        return "no longer matters to the objective"
+        return "the objective no longer depends on it"
     if earlier:
         return f"had {earlier} trials before"
     if task.headroom <= _NEAR:
         return f"within {task.headroom:.0%} of its roofline"
     if part < 0.8 * task.share:
         return f"takes {part:.0%} of the time, not {task.share:.0%}"
-    return "others promised more"
+    return "other tasks promised larger gains"
 
 
 def _why_more(task: TaskProgress, part: float) -> str:

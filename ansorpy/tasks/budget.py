@@ -1,4 +1,4 @@
-"""How much measuring a tuning run may do."""
+"""Limits on how much a tuning run may measure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LIMIT_S: dict[str, tuple[float, float]] = {"quick": (30.0, 300.0), "full": (180
 _PLATEAU: dict[str, int] = {"quick": 64, "full": 160}
 """Trials without a gain after which a task rests.
 
-Measured on squeezenet in 300 s: most tasks gained nothing after 60 trials; one spent 752 in vain.
+Measured on squeezenet in 300 s: most tasks gained nothing after 60 trials; one wasted 752 trials.
 """
 
 LARGEST_ROUND = 32
 LONGEST_S = 1e9
-"""Seconds (30 years) up to which times can be planned; infinitely many cannot be divided."""
+"""Longest time limit in seconds (30 years); an infinite one could not be divided among tasks."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Budget:
 
     Args:
         trials: Programs measured in all, including those of earlier runs with the same records.
-        trials_per_task: The same, for each task.
+        trials_per_task: Programs measured for each task, counted likewise.
         time_limit_s: Wall-clock seconds of this run, at most ``LONGEST_S``.
-        plateau: A task rests after so many trials in a row without a noticeable gain, and no fewer
-            than it spent before that; once all rest, those far from their roofline continue while
-            a time limit lasts.
+        plateau: A task rests after this many consecutive trials without a noticeable gain, and at
+            least as many as it spent before them; once all tasks rest, those far from their
+            roofline continue while a time limit lasts.
     """
 
     trials: int | None = None
@@ -56,12 +56,12 @@ class Budget:
             if not float(value) > 0:  # nan is not
                 raise UsageError(
                     f"{name} must be positive, got {value}",
-                    hint='to measure nothing, ask for effort="none"',
+                    hint='to measure nothing, use effort="none"',
                 )
             if name == "time_limit_s" and float(value) > LONGEST_S:
                 raise UsageError(
                     f"{name} must be at most {LONGEST_S:g} seconds, got {value}",
-                    hint="for no limit of time, limit the trials instead",
+                    hint="for no time limit, limit the trials instead",
                 )
 
     @staticmethod
@@ -75,13 +75,13 @@ class Budget:
     ) -> Budget | None:
         """The budget of an effort; explicit limits replace the preset.  None: measure nothing.
 
-        *time_limit* is in seconds, or text like ``10m``.
+        *time_limit* is in seconds, or a text like ``10m``.
 
         Raises:
-            UsageError: An unknown effort, or a limit that is not positive.
+            UsageError: The effort is unknown, or a limit is not positive.
         """
         if effort not in ("none", *_LIMIT_S):
-            raise UsageError(f'unknown effort "{effort}"', hint="it is none, quick or full")
+            raise UsageError(f'unknown effort "{effort}"', hint="use none, quick or full")
         time_limit_s = None if time_limit is None else seconds_of(time_limit)
         if trials is None and trials_per_task is None and time_limit_s is None:
             if effort == "none":
@@ -90,11 +90,10 @@ class Budget:
         return Budget(trials, trials_per_task, time_limit_s)
 
     def round_size(self, tasks: int) -> int:
-        """Most trials in one round of one task: about a quarter of its share.
+        """Maximum number of trials in one round of one task: about a quarter of its share.
 
         A share of two gives a round of two: a round of one has no room for the default schedule.
-
-        Differs: TVM measures 64 per round, which leaves small budgets no second round.
+        Differs: TVM measures 64 per round, which leaves no second round in small budgets.
         """
         shares = [
             limit

@@ -1,4 +1,4 @@
-"""What a tuning run minimizes: a function of the latencies of one or several networks."""
+"""Interface of tuning objectives: functions of the latencies of one or several networks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TunedNetwork:
-    """One network, and what it should achieve.
+    """One network, and the latency it should achieve.
 
     Args:
         calls: How often it calls each task of the run, in their order; 0 for tasks of other
@@ -35,7 +35,7 @@ class TunedNetwork:
         regions: Its regions that can be cut in several ways, tasks named by their numbers.
 
     Raises:
-        UsageError: A figure that is not positive.
+        UsageError: A number is not positive.
     """
 
     calls: tuple[float, ...]
@@ -60,7 +60,7 @@ class Objective(Protocol):
 
     @property
     def reads(self) -> frozenset[str]:
-        """Those of ``bound_s`` and ``baseline_s`` that affect it."""
+        """The fields among ``bound_s`` and ``baseline_s`` that affect the objective."""
 
     def value(self, networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> float:
         """Its current value; tasks without a correct program are left out."""
@@ -79,14 +79,14 @@ def latency_s(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> float:
 
 
 def is_known(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> bool:
-    """True when every task that the network has to call has a correct program."""
+    """Whether every task that the network has to call has a correct program."""
     pairs = zip(tasks, network.calls, strict=True)
     known = all(np.isfinite(task.best_s) for task, calls in pairs if calls)
     return known and all(timed(region, tasks).is_timed for region in network.regions)
 
 
 def misses(networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress], at: int) -> bool:
-    """True when some network cannot run without task *at*, which has no correct program."""
+    """Whether some network cannot run because task *at* has no correct program."""
     return any(
         network.calls[at] > 0
         or any(
@@ -102,7 +102,7 @@ def latency_gradient(
 ) -> Floats:
     """Apply the chain rule; *outer* is the objective's change per second of each latency.
 
-    Alternatives that are not the fastest but may still win count in part.
+    Alternatives that are not the fastest but may still win count with a reduced weight.
     """
     claims = [
         sum(

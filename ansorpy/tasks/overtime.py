@@ -1,4 +1,4 @@
-"""Using time left after all tasks stopped improving: it goes to those that may still gain."""
+"""Use of the time left once all tasks stopped improving: tasks that may still gain get it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["NEAR", "WORTH", "revived"]
 NEAR = 1.1
 """A task within this factor of its roofline has nothing left to gain.
 
-The measured rates that give the roofline are about this accurate.
+The measured rates from which the roofline is computed are about this accurate.
 """
 WORTH = 0.01
-"""Share of the objective that a task must still be able to save; less would not be noticed."""
+"""Fraction of the objective that a task must still be able to save; less would not be noticed."""
 
 
 def revived(tasks: Sequence[TaskProgress]) -> list[TaskProgress]:
-    """*tasks*, with resting ones that are far from their roofline made alive again."""
+    """*tasks*, where resting ones that are far from their roofline are alive again."""
     total = sum(
         task.gradient * task.best_s for task in tasks if task.gradient and task.best_s < inf
     )

@@ -1,4 +1,4 @@
-"""Estimating how long rounds take, to decide how many trials the next one gets."""
+"""Estimate how long rounds take, to decide how many trials the next one gets."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ __all__ = [
 ]  # fmt: skip
 
 ROUND_S = 0.5
-"""Seconds of a round apart from its trials: evolution, scoring, training (measured: 0.2 to
-0.8)."""
+"""Seconds of a round apart from its trials: evolution, scoring, training (measured: 0.2 to 0.8)."""
 TRIAL_S = 0.05
 """Seconds of a trial: its build (workers build in parallel), its check and its timing."""
 FIRST_ROUND_S = 1.0
-"""The same for a task's first round, which also derives sketches and computes a reference."""
+"""Seconds of a task's first round apart from its trials.
+
+This round also derives the sketches and computes the reference.
+"""
 RETIME_S = 0.4
-"""Planned seconds for re-timing one task's finalists, apart from their calls (measured: 0.2 to
-0.5)."""
+"""Planned seconds for re-timing a task's finalists, apart from their calls (measured: 0.2-0.5)."""
 LEAST_ROUND = 2
-"""Least trials of a first round: the best candidate and the default schedule."""
+"""Minimum trials of a first round: the best candidate and the default schedule."""
 USUAL_ROUND = 16
-"""Least trials of a later round under a time limit, so that measuring takes most of its time ..."""
+"""Minimum trials of a later round under a time limit, so that it mostly measures ..."""
 SHORT_ROUND = 8
-"""... unless the time left allows fewer than four such rounds, down to this many."""
+"""... unless the time left allows fewer than four such rounds; then the minimum is this."""
 
 
 @dataclass
 class _Elapsed:
-    """Seconds that rounds took, and seconds they were expected to take."""
+    """Actual and expected seconds of the rounds so far."""
 
     took_s: float = 0.0
     expected_s: float = 0.0
 
     def scale(self, prior: float, doubt_s: float) -> float:
-        """Actual over expected time; *prior* weighs as much as *doubt_s* seconds of rounds."""
+        """Ratio of actual to expected time; *prior* weighs as much as *doubt_s* seconds."""
         return (self.took_s + doubt_s * prior) / (self.expected_s + doubt_s)
 
 
@@ -50,8 +51,8 @@ class Pace:
     """Sizes of rounds under a budget.
 
     A first round gets at most the task's planned trials.  With a time limit, it has at least
-    :data:`LEAST_ROUND` trials; more are divided by the tasks' planned shares, up to
-    ``largest_first`` for the heaviest task and to ``first_share`` of the time that is left over.
+    :data:`LEAST_ROUND` trials.  More are distributed by the tasks' planned shares, up to
+    ``largest_first`` for the heaviest task, and up to ``first_share`` of the remaining time.
     Later rounds take a quarter of the task's share of the time left, but are large enough that
     measuring dominates.  No round is planned to exceed the time left.
     """
@@ -65,7 +66,7 @@ class Pace:
     _later: _Elapsed = field(default_factory=_Elapsed)
     _each: dict[int, _Elapsed] = field(default_factory=dict)
     _extra: int = 0
-    """Trials that first rounds had beyond the least."""
+    """Trials that first rounds had beyond the minimum."""
 
     def note(self, at: int, is_first: bool, trials: int, seconds: float) -> None:
         """Record that a round of task *at* with *trials* trials took *seconds*."""
@@ -97,7 +98,10 @@ class Pace:
         return max(1, min(limits))
 
     def _first_size(self, at: int, tasks: Sequence[TaskProgress], left_s: float) -> int:
-        """Shares refer to all tasks, so the last ones do not inherit what the heavy ones left."""
+        """Trials of a first round.
+
+        Shares refer to all tasks, so the last tasks do not inherit what heavy ones left over.
+        """
         fresh = sum(task.alive and task.rounds == 0 for task in tasks)
         spare_s = left_s / self._scale(at, True) - fresh * _usual_s(True, LEAST_ROUND)
         spare = self.first_share * (max(spare_s, 0.0) / TRIAL_S + self._extra)
@@ -121,7 +125,7 @@ class Pace:
 
 
 def _usual_s(is_first: bool, trials: int) -> float:
-    """Seconds of a round on the machine that the constants were measured on."""
+    """Seconds of a round on the machine on which the constants were measured."""
     return (FIRST_ROUND_S if is_first else ROUND_S) + trials * TRIAL_S
 
 
@@ -133,5 +137,5 @@ def retime_s(history: History) -> float:
 
 
 def least_retime_s(history: History) -> float:
-    """Seconds below which re-timing these finalists cannot end: a check, a first call, a sample."""
+    """Minimum seconds for re-timing these finalists: a check, a first call and a sample of each."""
     return 3 * sum(best.seconds for best in history.finalists)

@@ -1,4 +1,4 @@
-"""Predicting what a run is going to do."""
+"""Estimate the trials and time of each task before a run starts."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["Before", "PlannedTask", "TrialPlan", "before", "expected_shares", "p
 
 @dataclass(frozen=True)
 class Before:
-    """What earlier runs found for a task: trials, and seconds of its fastest correct program."""
+    """Results of earlier runs for a task: trials, and seconds of its fastest correct program."""
 
     trials: int = 0
     best_s: float | None = None
 
 
 def before(database: Database, tasks: Iterable[Task]) -> dict[str, Before]:
-    """What *database* has for each of *tasks*, by key."""
+    """Results of earlier runs in *database* for each of *tasks*, by key."""
     found = {}
     for task in tasks:
         best = database.best(task.key)
@@ -47,10 +47,10 @@ class PlannedTask:
 
     Args:
         weight: Calls in all networks, multiplied by their weights.
-        alike: Tasks of the run with the same structure, including this one.
+        alike: Number of tasks of the run with the same structure, including this one.
         least_s: Roofline bound of its fastest definition: no program can take fewer seconds.
-        before: What earlier runs found for it.
-        share: Its part of the expected total time; see :func:`expected_shares`.
+        before: Its results in earlier runs.
+        share: Its fraction of the expected total time; see :func:`expected_shares`.
         trials: Trials it can expect from this run.
     """
 
@@ -80,8 +80,8 @@ def plan(
 ) -> TrialPlan:
     """Estimate what *budget* allows for the tasks, given what is *known* from earlier runs.
 
-    The whole of a time limit is used unless every task stops improving earlier.  *preset* has the
-    rules of the search; None stands for those of each task's target.
+    The whole time limit is used unless every task stops improving earlier.  *preset* has the rules
+    of the search; None stands for the rules of each task's target.
     """
     tasks = list(weights)
     earlier = [(known or {}).get(task.key, Before()) for task in tasks]
@@ -106,10 +106,10 @@ def plan(
 def expected_shares(
     weights: Sequence[float], least_s: Sequence[float], best_s: Sequence[float | None]
 ) -> list[float]:
-    """The part of each task, called *weights* times, in the expected total time and the trials.
+    """Fractions of the expected total time, and of the trials, for tasks called *weights* times.
 
-    Tasks of earlier runs are expected to take their best time, the others as many times their
-    roofline bound as those, by the median.
+    Tasks of earlier runs are expected to take their best time; the others their roofline bound
+    times the median ratio of best time to bound over those tasks.
     """
     ratios = [best / least for best, least in zip(best_s, least_s, strict=True) if best and least]
     usual = median(ratios) if ratios else 1.0

@@ -1,4 +1,4 @@
-"""Choosing programs without measuring, as ``--effort none`` does."""
+"""Choose programs without measuring, as ``--effort none`` does."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["PredictOptions", "predicted_best", "predicted_seconds"]
 
 @dataclass(frozen=True)
 class PredictOptions:
-    """Search effort: structures sampled, rows per generation, generations, answers.
+    """Search effort: structures sampled, rows per generation, generations, programs returned.
 
-    Two generations, because four find programs that the model rates only 0.3 % better, in 1.4 times
-    the time (measured on every third task of resnet50).
+    There are two generations, because four find programs that the model rates only 0.3 % better in
+    1.4 times the time (measured on every third task of resnet50).
     """
 
     structures: int = 16
@@ -44,9 +44,9 @@ def predicted_best(
     model: CostModel | None = None,
     options: PredictOptions | None = None,
 ) -> Iterator[State]:
-    """Yield programs, the one predicted fastest first and the default schedule last.
+    """Yield programs, starting with the one predicted fastest and ending with the default schedule.
 
-    Nothing is measured; the caller should take the first that builds and computes the right result.
+    Nothing is measured; the caller should take the first that builds and gives correct results.
     """
     chosen = options or PredictOptions()
     rng = np.random.default_rng(chosen.seed)
@@ -61,7 +61,7 @@ def predicted_best(
         try:
             state = candidate.state()
         except AnsorpyError:
-            continue  # a row no program exists for; the next one is nearly as good
+            continue  # no program exists for this row; the next one is nearly as good
         yield state
     yield State.initial(task.dag)
 

@@ -1,4 +1,4 @@
-"""The prediction worker: takes a task, answers with the programs predicted fastest."""
+"""The prediction worker: receives a task and returns the programs predicted fastest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Request(TaskConditions):
 
 
 def predict_message(task: Task, preset: str, options: PredictOptions) -> Message:
-    """The message that asks a worker to predict *task* with the rules of *preset*."""
+    """The request that a worker predict programs of *task* with the rules of *preset*."""
     request = _Request(preset=preset, options=options, **conditions_of(task))
     definition = definition_json(task.dag).encode()
     return Message("predict", request.model_dump(mode="json"), (definition,))

@@ -1,4 +1,4 @@
-"""Choosing programs for many tasks without measuring, in several processes."""
+"""Choose programs for many tasks without measuring, in several processes."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def predicted_of_all(
     predicts them; tasks come in the order they finish.
 
     Args:
-        preset: Rules; if given, only this process predicts; default: the target's.
-        model: Likewise; default: the closed-form model.
+        preset: Rules; if given, all predictions are made in this process; default: the target's.
+        model: Cost model; if given, likewise; default: the closed-form model.
         processes: Number of processes; default: as many as pay off, at most one per core.
 
     Raises:

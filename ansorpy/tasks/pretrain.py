@@ -1,4 +1,4 @@
-"""Training a run's cost model on recorded trials of other tasks."""
+"""Train a run's cost model on recorded trials of other tasks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ansorpy.measure.known import KnownTrials
 __all__ = ["MOST_PROGRAMS", "pretrain", "shares"]
 
 MOST_PROGRAMS = 1000
-"""Most programs of other tasks that a run's model learns: it is retrained many times, and a
-database may hold years of trials."""
+"""Maximum number of programs of other tasks that a run's model learns from: it is retrained many
+times, and a database may contain years of trials."""
 
 
 def pretrain(
     model: Remembering, known: KnownTrials, tasks: Sequence[Task], most: int = MOST_PROGRAMS
 ) -> None:
-    """Teach *model* at most *most* programs of tasks other than *tasks*, on the same machine.
+    """Train *model* on at most *most* programs of tasks other than *tasks*, on the same machine.
 
-    Tasks of the same classes come first; tasks share the available number evenly.
+    Tasks of the same classes come first; the available number is divided evenly among tasks.
     """
     own, classes = {task.key for task in tasks}, {task.class_key for task in tasks}
     version, width = model.remembers
@@ -36,7 +36,7 @@ def pretrain(
 
 
 def shares(counts: Mapping[str, int], most: int) -> dict[str, int]:
-    """Split *most* over *counts* as evenly as possible, giving none more than its count."""
+    """Divide *most* among *counts* as evenly as possible, giving none more than its count."""
     left, found = most, {}
     ordered = sorted(counts.items(), key=lambda item: item[1])
     for at, (key, count) in enumerate(ordered):

@@ -16,14 +16,14 @@ class TaskProgress:
         best_after: Best seconds after each of its rounds (infinite: no correct program yet).
         trials_after: Total trials spent after each of its rounds.
         flops: Arithmetic operations of the task.
-        alive: More rounds are possible.
+        alive: Whether more rounds are possible.
         since_gain: Trials since its best time fell noticeably.
         family: Tasks of the same non-empty family can be expected to reach similar throughput.
         least_s: Roofline bound on the seconds of its programs.
-        cost: Time that its trials take, relative to those of the other tasks.
+        cost: Time that its trials take, relative to the trials of other tasks.
         gradient: Change of the run's objective per second of this task.
-        share: Planned part of the run's trials, from 0 to 1.
-        resting: Not alive only because it stopped improving.
+        share: Planned fraction of the run's trials, from 0 to 1.
+        resting: Whether it is not alive only because it stopped improving.
     """
 
     best_after: Sequence[float]
@@ -40,12 +40,12 @@ class TaskProgress:
 
     @property
     def rounds(self) -> int:
-        """Rounds the task was given."""
+        """Number of rounds the task has had."""
         return len(self.best_after)
 
     @property
     def trials(self) -> int:
-        """Trials it has spent."""
+        """Number of trials it has spent."""
         return self.trials_after[-1] if self.trials_after else 0
 
     @property
@@ -55,5 +55,5 @@ class TaskProgress:
 
     @property
     def headroom(self) -> float:
-        """Part of its best time that lies above its roofline: 0 at the roofline, below 1."""
+        """Fraction of its best time above its roofline: 0 at the roofline, always below 1."""
         return max(1.0 - self.least_s / self.best_s, 0.0) if self.best_s else 0.0

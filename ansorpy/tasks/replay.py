@@ -1,7 +1,7 @@
-"""Repeating a recorded run: its search with recorded answers, and its best programs' code.
+"""Repeat a recorded run: its search with the recorded results, and the code of its best programs.
 
 The same versions on the same kind of machine request the same programs in the same order, and
-build them to the same bytes.
+compile them to the same bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ T = TypeVar("T")
 class TaskRerun:
     """The best program of one task: digests of the code that was timed and of its rebuild.
 
-    ``timed`` is empty when the database no longer has it, ``rebuilt`` when the build fails.
+    ``timed`` is empty if the database no longer has the code, ``rebuilt`` if the build fails.
     """
 
     name: str
@@ -55,7 +55,7 @@ class TaskRerun:
 
     @property
     def is_same(self) -> bool:
-        """True when the rebuilt code is byte-identical to the code that was timed."""
+        """Whether the rebuilt code is byte-identical to the code that was timed."""
         return bool(self.timed) and self.timed == self.rebuilt
 
 
@@ -65,10 +65,10 @@ class Rerun:
 
     Args:
         run: The run's number in the database.
-        followed: How many of its ``events`` matched before the first difference.
+        followed: Number of its ``events`` that matched before the first difference.
         trials: Recorded results that the replay used.
         divergence: The first event that differs, as recorded and as replayed; empty if none does.
-        ended: How the recorded search ended: ``complete``, ``stopped`` by its user, or ``killed``.
+        ended: How the recorded search ended: ``complete``, ``stopped`` by the user, or ``killed``.
         tasks: The best program of each task that has one, if the run did not diverge.
     """
 
@@ -82,33 +82,33 @@ class Rerun:
 
     @property
     def is_same(self) -> bool:
-        """True when history and code match the recorded ones."""
+        """Whether history and code match the recorded ones."""
         return not self.divergence and all(task.is_same for task in self.tasks)
 
     def demand(self) -> None:
         """Raise :class:`VerificationFailed` unless everything matches."""
         if self.divergence:
             raise VerificationFailed(
-                f"run {self.run} differs from event {self.followed + 1} of {self.events} on:\n"
+                f"run {self.run} differs, starting at event {self.followed + 1} of {self.events}:\n"
                 f"{self.divergence}",
-                hint="same history is promised for the same versions and machine only",
+                hint="the same history is guaranteed only for the same versions and machine",
             )
         changed = ", ".join(task.name for task in self.tasks if not task.is_same)
         if changed:
-            raise VerificationFailed(f"run {self.run}: other object code for {changed}")
+            raise VerificationFailed(f"run {self.run}: different object code for {changed}")
 
 
 def rerun(
     database: Database, run: int, builder: BuildService, *, options: TuneOptions | None = None
 ) -> Iterator[Rerun]:
-    """Replay run number *run* of *database*, which is only read; yield one answer for each search.
+    """Replay run number *run* of *database*, which is only read; yield one result for each search.
 
-    *options* are needed for a run that used parts of the caller's own.
+    *options* are needed for a run that used the caller's own parts.
 
     Raises:
         UsageError: There is no such run, it searched nothing, or it used rules or parts that have
             no registered name.
-        ForeignFile: Its events are damaged.
+        ForeignFile: The run's events are damaged.
     """
     events = database.events(run)
     starts = [n for n, event in enumerate(events) if event.kind == "request"]
@@ -166,20 +166,20 @@ class _Replay:
             ) from None
 
     def _options(self, request: RunRequest) -> TuneOptions:
-        """The run's options, restored from recorded places and numbers unless given."""
+        """The run's options, restored from the recorded names and numbers unless given."""
         recorded = request.options
         options = self.given or adjusted(_recorded_parts(recorded, self.database), recorded)
         other = differences(recorded, described(replace(options, networks=())))
         if other:
             raise UsageError(
-                f"run {self.run} used other parts than these: {', '.join(other)}",
+                f"the given parts differ from those of run {self.run}: {', '.join(other)}",
                 hint="replay it from Python with the same options",
             )
         return replace(options, networks=request.networks)
 
     def _rules(self, asked: TaskRequest) -> Preset:
         if not asked.preset:
-            raise UsageError(f"run {self.run} used rules of its caller's own")
+            raise UsageError(f"run {self.run} used its caller's own rules")
         return preset_for(asked.target, asked.preset)
 
     def _ended(self) -> str:
@@ -203,14 +203,14 @@ class _Replay:
 
 
 def _with_names(text: str, entries: Sequence[WeightedTask]) -> str:
-    """*text* with the names of the tasks instead of their keys, which list all CPU features."""
+    """*text* with tasks' keys, which list all CPU features, replaced by their names."""
     for entry in entries:
         text = text.replace(entry.task.key, entry.task.name)
     return text
 
 
 def _recorded_parts(recorded: RecordedPart, database: Database) -> TuneOptions:
-    """Default options but with the registered or stored parts that *recorded* names."""
+    """The default options, except for the registered or stored parts that *recorded* names."""
     parts = {}
     for name, part in TUNING_PARTS.items():
         setting = recorded.at(part.option)
@@ -228,6 +228,6 @@ def _kept_model(recorded: Setting, database: Database) -> Iterator[SavedModel]:
 
 
 def _like(recorded: Setting, choices: Sequence[T]) -> T:
-    """The choice of the recorded class, whatever its numbers; the first if there is none."""
+    """The choice of the recorded class, with any numbers; the first choice if there is none."""
     place = recorded.place if isinstance(recorded, RecordedPart) else ""
     return next((choice for choice in choices if place_of(choice) == place), choices[0])

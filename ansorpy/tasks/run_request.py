@@ -1,7 +1,7 @@
-"""A tuning run's request as the database keeps it: all its course depends on except results.
+"""A tuning run's recorded request: everything that determines the run apart from its results.
 
-It is validated when read back, like everything in the file; parts are stored by where they are
-defined, and nothing is loaded because the file says so.
+It is validated when read back, like everything in the file.  A part is stored by the place of its
+definition, and nothing is ever loaded because a file names it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Body(BaseModel):
 
 
 class RecordedPart(_Body):
-    """A replaceable part: where its class or function is defined, and its arguments by name."""
+    """A replaceable part: the place of its class or function, and its arguments by name."""
 
     place: str
     settings: dict[str, Setting] = {}
@@ -61,7 +61,7 @@ RecordedPart.model_rebuild()
 class TaskRequest(TaskConditions):
     """One task of a run: its definition (a database id), its conditions and its weight.
 
-    ``preset`` names its rules; empty: rules of the caller's own.
+    ``preset`` names its rules; empty: the caller's own rules.
     """
 
     definition: str
@@ -76,8 +76,8 @@ class TaskRequest(TaskConditions):
 class RunRequest(_Body):
     """The request of a run.
 
-    ``options`` describes the options of tuning except ``networks``, those that the objective refers
-    to; ``began`` is how far the database had grown.
+    ``options`` describes the options of tuning except ``networks``, the networks that the objective
+    refers to; ``began`` is the position of the database when the run began.
     """
 
     tasks: tuple[TaskRequest, ...]
@@ -127,7 +127,7 @@ def request_of(
 
 
 def described(value: object) -> Setting:
-    """*value* as data: plain values as they are, parts by field or argument, or else by class."""
+    """*value* as JSON data: a plain value as it is, a part by its place and arguments."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list):
@@ -143,9 +143,9 @@ def described(value: object) -> Setting:
 
 
 def adjusted(part: T, settings: Setting) -> T:
-    """*part* with the plain values that *settings* has, in the dataclasses inside it too.
+    """*part* with the plain values in *settings*, also in the dataclasses inside it.
 
-    Other values stay as they are: a part is never constructed from a file's contents.
+    Other values stay as they are: a part is never constructed from the contents of a file.
     """
     if not isinstance(settings, RecordedPart) or not dataclasses.is_dataclass(part):
         return part
@@ -179,13 +179,13 @@ def differences(one: Setting, other: Setting, name: str = "") -> list[str]:
 
 
 def place_of(part: object) -> str:
-    """Where *part*, a class or function, is defined; for other objects, where their class is."""
+    """The place where *part*, a class or function, is defined; of other objects, their class's."""
     named = part if hasattr(part, "__qualname__") else type(part)
     return f"{named.__module__}:{getattr(named, '__qualname__', '')}"
 
 
 def preset_name(source: object) -> str:
-    """The name of the rules that *source* uses; empty for rules of the caller's own."""
+    """The name of the rules that *source* uses; empty for the caller's own rules."""
     if not isinstance(source, StructureSampler):
         return ""
     preset = source.preset

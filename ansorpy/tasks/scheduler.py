@@ -1,4 +1,4 @@
-"""The interface of task schedulers."""
+"""The interface of task schedulers, which decide which task gets the next round."""
 
 from __future__ import annotations
 

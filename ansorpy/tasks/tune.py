@@ -1,4 +1,4 @@
-"""Tuning a set of tasks: a scheduler assigns rounds to searches until the budget is spent."""
+"""Tune a set of tasks: a scheduler assigns rounds to their searches until the budget is spent."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Ending(Enum):
 
     TRIALS = "all trials of the budget were spent"
     TIME = "the time limit was reached"
-    OBJECTIVE = "nothing more to gain for the objective"
+    OBJECTIVE = "the objective has nothing more to gain"
     NOTHING_LEFT = (
         "every task is exhausted, stopped improving, is near its roofline or never gave a "
         "correct program"
@@ -64,7 +64,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class WeightedTask:
-    """A task, how often it occurs, and where its structures come from."""
+    """A task, its number of occurrences, and the source of its program structures."""
 
     task: Task
     source: StructureSource
@@ -75,7 +75,7 @@ class WeightedTask:
 class TuneOptions:
     """The replaceable parts of a tuning run; ``model`` makes the cost model that all tasks share.
 
-    ``networks`` are the networks that ``objective`` refers to; empty: one, with the tasks' weights.
+    ``networks`` are those that ``objective`` refers to; empty: one network with the tasks' weights.
     """
 
     search: SearchOptions = SearchOptions()
@@ -89,9 +89,9 @@ class TuneOptions:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What tuning found for one task; ``best`` is None when it never got a trial.
+    """The result of tuning for one task; ``best`` is None if it never got a trial.
 
-    ``allotment``: the trials it got of those planned for it.
+    ``allotment``: the trials it got, compared with the plan.
     """
 
     task: Task
@@ -102,8 +102,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Outcomes in the order of the tasks; ``interrupted``: the user stopped the run.
+    """Result of a tuning run: outcomes in the order of the tasks.
 
+    ``interrupted``: whether the user stopped the run.
     ``ended``: why measuring stopped.
     ``seconds``: time of each activity of the run; they add up to its duration.
     """
@@ -127,8 +128,8 @@ def tune_tasks(
     """Measure programs of *tasks* until *budget* is spent; return the fastest of each.
 
     Every trial is committed to *database*.  Its earlier trials count as spent, and the model learns
-    from them first.  Ctrl-C ends the run with what was found so far.  *database* also keeps the
-    run's events unless *journal* does.
+    from them first.  Ctrl-C ends the run with what was found so far.  The run's events are recorded
+    in *database* too, unless *journal* is given.
 
     Raises:
         NoValidProgram: No trial of a task gave a correct program, not even its default schedule;
@@ -146,7 +147,7 @@ def search_tasks(
     options: TuneOptions | None = None,
     listener: Listener = silent,
 ) -> Tuning:
-    """The same with *trials* that are measured, or replayed from a recorded run."""
+    """Run :func:`tune_tasks` with *trials* that are measured, or replayed from a recorded run."""
     trials.note_ending("")
     interrupted, ended = False, Ending.INTERRUPTED
     with Profiler() as profiler:
@@ -192,7 +193,7 @@ class _Run:
         )
         self.least_s = [roofline_seconds(e.task, e.source.definitions) for e in self.tasks]
         self.shares = [0.0] * len(self.tasks)
-        """Planned part of each task in the trials, known once earlier records are read."""
+        """Each task's planned fraction of the trials, known once earlier records are read."""
         self.is_overtime = False
         # Reports come after every trial, but few change a task's best time.
         self.totalled: list[float | None] = []
@@ -209,7 +210,7 @@ class _Run:
         return replace(self.options.search, seed=seed)
 
     def resume(self) -> None:
-        """Record the request, and take over earlier trials.
+        """Record the request, and load earlier trials.
 
         Other processes may continue to write; the run never sees what they add.
         """
@@ -229,7 +230,7 @@ class _Run:
         return request.model_dump(mode="json")
 
     def spend(self) -> Ending:
-        """Give rounds to tasks until a limit is reached or no task is worth another."""
+        """Give rounds to tasks until a limit is reached or no task is worth another round."""
         self.shares = expected_shares(
             [e.weight for e in self.tasks], self.least_s, [s.history.best_s for s in self.searches]
         )
@@ -255,7 +256,7 @@ class _Run:
     def _may_go_on(self) -> bool:
         """Whether resting tasks may use the remaining time.
 
-        They may once, and only if every task that a network needs has a correct program.
+        They may do so once, and only if every task that a network needs has a correct program.
         """
         missing = any(self.lacks(number) for number in range(len(self.tasks)))
         return not self.is_overtime and not missing
@@ -270,7 +271,7 @@ class _Run:
         return Ending.TRIALS if reached else Ending.NOTHING_LEFT
 
     def finish(self) -> None:
-        """Re-time the finalists of each task, the costliest task first, as far as time is left."""
+        """Re-time the finalists of each task, the costliest task first, while time is left."""
         tasks = self._live()
         gradient = WeightedSum().gradient(self.networks, tasks)
         shares = [s * t.best_s if np.isfinite(t.best_s) else 0.0
@@ -283,7 +284,7 @@ class _Run:
         self._report(Progress(Phase.FINISHED))
 
     def lacks(self, at: int) -> bool:
-        """True when task *at* has no correct program and a network cannot run without it."""
+        """Whether task *at* has no correct program and a network cannot run without it."""
         return self.searches[at].history.best is None and misses(self.networks, self._live(), at)
 
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -304,7 +305,7 @@ class _Run:
         return revived(tasks) if self.is_overtime else tasks
 
     def _live(self) -> list[TaskProgress]:
-        """The tasks' current progress, even in the middle of a round."""
+        """The current progress of the tasks, even in the middle of a round."""
         best = [search.history.best_s or inf for search in self.searches]
         trials = [search.history.trials for search in self.searches]
         return [
@@ -329,11 +330,11 @@ class _Run:
         )
 
     def _why_ended(self, search: TaskSearch) -> str:
-        """Why a task gets no more trials, unless it is revived; empty while it does."""
+        """Why a task gets no more trials unless it is revived; empty if it may get more."""
         return self._why_over(search) or ("stopped improving" if self._is_flat(search) else "")
 
     def _why_over(self, search: TaskSearch) -> str:
-        """Why more trials of a task are impossible or in vain; empty where they are not."""
+        """The reason why more trials of a task are impossible or useless; empty if they are not."""
         spent, limit = search.history, self.budget.trials_per_task
         if search.exhausted:
             return "every candidate was tried"
@@ -365,7 +366,7 @@ class _Run:
         return None if limit is None else limit - reserved_s - self.journal.seconds()
 
     def _moment(self, reserved_s: float) -> float:
-        """The moment at which measuring is cut off: *reserved_s* before the time limit."""
+        """The time at which measuring is cut off: *reserved_s* before the time limit."""
         limit = self.budget.time_limit_s
         return inf if limit is None else self.journal.moment(limit - reserved_s)
 
@@ -385,7 +386,7 @@ class _Run:
         return sum(network.weight * latency_s(network, tasks) for network in self.networks)
 
     def _report(self, progress: Progress) -> None:
-        """Pass a report on, with the figures of the whole run added."""
+        """Pass on a report, with the totals of the whole run added."""
         best = [search.history.best_s for search in self.searches]
         if best != self.totalled:
             self.totalled, self.total_s = best, self._total_s()

@@ -112,7 +112,7 @@ def test_little_memory_leaves_the_ways_that_fit() -> None:
 
 
 def test_tensors_larger_than_the_machine_are_refused(network: onnx.ModelProto) -> None:
-    with pytest.raises(UsageError, match=r"mlp needs .* GiB for its tensors, this machine has"):
+    with pytest.raises(UsageError, match=r"mlp needs .* GiB for its tensors, but this machine has"):
         open_project(network, REQUEST, dims={"batch": 1 << 40})
     x = ap.placeholder((1 << 20, 1 << 20), name="x")
     y = ap.compute((1 << 20, 1 << 20), lambda i, j: x[i, j] + 1.0, name="y")

@@ -82,7 +82,7 @@ def test_what_does_not_fit(tmp_path: Path) -> None:
     cases = [
         ("a.npy", UsageError, "takes 2x3 of float32.*holds 3x2 of float32"),
         ("d.npy", UsageError, "holds 2x3 of float64"),
-        ("b.npz", UsageError, "holds no array 'x'"),
+        ("b.npz", UsageError, "has no array 'x'"),
         ("t.npy", ForeignFile, "is not a numpy file"),
         ("no.npy", ForeignFile, "cannot read"),
     ]

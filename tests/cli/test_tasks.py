@@ -30,7 +30,7 @@ def test_all_tasks() -> None:
     assert selected(TASKS, None) == TASKS
 
 
-@pytest.mark.parametrize(("wanted", "message"), [("conv", "2 tasks answer"), ("7", "no task '7'")])
+@pytest.mark.parametrize(("wanted", "message"), [("conv", "2 tasks match"), ("7", "no task '7'")])
 def test_refusals_list_the_tasks(wanted: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         selected(TASKS, wanted)

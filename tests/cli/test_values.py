@@ -36,5 +36,5 @@ def test_latencies_and_weights() -> None:
     assert latencies_by_network("--bound", ["b=1ms", "5ms"], ["a", "b"]) == {"a": 5e-3, "b": 1e-3}
     assert weights_by_network("--weight", ["2.5"], ["a"]) == {"a": 2.5}
     for text in ("0", "-1", "two"):
-        with pytest.raises(UsageError, match="--weight .*: not a number over 0"):
+        with pytest.raises(UsageError, match="--weight .*: not a positive number"):
             weights_by_network("--weight", [text], ["a"])

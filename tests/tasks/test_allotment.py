@@ -30,12 +30,12 @@ def test_what_goes_as_planned_needs_no_reason() -> None:
 
 def test_tasks_that_got_less() -> None:
     rest = task(180, 0.5)
-    assert reasons(rest, task(20, 0.5))[1] == "others promised more"
+    assert reasons(rest, task(20, 0.5))[1] == "other tasks promised larger gains"
     assert reasons(rest, task(20, 0.5), ended=("", "stopped improving"))[1] == "stopped improving"
     assert reasons(rest, task(90, 0.5), earlier=(0, 70))[1] == "had 70 trials before"
     assert reasons(rest, task(20, 0.5, least_s=0.9))[1] == "within 10% of its roofline"
     assert reasons(rest, task(20, 0.5, 0.25, least_s=0.1))[1] == "takes 20% of the time, not 50%"
-    assert reasons(rest, task(20, 0.5, gradient=0.0))[1] == "no longer matters to the objective"
+    assert reasons(rest, task(20, 0.5, gradient=0.0))[1] == "the objective no longer depends on it"
     assert reasons(task(9, 0.5, INF), task(91, 0.5))[0] == "takes 0% of the time, not 50%"
 
 

@@ -42,7 +42,7 @@ def test_a_time_limit_beyond_all_plans_is_refused(seconds: float) -> None:
         UsageError, match=r"time_limit_s must be at most 1e\+09 seconds, got"
     ) as told:
         Budget(time_limit_s=seconds)
-    assert told.value.hint == "for no limit of time, limit the trials instead"
+    assert told.value.hint == "for no time limit, limit the trials instead"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``ansorpy bench``: compare our time with other engines', each in its own process."""
+"""``ansorpy bench``: compare our latency with that of other engines, each in its own process."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def bench(
     against: Against = None,
     seed: Seed = 0,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the result here; - prints.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Result as JSON; - for stdout.")
     ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Also time each call of ours inside whole runs.")
+        bool, typer.Option("--profile", help="Also time each kernel call inside whole runs.")
     ] = False,
     **arguments: Unpack[HostLookupArguments],
 ) -> None:
-    """Time a network beside other engines, one at a time, in alternating bursts."""
+    """Time a network against other engines, one at a time, in alternating bursts."""
     from ansorpy.cli.files import check_writable
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.profiling import profile_of
@@ -74,7 +74,7 @@ def bench(
 def _contenders(
     lookup: Lookup, original: Path | None, against: list[str], seed: int
 ) -> list[Contender]:
-    """Ours first, then the peers in the given order; all with the same inputs and threads."""
+    """Our engine, then the others in the given order; all with the same inputs and threads."""
     from ansorpy.cli.models import onnx_beside
     from ansorpy.report.bench.turns import Contender
 

@@ -1,4 +1,4 @@
-"""``ansorpy db``: a tuning database's tasks and runs, replays, and cost models trained on it."""
+"""``ansorpy db``: list a tuning database's tasks or runs, replay a run, or train a cost model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["db"]
 
 
 class Action(StrEnum):
-    """What ``ansorpy db`` does with the file."""
+    """What ``ansorpy db`` does with the database."""
 
     tasks = "tasks"
     runs = "runs"
@@ -37,19 +37,19 @@ def db(
         ),
     ] = None,
     run: Annotated[
-        int | None, typer.Option(min=1, help="replay: this run; default: the last one.")
+        int | None, typer.Option(min=1, help="replay: number of the run; default: the last one.")
     ] = None,
     plugin: Plugins = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="model: the file to write.")
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="model: learn from trials for such machines; default: host.")
+        str | None, typer.Option(help="model: machines to learn from; default: host.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tasks or the runs of a tuning database, replay a run and compare, or train a cost
-    model on all its trials."""
+    """List the tasks or runs of a tuning database, replay a run and compare, or train a cost model
+    on all its trials."""
     from ansorpy.cli.files import open_database
     from ansorpy.errors import UsageError
 
@@ -78,7 +78,7 @@ def _parsed(words: list[str]) -> tuple[Action, Path]:
     files = words[1:] if named else words
     if len(files) > 1:
         raise UsageError(
-            f"one database is read at a time, not {', '.join(files)}",
+            f"only one database can be read at a time, not {', '.join(files)}",
             hint=f"write: ansorpy db [{'|'.join(Action)}] [DB]",
         )
     file = Path(files[0]) if files else default_database()
@@ -156,4 +156,4 @@ def _model(database: Database, output: Path | None, target: str, as_json: bool) 
     if found.held_out:
         show(overall_table(found.held_out))
     else:
-        print("no task has enough trials to hold some out and say how well it ranks")
+        print("no task has enough trials to hold some out and evaluate how well it ranks")

@@ -1,4 +1,4 @@
-"""``ansorpy doctor``: what works on this machine, and which parts are available."""
+"""``ansorpy doctor``: show what works on this machine and which parts are available."""
 
 from __future__ import annotations
 
@@ -11,25 +11,23 @@ from ansorpy.cli.options import AsJson, Plugins
 
 __all__ = ["doctor"]
 
-Calibrate = Annotated[
-    bool, typer.Option("--calibrate", help="Measure what this machine does a second, anew.")
-]
+Calibrate = Annotated[bool, typer.Option("--calibrate", help="Measure this machine's rates again.")]
 
 
 def doctor(
     calibrate: Calibrate = False,
     as_json: AsJson = False,
     parts: Annotated[
-        bool, typer.Option("--parts", help="List strategies, selectors and their like instead.")
+        bool, typer.Option("--parts", help="List strategies, selectors and other parts instead.")
     ] = False,
     plugin: Plugins = None,
 ) -> None:
-    """Say what works on this machine, and what to install for what does not."""
+    """Show what works on this machine, and what to install for the rest."""
     from ansorpy.report.doctor import examine
     from ansorpy.report.tables import show
 
     if parts:
-        # These need all that is examined below.
+        # These imports need everything that is examined below.
         from ansorpy.api.parts import load_plugins
         from ansorpy.cli.parts import parts_table
 

@@ -1,4 +1,4 @@
-"""``ansorpy explain``: the verdict of each rule, and the resulting sketches."""
+"""``ansorpy explain``: show the verdict of each rule, and the resulting sketches."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def explain(
     model: ModelFile,
     task: TaskName = None,
     relations: Annotated[
-        bool, typer.Option("--relations", help="Print what each stage reads instead.")
+        bool, typer.Option("--relations", help="Print the elements that each stage reads instead.")
     ] = False,
     **arguments: Unpack[ExplainArguments],
 ) -> None:
-    """Print rule by stage by verdict by reason, then the sketches, of a network's tasks.
+    """Print each rule's verdict and reason for each stage of a network's tasks, then the sketches.
 
-    Each definition is shown with the least time it can take: once a program is clearly faster than
+    Each definition is shown with a lower bound on its time: once a program is clearly faster than
     that, the search ignores the definition's sketches.
     """
     from ansorpy.api.project import open_project

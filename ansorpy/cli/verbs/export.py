@@ -1,4 +1,4 @@
-"""``ansorpy export``: write the library of recorded programs, without tuning."""
+"""``ansorpy export``: write a library of recorded programs, without tuning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Emitted", "export"]
 
 
 class Emitted(StrEnum):
-    """What the programs are written as."""
+    """The form in which programs are written."""
 
     library = "library"
     c = "c"
@@ -30,14 +30,14 @@ _SUFFIXES = {Emitted.library: ".so", Emitted.c: ".c"}
 def export(
     model: ModelFile,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The library, or C file (NAME.c).")
+        Path | None, typer.Option("-o", "--output", help="The library or C file (NAME.c).")
     ] = None,
     emit: Annotated[
-        Emitted, typer.Option("--emit", help="What to write; a name that ends in .c is C.")
+        Emitted, typer.Option("--emit", help="What to write; an output name ending in .c means C.")
     ] = Emitted.library,
     **arguments: Unpack[ExportArguments],
 ) -> None:
-    """Write the library, or C, of the best recorded programs; tasks without any are predicted."""
+    """Write a library or C file of the best recorded programs; those missing are predicted."""
     from ansorpy.api.c_export import emitted_target
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.cli.files import library_path
@@ -49,7 +49,7 @@ def export(
     lookup = Lookup(model, **those(LookupArguments, arguments))
     request, library = lookup.request, library_path(model, output, _SUFFIXES[emit])
     if emit is Emitted.c and library.suffix != _SUFFIXES[emit]:
-        raise UsageError(f"{library} is no name for C", hint="let it end in .c")
+        raise UsageError(f"{library} is not a name for a C file", hint="let it end in .c")
     check_exportable(library, emitted_target(library, request.target, request.threads))
     spec = NetworkSpec(model, **those(NetworkArguments, arguments))
     networks = open_networks([spec], request)

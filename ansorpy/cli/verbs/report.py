@@ -1,4 +1,4 @@
-"""``ansorpy report``: what tuning found, and what failed and why."""
+"""``ansorpy report``: show what tuning found, and which programs failed and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["report"]
 
 
 def report(file: DatabaseFile = None, as_json: AsJson = False) -> None:
-    """Sum up a tuning database: best times by task, failures by kind with their first reason."""
+    """Summarize a tuning database: best time of each task, failures by kind with a first reason."""
     from ansorpy.cli.files import open_database
     from ansorpy.config import default_database
     from ansorpy.report.tables import show

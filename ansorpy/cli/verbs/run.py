@@ -1,4 +1,4 @@
-"""``ansorpy run``: one inference of a library (or an ONNX file) on given or random inputs."""
+"""``ansorpy run``: run a library (or an ONNX file) once on given or random inputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(
     as_json: AsJson = False,
     **arguments: Unpack[HostLookupArguments],
 ) -> None:
-    """Run a compiled network once; inputs not given are random with seed 0."""
+    """Run a compiled network once; inputs that are not given are random with seed 0."""
     from ansorpy.cli.files import check_writable, feeds, save_arrays
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import open_model

@@ -1,4 +1,4 @@
-"""``ansorpy show``: a network's tasks, or the program, steps or machine code of one."""
+"""``ansorpy show``: list a network's tasks, or show the program, steps or code of one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["show"]
 
 _DEFINITION = "definition"
 _FORMS = (_DEFINITION, "nest", "steps", "program")
-"""The forms of every task; generated code has those of its target's backend."""
+"""The forms that every task has; its target's backend adds those of generated code."""
 
 
 @with_options
@@ -34,7 +34,7 @@ def show(
         typer.Option(
             "--as",
             metavar="FORM",
-            help="What to print of the task given with --task: definition, nest, steps, program, "
+            help="How to print the task given with --task: definition, nest, steps, program, "
             "or generated code: llvm or asm for CPUs, cuda or ptx for GPUs, c for C.",
         ),
     ] = "nest",
@@ -91,7 +91,7 @@ def _list(project: Project, tuner: Tuner, as_json: bool) -> None:
 
 
 def _memory(project: Project, tuner: Tuner) -> Footprint:
-    """Memory of the recorded programs; if one is missing, what is known without programs."""
+    """Memory of the recorded programs; if one is missing, what does not depend on programs."""
     from ansorpy.api.assemble import plan_of
     from ansorpy.runtime.footprint import Footprint
 
@@ -117,7 +117,7 @@ def _facts(project: Project, task: Task, tuner: Tuner) -> dict[str, Any]:
 
 
 def _require_form(form: str, target: Target) -> None:
-    """Refuse a *form* that programs for *target* do not have."""
+    """Raise :class:`UsageError` for a *form* that programs for *target* do not have."""
     from ansorpy.codegen.backends import codegen_of
     from ansorpy.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""``ansorpy tune``: search and keep the records, for later ``compile`` and ``export``."""
+"""``ansorpy tune``: search and keep the records, for a later ``compile`` or ``export``."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def tune(
 
 
 def _show(finished: Finished, lookup: Lookup, memory: str | None) -> None:
-    """Print what the kernels take, and the command that finds the same tasks."""
+    """Print the time of the kernels, and the command that exports the same tasks."""
     from ansorpy.api.assemble import kernels_median_s
     from ansorpy.cli.progress import milliseconds
 

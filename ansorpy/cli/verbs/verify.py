@@ -1,4 +1,4 @@
-"""``ansorpy verify``: compare outputs with another engine's, or prove memory safety."""
+"""``ansorpy verify``: compare outputs with those of another engine, or prove memory safety."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def verify(
     original: ModelOption = None,
     against: Annotated[str, typer.Option(help="onnxruntime or reference.")] = "onnxruntime",
     tolerance: Annotated[
-        float, typer.Option(min=0.0, help="Largest error allowed, of the largest output.")
+        float, typer.Option(min=0.0, help="Error allowed, relative to the largest output.")
     ] = 2e-5,
     random_weights: Annotated[
         int | None,
@@ -58,7 +58,7 @@ def verify(
         return
     if random_weights is not None and is_library(model):
         raise UsageError(
-            "a library has its weights inside", hint="give the .onnx file with --random-weights"
+            "the weights of a library are fixed", hint="give the .onnx file with --random-weights"
         )
     with TemporaryDirectory(prefix="ansorpy-") as folder:
         result: Verification = verify_model(

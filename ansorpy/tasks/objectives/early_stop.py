@@ -17,9 +17,9 @@ __all__ = ["EarlyStop"]
 
 @dataclass(frozen=True)
 class EarlyStop:
-    """The weighted sum, ignoring each task once ``trials`` trials in a row gained nothing.
+    """The weighted sum, ignoring each task after ``trials`` consecutive trials without a gain.
 
-    A network is done when all of its tasks are.  Paper: OSDI'20 §6.1, f4.
+    A network is done when all of its tasks are done.  Paper: OSDI'20 §6.1, f4.
     """
 
     trials: int = 48

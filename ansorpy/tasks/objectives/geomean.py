@@ -1,4 +1,4 @@
-"""The objective that weighs every network's speed-up alike, however slow the network."""
+"""The objective that gives every network's speed-up the same weight, however slow the network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["GeometricMean"]
 class GeometricMean:
     """The geometric mean of the networks' speed-ups over their baselines, negated.
 
-    Weights are exponents.  Baselines scale the value; they do not move trials between tasks.
+    Weights are exponents.  Baselines only scale the value; they do not move trials between tasks.
     Paper: OSDI'20 §6.1, f3.
     """
 

@@ -14,7 +14,9 @@ __all__ = ["LatencyBounds"]
 
 @dataclass(frozen=True)
 class LatencyBounds:
-    """The weighted sum of latencies, each at least its bound; done when all bounds are met.
+    """The weighted sum of latencies, each clipped from below at its bound.
+
+    Tuning is done when all bounds are met.
 
     A network without a bound counts in full.  Paper: OSDI'20 §6.1, f2.
     """
@@ -30,7 +32,7 @@ class LatencyBounds:
 
 
 def _is_within(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> bool:
-    """True when every task of the network has a program and their total meets its bound."""
+    """Whether every task of the network has a program and their total meets the bound."""
     if network.bound_s is None:
         return False
     return is_known(network, tasks) and latency_s(network, tasks) <= network.bound_s

@@ -14,7 +14,7 @@ __all__ = ["WeightedSum"]
 
 @dataclass(frozen=True)
 class WeightedSum:
-    """The sum of the networks' latencies, each times its weight.
+    """The sum of the networks' latencies, each multiplied by the network's weight.
 
     Paper: OSDI'20 §6.1, f1.
     """

@@ -1,4 +1,4 @@
-"""The scheduler that gives rounds where the objective is expected to fall most."""
+"""The scheduler that gives rounds to the tasks expected to lower the objective most."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ __all__ = ["Gradient"]
 class Gradient:
     """Chooses the task whose next round promises the largest gain in the objective.
 
-    After one round each, the gradient of task *i* with best time ``g`` after ``t`` rounds is
+    After one round each, the gradient of a task with best time ``g`` after ``t`` rounds is
     ``gradient * (alpha * (g(t) - g(t-window)) / window + (1 - alpha) * (min(g - h/t, beta * flops /
     best throughput in the family) - g))``, where ``gradient`` is the objective's derivative and
-    ``h`` the time above the task's roofline; the most negative wins.  No task is chosen when the
+    ``h`` the time above the task's roofline; the most negative wins.  No task is chosen if the
     objective depends on none that is alive.
 
     Paper: OSDI'20 §6.2.  Source: TVM's TaskScheduler, alpha 0.2, beta 2, window 3.
     Differs: rounds vary in size, so ``t`` counts ``unit`` trials; the gradient is divided by the
     task's cost; ``h`` is ``g`` in the paper, which expects times to approach zero, and here at
-    least ``doubt * g``, as rooflines are estimates; a task no longer counts on its family's
-    throughput once it had ``catching_up`` rounds more than its relatives; a task with more than
-    ``heavy`` of the time and ``far`` of its time above the roofline comes first while it has less
-    than ``floor`` of its planned part of the trials (TVM instead picks tasks at random now and
-    then).
+    least ``doubt * g``, because rooflines are estimates; the family term is dropped once a task had
+    ``catching_up`` rounds more than the others in its family; a task with more than ``heavy`` of
+    the time and ``far`` of its time above the roofline comes first while it has less than ``floor``
+    of its planned trials (TVM instead picks tasks at random now and then).
     """
 
     alpha: float = 0.2
@@ -69,7 +68,7 @@ class Gradient:
         return task.gradient * min(chain, 0.0)
 
     def _behind(self, tasks: Sequence[TaskProgress], among: Sequence[int]) -> list[int]:
-        """Those of *among* that are heavy, far from their roofline and short of their plan."""
+        """The tasks of *among* that are heavy, far from their roofline and short of their plan."""
         trials = sum(task.trials for task in tasks)
         total = sum(tasks[i].gradient * tasks[i].best_s for i in among)
         return [

@@ -1,4 +1,4 @@
-"""The scheduler that gives every task equally many rounds."""
+"""The scheduler that gives every task the same number of rounds."""
 
 from __future__ import annotations
 
