@@ -1,4 +1,4 @@
-"""The four rule interfaces that a preset is made of."""
+"""The four rule interfaces whose implementations make up a preset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansorpy.target import Target
 __all__ = ["AnnotationRule", "Derived", "Mutation", "PlacementRule", "SketchRule"]
 
 Derived = tuple[State, int]
-"""A state made by a rule, and the number of the stage to visit next."""
+"""A state derived by a rule, and the number of the stage to visit next."""
 
 
 class SketchRule(ABC):
@@ -23,23 +23,23 @@ class SketchRule(ABC):
 
     @abstractmethod
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
-        """Whether the rule applies to the stage, and why; has no side effects."""
+        """Whether the rule applies to the stage, and why; without side effects."""
 
     @abstractmethod
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
-        """The states the rule makes; requires that :meth:`meets` applies."""
+        """The states that the rule derives; requires that the verdict of :meth:`meets` applies."""
 
 
 class PlacementRule(ABC):
-    """Draws at random what a structure fixes for all its rows (compute locations, ...)."""
+    """Draws at random the choices that a structure fixes for all rows (compute locations, ...)."""
 
     @abstractmethod
     def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
-        """*state* with this rule's choices made."""
+        """*state* with this rule's choices drawn."""
 
     @abstractmethod
     def every(self, state: State, target: Target) -> Iterator[State]:
-        """Each state that :meth:`draw` may give, in order; a state may come more than once."""
+        """Each state that :meth:`draw` may return, in order; a state may occur more than once."""
 
 
 class AnnotationRule(ABC):
@@ -50,7 +50,7 @@ class AnnotationRule(ABC):
         """*space* with more open decisions and constraints."""
 
     def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
-        """*table* (every decision drawn uniformly) with this rule's columns drawn its own way."""
+        """*table*, whose decisions were drawn uniformly, with this rule's columns drawn again."""
         return table
 
 

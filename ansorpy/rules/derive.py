@@ -1,7 +1,7 @@
-"""Derivation: all sketches of a definition, and a trace of each rule's answers.
+"""Sketch derivation: all sketches of a definition, and a trace of each rule's verdicts.
 
 Derivation starts at the last stage.  Each rule in turn is tried on the current stage; the states
-it makes continue at the stage it returns.  A state past its first stage is a sketch.
+that it derives continue at the stage that it returns.  A state past its first stage is a sketch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TraceRow:
-    """One trial: what *rule* answered about *stage* of the *branch*-th state visited."""
+    """One application: the verdict of *rule* on *stage* of the *branch*-th state visited."""
 
     branch: int
     stage: str
@@ -53,7 +53,7 @@ class TraceRow:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The sketches of a definition and every trial on the way, in order.
+    """The sketches of a definition, and the verdicts that led to them, in order.
 
     ``left_out`` counts the states that were dropped because there were too many.
     """
@@ -64,11 +64,11 @@ class Derivation:
 
 
 def derive(definition: ComputeDAG, target: Target, preset: Preset) -> Derivation:
-    """Enumerate the sketches of *definition* breadth first, :data:`BREADTH` at most.
+    """Enumerate the sketches of *definition* breadth first, at most :data:`BREADTH` of them.
 
-    If a rule answers "apply", later rules are tried on the same state too; "apply and skip rest"
-    makes it the last one.  Paper: OSDI'20 §4.1.  Differs: of more than :data:`BREADTH` states at
-    one level, only so many are continued, drawn by a fixed seed.
+    If a rule's verdict is "apply", later rules are tried on the same state too; "apply and skip
+    rest" makes it the last one.  Paper: OSDI'20 §4.1.  Differs: if there are more than
+    :data:`BREADTH` states at one level, only that many are continued, drawn with a fixed seed.
     """
     level: list[Derived] = [(State.initial(definition), len(definition.ops) - 1)]
     sketches: list[State] = []
@@ -89,17 +89,17 @@ def derive(definition: ComputeDAG, target: Target, preset: Preset) -> Derivation
 
 
 BREADTH = 512
-"""Most states continued at one level, and most sketches of a definition.
+"""Maximum number of states continued at one level, and of sketches of a definition.
 
-Each product of a definition multiplies the sketches by three to six, and a search takes a few
-hundred trials: most of so many would not be measured once.
+Each product of a definition multiplies the number of sketches by three to six, and a search takes a
+few hundred trials: most sketches beyond this number would never be measured.
 """
 
 
 def _thinned(level: list[T]) -> list[T]:
-    """At most :data:`BREADTH` of *level*, in order: the first one and a fixed sample.
+    """At most :data:`BREADTH` states of *level*, in order: the first one and a fixed sample.
 
-    Any regular choice would decide the last stage in the same way in all of them.
+    With a regular choice, the last stage would be scheduled in the same way in all of them.
     """
     if len(level) <= BREADTH:
         return level
@@ -127,7 +127,7 @@ def _one_stage(
 
 
 def generate_sketches(definition: ComputeDAG, target: Target, preset: Preset) -> list[State]:
-    """All sketches of *definition* in the order they are found."""
+    """All sketches of *definition*, in the order in which they are found."""
     return list(derive(definition, target, preset).sketches)
 
 
@@ -138,7 +138,7 @@ def explain(
     precision: Precision = "default",
     remark: Callable[[Definition], str] = lambda definition: "",
 ) -> str:
-    """For each definition, a table of rule × stage × verdict × reason, then its sketches.
+    """For each definition, a table of rule, stage, verdict and reason, then its sketches.
 
     *remark* returns text to print after a definition's name.
     """
@@ -159,7 +159,7 @@ def explain(
 def explain_relations(
     dag: ComputeDAG, target: Target, preset: Preset, precision: Precision = "default"
 ) -> str:
-    """For each definition, what its stages read: the relations that the rules ask about."""
+    """For each definition, the access relations of its stages, which the rules examine."""
     found = definitions(dag, preset.algorithms, target, precision)
     return "\n\n".join(f"definition {d.name}\n\n{relations_text(d.dag)}" for d in found)
 

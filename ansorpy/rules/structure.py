@@ -1,4 +1,4 @@
-"""Structures: sketches with compute locations drawn and sizes open, and tables of candidates.
+"""Structures: sketches whose compute locations are drawn and whose sizes are open.
 
 Each round of the search draws a few structures and evolves one population table per structure.
 """
@@ -40,13 +40,13 @@ class Pair(NamedTuple):
 class Structure:
     """One structure of a task, made from sketch number ``sketch``.
 
-    ``definition`` names what is scheduled: the task's own definition or an algorithm's.
+    ``definition`` names the scheduled definition: the task's own or an algorithm's.
     ``placed`` is the state before annotation: its first ``sketch_steps`` steps are the sketch's,
     the others place stages.  ``make`` returns the structure of a placed state of a sketch, the
     same object each time while it is cached.
 
-    Has the interface of :class:`~ansorpy.schedule.space.Space`; the annotation rules draw rows
-    and the preset's mutations mutate them.
+    A structure has the interface of :class:`~ansorpy.schedule.space.Space`; the annotation rules
+    draw rows, and the preset's mutations mutate them.
     """
 
     definition: str
@@ -75,7 +75,7 @@ class Structure:
 
     @cached_property
     def key(self) -> str:
-        """A text that is equal for two structures exactly when they are equal."""
+        """A text that is the same for two structures exactly when they are equal."""
         return f"{self.definition}: {self.state.history}"
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
@@ -86,7 +86,7 @@ class Structure:
         return table
 
     def mutate(self, table: Table, rng: np.random.Generator) -> Table:
-        """*table* with every row mutated once, by a mutation drawn by weight for that row."""
+        """*table* with every row mutated once, by a mutation drawn by weight for each row."""
         mutations = self.preset.mutations
         weights = np.asarray([weight for _, weight in mutations])
         drawn = rng.choice(len(mutations), size=len(table), p=weights / weights.sum())
@@ -98,14 +98,14 @@ class Structure:
         return mutated
 
     def neighbour(self, rng: np.random.Generator) -> Structure | None:
-        """A structure with one stage computed at another location; None when none can move."""
+        """A structure with one stage computed at another location; None if no stage can move."""
         if self.preset.move is None:
             return None
         moved = self.preset.move.move(self.placed, rng, self.sketch_steps)
         return None if moved is None else self.make(self.sketch, moved)
 
     def adopt(self, other: Structure, table: Table, rng: np.random.Generator) -> Table:
-        """*other*'s *table* as rows of this structure; decisions that *other* lacks are drawn."""
+        """Convert *other*'s *table* to rows of this structure; decisions it lacks are drawn."""
         return carry_over(other.space, table, self.space, rng)
 
     def resolve(self, row: Sequence[int] | Table) -> State:
@@ -130,7 +130,7 @@ class StructureSampler:
     """Draws structures of one task; the sketches of all its definitions are derived once.
 
     The most recently used structures are cached: building the formulas of a structure's tables
-    (:mod:`ansorpy.schedule.tables.formulas`) takes longer than a round spends on them.
+    (:mod:`ansorpy.schedule.tables.formulas`) takes longer than a round spends evaluating them.
 
     Args:
         preset: The rules; by default :func:`~ansorpy.rules.presets.preset_for` of the task's
@@ -167,7 +167,7 @@ class StructureSampler:
         return self._structure(sketch, state)
 
     def _structure(self, sketch: int, state: State) -> Structure:
-        """The structure of a placed *state* of the given sketch, from the cache if it is there."""
+        """The structure of a placed *state* of the given sketch, from the cache if possible."""
         key = sketch, state.history
         found = self._kept.pop(key, None) or self._made(sketch, state)
         self._kept[key] = found
@@ -186,7 +186,7 @@ class StructureSampler:
     def recover(self, definition: str, schedules: Sequence[Steps]) -> list[Recovered]:
         """Turn recorded *schedules* of a definition into rows of the structures they come from.
 
-        Schedules that no sketch leads to, or that violate a current constraint, are left out.
+        Schedules that come from no current sketch, or violate a current constraint, are left out.
         Cost: each structure is made once for all its schedules.
         """
         groups: dict[Skeleton, list[int]] = {}
@@ -225,7 +225,7 @@ class StructureSampler:
         """Structures like that of a *schedule* made for other shapes, with the rows nearest to it.
 
         Each comes with at most *n* rows, all valid, nearest first.  Structures of sketches with
-        more steps come first.  Each is made only when the iterator reaches it.
+        more steps come first.  A structure is made only when the iterator reaches it.
         """
         wanted = numbers_of(schedule)
         sketches = [k for k, pair in enumerate(self.pairs) if pair.definition == definition]
@@ -243,8 +243,8 @@ class StructureSampler:
     ) -> list[Structure]:
         """At most *n* distinct structures: first one per sketch, as far as *n* allows, then random.
 
-        With *shares*, only of the pairs in it, those with a larger share first and more often.
-        Returns fewer when ``patience`` consecutive draws yield nothing new.
+        With *shares*, only its pairs are used, those with a larger share first and more often.
+        Returns fewer if ``patience`` consecutive draws yield nothing new.
         """
         sketches = [pair.sketch for pair in shares or self.pairs]
         even = np.full(len(sketches), 1 / len(sketches))

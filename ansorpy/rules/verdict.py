@@ -1,4 +1,4 @@
-"""A sketch rule's answer about a stage, with its reason."""
+"""A sketch rule's verdict on a stage, with the reason."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Verdict:
 
     @property
     def applies(self) -> bool:
-        """True for both applying answers."""
+        """Whether the rule applies, with or without later rules."""
         return self.answer is not Answer.SKIP
 
     def __str__(self) -> str:

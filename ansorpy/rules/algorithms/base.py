@@ -1,4 +1,4 @@
-"""The algorithm interface (a rewriting of a compute DAG), and the definitions of a task."""
+"""The algorithm interface, which rewrites a compute DAG, and the definitions of a task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIRECT = "direct"
 """The name of the task's own definition."""
 
 EFFORT = 2.0
-"""A definition with this many times the operations of an exact one is ruled out."""
+"""A definition that takes this many times the operations of an exact one is ruled out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +26,10 @@ class Definition:
     """One way to compute a task.
 
     Args:
-        name: For messages: ``"direct"``, ``"winograd(4x4)"``.
-        dag: Has the same arguments and output names as the task's own.
+        name: Its name in messages: ``"direct"``, ``"winograd(4x4)"``.
+        dag: The DAG, with the same arguments and output names as the task's own.
         error: Largest expected error beyond the task's own rounding, as a fraction of the largest
-            output; 0 for a pure reordering.  That of finite data: algorithms add or leave out
+            output; 0 for a pure reordering.  It holds for finite data: algorithms add or leave out
             products with zeros, which are NaN for an infinity.
     """
 
@@ -42,11 +42,11 @@ class Algorithm(ABC):
     """A family of equivalent definitions, matched on access relations; a frozen dataclass."""
 
     asked_by: ClassVar[Precision | None] = None
-    """The only precision that enables the algorithm; None if all do."""
+    """The only precision that enables the algorithm; None if every precision does."""
 
     @abstractmethod
     def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
-        """Other definitions of what *dag* computes; none if the algorithm does not apply."""
+        """Other definitions equivalent to *dag*; none if the algorithm does not apply."""
 
 
 def definitions(
@@ -57,9 +57,9 @@ def definitions(
 ) -> tuple[Definition, ...]:
     """The given definition first, then the others.
 
-    With *precision* ``"strict"``, only definitions that state no error.  A definition, even the
-    given one, that takes ``EFFORT`` times the operations of an exact one is left out: no schedule
-    makes up for that.
+    With *precision* ``"strict"``, only definitions without a stated error are included.  A
+    definition, even the given one, that takes ``EFFORT`` times the operations of an exact one is
+    left out: no schedule makes up for that.
     """
     found = [Definition(DIRECT, dag)]
     for algorithm in algorithms:

@@ -24,18 +24,19 @@ __all__ = ["Clipped", "clipped"]
 
 @dataclass(frozen=True)
 class Clipped(Algorithm):
-    """Replace the padding of all windows but the last by a condition on the sum.
+    """Replace the padding of all windows but the last one by a condition on the sum.
 
         pad[h, w] = x[h - p, w - p] or 0         pad[h, w] = x[h, w - p] or 0
         out[i, j] += pad[i + ky, j + kx] * w --> if 0 <= i + ky - p < H:
                                                    out[i, j] += pad[i + ky - p, j + kx] * w
 
-    A sum's condition is tested outside the loops that do not change it, so whole rows of taps are
+    The condition is tested outside the loops that do not change it, so whole rows of taps are
     skipped.  The last window stays padded: its outputs share a register tile, where a condition
     would have to select between lanes or rows.
 
     Args:
-        most_kept: A window stays padded if more than this share of its taps read data, or none do.
+        most_kept: A window stays padded if more than this fraction of its taps read data, or if
+            none do.
     """
 
     most_kept: float = 0.95
@@ -52,12 +53,12 @@ class Clipped(Algorithm):
 
 
 def _taps_inside(conv: Convolution, window: Window, padding: _Padding) -> float:
-    """The share of a window's (output, tap) pairs that read data."""
+    """The fraction of a window's (output, tap) pairs that read data."""
     return share_held(*_conditions(conv, window, padding))
 
 
 def _conditions(conv: Convolution, window: Window, padding: _Padding) -> list[Expr]:
-    """Conditions on a window's output and tap for reading data."""
+    """Conditions on a window's output and tap under which data are read."""
     at: dict[Var, Expr] = {padding.op.axes[window.dim]: conv.read.indices[window.dim]}
     return [simplify(substitute(c, at)) for c in padding.conditions.get(window.dim, [])]
 
@@ -68,11 +69,11 @@ def clipped(dag: ComputeDAG, conv: Convolution, windows: Sequence[Window]) -> De
     Stages: ``<name>.rows``, the data padded along the other windows only, and the convolution.
 
     Raises:
-        ValueError: The data of *conv* are not a padded tensor.
+        ValueError: The data of *conv* is not a padded tensor.
     """
     padding = _padding(conv)
     if padding is None:
-        raise ValueError(f"what {conv.op.name} reads is not a padded tensor")
+        raise ValueError(f"{conv.op.name} does not read a padded tensor")
     first, shape = {}, list(padding.op.shape)
     for window in windows:
         inside = padding.inside(window.dim)
@@ -108,10 +109,10 @@ def _summed(
 
 @dataclass(frozen=True)
 class _Padding:
-    """A stage that is zero where conditions on single dimensions fail.
+    """A stage that is zero where conditions on individual dimensions fail.
 
     Args:
-        conditions: Dimension -> conditions on its axis.
+        conditions: Conditions on the axis of each dimension, by dimension.
     """
 
     op: ComputeOp
@@ -119,13 +120,13 @@ class _Padding:
     conditions: Mapping[int, list[Expr]]
 
     def inside(self, dim: int) -> range:
-        """The indices of dimension *dim* that hold data; a range, as the conditions are bounds."""
+        """The indices of dimension *dim* that hold data: a range, since conditions are bounds."""
         held = held_at([self.op.axes[dim]], self.conditions.get(dim, []))
         [kept] = np.nonzero(held)
         return range(int(kept[0]), int(kept[-1]) + 1) if len(kept) else range(0)
 
     def value(self, at: list[Expr], without: set[int]) -> Expr:
-        """The element at *at*, without testing the conditions of the dimensions *without*."""
+        """The element at *at*; conditions of the dimensions in *without* are not tested."""
         mapping: dict[Var, Expr] = dict(zip(self.op.axes, at, strict=True))
         held = [c for dim, cs in self.conditions.items() if dim not in without for c in cs]
         body = self.chosen.then
@@ -135,7 +136,7 @@ class _Padding:
 
 
 def _padding(conv: Convolution) -> _Padding | None:
-    """The padding of the data; None unless each condition is on a single dimension's axis."""
+    """The padding of the data; None unless each condition refers to a single dimension's axis."""
     op = conv.data
     if not isinstance(op, ComputeOp) or not isinstance(op.body, Select):
         return None

@@ -1,4 +1,4 @@
-"""Recognising convolutions by their reads, in any layout, number of dimensions and notation."""
+"""Recognise convolutions by their reads, in any layout, number of dimensions and notation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Convolution", "Window", "find_convolutions"]
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A dimension of the data read at ``stride * out + dilation * tap + offset``.
+    """A dimension of the data that is read at ``stride * out + dilation * tap + offset``.
 
     Args:
         dim: Dimension of the data.
@@ -34,8 +34,8 @@ class Convolution:
     """``op[...] = sum(data[...] * weight[...])`` with one or more windows.
 
     Args:
-        read: The load of the data; that of the weight may be of the same tensor.
-        data_axes: Dimensions of the data with the single axis that indexes each, windows left out.
+        read: The load of the data; the weight may be loaded from the same tensor.
+        data_axes: Dimensions of the data with the single axis that indexes each, without windows.
         weight_axes: The axis of each dimension of the weight.
         channels: Reduce axes that are not taps.
     """
@@ -56,7 +56,7 @@ class Convolution:
 
     @property
     def kept(self) -> tuple[Axis, ...]:
-        """Output axes that the data have too, windows left out: batch, groups."""
+        """Output axes that also index the data, without windows: batch, groups."""
         return tuple(axis for _, axis in self.data_axes if axis not in self.channels)
 
     @property
@@ -135,7 +135,7 @@ def _plain_axes(op: ComputeOp, load: Load) -> tuple[Axis, ...] | None:
 
 
 def _window(op: ComputeOp, dim: int, found: Terms) -> Window | None:
-    """The window of an index with one output axis and one reduce axis; None for other indices."""
+    """The window for an index with one output axis and one reduce axis; None for other indices."""
     terms, offset = found
     outs = [a for a in terms if a in op.axes]
     taps = [a for a in terms if a in op.reduce_axes]

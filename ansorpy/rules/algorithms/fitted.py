@@ -1,4 +1,4 @@
-"""Stages that all definitions of a transposed convolution by residue have in common."""
+"""Stages shared by all definitions of a transposed convolution by residue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Span", "fit", "groups_of", "read_where", "slots_of", "stage"]
 
 
 class Span(Protocol):
-    """The elements of the data that a window's taps read."""
+    """The range of data elements that a window's taps read."""
 
     @property
     def window(self) -> SparseWindow:
@@ -24,12 +24,12 @@ class Span(Protocol):
 
     @property
     def first(self) -> int:
-        """The lowest index of the data; negative where taps reach beyond it."""
+        """The lowest index that is read; negative if taps reach beyond the data."""
         ...
 
     @property
     def reach(self) -> int:
-        """The number of elements from there to the last one read."""
+        """The number of elements from ``first`` to the last one read."""
         ...
 
 
@@ -37,7 +37,7 @@ S = TypeVar("S", bound=Span)
 
 
 def slots_of(conv: Transposed, spans: Sequence[S]) -> list[Axis | S]:
-    """The dimensions of the data but for its channels, in order: kept axes and *spans*."""
+    """The dimensions of the data except for its channels, in order: kept axes and *spans*."""
     dims = _dims(conv, spans)
     return [slot for slot in sorted(dims, key=lambda slot: dims[slot]) if slot not in conv.channels]
 
@@ -48,9 +48,9 @@ def _dims(conv: Transposed, spans: Sequence[S]) -> dict[Axis | S, int]:
 
 
 def fit(conv: Transposed, order: Sequence[Axis | Span]) -> Tensor:
-    """The data to the extent that taps reach, with a dimension for each of *order*.
+    """The data in the range that taps reach, with a dimension for each of *order*.
 
-    Elements beyond the data are zero.  This is the data itself if nothing changes.
+    Elements beyond the data are zero.  The result is the data itself if nothing changes.
     """
     spans = [slot for slot in order if not isinstance(slot, Axis)]
     dims = _dims(conv, spans)

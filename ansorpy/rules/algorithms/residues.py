@@ -1,4 +1,4 @@
-"""Transposed convolutions by residue of the output, so that no tap is multiplied by 0."""
+"""Compute transposed convolutions by residue of the output, so that no tap is multiplied by 0."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Residues(Algorithm):
                                                    out[y] = P[y // s, y % s]
 
     A residue that has fewer taps than others skips the missing ones.  Blocks of the output are
-    boxes of ``P``, so the values that a block is assembled from stay within it.  With zeros for
-    the missing taps, this is a plain stride-1 convolution in ``u`` with the residues as groups,
-    from which *fast* derives its definitions.
+    boxes of ``P``, so a block is assembled from values computed in it.  With zeros for the missing
+    taps, this is a plain stride-1 convolution in ``u`` with the residues as groups, from which
+    *fast* derives its definitions.
 
     Source: Dumoulin & Visin, "A guide to convolution arithmetic for deep learning", 2016.
     """
@@ -60,13 +60,13 @@ class Residues(Algorithm):
 
 
 def _part_met(conv: Transposed) -> float:
-    """The share of counted taps that exist; the count includes the missing ones of a residue."""
+    """The fraction of counted taps that exist; the count includes missing taps of residues."""
     phases = [_Phase(w) for w in conv.windows]
     return prod(p.window.taps / (p.taps * p.window.stride) for p in phases)
 
 
 def _is_given_so(conv: Transposed) -> bool:
-    """True when the definition has no products with zeros to skip: all taps read data."""
+    """Whether the definition has no products with zeros to skip, because all taps read data."""
     products = flops(conv.op)
     return products <= flops(_Stages(conv, as_groups=False).parts()) and not any(
         _Phase(w).is_ragged for w in conv.windows
@@ -78,10 +78,10 @@ def residues(dag: ComputeDAG, conv: Transposed, *, as_groups: bool = False) -> D
 
     The stages:
 
-        fit:     [kept and places..., channels...], the data with zeros where taps reach beyond
+        fit:     [kept and places..., channels...], the data, zero where taps reach beyond it
         weight:  [taps..., residues..., kept..., channels..., outputs...], at bind time if constant
         parts:   [kept, places and residues..., outputs...], the convolutions
-        the transposed convolution's own name and axes, read from ``parts``
+        the transposed convolution with its own name and axes, which reads ``parts``
 
     With *as_groups*, a residue has all taps, some with weight 0, and its own data in ``shifted``:
     ``[kept and residues..., places..., channels...]``.
@@ -91,13 +91,13 @@ def residues(dag: ComputeDAG, conv: Transposed, *, as_groups: bool = False) -> D
 
 
 class _Phase:
-    """How a window is decomposed: ``out = stride * place + residue``.
+    """The decomposition of a window: ``out = stride * place + residue``.
 
     Attributes:
-        taps: Most taps of any residue; successive ones differ by ``apart``.
+        taps: Maximum number of taps of a residue; successive ones differ by ``apart``.
         dilation: Distance between the data elements that these taps read.
         first: Lowest index of the data that is read.
-        reach: Number of elements from there to the last one read.
+        reach: Number of elements from ``first`` to the last one read.
     """
 
     def __init__(self, window: SparseWindow) -> None:
@@ -116,15 +116,15 @@ class _Phase:
 
     @property
     def is_ragged(self) -> bool:
-        """True when some residues have fewer taps than others."""
+        """Whether some residues have fewer taps than others."""
         return self.common > 1 or self.window.taps % self.apart > 0
 
     def shift(self, residue: Expr) -> Expr:
-        """Offset from a place to the element, relative to ``first``, that the first tap reads."""
+        """Offset from a place to the element that the first tap reads, relative to ``first``."""
         return self._by_residue(lambda a: self._start(a) - self.first, residue)
 
     def tap(self, t: Expr, residue: Expr) -> Expr:
-        """The index of a residue's *t*-th tap; may lie beyond the last tap."""
+        """The index of a residue's *t*-th tap; it may exceed the last tap."""
         forward = t if self.window.step > 0 else (self.taps - 1) - t
         return self._by_residue(self._tap, residue) + forward * self.apart
 
@@ -140,7 +140,7 @@ class _Phase:
         return -((residue + self.window.offset) // self.common) * self.inverse % self.apart
 
     def _start(self, residue: int) -> int:
-        """Index of the data that place 0 reads with tap number 0."""
+        """Index of the data element that place 0 reads with tap number 0."""
         w = self.window
         lowest = (residue + w.offset + w.step * self._tap(residue)) // w.stride
         return lowest - (self.dilation * (self.taps - 1) if w.step < 0 else 0)
@@ -172,7 +172,7 @@ class _Stages:
         self.order: list[Slot] = slots_of(conv, self.phases)
 
     def result(self) -> ComputeOp:
-        """The operator that takes the transposed convolution's place."""
+        """The operator that replaces the transposed convolution."""
         conv, parts = self.conv, self.parts()
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in conv.op.axes)
         at = dict(zip(conv.op.axes, axes, strict=True))

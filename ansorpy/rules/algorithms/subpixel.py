@@ -1,4 +1,4 @@
-"""Transposed convolutions without multiplications by the zeros between elements."""
+"""Compute transposed convolutions without multiplying by the zeros between elements."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Subpixel(Algorithm):
                                              -->  for y:
                                                     out[y] = P[(y + p) // s, (y + p) % s]
 
-    The residues ``r`` become output channels, so no tap meets an inserted zero, and every rule and
-    algorithm for stride-1 convolutions (including Winograd's) applies.  Where the stride does not
-    divide the taps, some residues have a tap of weight 0: the result is exact for finite data, but
-    an infinity or NaN spreads to outputs that the transposed convolution keeps it from.
+    The residues ``r`` become output channels, so no tap reads an inserted zero, and every rule and
+    algorithm for stride-1 convolutions (including Winograd) applies.  If the stride does not divide
+    the number of taps, some residues have a tap of weight 0: the result is exact for finite data,
+    but an infinity or NaN spreads to outputs that do not depend on it in the original definition.
 
     Source: Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016.
     """
@@ -55,7 +55,7 @@ def _applies(conv: Transposed) -> bool:
 
 
 def _fills_vectors(conv: Transposed, target: Target) -> bool:
-    """True when residues side by side need fewer vectors than each residue on its own.
+    """Whether residues side by side need fewer vectors than separate residues.
 
     Side by side, every residue has as many taps as the longest, some of them zero unless the
     stride divides the taps; but residues fill the lanes that few output channels leave unused.
@@ -72,10 +72,10 @@ def subpixel(dag: ComputeDAG, conv: Transposed) -> Definition:
 
     The stages:
 
-        fit:     [kept and places..., channels...], the data with zeros where taps reach beyond
-        weight:  [taps..., kept..., channels..., residues and outputs], at bind time when constant
+        fit:     [kept and places..., channels...], the data, zero where taps reach beyond it
+        weight:  [taps..., kept..., channels..., residues and outputs], at bind time if constant
         parts:   the convolution
-        the transposed convolution's own name and axes, read from ``parts``
+        the transposed convolution with its own name and axes, which reads ``parts``
     """
     replaced, _ = replace_ops(dag, {conv.op: _Stages(conv).result()})
     return Definition("subpixel", replaced)
@@ -83,12 +83,12 @@ def subpixel(dag: ComputeDAG, conv: Transposed) -> Definition:
 
 @dataclass(frozen=True, eq=False)
 class _Phase:
-    """How a window is decomposed: ``out = stride * place + residue``, up to the offset.
+    """The decomposition of a window: ``out = stride * place + residue``, up to the offset.
 
     Args:
         lowest: Lowest place; *places* of them are computed.
         taps: Number of taps of a residue.
-        first: Index of the data that the lowest place reads with its first tap.
+        first: Index of the data element that the lowest place reads with its first tap.
     """
 
     window: SparseWindow
@@ -103,13 +103,13 @@ class _Phase:
         return self.places + self.taps - 1
 
     def place(self, y: Expr) -> Expr:
-        """The place that an output belongs to, from 0."""
+        """The place to which an output belongs, counted from 0."""
         return (
             self._shifted(y) if self.window.stride == 1 else self._shifted(y) // self.window.stride
         )
 
     def residue(self, y: Expr) -> Expr:
-        """The residue of an output; its taps are those of this remainder."""
+        """The residue of an output, which determines its taps."""
         w = self.window
         if w.step < 0:
             return self._shifted(y) % w.stride
@@ -122,7 +122,7 @@ class _Phase:
         return y + shift if shift else y
 
     def tap(self, t: Expr, residue: Expr) -> Expr:
-        """The index of a residue's *t*-th tap; may lie beyond the last tap."""
+        """The index of a residue's *t*-th tap; it may exceed the last tap."""
         w = self.window
         at = t if w.step > 0 else (self.taps - 1) - t
         return at if w.stride == 1 else at * w.stride + residue
@@ -149,13 +149,13 @@ class _Stages:
         self.conv = conv
         self.phases = [_phase(w) for w in conv.windows]
         self.order: list[Slot] = slots_of(conv, self.phases)
-        # Outputs come last; a depthwise one's residues precede its channels, which are vectorized.
+        # Outputs come last; if depthwise, residues precede the channels, which are vectorized.
         self.last = len(self.order)
         if not conv.out_channels:
             self.last = 1 + max(self.order.index(phase) for phase in self.phases)
 
     def result(self) -> ComputeOp:
-        """The operator that takes the transposed convolution's place."""
+        """The operator that replaces the transposed convolution."""
         conv = self.conv
         parts = self._parts(fit(conv, [*self.order, *conv.channels]), self._weight())
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in conv.op.axes)

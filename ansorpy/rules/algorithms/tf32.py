@@ -1,4 +1,4 @@
-"""Products of float32 values that tensor cores may round to TF32, if the user allows it."""
+"""Mark products of float32 values that tensor cores may round to TF32, if the user allows it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ansorpy.target import Target
 __all__ = ["Tf32"]
 
 ERROR = 2.0**-10
-"""Two factors of 11 significant bits each, relative to the largest result."""
+"""Error of two factors with 11 significant bits each, relative to the largest result."""
 
 
 @dataclass(frozen=True)
 class Tf32(Algorithm):
-    """The same definition with its float32 products marked: factors may be rounded to TF32.
+    """The same definition with its float32 products marked: their factors may be rounded to TF32.
 
-    The rule for tensor cores rounds them; other kernels would gain nothing from it.
+    The rule for tensor cores rounds them; other kernels would gain nothing from rounding.
     """
 
     asked_by: ClassVar[Precision | None] = "tf32"

@@ -1,4 +1,4 @@
-"""Minimal filtering matrices: F(m, r) computes m outputs of an r-tap filter in m + r - 1 products.
+"""Minimal filtering matrices: F(m, r) gives m outputs of an r-tap filter from m + r - 1 products.
 
 Source: Toom-Cook interpolation transposed (Winograd 1980; Lavin & Gray, "Fast Algorithms for
 Convolutional Neural Networks", 2016; Barabasz et al., "Error Analysis and Improving the Accuracy
@@ -27,7 +27,7 @@ CANDIDATES = tuple(
 
 @dataclass(frozen=True)
 class Matrices:
-    """``y = a (g w * b x)``: *m* outputs ``y[i] = sum(w[k] x[i + k])`` of *r* taps.
+    """``y = a (g w * b x)``: *m* outputs ``y[i] = sum(w[k] x[i + k])`` over *r* taps.
 
     Args:
         a: ``[m, m + r - 1]``, the output transform.
@@ -52,11 +52,11 @@ def matrices(m: int, r: int) -> Matrices:
     """F(m, r) at the points with the smallest error growth.
 
     Raises:
-        ValueError: *m* or *r* below 1, or more points needed than there are candidates.
+        ValueError: *m* or *r* is below 1, or more points are needed than there are candidates.
     """
     needed = m + r - 2
     if m < 1 or r < 1 or needed > len(CANDIDATES):
-        raise ValueError(f"no F({m}, {r}) from {len(CANDIDATES)} points")
+        raise ValueError(f"F({m}, {r}) cannot be made from {len(CANDIDATES)} points")
     chosen = combinations(CANDIDATES[1:], needed - 1) if needed else [()]
     options = ((CANDIDATES[0], *rest) if needed else () for rest in chosen)
     return min((_matrices(m, r, points) for points in options), key=lambda f: f.growth)
@@ -100,7 +100,7 @@ def _padded(row: Row, length: int) -> Row:
 
 
 def _balanced(b: Matrix, g: Matrix) -> tuple[Matrix, Matrix]:
-    """Move the leading factor of each row of *b* to *g*, for fewer products at run time."""
+    """Move the leading factor of each row of *b* to *g*, which saves products at run time."""
     rows_b, rows_g = [], []
     for row, taps in zip(b, g, strict=True):
         lead = next(x for x in reversed(row) if x)
@@ -110,7 +110,7 @@ def _balanced(b: Matrix, g: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _growth(a: Matrix, b: Matrix, g: Matrix) -> float:
-    """Root of the products' summed error variances in the worst output, over sqrt(r)."""
+    """Root of the sum of the products' error variances in the worst output, divided by sqrt(r)."""
     products = [_square(x) * _square(w) for x, w in zip(b, g, strict=True)]
     worst = max(sum(float(c) ** 2 * p for c, p in zip(row, products, strict=True)) for row in a)
     return sqrt(worst / len(g[0]))

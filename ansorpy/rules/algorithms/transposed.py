@@ -1,8 +1,8 @@
-"""Recognising transposed convolutions: sums in which only some taps read data.
+"""Recognise transposed convolutions: sums in which only some taps read data.
 
-However it is written (a stage that inserts zeros before a convolution, or guards in the sum), its
-window reads ``data[i]`` wherever ``stride * i == out + step * tap + offset``, and nothing
-elsewhere.  The step is usually -1; dilation makes it larger in magnitude.
+However a transposed convolution is written (a stage that inserts zeros before a convolution, or
+guards in the sum), its window reads ``data[i]`` wherever ``stride * i == out + step * tap +
+offset``, and nothing elsewhere.  The step is usually -1; dilation makes it larger in magnitude.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ Points = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class SparseWindow:
-    """A dimension of the data read where ``stride * index == out + step * tap + offset``.
+    """A dimension of the data that is read where ``stride * index == out + step * tap + offset``.
 
     Args:
         dim: Dimension of the data.
-        outs: Output axes whose flat index, the last one fastest, is ``out``.
+        outs: Output axes whose flat index (last axis fastest) is ``out``.
         taps: Number of taps; ``tap`` indexes the weight's dimension *weight_dim*.
         summed: The reduce axis that runs over all or some of the taps.
     """
@@ -68,15 +68,15 @@ class SparseWindow:
 
 @dataclass(frozen=True, eq=False)
 class Transposed:
-    """``op[...] = sum(data[...] * weight[...])`` where some windows read data at few of their taps.
+    """``op[...] = sum(data[...] * weight[...])`` with windows that read data at few of their taps.
 
     Args:
-        data: How the data are read, below padding and inserted zeros; dimensions without a window
+        data: The load of the data, below padding and inserted zeros; dimensions without a window
             are in terms of axes of the operator.
-        weight: How the weight is read; dimensions without a window are in terms of the other
+        weight: The load of the weight; dimensions without a window are in terms of the other
             axes of the operator.
-        data_axes: Dimension of the data and an axis that indexes it, windows left out; several
-            axes of one dimension (groups and their channels) form a flat index, the last fastest.
+        data_axes: Dimensions of the data and axes that index them, without windows; several axes
+            of one dimension (groups and their channels) form a flat index (last axis fastest).
         channels: Reduce axes that belong to no window.
         out_channels: Output axes that only the weight has.
     """
@@ -91,7 +91,7 @@ class Transposed:
 
     @property
     def kept(self) -> tuple[Axis, ...]:
-        """Output axes that the data have too, windows left out: batch, groups."""
+        """Output axes that also index the data, without windows: batch, groups."""
         return tuple(axis for _, axis in self.data_axes if axis not in self.channels)
 
 
@@ -103,7 +103,7 @@ def find_transposed(dag: ComputeDAG) -> list[Transposed]:
 
 @dataclass(frozen=True)
 class _Guarded:
-    """*value* where all *conditions* hold, and 0 elsewhere."""
+    """An expression that is *value* where all *conditions* hold, and 0 elsewhere."""
 
     value: Expr
     conditions: tuple[Expr, ...]
@@ -127,7 +127,7 @@ def _match(dag: ComputeDAG, op: ComputeOp) -> Transposed | None:
 
 
 def _guarded(dag: ComputeDAG, e: Expr) -> _Guarded:
-    """*e* stripped of selects with 0, looking through stages that only select and move elements."""
+    """*e* without its selects with 0, looking through stages that only select and move elements."""
     conditions: list[Expr] = []
     while True:
         if isinstance(e, Select) and isinstance(e.other, Const) and e.other.value == 0:
@@ -201,7 +201,7 @@ def _assembled(
 
 
 def _counting(op: ComputeOp, index: Expr) -> list[Axis]:
-    """The axes of which *index* is the flat index, slowest first; empty if it is not one."""
+    """The axes whose flat index is *index*, slowest first; empty if it is not a flat index."""
     found = index_terms(index, (*op.axes, *op.reduce_axes))
     if found is None or found[1]:
         return []
@@ -221,7 +221,7 @@ def axes_of(e: Expr) -> set[Axis]:
 
 @dataclass(frozen=True)
 class _Part:
-    """The axes of one window, and the weight's index by its tap."""
+    """The axes of one window, and the dimension of the weight that its tap indexes."""
 
     outs: tuple[Axis, ...]
     summed: Axis
@@ -234,7 +234,7 @@ class _Part:
 
 
 def _part(op: ComputeOp, weight: Load, index: Expr) -> _Part | None:
-    """The window part that *index* of the data belongs to: one reduce axis, and output axes."""
+    """The window to which *index* of the data belongs: one reduce axis, and output axes."""
     axes = axes_of(index)
     summed = [a for a in op.reduce_axes if a in axes]
     if len(summed) != 1:
@@ -249,7 +249,7 @@ def _part(op: ComputeOp, weight: Load, index: Expr) -> _Part | None:
 
 @dataclass(frozen=True)
 class _Reading:
-    """How the data are read along a window: at *index*, where all *conditions* hold."""
+    """The reads of the data along a window: at *index*, where all *conditions* hold."""
 
     part: _Part
     index: Expr
@@ -257,7 +257,7 @@ class _Reading:
 
     @property
     def depends_on_values(self) -> bool:
-        """True when an element decides what is read."""
+        """Whether the value of an element determines what is read."""
         parts = (self.index, self.part.tap, *self.conditions)
         return any(isinstance(x, Load) for e in parts for x in walk(e))
 
@@ -286,18 +286,18 @@ class _Reading:
 
 
 POINTS = 1 << 16
-"""About as many pairs of an output and a tap are evaluated at once."""
+"""Approximate number of (output, tap) pairs that are evaluated at once."""
 
 
 class _Indices(Evaluator):
-    """Evaluates expressions that read nothing."""
+    """Evaluates expressions without loads."""
 
     def load(self, source: Any, indices: tuple[Value, ...], frame: Frame, mask: Mask) -> Value:
-        raise AssertionError("what is read does not depend on values")
+        raise AssertionError("an index must not depend on the value of an element")
 
 
 def _window(reading: _Reading, weight: Load, dim: int) -> SparseWindow | None:
-    """The window by its first reads; :func:`_holds` says whether the others follow its law."""
+    """The window implied by the first reads, if :func:`_holds` confirms it for all others."""
     assert isinstance(weight.source, Tensor)
     law = None if reading.depends_on_values else _first_law(reading)
     if law is None:
@@ -308,7 +308,7 @@ def _window(reading: _Reading, weight: Load, dim: int) -> SparseWindow | None:
 
 
 def _first_law(reading: _Reading) -> tuple[int, int, int] | None:
-    """The law suggested by the first block with reads, and the next one if they are too few."""
+    """The law suggested by the first block with reads, and by the next one if these are too few."""
     before: Points | None = None
     for _, reads in reading.blocks():
         known = reads if before is None else np.concatenate([before, reads])
@@ -320,7 +320,7 @@ def _first_law(reading: _Reading) -> tuple[int, int, int] | None:
 
 
 def _holds(window: SparseWindow, reading: _Reading, extent: int) -> bool:
-    """True when the law of *window* predicts the reads of *extent* data at all of its points."""
+    """Whether the law of *window* predicts all reads of *extent* data elements."""
     for outs, reads in reading.blocks():
         out, tap = np.meshgrid(np.array(outs), np.arange(window.taps), indexing="ij")
         at = out + window.step * tap + window.offset

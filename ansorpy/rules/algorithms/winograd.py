@@ -30,8 +30,9 @@ class Winograd(Algorithm):
     A dilated window is treated as a batch of undilated ones, one per residue.
 
     Output tiles are ranked by an estimate from their products (padded tiles included), transform
-    arithmetic and bytes of transformed weights.  Offers up to ``offers`` each for weights in a
-    cache and in memory, and only those estimated to be cheaper than the direct convolution.
+    arithmetic and bytes of transformed weights.  The algorithm offers up to ``offers`` each for
+    weights in a cache and in memory, and only those estimated to be cheaper than the direct
+    convolution.
 
     Source: Lavin & Gray 2016; the matrices are from :mod:`ansorpy.rules.algorithms.toom_cook`.
     """
@@ -49,7 +50,7 @@ class Winograd(Algorithm):
                 yield winograd(dag, conv, sizes)
 
     def _promising(self, conv: Convolution, target: Target) -> list[tuple[int, ...]]:
-        """The best tiles for transformed weights read from a cache, and from memory."""
+        """The best tiles if transformed weights are read from a cache, and if from memory."""
         direct, found = _direct_cycles(conv, target), dict[tuple[int, ...], None]()
         for rate in (BYTES_FROM_CACHE, BYTES_FROM_MEMORY):
             ranked = sorted((_cycles(conv, s, target, rate), s) for s in self.tiles_of(conv))
@@ -85,7 +86,7 @@ def _without_mirrored(
 
 
 def _direct_cycles(conv: Convolution, target: Target) -> float:
-    """Estimated cycles of the direct convolution on one core, at two vector products a cycle."""
+    """Estimated cycles of the direct convolution on one core, at two vector products per cycle."""
     taps = prod(w.tap.extent for w in conv.windows)
     spots = prod(w.out.extent for w in conv.windows)
     return _multiplies(conv) * taps * spots / (lanes_of(conv.op, target) * 2)
@@ -123,13 +124,13 @@ def winograd(dag: ComputeDAG, conv: Convolution, sizes: Sequence[int]) -> Defini
 
     The stages, with channels innermost so that all can be vectorized over channels:
 
-        fit:   the data, channels last, the residues of dilated windows separate, zero where tiles
-               reach beyond them
+        fit:   the data, channels last, with separate residues of dilated windows, zero where tiles
+               reach beyond the data
         V:     [points of a tile..., kept..., tiles..., channels...], a 1-d transform per window
         U:     [points of a tile..., kept..., channels..., outputs...], at bind time
         M:     V times U, summed over channels
         Y:     [kept..., tiles..., positions in a tile..., outputs...], a 1-d transform per window
-        the convolution's own name and axes, read from Y
+        the convolution with its own name and axes, which reads Y
     """
     made = _Stages(
         conv, [matrices(m, w.tap.extent) for m, w in zip(sizes, conv.windows, strict=True)]
@@ -161,16 +162,16 @@ class _Stages:
 
     @property
     def error(self) -> float:
-        """Rounding error beyond the direct sum's, as a fraction of the largest output.
+        """Rounding error beyond that of the direct sum, as a fraction of the largest output.
 
-        Assumes a sum over C channels of products that are each off by ``growth`` roundings.
+        This assumes a sum over C channels of products that are each off by ``growth`` roundings.
         """
         epsilon = 2.0**-23 if self.conv.op.dtype is DType.FLOAT32 else 2.0**-52
         growth = prod(form.growth for form in self.forms)
         return epsilon * growth * sqrt(prod(self.channels)) / 2
 
     def result(self) -> ComputeOp:
-        """The operator that takes the convolution's place."""
+        """The operator that replaces the convolution."""
         conv, y = self.conv, self._outputs(self._products(self._inputs(), self._weights()))
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in conv.op.axes)
         at = dict(zip(conv.op.axes, axes, strict=True))
@@ -200,7 +201,7 @@ class _Stages:
         return compute(shape, body, name=f"{self.conv.op.name}.{name}", names=names)
 
     def _fitted(self) -> Tensor:
-        """The data as ``[kept..., windows..., channels...]``, to the extent that tiles reach."""
+        """The data as ``[kept..., windows..., channels...]``, in the range that tiles reach."""
         conv = self.conv
         lengths = [t * f.m + f.r - 1 for t, f in zip(self.tiles, self.forms, strict=True)]
         by_axis = {axis: dim for dim, axis in conv.data_axes}
@@ -338,7 +339,7 @@ Fn = Callable[..., Expr]
 
 
 def combined(index: Expr, matrix: Matrix, element: Callable[[int], Expr]) -> Expr:
-    """Row *index* of *matrix* times the vector *element*: a select among sums, zeros left out.
+    """Row *index* of *matrix* times the vector *element*: a select among sums without zero terms.
 
     Each element is a single node, so all rows share its load.
     """

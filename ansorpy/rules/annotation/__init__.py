@@ -1,1 +1,1 @@
-"""Annotation rules, one per file: the decisions left open once a sketch is placed."""
+"""Annotation rules, one per file, which open the decisions of a placed sketch."""

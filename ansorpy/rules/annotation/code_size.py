@@ -1,4 +1,4 @@
-"""Rejecting programs whose straight-line code takes too long to build."""
+"""Reject programs whose straight-line code takes too long to build."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_VECTORS = 16
-"""For a vector loop with more vectors than this, the generator emits a loop."""
+"""The generator emits a loop if a vector loop has more vectors than this."""
 CALL_INSTRUCTIONS = 12
 """Approximate instructions of an elementary function."""
 TREE_INSTRUCTIONS = 12
-"""Approximate instructions of the end of a reduction in lanes, besides its vectors."""
+"""Approximate instructions at the end of a reduction in lanes, apart from its vectors."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,9 @@ class LimitCode(AnnotationRule):
 
     Must come after the rules that vectorise and unroll.  Build time is proportional to the number
     of instructions, and code that overflows the instruction cache runs no faster than a loop.
-    A body that is longer than that itself, of a long chain of inlined stages, may stand once.
-    Differs: TVM's ``auto_unroll_max_step`` bounds iterations, regardless of their bodies.
+    A body that is itself longer than the limit, from a long chain of inlined stages, may occur
+    once.
+    Differs: TVM's ``auto_unroll_max_step`` limits iterations, regardless of their bodies.
     """
 
     most: int = 1536
@@ -125,5 +126,5 @@ def _operations(body: Expr) -> int:
 
 
 def _is_decided(e: Expr) -> TypeGuard[Select]:
-    """True for a choice whose condition reads no element."""
+    """Whether *e* is a select whose condition reads no element."""
     return isinstance(e, Select) and not any(isinstance(part, Load) for part in walk(e.cond))

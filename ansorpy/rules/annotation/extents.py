@@ -30,7 +30,7 @@ def loop_extents(space: Space, table: Table, stage: str, iters: Sequence[str]) -
 
 
 def column_of(count: Product) -> str | None:
-    """The open column of an annotation's count; None when the count is a number."""
+    """The open column of an annotation's count; None if the count is a number."""
     return next(iter(open_columns(count)), None)
 
 

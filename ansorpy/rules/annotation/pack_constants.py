@@ -1,4 +1,4 @@
-"""Packing constants into the order in which tiles read them."""
+"""Pack constants into the order in which tiles read them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["PackConstants"]
 class PackConstants(AnnotationRule):
     """Pack every constant that only one tiled reduction reads; this costs nothing at run time.
 
-    It must be read with one index tuple that contains no loads, so that a layout with one
+    The constant must be read with one index tuple that contains no loads, so that a layout with one
     dimension per loop exists.  No element may be stored twice: either the read is injective (isl
-    decides if an index mixes axes), or the axes in the index have no more values than the constant
-    has elements (a transposed convolution's taps by residue).
+    decides this if an index mixes axes), or the axes in the index have no more values than the
+    constant has elements (a transposed convolution's taps by residue).
     Source: TVM's layout rewrite for pre-transformed weights.
     """
 

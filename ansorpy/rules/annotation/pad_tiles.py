@@ -1,4 +1,4 @@
-"""Padding tiles in shared memory against bank conflicts."""
+"""Pad tiles in shared memory to avoid bank conflicts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ __all__ = ["PadTiles"]
 class PadTiles(AnnotationRule):
     """Open the number of padding elements after each row of a shared tile.
 
-    Threads that read a column of a tile all hit one bank if rows are a multiple of all banks; a
-    few elements between rows avoid that.  Rows filled by vector copies stay aligned to vectors.
+    Threads that read a column of a tile all hit one bank if the row length is a multiple of the
+    banks; a few elements between rows avoid that.  Rows filled by vector copies stay aligned to
+    vectors.
     Differs: Ansor has no such annotation.
 
     Args:
-        bytes: The choices; those that are not whole elements are skipped.
+        bytes: The choices of padding; those that are not whole elements are skipped.
     """
 
     bytes: tuple[int, ...] = (0, 4, 16)
@@ -35,7 +36,7 @@ class PadTiles(AnnotationRule):
         for stage in space.state.stages:
             if stage.scope is not Scope.SHARED or stage.inlined or stage.op.ndim < 2:
                 continue
-            if stage.swizzle:  # its rows are in different banks already
+            if stage.swizzle:  # swizzled rows are in different banks already
                 continue
             size = stage.op.dtype.bytes
             pads = tuple(n // size for n in self.bytes if n % size == 0)

@@ -1,4 +1,4 @@
-"""Opening how many outer loops run in parallel."""
+"""Open the number of outer loops that run in parallel."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class AnnotateParallel(AnnotationRule):
     """Open one decision per root stage: how many leading space loops run as one parallel loop.
 
     A new row takes the fewest loops with ``jobs_per_core`` iterations per core, or all.  On one
-    core nothing is opened.  With ``allow_serial`` a count of 0 is possible, for stages too small to
-    parallelize, and ``serial_share`` of the new rows have it.  With ``keep_innermost`` the
-    innermost loop is never taken, so that it can be a vector.
-    Source: TVM's InitParallel; 16 jobs per core is its default.
+    core nothing is opened.  With ``allow_serial``, a count of 0 is possible for stages too small to
+    parallelize, and a fraction ``serial_share`` of the new rows have it.  With ``keep_innermost``,
+    the innermost loop is never taken, so that it can be vectorized.
+    Source: TVM's InitParallel, whose default is 16 jobs per core.
     """
 
     jobs_per_core: int = JOBS_PER_CORE
@@ -79,7 +79,7 @@ class AnnotateParallel(AnnotationRule):
 def parallel_prefix(
     state: State, stage: Stage, start: int = 0
 ) -> tuple[tuple[Iter, ...], Iter | None]:
-    """Leading space loops that may be fused, and the last one if it hosts attached stages."""
+    """Leading space loops that may be fused, and the last of them if it hosts attached stages."""
     hosts = host_iters(state, stage)
     prefix: list[Iter] = []
     for it in stage.iters[start:]:

@@ -1,4 +1,4 @@
-"""Copying shared tiles ahead of the iterations that use them."""
+"""Copy shared tiles ahead of the iterations that use them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectorizing reductions along their reduce axes."""
+"""Vectorize reductions along their reduce axes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ReduceInLanes(AnnotationRule):
         return Space(state, space.constraints)
 
     def _choices(self, state: State, stage: Stage, target: Target) -> tuple[int, ...]:
-        """Numbers of lanes worth trying; the last may hold the whole reduction."""
+        """Numbers of lanes worth trying; the last may cover the whole reduction."""
         axes = lane_axes(state, stage)
         if not fills_lanes(state, stage, axes, target):
             return ()
@@ -69,7 +69,7 @@ class ReduceInLanes(AnnotationRule):
 def lane_axes(state: State, stage: Stage) -> tuple[str, ...]:
     """The reduce axes of an unscheduled stage that can become its lanes, outermost first.
 
-    Empty when a space loop is innermost already, or another stage is computed inside.
+    Empty if a space loop is innermost already, or another stage is computed inside.
     """
     if is_input(state, stage) or stage.inlined or not stage.compute.reduce_axes:
         return ()

@@ -1,4 +1,4 @@
-"""Keeping the innermost space tile of a reduction in vector registers."""
+"""Keep the innermost space tile of a reduction in vector registers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RegisterTile(AnnotationRule):
     new rows are drawn accordingly.  Tiles that leave fewer than ``spare`` registers for operands
     are rejected.
     Differs: TVM leaves both to LLVM, with unrolling as a random choice.  Our generator promotes
-    exactly this tile to registers, so an unrolled tile that fits is never worse; larger ones spill.
+    exactly this tile to registers, so unrolling a tile that fits never hurts; larger tiles spill.
     """
 
     spare: int = 4
@@ -83,7 +83,7 @@ class RegisterTile(AnnotationRule):
 
 
 def _least(state: State, stage: Stage, decision: Decision, part: int, target: Target) -> int:
-    """The smallest innermost factor allowed: a vector, or the largest factor if below that."""
+    """The smallest innermost factor allowed: a vector, or the largest factor if that is smaller."""
     lanes = lanes_of(state.inlined_dag.ops[stage.name], target)
     return min(lanes, int(decision.domain.rows[:, part].max()))
 

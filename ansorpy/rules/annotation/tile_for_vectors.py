@@ -1,4 +1,4 @@
-"""Giving untiled stages an inner loop worth vectorising."""
+"""Give untiled stages an inner loop worth vectorising."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class TileForVectors(AnnotationRule):
           for k: P[n, c] max=  -->     for k:
                                          for c.1: P[n, c] max= ...
 
-    Without a reduction the tiles need not divide the axis: the last one is shifted to fit.
-    A stage inside another's loops keeps its last loop whole; its region is small already.
+    Without a reduction, the tiles need not divide the axis: the last one is shifted to fit.
+    A stage computed inside another keeps its last loop whole, because its region is small already.
     Reductions that do not read along that axis (row sums) are left alone.
-    Differs: TVM leaves such stages to LLVM's vectoriser; our generator only does what is annotated.
+    Differs: TVM leaves such stages to LLVM's vectoriser; our generator vectorises only annotated
+    loops.
     """
 
     max_innermost: int = 64

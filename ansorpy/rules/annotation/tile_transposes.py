@@ -1,4 +1,4 @@
-"""Tiling transposing stages so that they use whole cache lines."""
+"""Tile transposing stages so that they use whole cache lines."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["TileTransposes"]
 
 @dataclass(frozen=True)
 class TileTransposes(AnnotationRule):
-    """Split the last axis of a transposing stage; put its reads' contiguous axis next to it.
+    """Split the last axis of a transposing stage; put the axis along which it reads next to it.
 
         for c, v: T[c, v] = A[v, c]   -->   for v.0, c.0, c.1, v.1: T[c, v] = A[v, c]
 
-    A vector of ``v.1`` touches one cache line per row of A; iterating over ``c`` next uses up those
-    lines before they are evicted.  ``c.1`` is unrolled and a vector long, so that a square of
+    A vector of ``v.1`` touches one cache line per row of A; iterating over ``c`` next uses all of
+    these lines before they are evicted.  ``c.1`` is unrolled and a vector long, so that a square of
     elements is read along ``c`` and transposed in registers; a shorter axis is not split and uses
-    gathers.  Tiles need not divide the axes: the last one is shifted.
+    gathers.  Tiles need not divide the axes: the last tile is shifted.
     """
 
     max_innermost: int = 64
@@ -51,7 +51,7 @@ class TileTransposes(AnnotationRule):
     def _walked(
         self, state: State, stage: Stage, across: Axis, target: Target
     ) -> tuple[State, tuple[Iter, ...]]:
-        """The loops over *across*, split by a vector's width, or one loop if it is shorter."""
+        """The loops over *across*, split by the vector width, or one loop if it is shorter."""
         lanes = target.lanes(max(self.narrowest_bits, stage.op.dtype.bits))
         if not 1 < lanes <= across.extent:
             return state, (stage.iter(across.name),)

@@ -1,4 +1,4 @@
-"""Opening the unroll limits of reductions."""
+"""Open the unroll limits of reductions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AnnotateUnroll(AnnotationRule):
 
     Reductions of warps have no choice: loops over registers are always unrolled.
 
-    Source: TVM's InitUnroll; ``max_steps`` are its candidates (CUDA: 1024 as well).  Without any,
+    Source: TVM's InitUnroll; ``max_steps`` has its candidates (on CUDA also 1024).  If it is empty,
     the generator decides (:mod:`ansorpy.codegen.cuda.passes.unroll_sums`).
     """
 

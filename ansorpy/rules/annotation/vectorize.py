@@ -1,4 +1,4 @@
-"""Opening how many inner loops become vectors."""
+"""Open the number of inner loops that become vectors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class AnnotateVectorize(AnnotationRule):
-    """Open how many of the innermost space loops of each stage become one vector loop.
+    """Open the number of innermost space loops of each stage that become one vector loop.
 
-    In a new row, loops qualify while their product is at most ``max_elements``; of several, a
-    random number is taken, never all.  Of a tiled stage only the innermost loop counts.
-    Source: TVM's InitVectorization; 16 elements is its default.  ``always_innermost`` takes the
-    innermost loop whatever its extent: our generator cuts any extent into the target's vectors.
+    In a new row, loops qualify while their product is at most ``max_elements``; of several loops, a
+    random number is taken, never all.  In a tiled stage only the innermost loop qualifies.
+    Source: TVM's InitVectorization, whose default is 16 elements.  ``always_innermost`` takes the
+    innermost loop whatever its extent: our generator splits any extent into the target's vectors.
     """
 
     max_elements: int = 16
@@ -78,7 +78,7 @@ def _parallel_loops(space: Space, table: Table, stage: Stage) -> Ints:
 
 
 def _apart(stage: Stage) -> list[Constraint]:
-    """The constraint that no loop is both parallel and a vector; none if that cannot happen."""
+    """The constraint that no loop is both parallel and a vector; empty if that cannot happen."""
     parallel, vector = stage.parallel, stage.vectorize
     if parallel is None or vector is None or not set(parallel.iters) & set(vector.iters):
         return []

@@ -1,4 +1,4 @@
-"""What rules for GPU blocks share: tiles of blocks, warps and rows."""
+"""Shared parts of the rules for GPU blocks: tiles of blocks, warps and rows."""
 
 from __future__ import annotations
 

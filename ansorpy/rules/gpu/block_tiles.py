@@ -1,7 +1,7 @@
-"""Drawing tiles of a GPU block so that virtual threads, threads and registers are within limits.
+"""Draw tiles of a GPU block so that virtual threads, threads and registers are within limits.
 
 If each axis were drawn independently, nearly all tiles would have too many or too few threads.
-Here each axis is drawn from what previous ones left, for all rows of a table at once.
+Here each axis is drawn within the limits that previous axes leave, for all rows of a table at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BlockLimits:
     most_vthreads: int
     most_elements: int
     warp: int
-    """Threads are a multiple of this if possible."""
+    """The number of threads is a multiple of this if possible."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,17 @@ class _Tiles:
 
     decision: Decision
     used: Ints
-    """``[group, 3]``, all different."""
+    """``[group, 3]``, all rows different."""
     first: Ints
-    """The start of each group's settings in ``rows``, and the end of the last."""
+    """The start of each group's settings in ``rows``, and the end of the last group."""
     rows: Ints
     weight: Floats
-    """Relative frequency with which each group is drawn."""
+    """Relative probability of drawing each group."""
     reached: Floats
-    """Cumulative weights: of the rows before each row, and of all."""
+    """Cumulative weights: of the rows before each row, and of all rows."""
 
     def common(self, warp: int) -> int:
-        """The largest common divisor of *warp* and a number of threads of the axis."""
+        """The largest common divisor of *warp* and the axis's thread counts, over all groups."""
         return int(np.gcd(self.used[:, 1], warp).max())
 
 
@@ -69,8 +69,8 @@ def draw_block_tiles(
 ) -> Table:
     """*table* with the tiles of *stage* drawn within *limits*, in a random order of the axes.
 
-    For each axis, a group is drawn that fits what previous axes left, then a setting of the group,
-    round ones more often (:mod:`ansorpy.rules.tiling.roundness`).
+    For each axis, a group is drawn that fits the limits left by previous axes, then a setting of
+    the group; round settings are more likely (:mod:`ansorpy.rules.tiling.roundness`).
     """
     tiles = _tiles(space, stage)
     if not tiles or not len(table):

@@ -44,21 +44,22 @@ WITH_GROUPS = "sm_90a"
 _WORTH = 2.0
 """Speedup of warpgroup over warp instructions (NVIDIA, "H100 Tensor Core GPU Architecture").
 
-Warpgroup instructions whose waste exceeds that of warps by more than this factor are not used.
+Warpgroup instructions whose waste exceeds that of warp instructions by a larger factor are not
+used.
 """
 
 _NEAR_BEST = 1.1
-"""Widths that waste at most this factor times the best one's waste are considered."""
+"""Widths whose waste is at most this factor times that of the best width are considered."""
 
 _WIDTHS = 2
-"""How many of these widths are tried, the widest first."""
+"""Number of these widths that are tried, widest first."""
 
 
 @dataclass(frozen=True)
 class MmaChoice:
     """An instruction and the axes it runs over.
 
-    ``waste`` is the number of products computed in whole fragments over that of the operator.
+    ``waste`` is the number of products computed in whole fragments divided by the operator's.
     """
 
     by: Intrinsic
@@ -81,8 +82,8 @@ def has_wgmma(target: Target) -> bool:
 def best_choice(op: Tensor) -> MmaChoice | None:
     """The instruction and axes that fill fragments of warps best; None if no instruction fits.
 
-    Ties prefer axes in the last two dimensions of the factors, then columns along which results
-    are stored, then the longest rows and depth.
+    Among equals, axes in the last two dimensions of the factors are preferred, then columns along
+    which results are stored, then the longest rows and depth.
     """
     return _best(op, MMA_SYNC)
 
@@ -113,7 +114,7 @@ def _best(op: Tensor, among: Sequence[Intrinsic]) -> MmaChoice | None:
 
 
 def _is_along(factor: Expr, choice: MmaChoice) -> bool:
-    """True when the axes of *choice* in *factor* all index its last two dimensions."""
+    """Whether the axes of *choice* in *factor* all index its last two dimensions."""
     if not isinstance(factor, Load):
         return False
     wanted = axes_in(factor) & {choice.rows, choice.columns, choice.depth}
@@ -121,12 +122,12 @@ def _is_along(factor: Expr, choice: MmaChoice) -> bool:
 
 
 def may_round(op: ComputeOp, choice: MmaChoice) -> bool:
-    """True unless the instruction would round factors that must stay as they are."""
+    """False if the instruction would round factors that must stay exact."""
     return choice.by.types[1] is not DType.FLOAT32 or op.attrs.rounds_to_tf32
 
 
 def matrix_dims(operand: Stage) -> tuple[int, ...]:
-    """The source dimensions that *operand*'s rows and columns index; () if it is not a copy."""
+    """The dimensions of its source that *operand*'s rows and columns index; () if not a copy."""
     load, axes = operand.compute.body, set(operand.compute.axes[-2:])
     if not isinstance(load, Load):
         return ()
@@ -137,7 +138,7 @@ def matrix_load(operand: Stage, depth: str) -> Intrinsic | None:
     """The instruction that loads fragments of *operand* from a shared-memory copy of its source.
 
     None if lanes must load them: the operand computes something, or its rows and columns are not
-    two dimensions of its source, including the last, of equal extent along *depth*.
+    two dimensions of its source (one of them the last) with equal extent along *depth*.
     """
     load, axes = operand.compute.body, operand.compute.axes[-2:]
     dims = matrix_dims(operand)
@@ -178,14 +179,15 @@ def _choices(op: ComputeOp, among: Sequence[Intrinsic]) -> Iterator[MmaChoice]:
 
 
 def _multiplies(by: Intrinsic, op: ComputeOp, left: DType, right: DType) -> bool:
-    """True if *by* multiplies these types and accumulates as *op* does or more exactly."""
+    """Whether *by* multiplies these types and accumulates at least as exactly as *op* does."""
     return by.types[1:] == (left, right) and op.dtype.is_float is by.types[0].is_float
 
 
 def _lies_so(choice: MmaChoice, left: Expr, right: Expr) -> bool:
     """True when factors are contiguous along the same axes as operands in shared memory.
 
-    Copies then use vectors.  A factor contiguous along no axis must be stored along the reduction.
+    Copies then use vectors.  A factor that is contiguous along no axis must be stored along the
+    reduction.
     """
     by = choice.by
     ends = (choice.rows, choice.columns, choice.depth)

@@ -1,4 +1,4 @@
-"""Drawing how new rows of a GPU space copy tiles: mostly with the widest possible vectors."""
+"""Draw the vector widths with which new rows of a GPU space copy tiles: mostly the widest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansorpy.schedule.tables.size import Size, as_array
 __all__ = ["draw_reductions", "draw_splits", "row_of", "widen_copies"]
 
 _WIDEST = 0.8
-"""The share of rows that get the widest vectors; the others keep what was drawn."""
+"""The fraction of rows that get the widest vectors; the others keep the width that was drawn."""
 
 
 def row_of(bounds: Bounds, stage: Stage) -> Size:
@@ -29,7 +29,7 @@ def row_of(bounds: Bounds, stage: Stage) -> Size:
 def widen_copies(
     space: Space, copies: Mapping[str, str], table: Table, rng: np.random.Generator
 ) -> Table:
-    """*table* with, in most rows, the widest copy vectors that divide the rows of tiles.
+    """*table* with the widest copy vectors that divide the rows of tiles, in most rows.
 
     Args:
         copies: For each stage that copies a tile, the column of its vector width.
@@ -56,7 +56,7 @@ def widen_copies(
 
 
 def draw_reductions(space: Space, stage: Stage, table: Table, rng: np.random.Generator) -> Table:
-    """*table* with the reduction tiles of *stage* redrawn, round ones more often."""
+    """*table* with the reduction tiles of *stage* redrawn; round ones are more likely."""
     table = table.copy()
     names = {axis.name for axis in stage.compute.reduce_axes}
     splits = [r for r in stage.relations if isinstance(r, SplitRelation) and r.parent in names]
@@ -68,7 +68,7 @@ def draw_reductions(space: Space, stage: Stage, table: Table, rng: np.random.Gen
 
 
 def draw_splits(space: Space, table: Table, rng: np.random.Generator) -> Table:
-    """*table* with the open factors of all splits redrawn, round ones more often."""
+    """*table* with the open factors of all splits redrawn; round ones are more likely."""
     table = table.copy()
     for decision in space.decisions:
         if isinstance(decision.domain, Factors):

@@ -1,4 +1,4 @@
-"""Recognising what definitions do: chains, rows, branches, kernels."""
+"""Recognise patterns in definitions and states: chains, rows, branches, kernels."""
 
 from __future__ import annotations
 

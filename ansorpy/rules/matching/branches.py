@@ -28,9 +28,9 @@ __all__ = ["branch_axes", "chosen_by_remainder", "formulas", "periods"]
 
 
 def branch_axes(op: ComputeOp) -> frozenset[str]:
-    """Axes that are compared with a constant for equality to select between values.
+    """Axes whose equality with a constant selects between values.
 
-    ``select(u.equal(0), a, select(u.equal(1), b, c))`` has ``u``.
+    In ``select(u.equal(0), a, select(u.equal(1), b, c))``, this is ``u``.
     """
     found: set[str] = set()
     for expr in walk(op.body):
@@ -44,8 +44,8 @@ def branch_axes(op: ComputeOp) -> frozenset[str]:
 def periods(op: ComputeOp) -> dict[str, int]:
     """Axes that the body divides by a constant: axis -> the ``m`` of ``axis // m, axis % m``.
 
-    An axis divided by several constants has the largest if that is a multiple of the others, and
-    is left out otherwise.
+    For an axis divided by several constants, this is the largest if it is a multiple of the others;
+    otherwise the axis is left out.
     """
     found: dict[str, set[int]] = {}
     for expr in walk(op.body):

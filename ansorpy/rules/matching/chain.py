@@ -1,4 +1,4 @@
-"""Recognising chains: a product, the stages before it and the stages after it."""
+"""Recognise chains: a product, the stages before it and the stages after it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Chain:
 
     Args:
         state: The state, with nothing tiled or placed yet.
-        last: The output; every other member leads to it.
-        product: The last stage that re-reads its inputs enough to need tiles of its own.
+        last: The output, which depends on every other member.
+        product: The last stage that re-reads its inputs enough to need its own tiles.
         before: Members that do not depend on *product*, producers first.
         after: The members between *product* and *last*.
     """
@@ -39,7 +39,7 @@ class Chain:
 
 
 def find_chain(state: State) -> Chain | str:
-    """The chain that the unscheduled *state* forms, or the reason why it is none."""
+    """The chain that the unscheduled *state* forms, or the reason why it forms none."""
     if state.history:
         return "the stages are being scheduled already"
     if len(state.current_dag.outputs) != 1:
@@ -51,7 +51,7 @@ def find_chain(state: State) -> Chain | str:
         return "no stage re-reads its inputs enough to be the product of a chain"
     product, last = products[-1], members[-1]
     if product is last:
-        # Its tiles are accumulated in a local buffer and copied, so the result is stored once.
+        # Accumulate its tiles in a local buffer and copy them, so that the result is stored once.
         state, name = state.cache_write(last.name, "local")
         members, product = _members(state), state.stage(name)
         last = members[-1]
@@ -61,7 +61,7 @@ def find_chain(state: State) -> Chain | str:
         return "the result is a single element"
     placed = bool(periods(state.inlined_dag.ops[last.name]))
     if not placed and not any(_computes(state, s) for s in before):
-        return f'nothing that "{product.name}" reads is computed first'
+        return f'"{product.name}" reads no computed stage'
     after = tuple(s for s in members if s is not last and s.name in downstream)
     return Chain(
         state, last.name, product.name,
@@ -70,7 +70,7 @@ def find_chain(state: State) -> Chain | str:
 
 
 def _members(state: State) -> list[Stage]:
-    """The stages with loops of their own, producers first."""
+    """The stages that have loops, producers first."""
     return [s for s in state.stages if not (is_input(state, s) or s.inlined)]
 
 
@@ -92,7 +92,7 @@ def inline_cheap(state: State) -> State:
 
 
 def is_read_once(state: State, stage: Stage) -> bool:
-    """True when one stage reads *stage*, in one load that reads no element twice."""
+    """Whether one stage reads *stage*, in one load that reads no element twice."""
     readers = [r for r in state.current_dag.readers(stage.op) if isinstance(r, ComputeOp)]
     if len(readers) != 1:
         return False
@@ -103,7 +103,7 @@ def is_read_once(state: State, stage: Stage) -> bool:
 
 
 def _computes(state: State, stage: Stage) -> bool:
-    """True when the stage does arithmetic worth keeping; False for copies and padding."""
+    """Whether the stage does arithmetic worth keeping; False for copies and padding."""
     op = stage.compute
     if op.reduce_axes or is_repeated_in_tiles(state, stage):
         return True
@@ -111,7 +111,7 @@ def _computes(state: State, stage: Stage) -> bool:
 
 
 def ancestors(state: State, stage: Stage) -> frozenset[str]:
-    """Names of the stages with loops that *stage* depends on."""
+    """Names of the stages with loops on which *stage* depends."""
     found: set[str] = set()
     for other in reversed(state.stages):
         readers = consumers(state, other)

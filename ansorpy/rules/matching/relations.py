@@ -40,7 +40,7 @@ _Neighbours = Callable[[State, Stage], tuple[Stage, ...]]
 
 
 def _past_inlined(state: State, stage: Stage, neighbours: _Neighbours) -> tuple[Stage, ...]:
-    """The neighbours of *stage* in stage order, those of an inlined one instead of itself."""
+    """The neighbours of *stage* in stage order; an inlined one is replaced by its neighbours."""
     seen: set[str] = set()
     todo = list(neighbours(state, stage))
     while todo:
@@ -56,7 +56,7 @@ def _readers(state: State, stage: Stage) -> tuple[Stage, ...]:
 
 
 def single_consumer(state: State, stage: Stage) -> Stage | None:
-    """The only consumer, or the stage that all consumers are or are attached to; else None.
+    """The only consumer, or the stage to which all other consumers are attached; else None.
 
     Paper: TVM's ``GetSingleConsumerId``.
     """
@@ -68,7 +68,7 @@ def single_consumer(state: State, stage: Stage) -> Stage | None:
 
 
 def root_of(stage: Stage) -> str:
-    """The stage whose loops *stage* runs in: its attach target, or itself."""
+    """The stage in whose loops *stage* runs: its attach target, or itself."""
     return stage.name if stage.attach is None else stage.attach.stage
 
 
@@ -78,21 +78,21 @@ def host_iters(state: State, stage: Stage) -> frozenset[str]:
 
 
 def is_input(state: State, stage: Stage) -> bool:
-    """True for stages that are only read: placeholders, and stages computed at bind time."""
+    """Whether *stage* is only read: a placeholder, or a stage computed at bind time."""
     return stage.is_placeholder or stage.op in state.current_dag.constant_ops
 
 
 def is_tiled(stage: Stage) -> bool:
-    """True when the stage's number of loops differs from its operator's number of axes (TVM)."""
+    """Whether the stage's number of loops differs from its operator's number of axes (TVM)."""
     return len(stage.iters) != len(stage.root_extents)
 
 
 def is_operand_copy(stage: Stage) -> bool:
-    """True for a stage that only copies an input into another layout; wasteful without reuse."""
+    """Whether the stage only copies an input into another layout; wasteful without reuse."""
     body = None if stage.is_placeholder else stage.compute.body
     return isinstance(body, Load) and isinstance(body.source, PlaceholderOp)
 
 
 def has_reduce_iters(stage: Stage) -> bool:
-    """True when the stage has a reduce loop."""
+    """Whether the stage has a reduce loop."""
     return any(it.kind is AxisKind.REDUCE for it in stage.iters)

@@ -26,15 +26,15 @@ COSTLY = frozenset({
     Function.EXP, Function.LOG, Function.SQRT, Function.RSQRT, Function.TANH, Function.ERF,
     Function.SIN, Function.COS,
 })  # fmt: skip
-"""Calls whose results are worth keeping; so are those of divisions and powers."""
+"""Calls whose results are worth keeping, as are those of divisions and powers."""
 
 
 def streams(state: State, stage: Stage) -> bool:
-    """True when the stage uses each element of its largest input about once, so tiles gain nothing.
+    """Whether the stage uses each element of its largest input about once, so tiles gain nothing.
 
-    Elementwise stages, row sums and norms do; matrix products and windows do not.  A vector times
-    a constant matrix does not either: tiling allows packing the matrix, which is then read from
-    memory sequentially.
+    This holds for elementwise stages, row sums and norms, but not for matrix products and windows.
+    A vector times a constant matrix does not count either: tiling allows packing the matrix, which
+    is then read from memory sequentially.
     """
     op = stage.compute
     if not op.reduce_axes:
@@ -47,7 +47,7 @@ def streams(state: State, stage: Stage) -> bool:
 
 
 def passes_once(state: State, stage: Stage) -> bool:
-    """True for a stage that streams and is not a product; products have rules of their own."""
+    """Whether the stage streams and is not a product; products have rules of their own."""
     product = has_reduce_iters(stage) and has_data_reuse(state, stage)
     return streams(state, stage) and not product
 
@@ -66,7 +66,7 @@ def with_cheap_inlined(state: State, last: Stage) -> tuple[State, list[str]]:
 
 
 def is_evaluated_once(state: State, stage: Stage) -> bool:
-    """True when inlining evaluates no element twice: one reader uses each once, in one load."""
+    """Whether inlining evaluates no element twice: one reader uses each once, in one load."""
     if state.current_dag.is_output(stage.op):
         return False
     inlined = state.inlined_dag
@@ -78,17 +78,17 @@ def is_evaluated_once(state: State, stage: Stage) -> bool:
 
 
 def _is_permutation(access: Access) -> bool:
-    """True when each index is a different axis of the reader, and no axis is left out."""
+    """Whether each index is a different axis of the reader, and no axis is left out."""
     used = [shift.axis for shift in access.shifts if shift is not None and shift.axis is not None]
     every = {axis for axis in access.axes if axis.extent > 1}
     return None not in access.shifts and len(set(used)) == len(used) and set(used) == every
 
 
 def is_worth_inlining(state: State, stage: Stage) -> bool:
-    """True when recomputing the stage's value at each read costs no more than keeping it.
+    """Whether recomputing the stage's value at each read costs no more than keeping it.
 
-    Costly values are kept if they would be evaluated several times: when two stages read them, or
-    when there is one per row and every element of the row reads it.
+    Costly values are kept if they would be evaluated several times: if two stages read them, or
+    if there is one per row and every element of the row reads it.
     """
     if is_input(state, stage) or state.current_dag.is_output(stage.op) or has_reduce_iters(stage):
         return False
@@ -98,7 +98,7 @@ def is_worth_inlining(state: State, stage: Stage) -> bool:
 
 
 def is_costly_broadcast(state: State, stage: Stage) -> bool:
-    """True when the stage's values are costly and every reader has more elements than the stage."""
+    """Whether the stage's values are costly and every reader has more elements than the stage."""
     inlined = state.inlined_dag
     readers = [inlined.ops[name] for name in inlined.readers.get(stage.name, ())]
     larger = bool(readers) and all(op.size > stage.op.size for op in readers)
@@ -121,8 +121,8 @@ def space_loops_of(stage: Stage) -> list[str]:
 def block_axes(state: State, last: Stage, members: list[str]) -> tuple[str, ...]:
     """Axes of *last* whose blocks need disjoint parts of all *members*, in axis order.
 
-    For a softmax over the last axis, these are all other axes.  An axis does not count if parts
-    overlap (rows under a window) or every block needs the whole (a sum over the axis).
+    For a softmax over the last axis, these are all other axes.  An axis does not count if the parts
+    overlap (rows under a window) or every block needs the whole member (a sum over the axis).
     """
     found = [
         axis.name
@@ -133,7 +133,7 @@ def block_axes(state: State, last: Stage, members: list[str]) -> tuple[str, ...]
 
 
 def _parts_are_disjoint(state: State, last: Stage, members: list[str], outer: list[str]) -> bool:
-    """True when the members' regions over all iterations of loops *outer* add up to their sizes."""
+    """Whether the members' regions over all iterations of loops *outer* add up to their sizes."""
     if not outer:
         return True
     rest = [name for name in space_loops_of(last) if name not in outer]
@@ -172,15 +172,15 @@ def contiguous_reduction(state: State, stage: Stage) -> tuple[str, ...]:
 
 
 def fills_lanes(state: State, stage: Stage, axes: tuple[str, ...], target: Target) -> bool:
-    """True when the reduce *axes* together are longer than a quarter of a vector of *target*."""
+    """Whether the reduce *axes* together are longer than a quarter of a vector of *target*."""
     length = prod(stage.root_extents[axis] for axis in axes)
     return bool(axes) and length * 4 > lanes_of(state.inlined_dag.ops[stage.name], target)
 
 
 def _steps(tensor: Tensor, terms: list[dict[Axis, int]], axis: Axis, inner: list[Axis]) -> bool:
-    """True when a step of *axis* moves the read by exactly the elements that *inner* runs over.
+    """Whether a step of *axis* moves the read by exactly the elements that *inner* covers.
 
-    Also when neither *axis* nor *inner* moves it.
+    Also True if neither *axis* nor *inner* moves it.
     """
     moved = [d for d, form in enumerate(terms) if axis in form]
     run = prod(a.extent for a in inner)

@@ -1,1 +1,1 @@
-"""Mutations, one per file: how a population table changes between generations."""
+"""Mutations, one per file, which change population tables between generations."""

@@ -1,4 +1,4 @@
-"""Redrawing the unroll limit of a stage."""
+"""Redraw the unroll limit of a stage."""
 
 from __future__ import annotations
 

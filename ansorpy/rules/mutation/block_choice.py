@@ -1,4 +1,4 @@
-"""Redrawing a kernel's choices besides tiles: vectors, padding, pipeline depth, threads."""
+"""Redraw a kernel's choices other than tiles: vectors, padding, pipeline depth, threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redrawing one of a row's plain choices, shared by several mutations."""
+"""Redraw one of a row's plain choices; shared by several mutations."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["redraw_one"]
 def redraw_one(
     space: Space, table: Table, columns: Sequence[str], rng: np.random.Generator, *, differ: bool
 ) -> Table:
-    """*table* with, in each row, one of *columns* set to a random value of its domain.
+    """*table* with one of *columns* in each row set to a random value of its domain.
 
-    With *differ* the value always changes, unless the domain has no other.
+    With *differ*, the value always changes, unless the domain has no other value.
     """
     if not columns or not len(table):
         return table

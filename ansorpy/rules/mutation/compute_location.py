@@ -1,4 +1,4 @@
-"""Moving a stage to another loop: the mutation that changes the structure."""
+"""Move a stage to another loop: the mutation that changes the structure."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["MutateComputeLocation", "carry_over"]
 class MutateComputeLocation:
     """Move one stage that ChangeComputeLocation placed to another of its candidate loops.
 
-    Compute locations are part of a structure, so the mutation makes a new one, to which whole
+    Compute locations are part of a structure, so the mutation makes a new structure, to which whole
     tables are carried over column by column.
     Source: TVM's MutateComputeLocation: only attached stages move, and they stay attached.
     Differs: the candidates are those of the stage at the root, so it can move inwards too.
     """
 
     def move(self, state: State, rng: np.random.Generator, sketch_steps: int = 0) -> State | None:
-        """A neighbour of the placed *state*; None when no stage can move.
+        """A neighbour of the placed *state*; None if no stage can move.
 
         The first *sketch_steps* steps are its sketch, which does not change.
         """
@@ -60,9 +60,9 @@ def _moved(state: State, at: int, rng: np.random.Generator) -> State | None:
 
 
 def carry_over(old: Space, table: Table, new: Space, rng: np.random.Generator) -> Table:
-    """*table* of *old* as a table of *new*: the values of equal decisions are kept.
+    """Convert *table* of *old* to a table of *new*: the values of equal decisions are kept.
 
-    A decision of *new* that *old* lacks, or whose domain differs, is sampled.
+    A decision of *new* that *old* lacks, or that has another domain there, is sampled.
     """
     moved = new.sample(len(table), rng)
     before = {d.name: d for d in old.decisions}

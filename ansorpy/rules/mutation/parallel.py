@@ -1,4 +1,4 @@
-"""Redrawing how many outer loops run in parallel."""
+"""Redraw the number of outer loops that run in parallel."""
 
 from __future__ import annotations
 

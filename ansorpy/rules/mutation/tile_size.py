@@ -1,4 +1,4 @@
-"""Moving a factor from one tile level to another."""
+"""Move a factor from one tile level to another."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Ints = npt.NDArray[np.int64]
 class MutateTileSize(Mutation):
     """In each row, move a random divisor from one level of a split to another.
 
-    The levels (including the outermost, which has no column) are permuted; the first that can
-    gives a factor to the next in the permutation.  The product does not change, and the innermost
-    level never exceeds its domain's cap.  If tiles need not divide, the outermost level is left
-    out and half of the rows draw new tiles.  In a pruned domain the nearest row there is taken
-    instead, never the present one.
-    Source: TVM's MutateTileSize.  Differs: the split is uniform over those that can change
+    The levels (including the outermost, which has no column) are permuted; the first that can give
+    a factor gives it to the next in the permutation.  The product does not change, and the
+    innermost level never exceeds its domain's cap.  If tiles need not divide, the outermost level
+    is left out and half of the rows draw new tiles.  In a pruned domain, the nearest row of the
+    domain other than the present one is taken.
+    Source: TVM's MutateTileSize.  Differs: the split is drawn uniformly from those that can change
     (extent above 1), where TVM redraws a few times and gives up.
     """
 
@@ -60,7 +60,7 @@ def _mutate_split(decision: Decision, inner: Ints, rng: np.random.Generator) -> 
 
 
 def _mutate_ragged(domain: Factors, inner: Ints, rng: np.random.Generator) -> Ints:
-    """Half of the rows move a factor between inner levels, the others draw a new tile.
+    """Move a factor between inner levels in half of the rows; draw a new tile in the others.
 
     With tail ``"cover"`` (GPUs), round tiles are more likely
     (:mod:`ansorpy.rules.tiling.roundness`).

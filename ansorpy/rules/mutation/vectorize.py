@@ -1,4 +1,4 @@
-"""Redrawing how many inner loops become a vector, or how many lanes a reduction has."""
+"""Redraw the number of inner loops that become a vector, or of lanes of a reduction."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["MutateVectorize"]
 class MutateVectorize(Mutation):
     """In each row, change one stage's number of vector loops, or one reduction's lanes.
 
-    Differs: TVM never changes these, as they are part of its program structure; here they are
-    columns like any other.
+    Differs: TVM never changes these, because they are part of its program structure; here they are
+    ordinary columns.
     """
 
     def apply(self, space: Space, table: Table, rng: np.random.Generator) -> Table:

@@ -1,4 +1,4 @@
-"""Drawing the compute locations of stages that no sketch rule placed."""
+"""Draw the compute locations of stages that no sketch rule placed."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ __all__ = [
 class ChangeComputeLocation(PlacementRule):
     """Compute each untiled stage at the root, inline, or at a loop of its consumer, at random.
 
-    Uniform over the candidate loops and two more: root, and "inline if it is attached and does
-    not reduce, else unchanged".  A stage that a sketch rule attached stays there.
+    The choice is uniform over the candidate loops and two more: root, and "inline if it is attached
+    and does not reduce, else unchanged".  A stage that a sketch rule attached stays there.
     Source: TVM's InitChangeComputeLocation.  Differs: it runs before sizes are drawn, so a loop
     counts as extent 1 only if it has that extent in every row.
     """
@@ -76,7 +76,7 @@ def _unplaced(state: State) -> list[str]:
 
 
 def _places(state: State, name: str) -> tuple[Place, ...]:
-    """The candidates, drawn from uniformly."""
+    """The candidates, from which one is drawn uniformly."""
     return ("inline", "root", *locations(state, state.stage(name)))
 
 
@@ -92,7 +92,7 @@ def _moved(state: State, name: str, place: Place) -> State:
 
 
 def is_movable(state: State, stage: Stage) -> bool:
-    """True for a stage that may move: not an input, inlined, tiled, or with data reuse."""
+    """Whether the stage may move: it is not an input, inlined or tiled, and has no data reuse."""
     fixed = is_input(state, stage) or stage.inlined or is_tiled(stage)
     return not fixed and not has_data_reuse(state, stage)
 
@@ -118,8 +118,8 @@ def locations(state: State, stage: Stage) -> tuple[Attach, ...]:
 def _reused_inside(state: State, stage: Stage, target: Stage) -> set[tuple[str, str]]:
     """The loops around *target*'s statement inside which a copy of a part of *stage* is re-read.
 
-    Inner loops outside the register tile re-read it.  Elsewhere a copy would be read once, or made
-    too often.
+    Inner loops outside the register tile re-read the copy.  In other loops, it would be read only
+    once, or made too often.
     """
     columns: dict[str, Size] = {c: 1 for decision in state.decisions for c in decision.columns}
     [leaf] = [x for x in build_nest(state, columns).leaves if x.stage == target.name]

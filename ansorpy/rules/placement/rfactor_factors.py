@@ -1,4 +1,4 @@
-"""Drawing the split factors of rfactors."""
+"""Draw the split factors of rfactors."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["DrawRfactorFactors", "rfactor_splits"]
 class DrawRfactorFactors(PlacementRule):
     """Replace the factor of each split made for an rfactor by a random divisor.
 
-    The new stage's shape depends on it, so it is part of the structure and not a column.
+    The new stage's shape depends on the factor, so it is part of the structure and not a column.
     Source: TVM opens these splits after enumeration; ``max_innermost`` is TVM's.  Differs: with
     ``most_parts``, an outer loop that is factored out for threads has from two to that many
-    iterations: divisors of its extent, and powers of two where there is none of about that size, if
-    each part has ``max_innermost`` elements; the last part is shorter then.  With ``as_split``, the
-    limit is the number of parts in the sketch; if that does not divide the extent, powers of two
-    are candidates as well.
+    iterations.  Candidates are divisors of its extent, and powers of two if no divisor is of about
+    that size and each part has ``max_innermost`` elements; the last part is then shorter.  With
+    ``as_split``, the limit is the number of parts in the sketch; if that does not divide the
+    extent, powers of two are candidates as well.
     """
 
     max_innermost: int = 64
@@ -53,7 +53,7 @@ class DrawRfactorFactors(PlacementRule):
             yield _with_factors(state, dict(zip(splits, map(int, factors), strict=True)))
 
     def _factors(self, state: State, at: int, extent: int) -> Ints:
-        """The inner factors to draw from for the split at step number *at*."""
+        """The inner factors from which to draw for the split at step number *at*."""
         most = self._most(state, at, extent)
         if most is not None and _takes_outer_part(state, at):
             every = factorizations(extent, 1, extent)[:, 0]
@@ -71,12 +71,12 @@ class DrawRfactorFactors(PlacementRule):
         return factorizations(extent, 1, self.max_innermost)[:, 0]
 
     def _most(self, state: State, at: int, extent: int) -> int | None:
-        """The most parts of a loop that is factored out; None for no limit."""
+        """The maximum number of parts of a loop that is factored out; None for no limit."""
         return -(-extent // _inner_factor(state, at)) if self.as_split else self.most_parts
 
 
 def _missing(powers: Ints, parts: Ints) -> Ints:
-    """The *powers* of two of which none of *parts* is within a factor of two."""
+    """The *powers* of two that have none of *parts* within a factor of two."""
     near = (2 * parts > powers[:, None]) & (parts < 2 * powers[:, None]) & (parts > 1)
     found: Ints = powers[~near.any(axis=1)]
     return found
@@ -103,7 +103,7 @@ def _with_factors(state: State, chosen: Mapping[int, int]) -> State:
 
 
 def rfactor_splits(state: State) -> dict[int, int]:
-    """The splits that a later rfactor builds on: step number -> extent of the loop split."""
+    """The splits on which a later rfactor builds: step number -> extent of the loop split."""
     found: dict[int, int] = {}
     current = State.initial(state.definition)
     for at, step in enumerate(state.history):
@@ -114,7 +114,7 @@ def rfactor_splits(state: State) -> dict[int, int]:
 
 
 def _feeds_rfactor(state: State, at: int, split: SplitStep) -> bool:
-    """True when the next step on the split's stage factors out one of its two parts."""
+    """Whether the next step on the split's stage factors out one of its two parts."""
     step = _next_on_stage(state, at)
     parts = (f"{split.iter}.0", f"{split.iter}.1")
     return isinstance(step, RfactorStep) and step.iter in parts

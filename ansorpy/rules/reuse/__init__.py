@@ -1,4 +1,4 @@
-"""Recorded schedules as rows of the spaces that rules derive today."""
+"""Reuse of recorded schedules as rows of the spaces that the rules derive now."""
 
 from __future__ import annotations
 

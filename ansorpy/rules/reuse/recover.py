@@ -1,4 +1,4 @@
-"""Mapping recorded schedules back to structures and rows of their tables."""
+"""Map recorded schedules back to structures and rows of their tables."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _PLACES = (ComputeAtStep, ComputeInlineStep, ComputeRootStep)
 
 
 def skeleton_of(steps: Steps) -> Skeleton:
-    """A key shared by all schedules of one structure, and by few others."""
+    """A key that all schedules of one structure share, and few others have."""
     return tuple(step.skeleton() for step in steps)
 
 
 def placed_like(sketch: State, steps: Steps) -> State | None:
     """*sketch* with its stages placed and its drawn numbers chosen as in *steps*.
 
-    None when *steps* do not begin as the sketch does, or its placement steps fail on the sketch.
+    None if *steps* do not begin as the sketch does, or if their placement steps fail on it.
     """
     places = places_after(sketch, steps)
     if places is None:
@@ -45,7 +45,7 @@ def placed_like(sketch: State, steps: Steps) -> State | None:
 
 
 def places_after(sketch: State, steps: Steps) -> Steps | None:
-    """The steps that place stages after those of *sketch*; None when *steps* begin otherwise."""
+    """The steps after those of *sketch* that place stages; None if *steps* begin differently."""
     at = end = len(sketch.history)
     if skeleton_of(sketch.history) != skeleton_of(steps[:at]):
         return None
@@ -65,14 +65,14 @@ def replayed(sketch: State, begun: Steps, places: Steps) -> State | None:
 
 
 def _was_drawn(step: Step, recorded: Step) -> bool:
-    """True when a placement rule replaced a number that the sketch already had."""
+    """Whether *recorded* is *step* with a number that a placement rule replaced."""
     return step != recorded and step.resolve(recorded.numbers()) == step
 
 
 def rows_of(
     space: Space, schedules: Sequence[Steps]
 ) -> tuple[Table, npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """The rows of *space* for *schedules*, the schedule of each, and whether it is allowed.
+    """The rows of *space* for *schedules*, the schedule of each row, and whether it is valid.
 
     A schedule that is not a program of the space has no row.
     """

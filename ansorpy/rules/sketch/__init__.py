@@ -1,1 +1,1 @@
-"""Sketch rules, one per file: when a rule applies to a stage, and how it changes the state."""
+"""Sketch rules, one per file: when each applies to a stage, and how it changes the state."""

@@ -18,8 +18,8 @@ __all__ = ["AddCacheWrite"]
 class AddCacheWrite(SketchRule):
     """Compute into ``<stage>.local`` and copy, so that the copy is a consumer to fuse with.
 
-    Returns the same stage number, which is now the cache's.  With ``exclusive``, as on GPUs, the
-    stage is not tiled without a cache as well.
+    Returns the same stage number, which is now that of the cache.  With ``exclusive``, as on GPUs,
+    the stage is not tiled without a cache in addition.
 
     Paper: OSDI'20 §4.1, Table 1 rule 5.  Differs: ``whole_epilogue``, see
     MultiLevelTilingWithFusion.

@@ -21,11 +21,11 @@ __all__ = ["AddOperandCopy", "moving_dimensions", "moving_load", "with_operand_c
 class AddOperandCopy(SketchRule):
     """Copy an input into ``<name>.local``, with the dimension along the vector loop last.
 
-    For operands of a tiled reduction that are indexed by its vector loop.  Other loads of the same
-    input (``A[i, k] * A[j, k]``) read it where it is.  A copied tile is
-    contiguous, so its rows share no cache set, and a transposed operand (``B[j, k]`` where ``j``
-    is the vector loop) is gathered once instead of once per tile.  The copy's location, from the
-    root to the innermost tile that still re-reads it, is drawn with those of other stages.
+    The rule is for operands of a tiled reduction that are indexed by its vector loop.  Other loads
+    of the same input (``A[i, k] * A[j, k]``) read the input itself.  A copied tile is contiguous,
+    so its rows do not compete for a cache set, and a transposed operand (``B[j, k]`` where ``j`` is
+    the vector loop) is gathered once instead of once per tile.  The copy's location, from the root
+    to the innermost tile that still re-reads it, is drawn with those of other stages.
 
     Constants are packed at bind time instead (PackConstants).
     Source: packing in BLIS and GotoBLAS; in TVM, a cache_read written by hand.
@@ -36,10 +36,10 @@ class AddOperandCopy(SketchRule):
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
         if not stage.is_placeholder or stage.op in state.current_dag.constant_ops:
-            return Verdict.skip("only what is given at run time is copied")
+            return Verdict.skip("only inputs given at run time are copied")
         readers = consumers(state, stage)
         if len(readers) != 1 or state.current_dag.readers(stage.op) != (readers[0].op,):
-            return Verdict.skip("not one stage alone reads it")
+            return Verdict.skip("it is not read by exactly one stage")
         (reader,) = readers
         if not is_tiled(reader) or not reader.compute.reduce_axes:
             return Verdict.skip(f'"{reader.name}" is not a tiled reduction')
@@ -76,7 +76,7 @@ def moving_load(state: State, stage: Stage, reader: Stage) -> MovingLoad | None:
 
 
 def with_operand_copy(state: State, stage: Stage, reader: Stage, scope: str) -> State:
-    """*state* with a copy of *stage* for its :func:`moving_load`, whose dimension comes last."""
+    """*state* with a copy of *stage* for its :func:`moving_load`, with that dimension last."""
     load = moving_load(state, stage, reader)
     assert load is not None, stage.name
     order = [*(d for d in range(stage.op.ndim) if d != load.dimension), load.dimension]
@@ -88,7 +88,7 @@ def with_operand_copy(state: State, stage: Stage, reader: Stage, scope: str) -> 
 def moving_dimensions(reader: Stage, access: Access) -> tuple[int, ...] | None:
     """The dimensions in which a load moves with the innermost loop of *reader*.
 
-    None when an index is not affine in the axes.
+    None if an index is not affine in the axes.
     """
     inner = origins(reader, reader.iters[-1].name)
     moving = {axis for axis in access.reader.axes if axis.name in inner}

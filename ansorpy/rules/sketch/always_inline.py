@@ -39,15 +39,15 @@ class AlwaysInline(SketchRule):
     With ``strict`` off, as on GPUs, any stage without a reduction is inlined.
 
     Paper: OSDI'20 §4.1, Table 1 rule 2.  ``expensive``: TVM's list of calls not worth repeating.
-    Differs: with ``evaluated_once``, a branch or an expensive call is inlined too where that
-    repeats nothing (a sigmoid after a convolution).  A square root or quotient per channel is
-    computed once, not at every element that uses it, and so is arithmetic on inputs that a
-    product's tiles re-read.  A copy of whole rows of an input is inlined if the product's vector
-    loop does not run along it: the product only broadcasts its elements.  A stage that
-    loads more than ``most_loads`` elements for each of its own (a Winograd transform) is not
-    inlined into a copy that fills shared tiles: each block that reads an element would recompute
-    it.  Nor is a transform inlined into another that would then select among more than
-    ``most_formulas`` formulas; for three windows there are 216.
+    Differs: with ``evaluated_once``, a branch or an expensive call is inlined too if that repeats
+    nothing (a sigmoid after a convolution).  A square root or quotient per channel is computed
+    once, not at every element that uses it, and so is arithmetic on inputs that a product's tiles
+    re-read.  A copy of whole rows of an input is inlined if the product's vector loop does not run
+    along it: the product only broadcasts its elements.  A stage that loads more than ``most_loads``
+    elements for each of its own (a Winograd transform) is not inlined into a copy that fills shared
+    tiles: each block that reads an element would recompute it.  A transform is not inlined into
+    another either if that would then select among more than ``most_formulas`` formulas; for three
+    windows there are 216.
     """
 
     expensive: frozenset[Function] = frozenset({Function.EXP})
@@ -59,19 +59,19 @@ class AlwaysInline(SketchRule):
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
         if self.evaluated_once and _is_broadcast_copy(state, stage):
-            return Verdict.apply_and_skip_rest("moves rows of which a product broadcasts elements")
+            return Verdict.apply_and_skip_rest("moves rows whose elements a product broadcasts")
         if self.evaluated_once and is_repeated_in_tiles(state, stage):
             return Verdict.skip("a product would repeat its arithmetic at every read")
         plain = not is_input(state, stage) and not has_reduce_iters(stage)
         plain = plain and reads_in_order(state, stage)
         if self.evaluated_once and plain and is_evaluated_once(state, stage):
-            return Verdict.apply_and_skip_rest("its one reader takes each element once")
+            return Verdict.apply_and_skip_rest("its only reader uses each element once")
         if self.evaluated_once and plain and is_costly_broadcast(state, stage):
             return Verdict.skip("costly, and read by many elements")
         if self.most_loads is not None and _fills_tiles(state, stage, self.most_loads):
             return Verdict.skip("blocks that read an element would each compute it")
         if self.most_formulas is not None and _formulas_with(state, stage) > self.most_formulas:
-            return Verdict.skip("its reader would choose among too many formulas")
+            return Verdict.skip("its reader would select among too many formulas")
         return inline_verdict(state, stage_id, self.expensive if self.strict else None)
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
@@ -83,11 +83,11 @@ def inline_verdict(
 ) -> Verdict:
     """Whether the stage would be inlined, and why.
 
-    With *expensive*, only if it is strictly inlineable, and these calls are not repeated.
+    With *expensive*, only a strictly inlineable stage is inlined, and these calls are not repeated.
     """
     stage = state.stage(stage_id)
     if is_input(state, stage):
-        return Verdict.skip("an input, there is nothing to inline")
+        return Verdict.skip("an input: there is nothing to inline")
     if state.current_dag.is_output(stage.op):
         return Verdict.skip("an output must be stored")
     if has_reduce_iters(stage):
@@ -100,7 +100,7 @@ def inline_verdict(
 
 
 def _fills_tiles(state: State, stage: Stage, most_loads: int) -> bool:
-    """True for a stage that shared tiles copy and whose body has more than *most_loads* loads."""
+    """Whether shared tiles copy *stage* and its body has more than *most_loads* loads."""
     if is_input(state, stage) or stage.is_placeholder or has_reduce_iters(stage):
         return False
     loads = sum(isinstance(e, Load) for e in walk(stage.compute.body))
@@ -110,7 +110,7 @@ def _fills_tiles(state: State, stage: Stage, most_loads: int) -> bool:
 
 
 def _formulas_with(state: State, stage: Stage) -> int:
-    """Formulas a reader of *stage* selects among once it is inlined; 1 if *stage* has no choice."""
+    """Number of formulas among which a reader selects once *stage* is inlined; 1 without choice."""
     if is_input(state, stage) or stage.is_placeholder or stage.compute.reduce_axes:
         return 1
     own = formulas(stage.compute)
@@ -120,7 +120,7 @@ def _formulas_with(state: State, stage: Stage) -> int:
 
 
 def _is_broadcast_copy(state: State, stage: Stage) -> bool:
-    """True for a copy of whole rows of an input that one tiled reduction reads as scalars."""
+    """Whether *stage* copies whole rows of an input that one tiled reduction reads as scalars."""
     readers = consumers(state, stage)
     if is_input(state, stage) or not is_operand_copy(stage) or len(readers) != 1:
         return False
@@ -134,9 +134,9 @@ def _is_broadcast_copy(state: State, stage: Stage) -> bool:
 
 
 def _keeps_rows(stage: Stage) -> bool:
-    """True when single axes or constants index the input, the last axis its last dimension.
+    """Whether single axes or constants index the input, and the last axis its last dimension.
 
-    A single element is no row.
+    A single element is not a row.
     """
     body = stage.compute.body
     assert isinstance(body, Load)

@@ -25,8 +25,8 @@ class ChainAtBlock(SketchRule):
                                            for q in block: Y[q] = g(M, q)
 
     One sketch has every producer inside the block, so that intermediate results stay in a core's
-    caches.  Another computes those before the last product whole at the root, for results too
-    small to be divided into blocks without recomputing them.
+    caches.  Another computes the producers before the last product completely at the root, for
+    results too small to be divided into blocks without recomputing them.
 
     Source: none in Ansor, whose fusion ends at one elementwise consumer.
     """
@@ -39,7 +39,7 @@ class ChainAtBlock(SketchRule):
         chain = find_chain(state)
         if isinstance(chain, str):
             return Verdict.skip(chain)
-        reason = f'"{chain.product}" and what it reads can be computed at blocks of the result'
+        reason = f'"{chain.product}" and its producers can be computed at blocks of the result'
         return Verdict.apply_and_skip_rest(reason)
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:

@@ -32,8 +32,8 @@ class ChainInRows(SketchRule):
         for i, d: O[i, d] += E[i, j] * V[j, d]        for i.1: sum[i] += ...
         for i, d: Y[i, d] = O / sum                   for i.1, d: O += ...; Y = O / sum
 
-    Stages pass each other whole rows in shared memory; both products accumulate in registers,
-    from tiles of their other operands in shared memory.
+    Stages exchange whole rows through shared memory; both products accumulate in registers and read
+    tiles of their other operands from shared memory.
     Source: none in Ansor, whose fusion ends at one elementwise consumer.
     """
 
@@ -43,7 +43,9 @@ class ChainInRows(SketchRule):
         plan = _plan(state)
         if isinstance(plan, str):
             return Verdict.skip(plan)
-        return Verdict.apply(f'blocks of rows of "{plan.kernel.last}" need disjoint parts of all')
+        return Verdict.apply(
+            f'blocks of rows of "{plan.kernel.last}" need disjoint parts of all stages'
+        )
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         plan = _plan(state)
@@ -61,8 +63,8 @@ class ChainInRows(SketchRule):
     def _sum_up(self, made: RowBlock, name: str, host: str, at: str) -> None:
         """Accumulate product *name* in registers at loop *at* of *host*, which stores the results.
 
-        Operands that the block does not compute are read from tiles in shared memory, unless they
-        are single elements.
+        Operands that the block does not compute are read from tiles in shared memory, except for
+        single elements.
         """
         state = made.state.compute_at(name, host, at)
         steps, inner = [], []
@@ -88,8 +90,8 @@ class ChainInRows(SketchRule):
 class _Plan:
     """A chain with its cheap stages inlined, and the roles of its stages.
 
-    ``product`` is the last product, ``first`` the one before it, whose results stage ``rows``
-    keeps for the block.
+    ``product`` is the last product; ``first`` is the one before it, whose results the stage
+    ``rows`` keeps for the block.
     """
 
     state: State
@@ -107,7 +109,7 @@ def _plan(state: State) -> _Plan | str:
     state, product = chain.state, chain.state.stage(chain.product)
     last = state.stage(chain.last)
     if chain.after or has_reduce_iters(last) or not is_evaluated_once(state, product):
-        return f'"{chain.product}" is not used element by element, and at once, by the result'
+        return f'the result does not use "{chain.product}" directly and element by element'
     products = [n for n in chain.before if _is_product(state, state.stage(n))]
     if len(products) != 1 or not _is_product(state, product):
         return "there are not two products"
@@ -123,14 +125,14 @@ def _plan(state: State) -> _Plan | str:
     if isinstance(kernel, str):
         return kernel
     if is_single(state, kernel):
-        return f'"{chain.last}" has single elements in its rows'
+        return f'the rows of "{chain.last}" are single elements'
     return _Plan(state, kernel, chain.product, first, keeper)
 
 
 def _given(state: State, products: tuple[str, str]) -> State | str:
-    """*state* with inputs of the products inlined that do not depend on the first product.
+    """*state* with inlined inputs of the products, if they do not depend on the first product.
 
-    Or the reason why not: one of them is a sum, which each block would repeat.
+    If one of them is a sum, which each block would repeat, returns this as the reason instead.
     """
     first, kept = products[0], {*products, *state.constant_stages}
     for stage in reversed(state.stages):
@@ -139,7 +141,7 @@ def _given(state: State, products: tuple[str, str]) -> State | str:
         read_by = {name for name in products if stage.name in ancestors(state, state.stage(name))}
         if read_by and first not in ancestors(state, stage):
             if has_reduce_iters(stage):
-                return f'"{stage.name}" would be summed up in each block that reads it'
+                return f'each block that reads "{stage.name}" would compute its sums again'
             state = state.compute_inline(stage.name)
     return state
 
@@ -149,9 +151,10 @@ def _is_product(state: State, stage: Stage) -> bool:
 
 
 def _kept(state: State, name: str) -> tuple[State, str, str]:
-    """*state* with product *name* summed apart from the stage that keeps its results; both names.
+    """*state* with the sum of product *name* separate from the stage that keeps it; both names.
 
-    The latter is the elementwise stage after the sum that several others read, or a copy.
+    The stage that keeps it is the elementwise stage after the sum that several others read, or a
+    copy.
     """
     keeper = state.stage(name)
     while True:

@@ -1,4 +1,4 @@
-"""The rule that makes one pass over a chain's data, with all stages at a block of its rows."""
+"""The rule that computes all stages of a chain at a block of rows, in one pass over the data."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ class ComputeAtBlock(SketchRule):
         for r, k: y[r, k] = e / total[r]             for r, k: total[r] += e[r, k]
                                                      for r.1, k: y[r, k] = e / total[r]
 
-    For definitions whose stages are elementwise or reduce rows (softmax, normalisations, norms):
-    data are loaded from memory once and intermediate values stay in the cache.  Values of a row,
-    and costly ones read twice, are kept for the block; everything else is inlined.  If the blocks
-    alone keep all cores busy, no other structure is tried.
+    The rule is for definitions whose stages are elementwise or reduce rows (softmax,
+    normalisations, norms): data are loaded from memory once and intermediate values stay in the
+    cache.  Values per row, and costly values that are read twice, are kept for the block;
+    everything else is inlined.  If the blocks alone keep all cores busy, no other structure is
+    tried.
 
     Source: TVM reaches this by random compute locations, one stage at a time; cuDNN and oneDNN
     implement it by hand.
@@ -48,16 +49,16 @@ class ComputeAtBlock(SketchRule):
         if stage_id != len(state.stages) - 1 or state.current_dag.outputs != (last.op,):
             return Verdict.skip("not the only output")
         if last.is_placeholder or last.relations or last.op in state.current_dag.constant_ops:
-            return Verdict.skip("it has loops of its own already, or runs at bind time")
+            return Verdict.skip("its loops are arranged already, or it runs at bind time")
         state, members = with_cheap_inlined(state, last)
         if not members:
-            return Verdict.skip("no producer needs a place")
+            return Verdict.skip("no producer needs a compute location")
         reused = [n for n in (*members, last.name) if not passes_once(state, state.stage(n))]
         if reused:
             return Verdict.skip(f'"{reused[0]}" re-reads its inputs')
         axes = block_axes(state, last, members)
         if not axes:
-            return Verdict.skip("no block of it needs only a part of every producer")
+            return Verdict.skip("none of its blocks needs only a part of every producer")
         reason = f"blocks of {', '.join(axes)} need disjoint parts of all producers"
         blocks = prod(last.root_extents[name] for name in axes)
         alone = blocks >= self.blocks_per_core * target.cores
@@ -74,7 +75,7 @@ class ComputeAtBlock(SketchRule):
         blocks = [*axes[:-1], outer.name]
         rest = [n for n in space_loops_of(state.stage(last.name)) if n not in blocks]
         state = state.reorder(last.name, [*blocks, *rest])
-        assert inner.name in rest, "the rows of a block are inside it, in axis order"
+        assert inner.name in rest, "the rows of a block must be inside it, in axis order"
         for name in members:
             state = state.compute_at(name, last.name, outer)
         yield state, -1

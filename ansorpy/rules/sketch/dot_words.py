@@ -1,4 +1,4 @@
-"""The rule for sums of narrow products on machines with dot-product instructions."""
+"""The rule that sums products of narrow types with dot-product instructions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["DotWords"]
 class DotWords(SketchRule):
     """Sum dot products of words of four bytes or two bfloat16 (VNNI, AVX512-BF16, Arm's sdot).
 
-    The result is a reduction over 32-bit words like any other: later rules tile it, pack its
-    operands and keep its sums in registers.  It does several products for the price of one, so
+    The result is an ordinary reduction over 32-bit words: later rules tile it, pack its operands
+    and keep its sums in registers.  An instruction does several products for the price of one, so
     nothing else is tried.
     """
 

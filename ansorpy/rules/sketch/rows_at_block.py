@@ -1,4 +1,4 @@
-"""The rule that makes one pass over rows, several per block (CUDA)."""
+"""The rule that computes all stages in one pass over rows, several rows per block (CUDA)."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class RowsAtBlock(SketchRule):
                                                     for r.1, k: total[r] += e[r, k]
                                                     for r.1, k: y[r, k] = e / total[r]
 
-    For definitions whose stages are elementwise or sum contiguous rows (softmax, norms, row sums):
-    one kernel, with a warp per row if rows are short, that keeps intermediate values in shared
-    memory.  Also for long sums with few results (a vector times a matrix, means of channels): the
-    threads of a block each sum a part and combine in shared memory; if results are contiguous and
-    rows are not, adjacent threads have adjacent results.
+    For definitions whose stages are elementwise or sum contiguous rows (softmax, norms, row sums),
+    this gives one kernel, with a warp per row if rows are short, that keeps intermediate values in
+    shared memory.  The rule also applies to long sums with few results (a vector times a matrix,
+    means of channels): each thread of a block sums a part, and the parts are combined in shared
+    memory; if results are contiguous and rows are not, adjacent threads have adjacent results.
     Source: none in Ansor, where each block has one row (its cross-thread reduction).
 
     Args:
         few: How often a product may read its largest input and still gain nothing from tiles.
-        long: Fewest reduction steps of such a product for threads to share it.
+        long: Minimum number of reduction steps of such a product for threads to share it.
     """
 
     few: int = 4
@@ -49,7 +49,7 @@ class RowsAtBlock(SketchRule):
         if stage_id != len(state.stages) - 1 or state.current_dag.outputs != (last.op,):
             return Verdict.skip("not the only output")
         if state.history or last.is_placeholder or last.op in state.current_dag.constant_ops:
-            return Verdict.skip("stages have loops of their own already, or run at bind time")
+            return Verdict.skip("loops of stages are arranged already, or they run at bind time")
         plan = self._plan(state, last)
         if isinstance(plan, str):
             return Verdict.skip(plan)
@@ -69,9 +69,9 @@ class RowsAtBlock(SketchRule):
         yield made.state, -1
 
     def _is_shared_out(self, state: State, kernel: Kernel, name: str) -> bool:
-        """True for a sum of which a thread computes several results at once.
+        """Whether a thread computes several results of the sum *name* at once.
 
-        Those of a product reuse an operand; contiguous ones are read as vectors.
+        The results of a product reuse an operand; contiguous results are read as vectors.
         """
         stage = state.stage(name)
         if not has_reduce_iters(stage):
@@ -85,7 +85,7 @@ class RowsAtBlock(SketchRule):
         return once and steps >= self.long
 
     def _plan(self, state: State, last: Stage) -> tuple[State, Kernel] | str:
-        """The kernel that *state* can become, with cheap stages inlined; or why it cannot."""
+        """The kernel that *state* can become, with cheap stages inlined, or why it cannot."""
         state, members = with_cheap_inlined(state, last)
         stages = [state.stage(name) for name in (*members, last.name)]
         again = [
@@ -96,7 +96,7 @@ class RowsAtBlock(SketchRule):
             return f'"{again[0]}" re-reads its inputs'
         sums = [stage for stage in stages if has_reduce_iters(stage)]
         if not sums:
-            return "nothing is summed up"
+            return "there is no reduction"
         rows = {axis.name for axis in last.compute.axes}
         kernel = row_kernel(state, last.name, members[::-1], (), rows)
         if isinstance(kernel, str):
@@ -108,11 +108,11 @@ class RowsAtBlock(SketchRule):
             return state, kernel
         if _lie_across(state, kernel, sums):
             return state, replace(kernel, across=True)
-        return f'what "{apart[0].name}" sums up does not lie together'
+        return f'the elements that "{apart[0].name}" sums are not contiguous'
 
 
 def _lie_across(state: State, kernel: Kernel, sums: Sequence[Stage]) -> bool:
-    """True when neighbouring rows are contiguous in everything that the *sums* read."""
+    """Whether neighbouring rows are contiguous in all tensors that the *sums* read."""
     last = state.stage(kernel.last)
     innermost = [axis.name for axis in last.compute.axes if axis.extent > 1][-1:]
     if kernel.row not in innermost or not (is_single(state, kernel) or last in sums):

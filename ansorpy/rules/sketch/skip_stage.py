@@ -15,13 +15,15 @@ __all__ = ["SkipStage"]
 
 @dataclass(frozen=True)
 class SkipStage(SketchRule):
-    """Go on to the next stage.  Last in every preset; tried unless a rule skipped the rest.
+    """Continue with the next stage.
+
+    This rule is last in every preset, and tried unless a rule skipped the rest.
 
     Paper: OSDI'20 §4.1, Table 1 rule 1.
     """
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
-        return Verdict.apply("no earlier rule took the stage for itself")
+        return Verdict.apply("no earlier rule claimed the stage for itself")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         yield state, stage_id - 1

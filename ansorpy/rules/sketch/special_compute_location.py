@@ -22,8 +22,8 @@ __all__ = ["SpecialComputeLocation"]
 class SpecialComputeLocation(SketchRule):
     """Compute a stage right outside its consumer's unrolled loops instead of inlining it there.
 
-    Winograd's transform reads its input tile alpha² times; if inlined, the gather would be
-    repeated as often.  Source: TVM's RuleSpecialComputeLocationGPU.
+    Winograd's transform reads its input tile alpha² times; if the gather of the tile were inlined,
+    it would be repeated as often.  Source: TVM's RuleSpecialComputeLocationGPU.
     """
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
@@ -31,7 +31,7 @@ class SpecialComputeLocation(SketchRule):
         if not producers(state, stage):
             return Verdict.skip("it reads nothing")
         if not inline_verdict(state, stage_id).applies:
-            return Verdict.skip("it would not be inlined")
+            return Verdict.skip("it would not be inlined anyway")
         readers = consumers(state, stage)
         if len(readers) != 1 or not attrs_of(readers[0].op).unroll_axes:
             return Verdict.skip("its consumer has no unroll_axes")
@@ -47,7 +47,7 @@ class SpecialComputeLocation(SketchRule):
 
 
 def _before_unrolled(stage: Stage) -> Iter | None:
-    """The innermost loop outside the first unrolled one."""
+    """The innermost loop outside the first unrolled loop."""
     for outer, it in zip(stage.iters, stage.iters[1:], strict=False):
         if it.annotation is ForKind.UNROLLED:
             return outer

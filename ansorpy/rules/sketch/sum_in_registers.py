@@ -18,7 +18,7 @@ __all__ = ["SumInRegisters", "summed_in_registers"]
 
 @dataclass(frozen=True)
 class SumInRegisters(SketchRule):
-    """Let the thread that uses, or else copies, the result of an untiled reduction compute it.
+    """Have the thread that uses (or copies) the result of an untiled reduction compute it.
 
         for i:                            for i:
           for k: S[i] += f(i, k)    -->     for k: S += f(i, k)
@@ -30,12 +30,12 @@ class SumInRegisters(SketchRule):
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
         if is_input(state, stage) or not has_reduce_iters(stage):
-            return Verdict.skip("it sums nothing up")
+            return Verdict.skip("it is not a reduction")
         if stage.relations or any(it.annotation is not ForKind.SERIAL for it in stage.iters):
             return Verdict.skip("its loops are arranged already")
         if stage.attach is not None or stage.inlined or not stage.compute.axes:
             return Verdict.skip("it has no threads of its own")
-        return Verdict.apply_and_skip_rest("an untiled sum: its thread needs no memory for it")
+        return Verdict.apply_and_skip_rest("an untiled sum fits in a register of its thread")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         name = state.stage(stage_id).name

@@ -25,7 +25,7 @@ __all__ = ["ChainTiling"]
 
 
 LEAST_ROWS = 4
-"""Rows of a register tile that reuse each loaded vector enough to keep the multipliers busy."""
+"""Number of rows of a register tile that reuse loaded vectors enough to keep multipliers busy."""
 
 
 @dataclass
@@ -42,8 +42,8 @@ class Block:
 class ChainTiling:
     """Builds one sketch of *chain*.
 
-    Every space axis of the last stage is split into block, middle and tile and, where the stage
-    uses ``axis // m`` and ``axis % m``, into pieces of size ``m``:
+    Every space axis of the last stage is split into block, middle and tile and, if the stage uses
+    ``axis // m`` and ``axis % m``, into pieces of size ``m``:
 
         for a.0, b.0, ...:         # block
           (the stages before the product, unless *whole_prologue*)
@@ -133,7 +133,7 @@ class ChainTiling:
         return "guard" if period > 1 or _divides_well(axis.extent) else "shift"
 
     def _outer_order(self) -> list[Iter]:
-        """The block loops; the vector axis's is outermost if the prologue is whole, else innermost.
+        """The block loops; that of the vector axis is outermost with a whole prologue, else last.
 
         The prologue does not depend on the vector axis.
         """
@@ -147,7 +147,7 @@ class ChainTiling:
         return self.axis_of[it.name]
 
     def _vector_axis(self) -> str:
-        """The axis of the last stage that the product's own last axis corresponds to."""
+        """The axis of the last stage that corresponds to the product's last axis."""
         return self._op(self.chain.last).axes[-1].name
 
     # Members
@@ -219,9 +219,9 @@ class ChainTiling:
         self._copy_transposed(name)
 
     def _copy_transposed(self, name: str) -> None:
-        """Copy inputs that the product's vector loop would otherwise gather from.
+        """Copy inputs from which the product's vector loop would otherwise gather.
 
-        The copy's location is drawn later: the root or a loop inside which the copy is re-read.
+        The copy's location is drawn later: the root, or a loop inside which the copy is re-read.
         """
         for producer in self._state.current_dag.reads(self._state.stage(name).op):
             stage = self._state.stage(producer.name)
@@ -232,7 +232,7 @@ class ChainTiling:
                 self._state = with_operand_copy(self._state, stage, reader, "local")
 
     def _followed(self, name: str) -> dict[str, Part]:
-        """Axes of *name* whose region starts at a block of the result, or at a quotient of one.
+        """Axes of *name* whose region starts at a block of the result, or at its quotient.
 
         Axes that correspond to a reduce axis of the last stage have no block to follow.
         """
@@ -254,8 +254,8 @@ class ChainTiling:
     def _pointwise_reader(self, name: str) -> tuple[str, Iter] | None:
         """The loop of the only reader inside which no element of *name* is computed twice.
 
-        None unless the reader selects between formulas that fold: only then do all uses of an
-        element lie in one small body.  Also None if the reader has no loop around that body.
+        None unless the reader selects between formulas that fold: only then are all uses of an
+        element in one small body.  Also None if the reader has no loop around that body.
         """
         state = self._state
         readers = consumers(state, state.stage(name))
@@ -277,10 +277,11 @@ class ChainTiling:
         return reader.name, host
 
     def _arrange(self, name: str, vector: int | None) -> None:
-        """Order axes: other, selecting in a producer, unrolled so that selects fold, vector.
+        """Order the axes: others, those that select in a producer, unrolled ones, and the vector.
 
-        *vector* is the inner factor of the last axis: None leaves it open, 0 leaves the axis
-        unsplit.  A reduction that does not read along its last axis (row sums) is left as it is.
+        Axes are unrolled so that selects fold.  *vector* is the inner factor of the last axis: None
+        leaves it open, 0 leaves the axis unsplit.  A reduction that does not read along its last
+        axis (row sums) is left as it is.
         """
         stage, op = self._state.stage(name), self._op(name)
         if not op.axes:
@@ -307,7 +308,7 @@ class ChainTiling:
                 self._state = self._state.unroll(name, it)
 
     def _arrange_constants(self) -> None:
-        """Schedule the stages that run at bind time and whose selects fold."""
+        """Schedule the stages that run at bind time and have selects that fold."""
         for stage in self._state.stages:
             bound = stage.name in self._state.constant_stages and isinstance(stage.op, ComputeOp)
             if not bound or stage.inlined or not branch_axes(self._op(stage.name)):
@@ -323,17 +324,17 @@ class ChainTiling:
 
 
 def _tail(extent: int) -> Literal["guard", "shift"]:
-    """The tail mode for a vector axis: exact if vectors divide it, else the last is shifted."""
+    """The tail mode for a vector axis: exact if vectors divide it, else the last tile is shifted."""
     return "guard" if extent % VECTOR == 0 else "shift"
 
 
 def _divides_well(extent: int) -> bool:
-    """True when an exact tile of enough rows exists, or the axis is no longer than one."""
+    """Whether an exact tile of enough rows exists, or the axis is no longer than such a tile."""
     return extent <= LEAST_ROWS or any(extent % n == 0 for n in range(LEAST_ROWS, VECTOR + 1))
 
 
 def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
-    """Axes used to index a producer along axes by which it selects between formulas."""
+    """Axes that index a producer along axes by which it selects between formulas."""
     found: set[str] = set()
     for access in accesses(op):
         producer = access.tensor
@@ -353,9 +354,9 @@ def _last_outside(stage: Stage, inside: frozenset[str]) -> Iter | None:
 
 
 def _is_pointwise(op: ComputeOp, read: Stage, kept: set[str], apart: dict[str, int]) -> bool:
-    """True when each index of *read* in *op* is a *kept* axis, its quotient, or free of both.
+    """Whether each index of *read* in *op* is a *kept* axis, its quotient, or free of both.
 
-    Indices free of them are constants, folded axes and remainders.
+    Indices free of both are constants, folded axes and remainders.
     """
     return all(
         _is_plain(access, d, kept, apart)

@@ -23,10 +23,11 @@ def multi_level_tile(
 ) -> State:  # fmt: skip
     """Split every loop of stage *name* once per letter of its kind, and reorder by *tile_levels*.
 
-    With *ragged*, tiles of space axes need not divide: the last one is shifted to fit.  With
-    *cover*, no tiles need to divide, and what lies outside is skipped, as GPU threads must not
+    With *ragged*, tiles of space axes need not divide: the last tile is shifted to fit.  With
+    *cover*, no tiles need to divide, and elements outside are skipped, because GPU threads must not
     overlap.  Axes in the attribute ``no_split_at_inner`` stay whole, in front of the innermost
-    level.  Axes factored out of a reduction have tiles of one, as each reads its own operands.
+    level.  Axes factored out of a reduction have tiles of one, because each part reads its own
+    operands.
 
     Raises:
         ScheduleError: The stage has loops of a kind that *tile_levels* has no letter for.
@@ -63,7 +64,7 @@ def multi_level_tile(
 
 
 def factored_axes(state: State, stage: Stage) -> frozenset[str]:
-    """The axes of *stage* that an rfactor made: factored out, or reducing over the parts."""
+    """The axes of *stage* that come from an rfactor: factored out, or reducing over the parts."""
     made = {step.iter for step in state.history if isinstance(step, RfactorStep)}
     names = {axis.name for axis in stage.compute.axes}
     parts = {name for name in made if f"{name}.v" in stage.root_extents}
@@ -78,8 +79,8 @@ def _in_order(tile_levels: str, levels: dict[AxisKind, list[list[Iter]]]) -> lis
 def follow_tile(state: State, name: str, source: str, n_split: int) -> State:
     """Tile stage *name* with the factors of *source*, its producer of the same shape.
 
-    The first ``n_split - 1`` inner factors are kept and the others multiplied together, which gives
-    ``n_split + 1`` space levels.
+    The first ``n_split - 1`` inner factors are kept and the others are multiplied together, which
+    gives ``n_split + 1`` space levels.
     """
     stage, producer = state.stage(name), state.stage(source)
     split = {r.parent for r in producer.relations if isinstance(r, SplitRelation)}
@@ -109,8 +110,10 @@ def reduce_in_one(state: State, name: str) -> tuple[State, Iter]:
 
 
 def last_of_outermost_reduce_tile(stage: Stage) -> Iter:
-    """The loop of *stage* at which tiles of what it reads are made: the last that steps through its
-    reduction from one tile to the next."""
+    """The loop of *stage* at which tiles of its operands are copied.
+
+    This is the last loop that steps through the reduction from one tile to the next.
+    """
     whole = attrs_of(stage.op).no_split_at_inner
     split = [axis for axis in stage.compute.reduce_axes if axis.name not in whole]
     reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]

@@ -17,12 +17,12 @@ Floats = npt.NDArray[np.float64]
 _ODD = 0.2
 """Relative draw weight of a factor that is not a power of two.
 
-It needs divisions to locate a thread, its rows are not whole vectors, and it uses shared-memory
-banks unevenly.
+Such a factor needs divisions to locate a thread, its rows are not whole vectors, and it uses
+shared-memory banks unevenly.
 """
 
 _RAGGED = 0.5
-"""The same for tiles that do not divide the axis."""
+"""Relative draw weight of tiles that do not divide the axis."""
 
 
 @lru_cache(maxsize=256)
