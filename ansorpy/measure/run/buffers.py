@@ -146,8 +146,8 @@ class ConstantCopies:
     """Copies of a candidate's constants used in turn, to reproduce the cache misses in a network.
 
     ``tables`` is ``[copies, parameters]``: the addresses passed to each call.  Between two uses of
-    a copy the others are read: at least *reuse_distance_bytes*, and less than one copy more.  The caches
-    then hold as much of a copy as they would hold of the constants in the network.
+    a copy the others are read: at least *reuse_distance_bytes*, and less than one copy more.  The
+    caches then hold as much of a copy as they would hold of the constants in the network.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class ConstantCopies:
 
 
 def turns(reuse_distance_bytes: int, size: int) -> int:
-    """Number of copies of *size* bytes such that all but one add up to *reuse_distance_bytes* or more."""
+    """Number of copies of *size* bytes; all but one add up to at least *reuse_distance_bytes*."""
     return min(_MAX_COPIES, 1 - (-reuse_distance_bytes // size)) if size else 1
 
 

@@ -95,7 +95,7 @@ class LoadedKernel:
         return seconds
 
     def prepare_timing(self, checked: CheckBuffers, reuse_distance_bytes: int) -> None:
-        """Lay out the constants for timing; *reuse_distance_bytes* are read between two uses of a copy."""
+        """Lay out the constants for timing, *reuse_distance_bytes* between two uses of a copy."""
         constants = checked.constants(self.built.run_params)
         params = self.built.run_params
         self._copies = ConstantCopies(self.task, params, constants, reuse_distance_bytes)
