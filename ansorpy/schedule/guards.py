@@ -1,7 +1,7 @@
-"""Guards: where the loops of a split run beyond the loop they split, and what skips the rest.
+"""Guards: conditions that skip iterations of a split beyond the loop that it splits.
 
-Which splits need a guard, and which vector loops its lanes would have to disagree in, follows from
-sizes alone, so it is known for whole tables as for one program.
+Sizes alone determine which splits need a guard, and for which vector loops a guard differs between
+lanes, so both can be computed for one program or for whole tables.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ __all__ = ["differing_lanes", "guarded_splits", "is_zero_beyond", "peeled"]
 def guarded_splits(
     bounds: Bounds, stage: Stage, extents: Mapping[str, Size], hosts: frozenset[str]
 ) -> dict[SplitRelation, Size]:
-    """The splits whose loops may run beyond their parent's, and where (0 or 1) a guard is needed.
+    """The splits whose loops may run beyond their parent, and where (0 or 1) a guard is needed.
 
-    Every guard is needed: what lies beyond one loop may be another iteration of a loop outside.
+    No guard is redundant: an iteration beyond one loop may belong to the next iteration of a loop
+    outside.
     """
     return {
         r: both(overshoot(r, extents), fails(peeled(r, stage, extents, hosts)))
@@ -47,10 +48,10 @@ def guarded_splits(
 def peeled(
     relation: SplitRelation, stage: Stage, extents: Mapping[str, Size], hosts: frozenset[str]
 ) -> Size:
-    """1 for a split into lanes whose last part is partial and gets a body of its own, else 0.
+    """1 for a split into lanes whose last part is partial and gets its own body, else 0.
 
     Otherwise (its outer loop was transformed further, another stage is computed inside it, or a
-    constant is packed in the order of whole loops) a guard in the lanes skips what lies beyond.
+    constant is packed in the order of whole loops), a guard in the lanes skips the rest.
     """
     names = [it.name for it in stage.iters]
     if relation.children[1:] != (stage.lanes,) or not set(relation.children) <= set(names):
@@ -68,7 +69,7 @@ def peeled(
 
 
 def _adds_nothing_beyond(bounds: Bounds, stage: Stage, split: SplitRelation) -> bool:
-    """True when a split of a reduce axis adds only products of two zeros beyond the axis.
+    """Whether a split of a reduce axis adds only products of two zeros beyond the axis.
 
     Both operands are read along the axis from tiles that hold zeros there.
     """
@@ -86,14 +87,14 @@ def _adds_nothing_beyond(bounds: Bounds, stage: Stage, split: SplitRelation) -> 
 
 
 def _is_own_tile(bounds: Bounds, stage: Stage, e: Expr) -> bool:
-    """True for a load from a tile computed in the stage's loops, which covers all they run."""
+    """Whether *e* loads from a tile computed in the stage's loops that covers all iterations."""
     e = e.x if isinstance(e, Cast) else e
     attach = bounds.state.stage(e.source.name).attach if isinstance(e, Load) else None
     return attach is not None and attach.stage == stage.name
 
 
 def is_zero_beyond(bounds: Bounds, e: Expr, axis: Axis) -> bool:
-    """True for a load along *axis* from a copy that holds zeros beyond it."""
+    """Whether *e* loads along *axis* from a copy that has zeros beyond it."""
     e = e.x if isinstance(e, Cast) else e
     if not isinstance(e, Load) or not bounds.masked(e.source.name):
         return False
@@ -103,12 +104,12 @@ def is_zero_beyond(bounds: Bounds, e: Expr, axis: Axis) -> bool:
     return plain and any(e.source.shape[d] == axis.extent for d in along)
 
 
-# Lanes that differ in a guard
+# Guards that differ between lanes
 
 
 @dataclass(frozen=True)
 class _Term:
-    """A term of a loop's value: *factor* times a loop, or (not *plain*) a function of *loops*."""
+    """A term of a loop's value: *factor* times a loop, or a function of *loops* if not *plain*."""
 
     loops: frozenset[str]
     plain: Size
@@ -121,10 +122,10 @@ def differing_lanes(
     guards: Mapping[SplitRelation, Size],
     vectors: Mapping[str, Size],
 ) -> dict[str, Size]:
-    """Where (0 or 1) the lanes of each of *vectors* may differ in one of the *guards*.
+    """Where (0 or 1) one of the *guards* may differ between the lanes of each of *vectors*.
 
-    *vectors* are the loops that may be vectors, outermost first, and where they are.  Of the loops
-    that a guard depends on, one may be a vector: if the guard is the same for all its lanes.
+    *vectors* are the loops that may be vectors, outermost first, and where (0 or 1) they are.  One
+    of the loops on which a guard depends may be a vector if the guard is the same for all lanes.
     """
     found: dict[str, Size] = dict.fromkeys(vectors, 0)
     for split, needed in guards.items():
@@ -142,7 +143,7 @@ def differing_lanes(
 def _alike(
     terms: Sequence[_Term], extents: Mapping[str, Size], end: Size, vectors: Mapping[str, Size]
 ) -> dict[str, Size]:
-    """The first of *vectors* whose lanes a guard ``sum(terms) < end`` does not tell apart."""
+    """The first of *vectors* for which a guard ``sum(terms) < end`` is the same in all lanes."""
     found: dict[str, Size] = {}
     free: Size = 1
     for name, vector in vectors.items():
@@ -158,7 +159,7 @@ def _alike(
 
 
 def _terms(stage: Stage, loop: str, extents: Mapping[str, Size]) -> list[_Term]:
-    """The value of a loop that ever was in *stage*, as a sum over its current loops."""
+    """The value of a current or replaced loop of *stage*, as a sum over its current loops."""
     made = _maker(stage, loop)
     if made is None:
         return [_Term(frozenset({loop}), 1, 1)]
@@ -174,7 +175,7 @@ def _terms(stage: Stage, loop: str, extents: Mapping[str, Size]) -> list[_Term]:
 
 
 def _moved(term: _Term, shifted: Size) -> _Term:
-    """*term* of a tile's start, which is the lesser of two numbers where it may be *shifted*."""
+    """*term* of a tile's start, which is the smaller of two numbers where it may be *shifted*."""
     return _Term(
         term.loops, both(term.plain, fails(shifted)), term.factor + shifted * (1 - term.factor)
     )

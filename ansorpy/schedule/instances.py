@@ -1,9 +1,9 @@
-"""Statement instances: which points of its operator each iteration of a scheduled stage computes.
+"""Statement instances: the points of its operator that each iteration of a stage computes.
 
-For a stage with loops: the loops around its statement, the value of each axis in them, the
-conditions under which the statement runs, and the box of its tensor that is kept where it is
-computed.  The values are those that lowering uses, over one variable a loop, so isl can be asked
-about them (:mod:`ansorpy.ir.analysis.isl`).
+The instances of a stage with loops consist of the loops around its statement, the value of each
+axis in them, the conditions under which the statement runs, and the box of its tensor that is kept
+at its attach loop.  The values are those that lowering uses, over one variable per loop, so they
+can be passed to isl (:mod:`ansorpy.ir.analysis.isl`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Instances", "Kept", "Loop", "instances"]
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A loop around a statement; ``stage`` is the one it belongs to."""
+    """A loop around a statement; ``stage`` is the stage to which it belongs."""
 
     stage: str
     name: str
@@ -59,11 +59,11 @@ class Instances:
 
     Args:
         outer: The loops of other stages around it, outermost first.
-        own: Its own loops.
+        own: The stage's own loops.
         axes: The value of each axis, space axes first.
         guards: The conditions under which the statement runs.
-        extents: The extent of every axis and loop of the stage, those split or fused included.
-        kept: For a stage computed at a loop, the box that is kept in each iteration of it.
+        extents: The extent of every axis and loop of the stage, including split or fused ones.
+        kept: For a stage computed at a loop, the box that is kept in each iteration of the loop.
     """
 
     stage: Stage
@@ -91,7 +91,7 @@ class Instances:
         return {loop.var: (0, loop.extent - 1) for loop in self.loops}
 
     def at(self, e: Expr) -> Expr:
-        """An expression of the operator's axes as one of the loops."""
+        """Convert an expression of the operator's axes to one of the loops."""
         return substitute(e, {axis: value for axis, value in self.axes.items()})
 
 
@@ -99,7 +99,7 @@ def instances(state: State) -> dict[str, Instances]:
     """The instances of every stage with loops, by name; no decision of *state* may be open.
 
     Raises:
-        ScheduleError: A stage is computed inside a loop that one of its readers is outside of.
+        ScheduleError: A stage is computed inside a loop, but one of its readers is outside it.
     """
     bounds = Bounds(state, {})
     made: dict[str, Instances] = {}
@@ -111,7 +111,7 @@ def instances(state: State) -> dict[str, Instances]:
 
 
 def _make(bounds: Bounds, name: str, made: dict[str, Instances]) -> Instances:
-    """The instances of stage *name*, after those of the stage it is computed in."""
+    """Make the instances of stage *name*, after those of the stage in which it is computed."""
     if name in made:
         return made[name]
     stage = bounds.state.stage(name)
@@ -138,7 +138,7 @@ def _make(bounds: Bounds, name: str, made: dict[str, Instances]) -> Instances:
 
 
 def _around_sums(stage: Stage, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
-    """*loops* as lowering nests them: one over threads that share a sum is around the reduction."""
+    """*loops* as lowering nests them: threads that share a sum enclose the reduction."""
     reduce = [loop for loop in loops if stage.iter(loop.name).kind is AxisKind.REDUCE]
     shared = next((loop for loop in reduce if loop.kind in BLOCK_THREADS), None)
     if shared is None:
@@ -163,7 +163,7 @@ def _local(
     extents: Mapping[str, int],
     kinds: Mapping[str, ForKind],
 ) -> tuple[dict[str, Expr], list[Expr]]:
-    """Each axis and loop within the box that the stage computes, and the conditions to be in it."""
+    """Each axis and loop relative to the box that the stage computes, and the conditions of it."""
     starts: dict[str, Expr] = {}
     smaller = second_body(stage, extents, kinds)
     if smaller is not None:
@@ -183,9 +183,9 @@ def _local(
 
 
 def _kept(bounds: Bounds, stage: Stage, host: Instances, outer: Sequence[Loop]) -> Iterator[Kept]:
-    """The box of *stage* that is kept in each iteration of the loop of *host* it is computed in.
+    """The box of *stage* that is kept in each iteration of its attach loop in *host*.
 
-    In shared memory it starts where the first thread's part does.
+    In shared memory, the box starts where the first thread's part starts.
     """
     assert stage.attach is not None
     level = host.stage.index(stage.attach.iter)

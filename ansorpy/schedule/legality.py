@@ -1,15 +1,16 @@
 """Legality of a schedule: whether it computes its definition, and if not, which step broke it.
 
-Proved of every stage with loops, on its statement instances (:mod:`ansorpy.schedule.instances`):
-
-- What it reads of a stage computed in a loop is in the box that is kept there.
+These properties of every stage with loops are proved on its statement instances
+(:mod:`ansorpy.schedule.instances`):
+- The elements that it reads of a stage computed in a loop are in the box that is kept there.
 - Iterations that run at the same time and share memory compute one box in it together.
-- A sum adds each of its terms once.  Loops may be reordered, fused and run in parallel, but where
-  tiles overlap (``tail="shift"``) each repeated iteration must begin its sum anew.
+- A sum adds each of its terms once.  Loops may be reordered, fused and run in parallel, but if
+  tiles overlap (``tail="shift"``), each repeated iteration must begin its sum anew.
 - The loops of a GPU kernel are bound from the outside in, each to an index of its own.
 
-Intervals decide most cases and isl the others; what it cannot express or takes too long for counts
-as undecided.  Primitives do not ask, as build workers replay them without isl.
+Interval arithmetic decides most cases and isl the others; cases that isl cannot express, or that
+take too long, count as undecided.  Primitives do not run these checks, because build workers replay
+schedules without isl.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ _SHARING: Mapping[Scope, Kinds] = {
     Scope.SHARED: BLOCK_THREADS,
     Scope.WORKSPACE: frozenset({*LAUNCH_INDICES, ForKind.PARALLEL, ForKind.VTHREAD}),
 }
-"""By memory, the kinds of loops whose iterations have one instance of it in common."""
+"""By memory scope, the kinds of loops whose iterations share one instance of the memory."""
 
 
 @dataclass
 class Checked:
-    """What was proved of a legal schedule.
+    """The result of checking a legal schedule.
 
     Args:
-        reads: How many reads of stages computed in loops are of elements computed there.
-        undecided: What isl could not decide, one line each.
+        reads: Number of reads of stages computed in loops that were proved to be in the kept box.
+        undecided: Properties that isl could not decide, one line each.
     """
 
     reads: int = 0
@@ -69,7 +70,7 @@ def check(state: State) -> Checked:
     """Prove that *state* computes its definition.
 
     Raises:
-        ScheduleError: It does not, or a decision is open.  The error names the step to blame.
+        ScheduleError: It does not, or a decision is open.  The error names the step that broke it.
     """
     if state.is_open:
         raise ScheduleError(
@@ -83,7 +84,7 @@ def check(state: State) -> Checked:
 
 
 def _blamed(state: State, error: AnsorpyError) -> ScheduleError:
-    """*error*, of the step before which the schedule was legal for the last time."""
+    """*error*, attributed to the step before which the schedule was legal for the last time."""
     number = len(state.history) - 1
     before = state.replay(state.definition, state.history[:number])
     while number and not _is_legal(before):
@@ -116,7 +117,7 @@ def _checked(state: State) -> Checked:
             _require_bound_outside(found)
         _require_own_indices(found)
         if found.kept is not None:
-            # Beside a nest that is bound, one that is not becomes a kernel of a single thread.
+            # Next to a bound nest, an unbound one becomes a kernel with a single thread.
             is_kernel = root in kernels or (bool(bound) and root not in bound)
             _require_one_box(state, found, is_kernel=is_kernel)
         _require_whole_sums(found, checked)
@@ -143,7 +144,7 @@ def _root(found: Instances) -> str:
 def _require_kept(
     reader: Instances, access: Access, kept: Sequence[Kept], checked: Checked
 ) -> None:
-    """Check that what *reader* reads of a tensor is in the box that is *kept* of it."""
+    """Check that all elements that *reader* reads of a tensor are in the box that is *kept*."""
     tensor, guards, unknown = access.tensor, list(reader.guards), len(checked.undecided)
     if access.guard is not None:
         guards.append(reader.at(access.guard))
@@ -166,7 +167,7 @@ def _require_kept(
 
 
 def _is_inside(reader: Instances, offset: Expr, extent: int, guards: Sequence[Expr]) -> bool | None:
-    """True when *offset* is in ``[0, extent)`` wherever *reader* runs; None if that is unknown."""
+    """Whether *offset* is in ``[0, extent)`` wherever *reader* runs; None if that is unknown."""
     beyond = reader.domain.where((offset < 0) | (offset >= extent))
     runs = reader.domain.within(guards)
     is_empty = decide(lambda: (beyond.may & runs.may).is_empty())
@@ -181,7 +182,7 @@ def _require_one_box(state: State, found: Instances, *, is_kernel: bool) -> None
     name, memory = found.stage.name, _memory(state, found.stage)
     if memory is Scope.SHARED and not is_kernel:
         raise ScheduleError(
-            f'"{name}" is kept in shared memory outside of a GPU kernel', stage=name,
+            f'"{name}" is kept in shared memory outside a GPU kernel', stage=name,
             hint="compute it inside a loop that is bound to a block or thread index",
         )  # fmt: skip
     own = {loop.kind for loop in found.own}
@@ -193,7 +194,7 @@ def _require_one_box(state: State, found: Instances, *, is_kernel: bool) -> None
             raise ScheduleError(
                 f'the iterations of loop "{loop.name}" run at the same time and share the memory '
                 f'of "{name}", but each needs a part of its own there', stage=name,
-                hint=f'compute "{name}" at a loop outside of "{loop.name}", or in memory that '
+                hint=f'compute "{name}" at a loop outside "{loop.name}", or in memory that '
                 "these iterations do not share",
             )  # fmt: skip
         if memory is Scope.SHARED and loop.kind in THREAD_INDICES and loop.kind not in own:
@@ -204,12 +205,12 @@ def _require_one_box(state: State, found: Instances, *, is_kernel: bool) -> None
 
 
 def _moves(found: Instances, loop: Loop) -> bool:
-    """True when the box of a stage computed in *loop* differs between its iterations."""
+    """Whether the box of a stage computed in *loop* differs between its iterations."""
     return any(loop.var in set(walk(part.start)) for part in found.kept or ())
 
 
 def _memory(state: State, stage: Stage) -> Scope:
-    """The memory of a stage computed in a loop, where it matters who shares it."""
+    """The memory of a stage computed in a loop, which determines the iterations that share it."""
     if stage.scope is Scope.WARP:
         return stage.scope
     if is_in_shared(state, stage):
@@ -221,7 +222,7 @@ def _memory(state: State, stage: Stage) -> Scope:
 
 
 def _require_bound_outside(found: Instances) -> None:
-    """Check that a statement next to bound loops is inside of a kernel, and its memory as well."""
+    """Check that a statement next to bound loops is inside a kernel, and its memory as well."""
     around = [loop for loop in found.loops if loop.kind is not ForKind.VTHREAD]
     if found.kept is not None:
         around = [loop for loop in around if loop in found.outer]
@@ -233,13 +234,13 @@ def _require_bound_outside(found: Instances) -> None:
         )  # fmt: skip
     if first is None:
         raise ScheduleError(
-            f'"{found.stage.name}" is computed outside of the kernel that is launched next to it',
+            f'"{found.stage.name}" is computed outside the kernel that is launched next to it',
             stage=found.stage.name, hint="bind the outermost loops of every stage",
         )  # fmt: skip
 
 
 def _require_own_indices(found: Instances) -> None:
-    """Check that all elements are computed: each index is bound once, by who needs them."""
+    """Check that all elements are computed: each index is bound once, by the stage's own needs."""
     for n, loop in enumerate(found.own):
         if loop.kind not in LAUNCH_INDICES:
             continue
@@ -260,13 +261,13 @@ def _require_own_indices(found: Instances) -> None:
 
 
 def _require_same_block(reader: Instances, producer: Instances) -> None:
-    """Check that blocks read what they computed themselves."""
+    """Check that blocks read only elements that they computed themselves."""
     for loop in reader.loops:
         if loop.kind in BLOCK_INDICES and loop.extent > 1 and loop not in producer.outer:
             raise ScheduleError(
                 f'loop "{loop.name}" of "{loop.stage}" is bound to {loop.kind.value}, but '
-                f'"{producer.stage.name}", which its blocks read, is computed outside of it',
-                stage=producer.stage.name, hint="bind block indices outside of all other loops",
+                f'"{producer.stage.name}", which its blocks read, is computed outside it',
+                stage=producer.stage.name, hint="bind block indices outside all other loops",
             )  # fmt: skip
 
 
@@ -277,7 +278,7 @@ def _require_whole_sums(found: Instances, checked: Checked) -> None:
     """Check that overlapping tiles add no term to a sum twice.
 
     A sum begins before its outermost reduce loop that repeats; an iteration that runs again outside
-    of that loop begins it anew, unless another thread runs it.
+    that loop begins the sum anew, unless another thread runs it.
     """
     body = found.op.body
     adds = isinstance(body, Reduce) and body.kind in (ReduceKind.SUM, ReduceKind.PROD)
@@ -295,7 +296,7 @@ def _require_whole_sums(found: Instances, checked: Checked) -> None:
     every = [loop.var for loop in found.own]
     at_once = [loop.var for loop in found.own if _runs_at_once(loop.kind)]
     for same, apart, who in (
-        ([*outside, *terms], every, f'iterations inside of "{begun.name}"'),
+        ([*outside, *terms], every, f'iterations inside "{begun.name}"'),
         (elements, at_once, "threads"),
     ):
         is_once = _is_one(found, same, apart)
@@ -315,7 +316,7 @@ def _reduce(found: Instances) -> list[Loop]:
 
 
 def _is_one(found: Instances, same: Sequence[Expr], apart: Sequence[Expr]) -> bool | None:
-    """True when all iterations of a stage's own loops that agree in *same* agree in *apart*."""
+    """Whether all iterations of a stage's own loops that agree in *same* agree in *apart*."""
     fixed: dict[Var, Expr] = {loop.var: as_expr(0) for loop in found.outer}
     domain = Domain({loop.var: loop.extent for loop in found.own})
     guards = [substitute(guard, fixed) for guard in found.guards]
@@ -329,5 +330,5 @@ def _is_one(found: Instances, same: Sequence[Expr], apart: Sequence[Expr]) -> bo
 
 
 def _runs_at_once(kind: ForKind) -> bool:
-    """True for loops whose iterations different threads run."""
+    """Whether different threads run the iterations of loops of this *kind*."""
     return kind is ForKind.PARALLEL or kind.is_bound

@@ -1,4 +1,4 @@
-"""Shared memory of GPU blocks: which stages it holds, and how many bytes a kernel takes.
+"""Shared memory of GPU blocks: the stages it holds, and the bytes that a kernel takes.
 
 All sizes are exact, for one program or for a whole table.
 """
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def is_in_shared(state: State, stage: Stage) -> bool:
-    """True for a stage in a kernel that threads of a block compute or read together."""
+    """Whether *stage* is in a kernel, and threads of a block compute or read it together."""
     if stage.attach is None or stage.scope in (Scope.SHARED, Scope.WARP):
         return stage.scope is Scope.SHARED
     host = state.stage(stage.attach.stage)
@@ -49,7 +49,7 @@ def is_in_shared(state: State, stage: Stage) -> bool:
 
 
 def uses_shared(state: State, stage: Stage) -> bool:
-    """True for a stage in shared memory, or with sums that threads of a block share."""
+    """Whether *stage* is in shared memory, or has sums that threads of a block share."""
     return is_in_shared(state, stage) or bool(_shared_sum(stage))
 
 
@@ -61,9 +61,9 @@ def _shared_sum(stage: Stage) -> list[Iter]:
 
 
 def copies_ahead(bounds: Bounds, host: Stage) -> bool:
-    """True when the tiles at the pipelined loop of *host* can be copied iterations ahead.
+    """Whether the tiles at the pipelined loop of *host* can be copied iterations ahead.
 
-    All must be in shared memory, and none may be computed from another.
+    All tiles must be in shared memory, and none may be computed from another.
     """
     state, reads = bounds.state, bounds.inlined_dag.reads
     tiles = [s for s in state.attached(host) if _is_pipelined(host, s)]
@@ -74,7 +74,7 @@ def copies_ahead(bounds: Bounds, host: Stage) -> bool:
 
 
 def instances(bounds: Bounds, stage: Stage) -> Size:
-    """Instances of the tile of *stage* that exist at once: several if it is copied ahead."""
+    """Number of instances of *stage*'s tile that exist at once: several if it is copied ahead."""
     host = None if stage.attach is None else bounds.state.stage(stage.attach.stage)
     if host is None or host.pipeline is None or not _is_pipelined(host, stage):
         return 1
@@ -90,7 +90,7 @@ def _is_pipelined(host: Stage, stage: Stage) -> bool:
 
 
 def shared_bytes(bounds: Bounds, kernel: Stage) -> Size:
-    """Bytes of shared memory of one block of *kernel*: its tiles, and what its threads exchange."""
+    """Bytes of shared memory in a block of *kernel*: tiles, and sums that threads exchange."""
     total: Size = 0
     for stage in (kernel, *bounds.state.members(kernel)):
         total = total + stage_bytes(bounds, stage)
@@ -105,7 +105,7 @@ def stage_bytes(bounds: Bounds, stage: Stage) -> Size:
 
 
 def _tile_bytes(bounds: Bounds, stage: Stage) -> Size:
-    """Bytes of all instances of a tile, with the gaps of its padding between them."""
+    """Bytes of all instances of a tile, including its padding."""
     *outer, row = [span.extent for span in bounds.stored(stage.name)] or [1]
     pad = bounds.number(stage.pad) if outer else 0
     copies = product(outer) * instances(bounds, stage)
@@ -117,7 +117,7 @@ def _tile_bytes(bounds: Bounds, stage: Stage) -> Size:
 
 
 def _scratch_bytes(bounds: Bounds, stage: Stage) -> Size:
-    """Bytes in which the threads that share a sum of *stage* exchange their parts."""
+    """Bytes through which the threads that share a sum of *stage* exchange their parts."""
     across = _shared_sum(stage)
     if not across:
         return 0
@@ -128,9 +128,9 @@ def _scratch_bytes(bounds: Bounds, stage: Stage) -> Size:
 
 
 def _sums_apart(bounds: Bounds, stage: Stage) -> Iterator[Size]:
-    """Extents of the loops of which each iteration has a sum of its own in a block.
+    """Extents of the loops whose iterations each have their own sum in a block.
 
-    These are the threads around, and the space loops inside the first reduce loop that repeats.
+    These are the enclosing threads, and the space loops inside the first reduce loop that repeats.
     """
     extents = bounds.extents(stage.name)
     inside: Size = 0

@@ -1,4 +1,4 @@
-"""The space of a sketch: its open decisions as the columns of a population table.
+"""The search space of a sketch: its open decisions are the columns of a population table.
 
 A candidate is a row of integers; each column holds (part of) a decision's value.  Sampling,
 mutation and the constraint masks work on whole tables.
@@ -24,7 +24,7 @@ from ansorpy.schedule.tables.size import Column, Size
 __all__ = ["Constraint", "Space", "Table"]
 
 Table = npt.NDArray[np.int64]
-"""Candidates by decisions: ``table[row, column]``."""
+"""A population table: ``table[row, column]``, with one row per candidate."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ class Space:
         return total
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """*n* rows, each decision uniform over its domain, constraints not applied."""
+        """*n* rows, with each decision uniform over its domain; constraints are not applied."""
         parts = [d.domain.rows[rng.integers(len(d.domain.rows), size=n)] for d in self.decisions]
         return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0), dtype=np.int64)
 
     def rows(self, start: int, n: int) -> Table:
-        """At most *n* rows from number *start* on, of all :attr:`size` rows in order.
+        """At most *n* rows from number *start* on, out of all :attr:`size` rows in order.
 
         The last decision changes fastest; constraints are not applied.
         """
@@ -106,7 +106,7 @@ class Space:
         return table
 
     def tokens(self, row: Table) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """What *row* decides, as (decision, values): equal parts of two rows are equal tokens."""
+        """The decisions of *row* as (decision, values); equal parts of rows give equal tokens."""
         return tuple((d.name, tuple(row[self.slices[d.name]].tolist())) for d in self.decisions)
 
     def values(self, table: Table) -> dict[str, Size]:
@@ -134,7 +134,7 @@ class Space:
     def compute(
         self, name: Hashable, sizes: Callable[[Mapping[str, Size]], Sequence[Size]], table: Table
     ) -> tuple[Size, ...]:
-        """``sizes`` on the columns of *table*; it runs once per *name*, for all tables.
+        """Evaluate ``sizes`` on the columns of *table*; it runs once per *name*, for all tables.
 
         Rows must lie in the domains: a column whose domain has one value counts as that number.
         """
@@ -146,7 +146,7 @@ class Space:
         return tuple(values[size] if isinstance(size, Formula) else size for size in noted)
 
     def nest(self, table: Table) -> Nest:
-        """The loop nest of every row of *table*; each statement has its distinct settings."""
+        """The loop nest of every row of *table*, with the distinct settings of each statement."""
         return self._nest.of(table)
 
     def valid(self, table: Table) -> npt.NDArray[np.bool_]:
@@ -160,7 +160,7 @@ class Space:
         return [constraint.holds(values) for constraint in self.constraints]
 
     def within(self, table: Table) -> npt.NDArray[np.bool_]:
-        """Mask of the rows whose every decision lies in its domain; constraints are not checked."""
+        """Mask of the rows whose decisions all lie in their domains; ignores constraints."""
         mask = np.ones(len(table), dtype=np.bool_)
         for decision, allowed in zip(self.decisions, self._allowed, strict=True):
             part = table[:, self.slices[decision.name]]
@@ -179,7 +179,7 @@ class Space:
         return dict(zip(self.columns, (int(v) for v in row), strict=True))
 
     def contains(self, row: Sequence[int] | Table) -> bool:
-        """True when every decision's part of *row* lies in its domain and constraints hold."""
+        """Whether every decision's part of *row* lies in its domain and all constraints hold."""
         numbers = np.asarray(row, dtype=np.int64)
         if numbers.shape != (len(self.columns),):
             return False

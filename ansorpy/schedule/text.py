@@ -1,4 +1,4 @@
-"""Printing of a state as the loop nest that it stands for."""
+"""Print a state as the loop nest that it represents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UPDATES = {
 
 
 def stages_text(state: State, only: str | None, marked: set[str]) -> str:
-    """All root stages with what is computed inside them, or the loops of stage *only*."""
+    """All root stages with the stages computed inside them, or the loops of stage *only*."""
     lines: list[str] = []
     if only is not None:
         _stage(state, state.stage(only), 0, lines, marked, nested=False)
@@ -75,8 +75,7 @@ def _note(stage: Stage, it: Iter) -> str:
 
 
 def _marked(mark: Marked | None, it: Iter, word: str, chosen: Callable[[int], Size]) -> list[str]:
-    """*word* if *it* is among the *chosen* of the marked loops, ``word?`` while their number is
-    open."""
+    """*word* if *it* is one of the *chosen* marked loops; ``word?`` while their number is open."""
     if mark is None or it.name not in mark.iters:
         return []
     count = known(mark.count)

@@ -100,10 +100,10 @@ def test_a_stage_that_is_not_there_is_named(name: str, ref: StageRef, message: s
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda s: s.compute_at("C", "D", "i"), "an output must be computed whole"),
+        (lambda s: s.compute_at("C", "D", "i"), "an output must be computed as a whole"),
         (lambda s: s.compute_inline("C"), "an output must be stored"),
         (lambda s: s.set_scope("C", "local"), "an output lives in the caller's memory"),
-        (lambda s: s.reverse_compute_at("D", "C", "i"), "an output must be computed whole"),
+        (lambda s: s.reverse_compute_at("D", "C", "i"), "an output must be computed as a whole"),
         (lambda s: s.reverse_compute_at("R", "B", "i"), "element by element"),
     ],
 )

@@ -31,7 +31,7 @@ def number(factors: Product) -> int:
 
 
 def iter_extents(stage: Stage, roots: Mapping[str, int]) -> dict[str, int]:
-    """Extent of every loop that ever existed in *stage*, with its axes running over *roots*."""
+    """Extent of every current or replaced loop of *stage*, when its axes run over *roots*."""
     extents = dict(roots)
     for relation in stage.relations:
         if isinstance(relation, SplitRelation):
@@ -59,7 +59,7 @@ def axis_exprs(
 ) -> dict[str, Expr]:
     """Value of every axis (and intermediate loop) of *stage*, given those of its current loops.
 
-    *starts* has the tile starts that are already bound to variables, by parent of the split.
+    *starts* has the tile starts that are already bound to variables, by the parent of the split.
     """
     extents = iter_extents(stage, stage.root_extents) if extents is None else extents
     values: dict[str, Expr] = dict(leaves)
@@ -80,7 +80,7 @@ def _start(
     extents: Mapping[str, int],
     starts: Mapping[str, Expr],
 ) -> Expr:
-    """Where the tile of the outermost loop of a split starts."""
+    """The start of the tile that the outermost loop of a split selects."""
     if relation.parent in starts:
         return starts[relation.parent]
     tile = prod(extents[c] for c in relation.children[1:])
@@ -94,14 +94,14 @@ def _start(
 
 
 def is_ragged(relation: Relation, extents: Mapping[str, int]) -> TypeGuard[SplitRelation]:
-    """True for a split that is :func:`ragged`."""
+    """Whether *relation* is a split that is :func:`ragged`."""
     return isinstance(relation, SplitRelation) and ragged(relation, extents) == 1
 
 
 def ragged(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:
     """1 where tiles of ``shift``, ``even`` or ``peel`` do not divide the loop they split, else 0.
 
-    Not for a tile larger than the loop (in a box that compute_at shrank), which is guarded.
+    It is 0 for a tile larger than the loop (in a box that compute_at shrank), which is guarded.
     """
     if relation.covers or relation.tail == "guard":
         return 0

@@ -3,19 +3,19 @@
 All extents are :class:`~ansorpy.schedule.tables.size.Size`, so one pass serves a program or a whole
 population.  The start of a box is structural: an affine form, with non-negative coefficients, of
 the axes of the stage that owns the loop, or of their quotients by numbers (``h // 4``: the tile
-that a pixel is in).  Where there is no such form, the box is the whole dimension.
+that contains a pixel).  If there is no such form, the box is the whole dimension.
 
 Invariant: the box stored for a tensor at its attach loop holds every element of the tensor that
 readers load in one iteration of that loop (in shared or warp memory: in those of all threads that
 share it).  Three regions keep it:
 
-- :meth:`Bounds.needs`: what readers ask for, neither clipped nor moved; it may reach outside of
+- :meth:`Bounds.needs`: the box that readers need, neither clipped nor moved; it may reach outside
   the tensor at both ends.
-- :meth:`Bounds.region`: what is stored.  Its extent is clipped to :meth:`Bounds.ends`, and
+- :meth:`Bounds.region`: the box that is stored.  Its extent is clipped to :meth:`Bounds.ends`, and
   lowering moves its start so that the box lies inside.  A :meth:`Bounds.masked` box is not
-  clipped; it is moved only if it starts before 0, and what lies beyond the end is masked.
-- :meth:`Bounds.box`: what is computed, for the needs of producers.  It covers the box both where
-  it is needed and where it is moved to.
+  clipped; it is moved only if it starts before 0, and elements beyond the end are masked.
+- :meth:`Bounds.box`: the box that is computed, from which the needs of producers follow.  It covers
+  the box both where it is needed and where it is moved to.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Bounds:
     inside its smaller tiles.
 
     Raises:
-        ScheduleError: A stage is computed inside a loop that one of its readers is outside of.
+        ScheduleError: A stage is computed inside a loop, but one of its readers is outside it.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Bounds:
     # Loops
 
     def roots(self, name: str) -> dict[str, Size]:
-        """Extent of each axis of a stage: its whole extent, or that of its :meth:`region`."""
+        """Extent of each axis of a stage: the whole axis, or its part of :meth:`region`."""
         stage = self.state.stage(name)
         op = stage.compute
         extents: dict[str, Size] = {a.name: a.extent for a in (*op.axes, *op.reduce_axes)}
@@ -121,11 +121,11 @@ class Bounds:
         return self._extents[name]
 
     def inside(self, name: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
-        """Box of each axis that the stage's loops inside number *level* run over.
+        """The box over which the stage's loops inside loop number *level* run, for each axis.
 
-        With *among*, the union of these boxes over all iterations of the enclosing loops of these
-        kinds; it starts where the first thread's does.  Clipped to the axis, except where a split
-        covers more; not moved.
+        With *among*, this is the union of these boxes over all iterations of the enclosing loops of
+        these kinds, which starts where the box of the first thread does.  Boxes are clipped to the
+        axis, unless a split covers more; they are not moved.
         """
         stage = self.state.stage(name)
         moving = {it.name for it in stage.iters[level + 1 :]}
@@ -147,8 +147,8 @@ class Bounds:
     def _sway(self, name: str, among: Kinds) -> dict[str, Size | None]:
         """How far the :meth:`region` of *name* moves over the enclosing loops of kinds *among*.
 
-        By axis; None where that is unknown, as the start is not affine.  The lanes that share a
-        box in warp registers do not move it.
+        The distances are by axis; None if unknown because the start is not affine.  Lanes that
+        share a box in warp registers do not move it.
         """
         stage = self.state.stage(name)
         if stage.attach is None:
@@ -173,9 +173,9 @@ class Bounds:
         return sway
 
     def _reached(self, name: str, moving: set[str]) -> tuple[dict[str, Size], set[str]]:
-        """How much of each axis the loops *moving* run over, and the axes of unknown start.
+        """How much of each axis the loops *moving* cover, and the axes whose start is unknown.
 
-        Clipped to the axis, except where a split covers more; not moved.
+        Extents are clipped to the axis, unless a split covers more; boxes are not moved.
         """
         stage, extents = self.state.stage(name), self.extents(name)
         spans: dict[str, Size] = {
@@ -192,7 +192,7 @@ class Bounds:
         return spans, whole
 
     def _steps(self, name: str, level: int) -> dict[str, Size]:
-        """What divides the start of each axis's box in all iterations of the loops to *level*."""
+        """A divisor of the start of each axis's box in all iterations of the loops to *level*."""
         stage, extents = self.state.stage(name), self.extents(name)
         steps: dict[str, Size] = {it.name: int(n <= level) for n, it in enumerate(stage.iters)}
         for relation in reversed(stage.relations):
@@ -211,7 +211,7 @@ class Bounds:
         return steps
 
     def _tail_step(self, relation: SplitRelation, step: Size, extent: Size) -> Size:
-        """What divides the starts of tiles not at multiples of their size; 0 without such tiles."""
+        """A divisor of the starts of tiles that are not multiples of their size; 0 without any."""
         if relation.tail == "shift":
             return size_min(step, 1) * extent
         if relation.tail == "even":
@@ -254,7 +254,7 @@ class Bounds:
     # Boxes
 
     def within(self, name: str, owner: str, level: int) -> bool:
-        """True when *name* runs inside loop number *level* of *owner* (or is *owner*)."""
+        """Whether *name* runs inside loop number *level* of *owner* (or is *owner*)."""
         if name == owner:
             return True
         attach = self.state.stage(name).attach
@@ -267,8 +267,8 @@ class Bounds:
     def box(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
         """Box of each axis of *name* computed per iteration of *owner*'s loops down to *level*.
 
-        For *owner* itself it is :meth:`inside`.  For others it covers the box both where it is
-        needed and where it is moved to, not clipped.  *among* is that of :meth:`inside`.
+        For *owner* itself this is :meth:`inside`.  For other stages it covers the box both where it
+        is needed and where it is moved to, and is not clipped.  *among* is as in :meth:`inside`.
         """
         if name == owner:
             return self.inside(name, level, among=among)
@@ -285,8 +285,8 @@ class Bounds:
         """The box of tensor *name* stored for one iteration of *owner*'s loops down to *level*.
 
         Its extent is clipped to :meth:`ends` unless the box is :meth:`masked`; lowering moves a
-        start that lies outside.  For shared memory it is what all threads of the block read, for
-        warp registers what all lanes read.
+        start that lies outside.  In shared memory, it covers what all threads of the block read; in
+        warp registers, what all lanes read.
         """
         if self.masked(name):
             return self.needs(name, owner, level)
@@ -296,13 +296,13 @@ class Bounds:
         )
 
     def stored(self, name: str) -> tuple[Span, ...]:
-        """The :meth:`region` of an attached stage, for one iteration of the loop where it is."""
+        """The :meth:`region` of an attached stage, for one iteration of its attach loop."""
         attach = self.state.stage(name).attach
         assert attach is not None, name
         return self.region(name, attach.stage, self.state.stage(attach.stage).index(attach.iter))
 
     def masked(self, name: str) -> bool:
-        """True for a box in a GPU kernel, which is not moved where it ends outside of its tensor.
+        """Whether the box is in a GPU kernel, so that it may end outside its tensor without moving.
 
         Threads hold such boxes in registers, whose indices must be the same in every thread.
         """
@@ -318,7 +318,7 @@ class Bounds:
         return any(it.annotation.is_bound for it in outer) or self._is_in_launch(owner)
 
     def _overshot(self, name: str) -> set[str]:
-        """The axes of *name* that its loops are known to run beyond, where guards skip the rest."""
+        """The axes of *name* beyond which its loops are known to run; guards skip the rest."""
         stage, extents = self.state.stage(name), self.extents(name)
         found: set[str] = set()
         for relation in reversed(stage.relations):
@@ -331,15 +331,15 @@ class Bounds:
         return found
 
     def ends(self, name: str) -> tuple[int, ...]:
-        """Where all reads of tensor *name* end, by dimension; clipped to the shape.
+        """The end of all reads of tensor *name*, by dimension; clipped to the shape.
 
-        Boxes are moved to end there at the latest.
+        Boxes are moved so that they end there at the latest.
         """
         shape = self.state.stage(name).op.shape
         return tuple(min(end, n) for end, n in zip(self._reach(name), shape, strict=True))
 
     def _reach(self, name: str) -> tuple[int, ...]:
-        """As :meth:`ends`, but not clipped: counts reads that a condition prevents."""
+        """The end of all reads of tensor *name*, not clipped: includes reads that a guard skips."""
         if name not in self._reaches:
             reach = [1] * len(self.state.stage(name).op.shape)
             for reader, indices in self._readings(name):
@@ -348,13 +348,13 @@ class Bounds:
         return self._reaches[name]
 
     def _readings(self, name: str) -> Iterator[tuple[str, tuple[Expr, ...]]]:
-        """The readers of tensor *name*, and the indices with which they read it."""
+        """The readers of tensor *name*, with the indices at which they read it."""
         for reader in self.inlined_dag.readers.get(name, ()):
             for indices in self.inlined_dag.index_tuples(reader, name):
                 yield reader, indices
 
     def _ends_read(self, reader: str, indices: Sequence[Expr]) -> list[int]:
-        """Where all that *reader* reads at *indices* ends, by dimension; not clipped.
+        """The end of all elements that *reader* reads at *indices*, by dimension; not clipped.
 
         A box of the reader that is moved computes nothing beyond its :meth:`ends`.
         """
@@ -365,11 +365,11 @@ class Bounds:
         return [end_of(touched(index, op, whole)) for index in indices]
 
     def needs(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> tuple[Span, ...]:
-        """The box of tensor *name* that readers ask for; neither clipped nor moved.
+        """The box of tensor *name* that readers need; neither clipped nor moved.
 
-        The union over the threads that share the tensor's memory and those of kinds *among*.
-        Boxes of producers are derived from this: derived from a box that is clipped but not yet
-        moved, they would miss what the moved box reads.
+        This is the union over the threads that share the tensor's memory and those of kinds
+        *among*.  Boxes of producers are derived from it: if they were derived from a box that is
+        clipped but not yet moved, they would miss elements that the moved box reads.
         """
         key = (name, owner, level, among | shared_by(self.state.stage(name)))
         if key not in self._needs:
@@ -397,9 +397,9 @@ class Bounds:
         return found
 
     def _anywhere(self, name: str, dim: int, among: Kinds) -> Span:
-        """A whole dimension of tensor *name*, for loads whose starts are unknown or lie apart.
+        """A whole dimension of tensor *name*, for loads whose starts are unknown or too different.
 
-        A :meth:`masked` box is longer by what threads beyond the ends of their axes read after it.
+        A :meth:`masked` box also includes what threads beyond the ends of their axes read after it.
         """
         extent: Size = self.state.stage(name).op.shape[dim]
         if self.masked(name):
@@ -412,12 +412,12 @@ class Bounds:
                 f'"{name}" is computed inside a loop of "{owner}", '
                 f'but "{reader}", which reads it, is not',
                 stage=name, program=self.state.text(),
-                hint=f'compute "{name}" at a loop around all of its readers, or at the root',
+                hint=f'compute "{name}" at a loop around all its readers, or at the root',
             )  # fmt: skip
 
 
 def _is_ragged(extent: Size, tile: Size) -> bool:
-    """True when *tile* does not divide *extent*; tiles still to be chosen are taken to divide."""
+    """Whether *tile* does not divide *extent*; open tiles are assumed to divide it."""
     return isinstance(extent, int) and isinstance(tile, int) and extent % tile != 0
 
 
@@ -431,7 +431,7 @@ def _untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str
 
 
 def _mark(fixed: set[str], whole: set[str], parent: str, children: tuple[str, ...]) -> None:
-    """Mark a split loop fixed if all its parts are, and of unknown start if one part is."""
+    """Mark a split loop as fixed if all its parts are, and its start as unknown if a part's is."""
     if all(child in fixed for child in children):
         fixed.add(parent)
     if any(child in whole for child in children):

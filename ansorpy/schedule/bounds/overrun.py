@@ -1,7 +1,7 @@
-"""What threads of a GPU read that run beyond the ends of their axes.
+"""Reads of GPU threads that run beyond the ends of their axes.
 
-Where tiles do not divide an axis, such threads compute elements that nothing stores, and read
-boxes in shared memory and registers at indices that no element needs.
+If tiles do not divide an axis, such threads compute elements that nothing stores, and read boxes in
+shared memory and registers at indices that no element needs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["is_read_before_start", "read_beyond_end"]
 
 
 def read_beyond_end(bounds: Bounds, name: str, dim: int, among: Kinds) -> Size:
-    """How many more elements of tensor *name* such threads read after the end of a dimension.
+    """Number of elements of tensor *name* that such threads read after the end of a dimension.
 
-    *among* is that of :meth:`~ansorpy.schedule.bounds.inference.Bounds.inside`.
+    *among* is as in :meth:`~ansorpy.schedule.bounds.inference.Bounds.inside`.
     """
     last = bounds.state.stage(name).op.shape[dim] - 1
     beyond: Size = 0
@@ -32,7 +32,7 @@ def read_beyond_end(bounds: Bounds, name: str, dim: int, among: Kinds) -> Size:
 
 
 def is_read_before_start(bounds: Bounds, name: str) -> bool:
-    """True where such threads read tensor *name* below index 0; sizes must be numbers."""
+    """Whether such threads read tensor *name* below index 0; sizes must be numbers."""
     for dim in range(len(bounds.state.stage(name).op.shape)):
         for (inside, _), (reached, _) in _limits(bounds, name, dim, ALONE):
             assert isinstance(reached, int)
@@ -44,7 +44,7 @@ def is_read_before_start(bounds: Bounds, name: str) -> bool:
 def _limits(
     bounds: Bounds, name: str, dim: int, among: Kinds
 ) -> Iterator[tuple[tuple[int, int], tuple[Size, Size]]]:
-    """The least and greatest index of each read: on the reader's axes, and of all threads.
+    """The least and greatest index of each read: within the reader's axes, and over all threads.
 
     Indices that depend on data have no limits, and are left out.
     """
@@ -61,6 +61,6 @@ def _limits(
 
 
 def _root(bounds: Bounds, name: str) -> str:
-    """The stage in whose loops *name* is computed, at whatever depth, or *name* itself."""
+    """The stage in whose loops *name* is computed, at any depth, or *name* itself."""
     attach = bounds.state.stage(name).attach
     return name if attach is None else _root(bounds, attach.stage)

@@ -1,10 +1,10 @@
 """Spans: boxes of tensors one dimension at a time, each with its extent and start.
 
-Invariant: a span covers every value of its index while the axes run over their boxes.  Where a
+Invariant: a span covers every value of its index while the axes run over their boxes.  If a
 function cannot keep this with an affine start, it returns :data:`NOWHERE`, which :func:`hull`
 widens to the whole dimension.  Nothing here is clipped to a tensor, and only
-:func:`moved_inside` allows for boxes that are moved.  Which threads a span is the union of is up
-to the boxes passed in (:meth:`~ansorpy.schedule.bounds.inference.Bounds.inside`).
+:func:`moved_inside` allows for boxes that are moved.  The boxes passed in determine over which
+threads a span is the union (:meth:`~ansorpy.schedule.bounds.inference.Bounds.inside`).
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ ZERO = Origin((), 0)
 
 @dataclass(frozen=True)
 class Span:
-    """``extent`` elements of one dimension from ``origin``; None if the start is not affine.
+    """``extent`` elements of one dimension from ``origin``, which is None if it is not affine.
 
     In every iteration of the loops outside, the start is ``origin.offset`` plus a multiple of
-    ``step`` (0: always the same start).  A *late* span may end beyond where its box is moved to
-    end at the latest, and then starts earlier.
+    ``step`` (0: always the same start).  A *late* span may end beyond the end to which its box is
+    moved back; the box then starts earlier.
     """
 
     origin: Origin | None
@@ -87,7 +87,7 @@ def _sum(parts: Iterable[tuple[Span, int]], offset: int) -> Span:
     parts = list(parts)
     late = any(span.late for span, _ in parts)
     if late and _count_moving(parts) > 1:
-        return NOWHERE  # if one box is moved, the sum starts early even in mid-tensor
+        return NOWHERE  # if one box is moved, the sum starts early even inside the tensor
     for span, c in parts:
         if c < 0 or span.origin is None:
             return NOWHERE
@@ -117,15 +117,15 @@ def _quotient(span: Span, divisor: Expr) -> Span:
         return NOWHERE
     (axis, inner), _ = terms[0]
     start = Origin(((Part(axis, inner * c), 1),), 0)
-    # The worst start: as far into a group of c as a common divisor of all starts and c allows.
+    # Worst case: a start as far into a group of c as a common divisor of all starts and c allows.
     return Span(start, ceil_div(span.extent + c - size_gcd(span.step, c), c), late=span.late)
 
 
 def limits(index: Expr, op: ComputeOp, box: Mapping[str, Span]) -> tuple[Size, Size] | None:
-    """The least and greatest value of *index* while *op*'s axes run over *box* before all loops.
+    """The least and greatest value of *index* while *op*'s axes run over *box* outside all loops.
 
-    Every axis that an origin names is 0 there.  Unlike :func:`touched`, this knows indices that
-    fall as an axis rises.  None for an index that depends on data.
+    Every axis in an origin is 0 there.  Unlike :func:`touched`, this handles indices that fall as
+    an axis rises.  None for an index that depends on data.
     """
     form = linear(index)
     low: Size = form.const
@@ -162,7 +162,7 @@ def _limits_of(atom: Expr, op: ComputeOp, box: Mapping[str, Span]) -> tuple[Size
 
 
 def end_of(span: Span) -> int:
-    """Where a span of constant extent ends; beyond every tensor if its start is unknown."""
+    """The end of a span of constant extent; beyond every tensor if its start is unknown."""
     assert isinstance(span.extent, int)
     return INT64_MAX if span.origin is None else span.origin.offset + span.extent
 
@@ -170,8 +170,8 @@ def end_of(span: Span) -> int:
 def moved_inside(span: Span, late: bool) -> Span:
     """*span* widened to cover its box both where it is needed and where it is moved to.
 
-    A box that starts before 0 is moved there: the span gets longer by that much.  With *late* the
-    box may end beyond its tensor and be moved back: the span is marked.
+    A box that starts before 0 is moved to 0: the span gets longer by that much.  With *late*, the
+    box may end beyond its tensor and be moved back: the span is marked as late.
     """
     before = 0 if span.origin is None else max(0, -span.origin.offset)
     return (
@@ -182,11 +182,12 @@ def moved_inside(span: Span, late: bool) -> Span:
 
 
 def hull(spans: Sequence[Span], lags: Sequence[int]) -> Span | None:
-    """The smallest span that covers *spans* and, where its box is moved, what they are moved to.
+    """The smallest span that covers *spans*, also where their readers' boxes are moved.
 
-    What reads a span ends so many (its number of *lags*) elements before the last reader of the
-    tensor, so its box may be moved back when a box of this tensor is not yet.  The hull is longer
-    by as much; not clipped.  None where a start is unknown or two differ by more than a constant.
+    The reader of a span ends some elements (the entry in *lags*) before the last reader of the
+    tensor, so its box may be moved back when the box of this tensor is not moved yet.  The hull is
+    longer by as much; it is not clipped.  None if a start is unknown or two starts differ by more
+    than a constant.
     """
     origins = [span.origin for span in spans]
     known = [o for o in origins if o is not None]
@@ -202,7 +203,7 @@ def hull(spans: Sequence[Span], lags: Sequence[int]) -> Span | None:
 
 
 def start_of(span: Span, values: Mapping[str, Expr]) -> Expr:
-    """Where *span* starts, given the *values* of the axes that its origin names; not moved."""
+    """The start of *span*, given the *values* of the axes in its origin; not moved."""
     if span.origin is None:
         return as_expr(0)
     start: Expr = as_expr(span.origin.offset)

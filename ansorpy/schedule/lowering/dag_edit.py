@@ -1,4 +1,4 @@
-"""Rebuilding of a compute DAG around replaced operators."""
+"""Rebuild a compute DAG around replaced operators."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def map_loads(expr: Expr, fn: Callable[[Load], Expr]) -> Expr:
 
 
 def with_body(op: ComputeOp, body: Expr) -> ComputeOp:
-    """*op* computing *body* over the same axes."""
+    """*op* with another *body* over the same axes."""
     if body is op.body:
         return op
     return ComputeOp(op.name, op.shape, op.axes, op.reduce_axes, body, op.attrs)
@@ -37,9 +37,10 @@ def with_body(op: ComputeOp, body: Expr) -> ComputeOp:
 def replace_ops(
     dag: ComputeDAG, new: Mapping[Tensor, ComputeOp]
 ) -> tuple[ComputeDAG, dict[Tensor, Tensor]]:
-    """*dag* with some operators replaced, and what each of its operators became.
+    """*dag* with some operators replaced, and the mapping from old operators to new ones.
 
-    Replacements may read operators that are not in *dag*; those are renamed if theirs are taken.
+    Replacements may read operators that are not in *dag*; these are renamed if their names are
+    taken.
     """
     became: dict[Tensor, Tensor] = {}
     known = {*dag.ops, *new.values()}
@@ -54,7 +55,7 @@ def replace_ops(
     fresh: set[Tensor] = set()
 
     def renew(op: ComputeOp) -> ComputeOp:
-        """Bring the operators that only the replacement reads up to date."""
+        """Rebuild an operator that only the replacement reads on the new operators."""
         for producer in loads_of(op):
             if producer not in became and isinstance(producer, ComputeOp) and producer not in fresh:
                 became[producer] = renew(producer)

@@ -6,8 +6,8 @@ Recognises these sums and builds the operators that replace them::
                                        B.words[q, j] = word(B[4 q, j] .. B[4 q + 3, j])
                                 -->    C[i, j] = sum_q dot(word(A[i, 4 q] ..), B.words[q, j])
 
-Instructions that multiply unsigned by signed bytes also serve operands of one type: one of them is
-moved by 128, and 128 times the sum of the other is subtracted again (exact modulo 2**32).
+Instructions that multiply unsigned by signed bytes also serve operands of equal type: one operand
+is moved by 128, and 128 times the sum of the other is subtracted again (exact modulo 2**32).
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ class DotForm:
 
 
 def dot_form(op: Tensor) -> DotForm | None:
-    """*op* as a sum of narrow products along an axis by which each operand is indexed alone."""
+    """*op* as a sum of narrow products, or None.
+
+    The axis of the sum must be the only one that indexes its dimension of each operand.
+    """
     match op:
         case ComputeOp(
             body=Reduce(
@@ -86,7 +89,7 @@ def _along(load: Load, axis: Axis) -> int | None:
 
 
 def function_for(form: DotForm, there: Collection[Function]) -> Function | None:
-    """The dot product to use, of those that are *there*; an operand may be moved to fit."""
+    """The dot product to use among those that are *there*; an operand may be moved to fit."""
     exact = [fn for fn, dot in DOTS.items() if {dot.left, dot.right} == set(form.types)]
     exact = [fn for fn in exact if fn in there]
     if exact:
@@ -101,7 +104,7 @@ def in_words(
     """The replacement of *op*, and the new operators it reads, producers first.
 
     Args:
-        constant: Tensors known when constants are bound; they are laid out as words then.
+        constant: Tensors known at bind time, when they are laid out as words.
         name: Makes names for the new operators.
     """
     words = _Words(op, form, fn, name)
@@ -127,7 +130,7 @@ def in_words(
 
 
 class _Words:
-    """The new operators of one rewriting."""
+    """The new operators that replace one sum."""
 
     def __init__(self, op: ComputeOp, form: DotForm, fn: Function, name: Naming) -> None:
         self.op, self.form, self.fn, self.name = op, form, fn, name
@@ -139,7 +142,7 @@ class _Words:
         self.laid_out: dict[tuple[Tensor, int, bool], ComputeOp] = {}
 
     def moved(self, loads: Sequence[Load], constant: Sequence[bool]) -> int | None:
-        """Which operand to move by 128 so that the types fit, preferably not a constant one."""
+        """The operand to move by 128 so that the types fit, preferably not a constant one."""
         dot = DOTS[self.fn]
         if {load.dtype for load in loads} == {dot.left, dot.right}:
             return None
@@ -175,7 +178,10 @@ class _Words:
         return Call(Function.WORD, tuple(parts))
 
     def _stage(self, load: Load, dim: int, moved: bool) -> ComputeOp:
-        """The words of what *load* reads along *dim*; a tensor read twice is laid out once."""
+        """The words of the elements that *load* reads along *dim*.
+
+        A tensor that is read twice is laid out once.
+        """
         source = load.source
         assert isinstance(source, ComputeOp | PlaceholderOp)
         if (source, dim, moved) in self.laid_out:
@@ -195,7 +201,7 @@ class _Words:
         return Reduce(ReduceKind.SUM, Call(self.fn, tuple(parts)), self.axes)
 
     def correction(self, other: Load, moved: DType) -> Expr:
-        """The negative of what moving an operand of type *moved* added to every sum."""
+        """The negative of the amount that moving an operand of type *moved* adds to every sum."""
         scale = -_OFFSET if moved is DType.INT8 else _OFFSET
         reduce = tuple(Axis(k.name, k.extent, AxisKind.REDUCE) for k in self.op.reduce_axes)
         used = {e for index in other.indices for e in walk(index)}

@@ -18,7 +18,7 @@ Index = tuple[Expr, ...]
 class LaneSums:
     """One stage's partial sums, ``buffer[space loops inside the reduction..., lane]``.
 
-    Half-width floats are summed in single precision, as the generator does elsewhere.
+    Half-width floats are summed in single precision, as in other sums.
     """
 
     buffer: Buffer
@@ -30,7 +30,7 @@ class LaneSums:
     ) -> LaneSums:
         """Sums of *dtype* (or wider) for one stage; the last extent of *shape* counts lanes.
 
-        They are *shared* if the elements inside the reduction are divided among threads.
+        The sums are *shared* if the elements inside the reduction are divided among threads.
         """
         scope = Scope.WORKSPACE if shared else Scope.LOCAL
         return LaneSums(Buffer(f"{name}.lanes", shape, dtype.of_sums, scope), kind)
@@ -53,7 +53,7 @@ class LaneSums:
     def combined(
         self, at: Index, target: Buffer, index: Index, fresh: Callable[[str], Var]
     ) -> Stmt:
-        """Add the upper lanes to the lower until one is left, and store it in *target*.
+        """Add the upper lanes to the lower ones until one is left, and store it in *target*.
 
         Each step leaves a power of two lanes, so that later steps halve whole vectors.
         """

@@ -1,6 +1,7 @@
-"""How each loop of a stage runs: serial, parallel, vectorised, unrolled or bound to a GPU index.
+"""Loop kinds: whether a loop is serial, parallel, vectorised, unrolled or bound to a GPU index.
 
-Everything that needs to know asks here: lowering with numbers, tables and limits with columns.
+This is the only place that determines them, for lowering (with numbers), and for tables and limits
+(with columns).
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ if TYPE_CHECKING:
 __all__ = ["MAX_UNROLL_DEPTH", "LoopKind", "loop_kinds", "marked_parallel", "marked_vector"]
 
 MAX_UNROLL_DEPTH = 8
-"""Loops one statement's automatic unrolling may expand (TVM's auto_max_depth)."""
+"""Maximum number of loops that automatic unrolling may expand (TVM's auto_max_depth)."""
 
 
 @dataclass(frozen=True)
 class LoopKind:
-    """How a loop runs: conditions of which at most one holds; it is serial where none does."""
+    """Conditions for the kinds of a loop, at most one of which holds; serial where none holds."""
 
     parallel: Size = 0
     vector: Size = 0
     unroll: Size = 0
     bound: Size = 0
     index: ForKind = ForKind.SERIAL
-    """The GPU index where it is *bound* to one."""
+    """The GPU index to which the loop is bound where *bound* holds."""
 
     @property
     def kind(self) -> ForKind:
-        """The kind of a loop in a program, where sizes are numbers."""
+        """The kind of the loop in a program, where sizes are numbers."""
         kinds = {
             ForKind.PARALLEL: self.parallel, ForKind.VECTORIZED: self.vector,
             ForKind.UNROLLED: self.unroll, self.index: self.bound,
@@ -46,12 +47,12 @@ class LoopKind:
 
 
 def loop_kinds(bounds: Bounds, name: str) -> dict[str, LoopKind]:
-    """How each current loop of stage *name* runs.
+    """The kind of each current loop of stage *name*.
 
     - Parallel loops form one collapsed nest: a loop nested in another stage's parallel loop, or
-      separated from the first parallel one of its own stage, runs serially.
-    - Lanes share what is inside them: a vector loop around another stage or a parallel loop is
-      serial, and so is one whose lanes may differ in a guard.
+      separated from the first parallel loop of its own stage, runs serially.
+    - Lanes share everything inside them: a vector loop around another stage or a parallel loop is
+      serial, and so is one with a guard that may differ between lanes.
     - Automatic unrolling goes from the inside out.  It stops at the first loop that would exceed
       the pragma's number of statements or that has another stage computed inside.
     """
@@ -63,14 +64,14 @@ def loop_kinds(bounds: Bounds, name: str) -> dict[str, LoopKind]:
 
 
 def marked_parallel(stage: Stage, name: str, count: Size) -> Size:
-    """1 for a loop of *stage* among the first *count* of those that may run in parallel, else 0."""
+    """1 if a loop is among the first *count* loops of *stage* that may run in parallel, else 0."""
     if stage.parallel is None or name not in stage.parallel.iters:
         return 0
     return above(count, stage.parallel.iters.index(name))
 
 
 def marked_vector(stage: Stage, name: str, count: Size) -> Size:
-    """1 for a loop of *stage* among the last *count* of those that may be vectors, else 0."""
+    """1 if a loop is among the last *count* loops of *stage* that may be vectors, else 0."""
     if stage.vectorize is None or name not in stage.vectorize.iters:
         return 0
     loops = stage.vectorize.iters
@@ -80,7 +81,7 @@ def marked_vector(stage: Stage, name: str, count: Size) -> Size:
 def _marked(
     bounds: Bounds, stage: Stage, hosts: frozenset[str], *, nested: Size
 ) -> dict[str, LoopKind]:
-    """How the loops of *stage* are annotated and marked, *nested* in a parallel loop or not."""
+    """The kinds of *stage*'s loops by annotations and marks; *nested*: inside a parallel loop."""
     kinds = _parallel(bounds, stage, hosts, nested)
     return _vectors(bounds, stage, hosts, kinds)
 
@@ -88,7 +89,7 @@ def _marked(
 def _parallel(
     bounds: Bounds, stage: Stage, hosts: frozenset[str], closed: Size
 ) -> dict[str, LoopKind]:
-    """Parallel loops that form one nest, unless it is *closed*; the others as annotated."""
+    """Parallel loops that form one nest, unless it is *closed*, and other loops as annotated."""
     count = bounds.number(stage.parallel.count if stage.parallel else (0,))
     begun: Size = 0
     kinds: dict[str, LoopKind] = {}
@@ -115,7 +116,7 @@ def _in_parallel(bounds: Bounds, stage: Stage) -> Size:
 
 
 def _annotated(it: Iter, holds: Size) -> LoopKind:
-    """A loop that runs as it is annotated where a condition *holds*."""
+    """The kind of a loop that runs as annotated where a condition *holds*."""
     if it.annotation is ForKind.SERIAL:
         return LoopKind()
     if it.annotation is ForKind.UNROLLED:
@@ -138,7 +139,7 @@ def _vectors(
 
 
 def _overridden(kind: LoopKind, marked: Size) -> LoopKind:
-    """*kind* where a loop is not *marked* otherwise."""
+    """*kind*, except where a loop is *marked* to run differently."""
     if isinstance(marked, int) and not marked:
         return kind
     rest = fails(marked)

@@ -1,4 +1,4 @@
-"""Constants laid out anew at bind time, in the order in which the loops read them.
+"""Pack constants at bind time into the order in which the loops read them.
 
 Source: TVM's layout rewrite (option 2); the layout has one dimension per loop, in loop
 order, so the kernel's address is a plain sum of loop variables.
@@ -22,7 +22,7 @@ __all__ = ["Packing", "pack_stmt", "plan_packing"]
 
 @dataclass(frozen=True)
 class Packing:
-    """``buffer[loops] = source[indices]``, zero where *indices* are outside of the source."""
+    """``buffer[loops] = source[indices]``, zero where *indices* are outside the source."""
 
     stage: str
     tensor: str
@@ -35,7 +35,7 @@ class Packing:
 def plan_packing(
     stage: str, source: Buffer, indices: Sequence[Expr], loops: Sequence[tuple[Var, int]]
 ) -> Packing:
-    """Lay *source* out by those of *loops* (outermost first) that its *indices* depend on.
+    """Lay out *source* by those of *loops* (outermost first) on which its *indices* depend.
 
     Raises:
         ScheduleError: An index is not a sum of loop variables, so no such layout exists.

@@ -24,10 +24,11 @@ __all__ = ["Lowered", "lower"]
 
 @dataclass(frozen=True)
 class Lowered:
-    """``run`` takes inputs, constants and outputs, in this order.
+    """The loop programs of a state; ``run`` takes inputs, constants and outputs, in this order.
 
-    Its constants are placeholders as given, or outputs of ``bind`` under the same name.
-    ``bind`` takes the constant placeholders it reads and computes what depends on them alone.
+    Its constants are unchanged placeholders, or outputs of ``bind`` with the same name.
+    ``bind`` takes the constant placeholders that it reads and computes everything that depends only
+    on them.
     """
 
     run: Program
@@ -112,7 +113,7 @@ class _Lowering:
         return [*direct, *(p.buffer for p in packings)]
 
     def _statements(self, *, constant: bool) -> Stmt:
-        """Root stages in order; each intermediate is allocated around itself and what follows."""
+        """The root stages in order; each intermediate is allocated around itself and the rest."""
         roots = [
             s
             for s in self.state.stages

@@ -1,4 +1,4 @@
-"""Conditions inside loops: which ones skip the statement, and where they are tested."""
+"""Conditions inside loops: those that skip the statement, and the loops around which they move."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["condition_to_add", "repeated"]
 def condition_to_add(value: Expr, kind: ReduceKind, tile: Set[Expr]) -> Expr | None:
     """The condition without which *value* adds nothing, if a branch on it is cheap; else None.
 
-    A tap that a residue does not have is then skipped, not multiplied by zero.  A condition on
-    the variables of *tile* (rows of a register tile, lanes) stays a select in the arithmetic.
+    A tap that a residue lacks is then skipped instead of multiplied by zero.  A condition on the
+    variables of *tile* (rows of a register tile, lanes) stays a select in the arithmetic.
     """
     if not isinstance(value, Select) or not isinstance(value.other, Const):
         return None
@@ -26,7 +26,7 @@ def condition_to_add(value: Expr, kind: ReduceKind, tile: Set[Expr]) -> Expr | N
 
 
 def repeated(var: Var, extent: int, kind: ForKind, body: Stmt) -> Stmt:
-    """*body* in a loop; a condition that the loop does not change is tested once, outside."""
+    """*body* in a loop; a condition that does not depend on the loop is tested once, outside it."""
     if isinstance(body, If) and body.other is None and kind is not ForKind.PARALLEL:
         inside = set(walk(body.cond))
         if var not in inside and not any(isinstance(e, Load) for e in inside):

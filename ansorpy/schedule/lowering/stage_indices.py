@@ -1,4 +1,4 @@
-"""The indices of a stage in terms of its loops, and the guards that keep them in bounds."""
+"""A stage's indices in terms of its loops, and the guards that keep them in bounds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["StageIndices"]
 
 
 class StageIndices:
-    """The loops of one stage, as far as they have variables, and its axes in terms of them."""
+    """The loops of one stage that have variables so far, and its axes in terms of them."""
 
     def __init__(self, outer: LoweringContext, name: str):
         self.outer = outer
@@ -51,7 +51,7 @@ class StageIndices:
         self.peeled = self._peeled()
 
     def _axis_values(self, level: int | None = None) -> dict[str, Expr]:
-        """Every axis in terms of the loops; with *level*, where the box inside it starts."""
+        """Every axis in terms of the loops; with *level*, the start of the box inside that loop."""
         leaves = dict(self.leaves)
         if level is not None:
             leaves.update({it.name: as_expr(0) for it in self.stage.iters[level + 1 :]})
@@ -68,7 +68,7 @@ class StageIndices:
         return tuple(self.outer.simple(index) for index in inside)
 
     def _peeled(self) -> SplitRelation | None:
-        """The split into lanes whose last part is cut short instead of guarded."""
+        """The split into lanes whose last part is peeled instead of guarded."""
         splits = (r for r in self.stage.relations if isinstance(r, SplitRelation))
         return next((r for r in splits if peeled(r, self.stage, self.extents, self.hosts)), None)
 
@@ -83,7 +83,7 @@ class StageIndices:
     # Boxes that reach beyond their tensor
 
     def _masked(self, store: Store) -> Stmt:
-        """*store* without reads beyond a tensor: 0 is stored instead, or nothing is added."""
+        """*store* without reads beyond a tensor: it stores 0 instead, or adds nothing."""
         masks = self._masks()
         if not masks or self._reads_boxes_only() and not self._is_operand():
             return store
@@ -92,12 +92,12 @@ class StageIndices:
             return If(inside, store, None)
         zero, value = as_expr(0, store.value.dtype), store.value
         if isinstance(value, Select) and is_zero(value.other):
-            # One choice: what moves elements or puts zeros in their place is a copy.
+            # Merge both conditions: a statement that moves elements or stores zeros is a copy.
             inside, value = all_of(inside, value.cond), value.then
         return Store(store.buffer, store.indices, Select(inside, value, zero), None)
 
     def _masks(self) -> list[Expr]:
-        """Conditions for this stage's box to be inside of its tensor, without those always met."""
+        """Conditions for this stage's box to be inside its tensor, without those always met."""
         if not self.outer.bounds.masked(self.name):
             return []
         values = self._axis_values()
@@ -112,7 +112,7 @@ class StageIndices:
         return found
 
     def _of_first_lane(self, guard: Expr) -> Expr:
-        """*guard* for the first lane of a vector if it is the same for all lanes, else as it is."""
+        """*guard* for the first lane of a vector if all lanes agree in it, else unchanged."""
         if not isinstance(guard, Compare) or not isinstance(guard.b, Const):
             return guard
         form = linear(guard.a)
@@ -126,13 +126,13 @@ class StageIndices:
         return guard
 
     def _is_operand(self) -> bool:
-        """True for an operand of a warp's instruction: its sums must add nothing from beyond."""
+        """Whether the stage is an operand of a warp instruction; its padding must add nothing."""
         return self.stage.fragment is not None and not self.op.reduce_axes
 
     def _may_be_anything(self, axis: Axis) -> bool:
-        """True when the values of an instruction's operand beyond *axis* change no result.
+        """Whether the values of an instruction's operand beyond *axis* change no result.
 
-        Either all that is read there is 0, or they go into sums that nothing stores.
+        Either all values read there are 0, or they go into sums that nothing stores.
         """
         if not self._reads_boxes_only():
             return False
@@ -147,7 +147,7 @@ class StageIndices:
         )
 
     def _reads_boxes_only(self) -> bool:
-        """True when all reads are in bounds, however far the box of this stage reaches."""
+        """Whether all reads are in bounds, however far the box of this stage reaches."""
         bounds = self.outer.bounds
         tensors = {read.tensor.name for read in bounds.inlined_dag.reads[self.name]}
         return all(bounds.masked(t) and not is_read_before_start(bounds, t) for t in tensors)

@@ -1,4 +1,4 @@
-"""Lowering of one stage's loop nest, including the stages computed inside it."""
+"""Lower one stage's loop nest, including the stages computed inside it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _StageNest(StageIndices):
         self.outer: StageLowering = outer
         self.pending: list[tuple[Var, Expr]] = []
         self.tile: tuple[Var, Var] | None = None
-        """Index and start of the tile with two bodies, until these are built."""
+        """Index and start of the tile with two bodies, until the bodies are built."""
         self.across = shared_reduce_loop(self.state, self.stage, self.kinds, outer.threads_around())
         self.sums: LaneSums | ThreadSums | None = None
         self.sums_level = 0
@@ -86,9 +86,10 @@ class _StageNest(StageIndices):
     def _sum_level(self) -> int | None:
         """Number of the loop before which the sum is initialised; None without reduce loops.
 
-        It is the outermost reduce loop that repeats, or the innermost one if none does, so that
-        a result is cleared right before it is summed, not in a separate pass.  Asynchronous
-        instructions add to it until they are waited for: for them it is the outermost reduce loop.
+        It is the outermost reduce loop with more than one iteration, or the innermost if there is
+        none, so that a result is cleared right before it is summed, not in a separate pass.
+        Asynchronous instructions add to the result until they are waited for, so for them it is the
+        outermost reduce loop.
         """
         reduce = [n for n, it in enumerate(self.stage.iters) if it.kind is AxisKind.REDUCE]
         if self.stage.tensorized is not None and intrinsic(self.stage.tensorized[1]).asynchronous:
@@ -144,7 +145,7 @@ class _StageNest(StageIndices):
             return repeated(var, extent, kind, self._with_starts(level, body))
 
     def _pipelined(self, level: int, var: Var, extent: int) -> Stmt:
-        """Loop number *level* with its tiles copied ahead of their use, where that is possible."""
+        """Loop number *level* with its tiles copied ahead of their use, if that is possible."""
         assert self.stage.pipeline is not None
         tiles, depth = self._producers(level), min(number(self.stage.pipeline[1]), extent)
         rest = self._from(level + 1)
@@ -153,7 +154,7 @@ class _StageNest(StageIndices):
         return For(var, extent, ForKind.SERIAL, self._with_producers(tiles, rest))
 
     def _in_turns(self, level: int, threads: int, extent: int, body: Callable[[], Stmt]) -> Stmt:
-        """Loop number *level*, bound to an index of too few *threads*, run in several turns."""
+        """Loop number *level*, bound to an index with too few *threads*, in several turns."""
         it = self.stage.iters[level]
         turn, thread = self.outer.fresh(f"{it.name}.turn"), self.outer.fresh(it.name)
         turns = -(-extent // threads)
@@ -169,7 +170,7 @@ class _StageNest(StageIndices):
         return For(turn, turns, ForKind.SERIAL, inner)
 
     def _full_then_rest(self, level: int, split: SplitRelation, body: Callable[[], Stmt]) -> Stmt:
-        """A loop over the parts that use all lanes, then the last part, which uses some."""
+        """A loop over the parts that fill all lanes, then the last part, which fills only some."""
         outer, lanes = split.children
         full, rest = divmod(self.extents[split.parent], self.extents[lanes])
         parts = [self._repeated(level, full, body)] if full else []
@@ -180,7 +181,7 @@ class _StageNest(StageIndices):
         return Seq(tuple(parts)) if full else parts[0]
 
     def _start_tiles(self, name: str, var: Var) -> None:
-        """Queue bindings of tile starts for the ragged splits whose tiles loop *name* counts."""
+        """Queue bindings of tile starts for the ragged splits whose tile number is loop *name*."""
         for relation in self.stage.relations:
             if not is_ragged(relation, self.extents) or name != relation.children[0]:
                 continue
@@ -212,7 +213,7 @@ class _StageNest(StageIndices):
         assert second is not None
         if self.outer.in_second_body:
             raise ScheduleError(
-                "it is computed inside tiles that have two bodies already",
+                "the stage is computed inside tiles that already have two bodies",
                 stage=self.name, program=self.state.text(self.name),
                 hint=f'split "{second.relation.parent}" with tail="guard" or "shift"',
             )  # fmt: skip
@@ -235,7 +236,7 @@ class _StageNest(StageIndices):
         return self._with_producers(producers, self._from(level + 1))
 
     def _with_producers(self, producers: Sequence[Producer], stmt: Stmt) -> Stmt:
-        """*stmt* preceded by the statements that fill the buffers it reads, with barriers."""
+        """*stmt* after the statements that fill the buffers it reads, with barriers."""
         parts, stmt = synchronised([(tile.buffer, tile.fill) for tile in producers], stmt)
         for n, (tile, part) in reversed([*enumerate(zip(producers, parts, strict=True))]):
             stmt = Seq((*part, stmt))
@@ -270,7 +271,7 @@ class _StageNest(StageIndices):
         return Producer(buffer, lets, self.outer.statement(stage.name))
 
     def _scope(self, stage: Stage, level: int) -> Scope:
-        """The memory for *stage*'s box: LOCAL unless threads inside this level share it."""
+        """The memory scope of *stage*'s box: LOCAL, unless threads inside this level share it."""
         if stage.scope is Scope.WARP:
             return stage.scope
         if is_in_shared(self.state, stage):
@@ -407,14 +408,14 @@ class _StageNest(StageIndices):
         """Number of the outermost loop that the instruction replaces."""
         if self.stage.tensorized is None:
             raise ScheduleError(
-                "only an instruction adds up what lies in a warp's registers",
+                "only an instruction can sum values in a warp's registers",
                 stage=self.name, program=self.state.text(self.name),
                 hint="tensorize the innermost loops",
             )  # fmt: skip
         return self.stage.index(self.stage.tensorized[0])
 
     def _instruction(self, level: int) -> Stmt:
-        """The loops from *level* inward as the one instruction that the schedule names."""
+        """The loops from *level* inward as the instruction that the schedule names."""
         assert self.stage.tensorized is not None
         inner = self.stage.iters[level:]
         if self.hosts & {it.name for it in inner}:

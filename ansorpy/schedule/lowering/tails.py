@@ -1,8 +1,8 @@
-"""Second bodies: smaller tiles where those of a split do not divide its axis.
+"""Second bodies: smaller tiles for splits whose tiles do not divide the axis.
 
 ``even`` and ``peel`` split ``extent`` into ``first`` tiles of the scheduled size and others that
-are smaller; each size has its own body.  Tiles never overlap, so they may be divided among
-threads anywhere, and none runs beyond the axis, so nothing is guarded.
+are smaller; each size has its own body.  Tiles never overlap, so they may be distributed over
+threads in any way, and no tile runs beyond the axis, so no guard is needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CPU_KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.UNROLLED)
 
 @dataclass(frozen=True)
 class SecondBody:
-    """Tiles number ``first .. count - 1`` of *relation* have *size* elements, others *tile*."""
+    """Tiles ``first .. count - 1`` of *relation* have *size* elements, the others have *tile*."""
 
     relation: SplitRelation
     count: int
@@ -40,7 +40,7 @@ class SecondBody:
     """Extents of the loops inside a tile, ``relation.children[1:]``, in the second body."""
 
     def start(self, n: Expr) -> Expr:
-        """Where tile *n* starts, in either body."""
+        """The start of tile *n*, in either body."""
         whole = n * self.tile
         if self.first + 1 == self.count:
             return whole
@@ -57,11 +57,11 @@ class SecondBody:
 def second_body(
     stage: Stage, extents: Mapping[str, int], kinds: Mapping[str, ForKind]
 ) -> SecondBody | None:
-    """The second body that *stage* needs, if one of its splits has one.
+    """The second body that *stage* needs, if one of its splits has two bodies.
 
     Raises:
-        ScheduleError: The loops inside a tile do not fit the smaller ones, or the tiles no
-            longer have loops of their own.
+        ScheduleError: The loops inside a tile do not fit the smaller tiles, or the tile loops were
+            fused, split or made parallel.
     """
     for relation in stage.relations:
         if is_ragged(relation, extents) and relation.two_bodies:
@@ -82,7 +82,7 @@ def _planned(
     size = extent % tile if relation.tail == "peel" else tile - 1
     if first < 1:
         raise ScheduleError(
-            f"{count} tiles of {tile} and {size} are more than {extent} iterations",
+            f"{count} tiles of {tile} and {size} elements exceed the {extent} iterations",
             stage=stage.name, hint=f"use tiles of {-(-extent // count)}, or another tail",
         )  # fmt: skip
     factors = [number(p) for p in relation.factors[1:]]
@@ -117,7 +117,7 @@ def _require_order(stage: Stage, relation: SplitRelation, kinds: Mapping[str, Fo
 def refuse_unsafe_shifts(
     state: State, stage: Stage, extents: Mapping[str, int], kinds: Mapping[str, ForKind]
 ) -> None:
-    """Refuse a shifted tail, which repeats iterations, where it would add to a sum twice."""
+    """Refuse a shifted tail, which repeats iterations, if it would add a term to a sum twice."""
     reduce = [n for n, it in enumerate(stage.iters) if it.kind is AxisKind.REDUCE]
     if not reduce:
         return

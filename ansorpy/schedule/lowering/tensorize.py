@@ -1,8 +1,8 @@
-"""Replacement of the innermost loops of a stage by a declared instruction.
+"""Replace the innermost loops of a stage by a declared instruction.
 
-The loops and the statement must match the instruction's pattern: the same extents, the same
-expression, and operands that move through the last dimensions of their buffers as those of the
-pattern do.
+The loops and the statement must match the instruction's pattern: they must have the same extents
+and the same expression, and operands must move through the last dimensions of their buffers as
+those of the pattern do.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def as_instruction(
     loops = (*space, *reduce)
     found, wanted = [extent for _, extent in loops], [axis.extent for axis in axes]
     if found != wanted or len(space) != len(pattern.axes):
-        raise _mismatch(name, f"its loops run over {wanted}, these over {found}")
+        raise _mismatch(name, f"its loops run over {wanted}, but these run over {found}")
     match = _Match(name, {var: axis for (var, _), axis in zip(loops, axes, strict=True)})
     body = pattern.body
     kind = body.kind if isinstance(body, Reduce) else None
@@ -86,7 +86,7 @@ class _Match:
     def operand(
         self, tensor: Tensor, wanted: Sequence[Expr], buffer: Buffer, found: Sequence[Expr]
     ) -> None:
-        """Check that operand *tensor* and *buffer* agree, and record where it starts there."""
+        """Check that operand *tensor* matches *buffer*, and record its start there."""
         dims = operand_dims(buffer, tensor) if len(found) >= len(wanted) else ()
         alike = len(dims) == len(wanted) and tensor.dtype is buffer.dtype
         if not alike or not self._laid_out(tensor, buffer):
@@ -106,7 +106,7 @@ class _Match:
         self.operands[tensor] = (buffer, tuple(start.to_expr() for start in starts))
 
     def _laid_out(self, tensor: Tensor, buffer: Buffer) -> bool:
-        """True when *buffer* is laid out as *tensor* must be.
+        """Whether *buffer* is laid out as *tensor* must be.
 
         For a team, lanes must hold the instruction's fragments.  For one thread, the pattern's
         rows (all but the first dimension) must be rows of the buffer.

@@ -1,1 +1,1 @@
-"""The schedule primitives, one frozen dataclass each: a step acts, prints and serialises."""
+"""The schedule primitives, one frozen dataclass each, which can be applied, printed and stored."""

@@ -1,4 +1,4 @@
-"""The step that computes a sum of narrow products by dot products of 32-bit words."""
+"""The step that computes a sum of narrow products with dot products of 32-bit words."""
 
 from __future__ import annotations
 

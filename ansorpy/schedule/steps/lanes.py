@@ -24,7 +24,7 @@ class SplitLanesStep(Step):
                                  C = a tree over part
 
     Each lane starts from the reduction's identity; a partial last part leaves the other lanes
-    unchanged.  With this step a schedule allows additions to be reordered.
+    unchanged.  This step changes the order of additions.
     """
 
     returns_names = True
@@ -38,8 +38,8 @@ class SplitLanesStep(Step):
         it = stage.iter(self.iter)
         if it.kind is not AxisKind.REDUCE or stage.lanes is not None:
             reason = (
-                "only a reduce loop has lanes that sum apart" if stage.lanes is None
-                else f'the lanes of loop "{stage.lanes}" sum apart already'
+                "only a reduce loop can have lanes with partial sums" if stage.lanes is None
+                else f'the lanes of loop "{stage.lanes}" have partial sums already'
             )  # fmt: skip
             raise ScheduleError(
                 reason, step=self.call(), stage=stage.name,

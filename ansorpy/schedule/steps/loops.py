@@ -27,8 +27,8 @@ class SplitStep(Step):
     A factor is a number, or open.  Factors that are None are decided together: their domain
     follows from the loop's extent.  A :class:`OneOf` is a choice by itself, whatever the extent:
     the threads of a block, the elements of one load.
-    Where the factors do not divide, *tail* says what happens: ``guard``, ``cover`` and ``whole``
-    skip what lies outside, the last with innermost loops of full length; ``shift`` starts the last
+    If the factors do not divide, *tail* determines the result: ``guard``, ``cover`` and ``whole``
+    skip elements outside, the last with innermost loops of full length; ``shift`` starts the last
     tile early enough to fit; ``even`` has some tiles one element smaller; ``peel`` has one smaller
     tile at the end.
     """
@@ -55,7 +55,7 @@ class SplitStep(Step):
             return
         if it.extent is None:
             raise ScheduleError(
-                "the loop's extent is itself open, so its factors have no domain yet",
+                "the loop's own extent is open, so its factors have no domain yet",
                 step=self.call(), stage=self.stage, program=state.text(self.stage, {it.name}),
                 hint="split the original loop into more parts instead",
             )  # fmt: skip
@@ -78,7 +78,7 @@ class SplitStep(Step):
         bodies = [r for r in stage.relations if isinstance(r, SplitRelation) and r.two_bodies]
         if self.tail in ("even", "peel") and bodies:
             raise ScheduleError(
-                f'the tiles of "{bodies[0].parent}" have two bodies already; one axis a stage may',
+                f'the tiles of "{bodies[0].parent}" have two bodies; only one axis per stage may',
                 step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
                 hint='use tail="shift" for the others',
             )  # fmt: skip
@@ -103,7 +103,7 @@ class SplitStep(Step):
 class FollowSplitStep(Step):
     """Split *iter* with the factors of another split (TVM's FollowSplit).
 
-    These are its first ``n_split - 1`` inner factors, then the product of the others.
+    The factors are its first ``n_split - 1`` inner factors, then the product of the others.
     """
 
     returns_names = True
@@ -175,7 +175,7 @@ class FuseStep(Step):
         stage = compute_stage(state, self.stage, self)
         fused = [stage.iter(name) for name in self.iters]
         if len(fused) < 2:
-            raise self._error(state, "there must be two loops or more to fuse", "name them all")
+            raise self._error(state, "fusing needs two loops or more", "name them all")
         first = stage.index(self.iters[0])
         if [it.name for it in stage.iters[first : first + len(fused)]] != list(self.iters):
             raise self._error(state, "only neighbouring loops, in order, can be fused",
@@ -244,7 +244,7 @@ def split_into(
     """Replace *it* of *step*'s stage by an outer loop and one per factor: ``it.0 .. it.n``.
 
     Raises:
-        ScheduleError: It is no plain loop.
+        ScheduleError: The loop is already annotated.
     """
     stage = state.stage(step.stage)
     refuse_unless_plain(state, step, [it.name])
@@ -263,20 +263,20 @@ def split_into(
 
 
 def refuse_unless_plain(state: State, step: Step, names: Sequence[str]) -> None:
-    """Refuse a *step* that would replace a loop of which an earlier one said how it runs."""
+    """Refuse a *step* that would replace a loop that an earlier step has annotated."""
     stage = state.stage(step.stage)
     for name in names:
         how = stage.how(name)
         if how is not None:
             raise ScheduleError(
-                f'loop "{name}" is {how}, and what replaced it would not be',
+                f'loop "{name}" is {how}, but the loops that replace it would not be',
                 step=step.call(), stage=stage.name, program=state.text(stage.name, {name}),
-                hint="split and fuse loops first, then say how the new ones run",
+                hint="split and fuse loops first, then annotate the new ones",
             )  # fmt: skip
 
 
 def _extents(extent: int | None, factors: list[int], tail: Tail) -> tuple[int | None, ...]:
-    """Extents of the new loops; None where a factor further in (0 here) is still open."""
+    """Extents of the new loops; None if an inner factor (0 here) is still open."""
     if extent is not None and all(factors):
         parts = split_extents(extent, factors, whole=tail == "whole")
         return tuple(part for part in parts if isinstance(part, int))

@@ -1,4 +1,4 @@
-"""The step that computes a sum of products by instructions of warps or warpgroups."""
+"""The step that computes a sum of products with instructions of warps or warpgroups."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class MmaStep(Step):
 
     C[i, j] = sum_k A[i, k] * B[k, j]   -->   C.warp[i, j] = sum_k A.warp[i, k] * B.warp[k, j]
 
-    *rows*, *columns* and *depth* are the axes that the instruction runs over.  Operands that it
-    reads from shared memory become tiles there, ``A.shared``.
+    *rows*, *columns* and *depth* are the axes that the instruction covers.  Operands that it reads
+    from shared memory become tiles there, ``A.shared``.
     """
 
     intrinsic: str

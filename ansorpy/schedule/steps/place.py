@@ -1,4 +1,4 @@
-"""Steps that say where a stage is computed."""
+"""Steps that set where a stage is computed."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class ComputeAtStep(Step):
             raise ScheduleError(
                 f'"{target.name}" is inlined, so it has no loops',
                 step=self.call(), stage=stage.name, program=state.text(),
-                hint="compute at a loop of the stage it is inlined into",
+                hint="compute it at a loop of the stage into which this one is inlined",
             )  # fmt: skip
         if not nx.has_path(state.current_dag.graph, stage.op, target.op) or stage is target:
             raise ScheduleError(
                 f'"{target.name}" does not read "{stage.name}"',
                 step=self.call(), stage=stage.name, program=state.text(),
-                hint="a stage is computed at a loop of one that consumes it",
+                hint="compute a stage at a loop of one of its readers",
             )  # fmt: skip
         if state.current_dag.is_output(stage.op):
             raise ScheduleError(
-                "an output must be computed whole",
+                "an output must be computed as a whole",
                 step=self.call(), stage=stage.name, program=state.text(),
             )  # fmt: skip
         return state.replace_stage(
@@ -57,7 +57,7 @@ class ReverseComputeAtStep(Step):
     """Compute *stage* inside *target*'s loop *iter*, right after the tile of *target* it reads.
 
     *stage* must read *target* element by element.  It takes over *target*'s splits; *target*
-    is then computed at the matching loop, which is the same program.
+    is then computed at the matching loop, which gives the same program.
     """
 
     target: str
@@ -75,7 +75,7 @@ class ReverseComputeAtStep(Step):
         if any(it.kind is not AxisKind.SPACE for it in outer):
             raise self._error(state, "the loops around it must all be space loops")
         if stage.relations or stage.compute.reduce_axes:
-            raise self._error(state, f'"{stage.name}" must not be split yet, nor reduce')
+            raise self._error(state, f'"{stage.name}" must not be split yet, nor be a reduction')
         renamed = _follow_splits(state, stage, target)
         order = tuple(renamed[it.name] for it in target.iters if it.name in renamed)
         state = state.replace_stage(_adopt(stage, target, renamed)).reorder(stage.name, order)

@@ -1,4 +1,4 @@
-"""Steps as JSON: the form schedules take in records and on the way to build workers."""
+"""Steps as JSON: the form of schedules in records and in messages to build workers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def steps_to_json(steps: Iterable[Step]) -> str:
 
 
 def steps_from_json(text: str | bytes) -> list[Step]:
-    """The steps in *text*, validated; raises :class:`ForeignFile` saying which one is wrong."""
+    """The steps in *text*, validated; raises :class:`ForeignFile` naming the one that is wrong."""
     try:
         return _ADAPTER.validate_json(text)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Steps that add stages or change where values are kept: caches, rfactor, packed constants."""
+"""Steps that add stages or change where values are stored: caches, rfactor, packed constants."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CacheWriteStep(Step):
-    """Compute *stage* into a new stage ``<name>.<scope>`` before it, then copy that.
+    """Compute *stage* in a new stage ``<name>.<scope>`` before it, then copy the result.
 
     C[i, j] = f(i, j)     -->     C.local[i, j] = f(i, j);  C[i, j] = C.local[i, j]
     """
@@ -64,9 +64,9 @@ class CacheWriteStep(Step):
 class CacheReadStep(Step):
     """Copy *stage* into a new stage ``<name>.<scope>`` that *readers* read instead.
 
-    *order* permutes the copy: its dimension ``d`` is dimension ``order[d]`` of the source.  An
-    empty one keeps the source's order.  *loads* are the numbers of those loads of a single reader,
-    in order of appearance in its definition, that read the copy; all do if it is empty.
+    *order* permutes the copy: its dimension ``d`` is dimension ``order[d]`` of the source; an empty
+    *order* keeps that of the source.  *loads* has the numbers of the loads of a single reader, in
+    order of appearance in its definition, that read the copy; all of them do if it is empty.
     """
 
     returns_names = True
@@ -83,7 +83,7 @@ class CacheReadStep(Step):
         order = self.order or tuple(range(op.ndim))
         if sorted(order) != list(range(op.ndim)):
             raise ScheduleError(
-                f"order={self.order} does not name each of the {op.ndim} dimensions once",
+                f"order={self.order} must contain each of the {op.ndim} dimensions once",
                 step=self.call(), stage=stage.name, program=state.text(),
             )  # fmt: skip
         some("reader", self.readers, self, state)
@@ -119,7 +119,7 @@ class CacheReadStep(Step):
         return state.with_dag(dag, tuple(stages))
 
     def _chosen(self, state: State, op: Tensor) -> frozenset[Load]:
-        """The loads of *op* that read the copy; none stands for all."""
+        """The loads of *op* that read the copy; an empty set stands for all."""
         if not self.loads:
             return frozenset()
         body = state.stage(self.readers[0]).compute.body
@@ -135,11 +135,12 @@ class CacheReadStep(Step):
 
 @dataclass(frozen=True)
 class RfactorStep(Step):
-    """Turn reduce loop *iter* into a space axis of a new stage ``<name>.rf``, reduced later.
+    """Turn reduce loop *iter* into a space axis of a new stage ``<name>.rf`` and reduce that later.
 
         C[i] = sum_k f(i, k)   -->   C.rf[v, i] = sum_k' f(i, (v, k'));  C[i] = sum_v C.rf[v, i]
 
-    The new axis is axis number *factor_axis* of the new stage.  Changes the order of additions.
+    The new axis is axis number *factor_axis* of the new stage.  This changes the order of
+    additions.
     """
 
     returns_names = True
@@ -196,7 +197,7 @@ class RfactorStep(Step):
         return insert_stage(state, op, final, partial, None)
 
     def _refuse_arranged(self, state: State, stage: Stage) -> None:
-        """Refuse a stage scheduled further, as both stages start anew with their initial loops."""
+        """Refuse a stage that is scheduled further: both stages get initial loops again."""
         reduction, given = _reduce_relations(stage).relations, initial_stage(stage.op)
         space = len(stage.compute.axes)
         reduced = replace(stage, iters=given.iters, relations=())
@@ -205,7 +206,7 @@ class RfactorStep(Step):
         alone = stage.relations == reduction and not state.attached(stage)
         if reduced.is_arranged or not (plain and alone):
             raise ScheduleError(
-                "only its reduce loops may be split or fused before one is factored out",
+                "before a loop is factored out, only reduce loops may be split or fused",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint="call rfactor first, then schedule the two stages it leaves",
             )  # fmt: skip
@@ -213,7 +214,7 @@ class RfactorStep(Step):
 
 @dataclass(frozen=True)
 class PackStep(Step):
-    """Lay *tensor*, a constant, out anew at bind time in the order *stage*'s loops read it."""
+    """Pack *tensor*, a constant, at bind time in the order in which *stage*'s loops read it."""
 
     tensor: str
     kind: Literal["pack"] = "pack"
@@ -229,7 +230,7 @@ class PackStep(Step):
             )  # fmt: skip
         if stage.name in state.constant_stages:
             raise ScheduleError(
-                f'"{self.stage}" itself runs at bind time, where packing costs more than it saves',
+                f'"{self.stage}" runs at bind time itself, where packing costs more than it saves',
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
             )  # fmt: skip
         return state.replace_stage(replace(stage, packed=(*stage.packed, self.tensor)))
@@ -284,7 +285,7 @@ def _reduce_relations(stage: Stage) -> Stage:
 
 
 def free_names(state: State) -> Callable[[str], str]:
-    """Makes names that no stage has, for several new stages: each name once."""
+    """Return a function that makes unused stage names, each of them once."""
     taken = {stage.name for stage in state.stages}
 
     def name(wanted: str) -> str:

@@ -1,4 +1,4 @@
-"""All candidates of a structure at once: sizes as columns, loop nests as tables."""
+"""Evaluation of all candidates of a structure at once: sizes as columns, loop nests as tables."""
 
 from __future__ import annotations
 

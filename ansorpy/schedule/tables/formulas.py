@@ -1,8 +1,8 @@
 """Sizes as formulas over a table's columns: recorded once per structure, run on every table.
 
 Code that computes sizes runs on symbols, which record each operation.  Equal operations share one
-number, so that common subexpressions are computed once.  Each formula knows the columns it
-depends on, so that it can be evaluated only for their distinct settings.
+number, so that common subexpressions are computed once.  Each formula records the columns on which
+it depends, so that it can be evaluated only for their distinct settings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Formula(Symbol):
-    """Number *number* of *formulas*; ``columns`` has a bit for every column it depends on."""
+    """Formula *number* of *formulas*; ``columns`` has a bit for every column it depends on."""
 
     __slots__ = ("columns", "formulas", "number")
 
@@ -40,7 +40,7 @@ class Formula(Symbol):
 
 @dataclass(frozen=True, slots=True)
 class _Noted:
-    """An operation on formulas *a* and *b*; the values *last* are not needed after it."""
+    """An operation on formulas *a* and *b*; it is the last use of the values *last*."""
 
     compute: Callable[[Any, Any], Any]
     a: int
@@ -51,7 +51,7 @@ class _Noted:
 class Formulas:
     """Formulas over the columns of one table layout.
 
-    *fixed* maps each column that holds one number in every row to it; formulas use the number.
+    *fixed* maps each column with the same number in every row to that number, which formulas use.
     """
 
     def __init__(self, columns: Sequence[str], fixed: Mapping[str, int]):
@@ -118,7 +118,7 @@ class Formulas:
 
 @dataclass(frozen=True)
 class Tape:
-    """Operations in an order in which operands are computed before they are used.
+    """Operations in an order that computes operands before they are used.
 
     The first values are the table's columns ``inputs``; ``places`` has each formula's position.
     """
@@ -168,9 +168,9 @@ def _above(a: Ints, b: int) -> Ints:
 
 
 def _floordiv(a: Any, b: Any) -> Ints:
-    """Floor division through float64, as numpy does not vectorise integer division by columns.
+    """Floor division in float64, because numpy does not vectorise integer division by columns.
 
-    Exact while the numbers are below 2**52: no quotient is then rounded up to the next integer.
+    It is exact while the numbers are below 2**52: no quotient is then rounded up to an integer.
     """
     if isinstance(b, int):
         divided: Ints = np.floor_divide(a, b)

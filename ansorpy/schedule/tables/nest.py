@@ -1,8 +1,8 @@
-"""The loop nest of a state, with sizes, as features and the analytic model read it.
+"""The loop nest of a state, with sizes, for feature extraction and the analytic model.
 
-It is the program before tails, vectors and unrolling are expanded: for every stage the loops
-around its statement, outermost first, and for every tensor it accesses the stride of each loop
-in each dimension.  Built on columns, one nest describes a whole population.
+It describes the program before tails, vectors and unrolling are expanded: for every stage, the
+loops around its statement, outermost first, and for every tensor that it accesses, the stride of
+each loop in each dimension.  If built on columns, one nest describes a whole population.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Loop:
     vector: Size
     unroll: Size
     index: ForKind = ForKind.SERIAL
-    """The GPU index that the loop is bound to; serial if there is none."""
+    """The GPU index to which the loop is bound; SERIAL if there is none."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class LeafAccess:
 
     ``coefs[d][l]`` is how far dimension ``d`` moves per iteration of loop ``l``.  Loops outside
     the buffer's allocation (the first ``alloc_depth``) have 0, unless they are threads that share
-    it.  ``exact`` is False where an index is not affine: its loops have coefficient 0, and the
-    whole dimension counts as accessed.  ``strides`` are those of a tensor that is not dense,
-    ``pad`` the unused elements after each row of a tile.
+    the buffer.  ``exact`` is False if an index is not affine: its loops have coefficient 0, and the
+    whole dimension counts as accessed.  ``strides`` is set for a tensor that is not dense; ``pad``
+    is the number of unused elements after each row of a tile.
     """
 
     buffer: str
@@ -73,28 +73,28 @@ class LeafAccess:
     is_output: bool
     exact: tuple[bool, ...]
     moving: tuple[tuple[int, ...], ...]
-    """For each loop the dimensions that it may move, always including those that are not exact."""
+    """For each loop, the dimensions that it may move, always including those that are not exact."""
     strides: Strides | None = None
     pad: Size = 0
     team: int = 0
-    """Number of lanes whose registers hold it together (a warp or a warpgroup); 0 for memory."""
+    """Number of lanes whose registers together hold the buffer (a warp or warpgroup); 0: memory."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The distinct settings of the decisions that a statement depends on."""
+    """The distinct settings of the decisions on which a statement depends."""
 
     first: Ints
-    """For each setting the first candidate that has it."""
+    """For each setting, the first candidate that has it."""
     of: Ints
-    """For each candidate the number of its setting."""
+    """For each candidate, the number of its setting."""
 
 
 @dataclass(frozen=True)
 class Leaf:
     """A stage's statement: its loops, reads (one entry per index tuple) and write.
 
-    Its columns have one size per setting, or per candidate where ``settings`` is None.
+    Its columns have one size per setting, or per candidate if ``settings`` is None.
     """
 
     stage: str
@@ -107,15 +107,15 @@ class Leaf:
     own_from: int
     """Number of the first of ``loops`` that is the stage's own; those before enclose it."""
     changes_guard: tuple[Size, ...] = ()
-    """For each loop, whether it changes the condition under which the sum gets a term; () when
-    there is none."""
+    """For each loop, whether the condition under which a term is added depends on it; () without
+    a condition."""
     held: float = 1.0
     """The fraction of iterations in which that condition holds; 1 without one."""
     settings: Settings | None = None
     instances: Size = 1
-    """Instances of the tile that exist at once, more than 1 if it is copied ahead of its use."""
+    """Number of instances of the tile that exist at once; above 1 if it is copied ahead."""
     shared_bytes: Size = 0
-    """Bytes of shared memory of a GPU block that the stage takes."""
+    """Bytes of shared memory that the stage takes in a GPU block."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class _Builder:
         return strides
 
     def _origin(self, origin: Origin, owner: str, level: int) -> dict[tuple[str, str], Size]:
-        """Strides of *owner*'s loops down to *level*, and those around it, in a box's start."""
+        """Strides of *owner*'s loops down to *level*, and of enclosing ones, in a box's start."""
         target = self.state.stage(owner)
         kept = {p for it in target.iters[: level + 1] for p in components(target, it.name)}
         strides: dict[tuple[str, str], Size] = {}
@@ -279,10 +279,10 @@ class _Builder:
         )  # fmt: skip
 
     def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:
-        """Stride of every loop in *index*; None if it is no sum of axes, quotients and remainders.
+        """Stride of every loop in *index*; None unless it sums axes, quotients and remainders.
 
-        Quotients and remainders are of such sums by numbers; they count as if no loop crossed
-        from one group to the next.
+        Quotients and remainders of such sums by numbers count as if no loop crossed from one group
+        to the next.
         """
         op = self.bounds.op(name)
         found = index_terms(index, (*op.axes, *op.reduce_axes))
@@ -317,7 +317,7 @@ class _Builder:
 def moving(
     coefs: Sequence[Sequence[Size]], exact: Sequence[bool], loops: int
 ) -> tuple[tuple[int, ...], ...]:
-    """For each of *loops* loops the dimensions that it may move, by their coefficients."""
+    """For each of *loops* loops, the dimensions that it may move, according to the coefficients."""
     return tuple(
         tuple(d for d, row in enumerate(coefs) if not (exact[d] and _is_zero(row[loop])))
         for loop in range(loops)
@@ -329,7 +329,7 @@ def _is_zero(size: Size) -> bool:
 
 
 def components(stage: Stage, name: str) -> tuple[str, ...]:
-    """Loop *name*, or the loops it was fused from, all of which it iterates over."""
+    """Loop *name*, or the loops from which it was fused."""
     for relation in stage.relations:
         if isinstance(relation, FuseRelation) and relation.child == name:
             return tuple(part for p in relation.parents for part in components(stage, p))

@@ -1,7 +1,7 @@
 """Loop nests of whole tables: built once on symbols, then evaluated statement by statement.
 
 A statement depends on only some of the decisions.  It is evaluated once for each distinct setting
-of these; for any stage but the one that was tiled, there are far fewer of them than candidates.
+of these; except for the tiled stage, there are far fewer settings than candidates.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["NestFormulas"]
 
 Ints = npt.NDArray[np.int64]
 _Known: TypeAlias = Callable[[Size, Size], Size]
-"""The value of the first size if it is a formula, else the second."""
+"""The value of the first size if that is a formula, else the second."""
 
 _WORTH = 0.75
 """Settings are evaluated instead of candidates if they are at most this fraction of them."""
@@ -32,7 +32,7 @@ _WORTH = 0.75
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement on symbols; ``columns`` are those that it depends on.
+    """A statement on symbols; ``columns`` are the columns on which it depends.
 
     ``accesses`` are its distinct reads, then the write; ``reads`` index them in reading order.
     """
@@ -57,7 +57,7 @@ class NestFormulas:
             wanted = symbols_of(_sizes(leaf))
             keys = [(loop.stage, loop.name) for loop in leaf.loops]
             mask = 0
-            # A statement's numbers include what earlier statements access inside a common loop.
+            # A statement's numbers depend on the accesses of earlier statements in a common loop.
             for part in (*(f.columns for f in wanted), *(masks.get(key, 0) for key in keys)):
                 mask |= part
             masks.update(dict.fromkeys(keys, mask))

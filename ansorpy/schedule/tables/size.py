@@ -1,9 +1,9 @@
 """Sizes: one integer, or a column with one integer per candidate.
 
-Everything that computes extents (bounds, buffer shapes, features, constraints) is written with
-the operations here, so it runs on one program or on a whole population alike.  A column has no
-truth value, so such code cannot branch on sizes.  It can therefore also run once on symbols,
-which record the operations for any population (:mod:`ansorpy.schedule.tables.formulas`).
+All code that computes extents (bounds, buffer shapes, features, constraints) is written with the
+operations here, so it runs on one program or on a whole population.  A column has no truth value,
+so such code cannot branch on sizes.  Therefore it can also run once on symbols, which record the
+operations for any population (:mod:`ansorpy.schedule.tables.formulas`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Column:
 
     @property
     def floats(self) -> npt.NDArray[np.float64]:
-        """The values as floating-point numbers, converted once; must not be written to."""
+        """The values as floating-point numbers, converted once; the array must not be modified."""
         if self._floats is None:
             self._floats = self.values.astype(np.float64)
         return self._floats
@@ -88,7 +88,7 @@ class SizeOp(Enum):
 
 
 class Symbol(ABC):
-    """A size that is still to be computed."""
+    """A size that will be computed later."""
 
     __slots__ = ()
 
@@ -143,7 +143,7 @@ def as_array(size: Size, rows: int) -> Ints:
 
 
 def _symbolic(op: SizeOp, a: Size, b: Size) -> Size | None:
-    """*op* on symbols; None when neither is one."""
+    """*op* on symbols; None if neither operand is a symbol."""
     if isinstance(a, Symbol):
         return a.combine(op, a, b)
     return b.combine(op, a, b) if isinstance(b, Symbol) else None
@@ -171,7 +171,7 @@ def size_max(a: Size, b: Size) -> Size:
 
 
 def size_gcd(a: Size, b: Size) -> Size:
-    """The greatest common divisor, row by row; that of 0 and *b* is *b*."""
+    """The greatest common divisor, row by row; the one of 0 and *b* is *b*."""
     if isinstance(a, int) and isinstance(b, int):
         return gcd(a, b)
     noted = _symbolic(SizeOp.GCD, a, b)
@@ -179,7 +179,7 @@ def size_gcd(a: Size, b: Size) -> Size:
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """All *sizes* multiplied; 1 for none."""
+    """The product of all *sizes*; 1 if there are none."""
     total: Size = 1
     for size in sizes:
         total = total * size
@@ -225,8 +225,9 @@ def split_extents(
 ) -> tuple[Size, ...]:
     """Extents of the loops into which a split divides *extent*, outermost first.
 
-    A factor larger than what is left to cover is cut down to it, as in TVM: a stage whose box
-    compute_at shrank runs fewer iterations, not masked ones.  *whole* keeps the innermost factor.
+    A factor larger than the remaining extent is reduced to it, as in TVM: a stage whose box was
+    shrunk by compute_at runs fewer iterations, not masked ones.  *whole* keeps the innermost
+    factor.
     """
     parts: list[Size] = []
     for factor in reversed(factors):

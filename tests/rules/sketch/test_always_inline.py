@@ -40,7 +40,7 @@ def test_a_broadcast_addition_is_inlined() -> None:
         ("pad", "a branch, an expensive call, or reads out of axis order"),
         ("conv", "a reduction would be repeated at every read"),
         ("relu", "an output must be stored"),
-        ("data", "an input, there is nothing to inline"),
+        ("data", "an input: there is nothing to inline"),
     ],
 )
 def test_what_is_not_inlined(stage: str, reason: str) -> None:

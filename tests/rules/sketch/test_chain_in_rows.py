@@ -135,11 +135,11 @@ def summed_first() -> list[Tensor]:
     ("tensors", "stage", "reason"),
     [
         (workloads.attention(2, 6, 9, 16), "total", "not the last stage"),
-        (workloads.matmul(8, 8, 8), "C", 'nothing that "C.local" reads is computed first'),
+        (workloads.matmul(8, 8, 8), "C", '"C.local" reads no computed stage'),
         (workloads.softmax(4, 8), "norm", "no stage re-reads its inputs"),
         (workloads.attention(1, 1, 9, 16), "out", "needs only a part of every producer"),
         (workloads.activated_matmul(9, 13, 10), "out", "there are not two products"),
-        (summed_first(), "last", '"rows" would be summed up in each block that reads it'),
+        (summed_first(), "last", 'each block that reads "rows" would compute its sums again'),
     ],
     ids=["inner", "product", "softmax", "one row", "activation", "sums"],
 )  # fmt: skip

@@ -88,7 +88,7 @@ def columns_summed() -> list[Tensor]:
         (vector_matmul(300, 37, 300, transposed=True), "out", '"C" re-reads its inputs'),
         (vector_matmul(1, 37, 30, transposed=True), "out", '"C" re-reads its inputs'),
         (workloads.matrix_norm(1, 5, 7), "norm", "needs only a part of every producer"),
-        (columns_summed(), "out", 'what "total" sums up does not lie together'),
+        (columns_summed(), "out", 'the elements that "total" sums are not contiguous'),
         (workloads.softmax(1, 8), "norm", "needs only a part of every producer"),
     ],
     ids=[

@@ -37,7 +37,7 @@ def test_what_follows_uses_it_at_once() -> None:
 def test_when_it_does_not_apply() -> None:
     pool = average_pool(1, 9, 9, 5, 3, 2)
     for tensors, stage, reason in (
-        (pool, "mean", "it sums nothing up"),
+        (pool, "mean", "it is not a reduction"),
         (workloads.zero_rank_reduce(128), "B", "it has no threads of its own"),
     ):
         verdict = ask(RULE, tensors, stage, GPU)

@@ -70,7 +70,7 @@ def test_an_unfinished_order_of_lanes_is_kept_by_a_guard() -> None:
 @pytest.mark.parametrize(
     ("loop", "lanes", "message"),
     [
-        ("i", 4, "only a reduce loop has lanes that sum apart"),
+        ("i", 4, "only a reduce loop can have lanes with partial sums"),
         ("k", 0, "0 is impossible here"),
     ],
 )
@@ -81,7 +81,7 @@ def test_refusals(loop: str, lanes: int, message: str) -> None:
 
 def test_one_loop_of_a_stage_has_lanes() -> None:
     state, _ = State.initial(workloads.matrix_norm(2, 3, 8)).split_lanes("squares", "c", 4)
-    with pytest.raises(ScheduleError, match='the lanes of loop "c.1" sum apart already'):
+    with pytest.raises(ScheduleError, match='the lanes of loop "c.1" have partial sums already'):
         state.split_lanes("squares", "r", 2)
 
 

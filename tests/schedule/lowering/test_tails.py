@@ -137,7 +137,7 @@ def test_two_bodies_inside_two_bodies_are_refused() -> None:
 
 def test_even_tiles_must_cover_the_axis() -> None:
     state, _ = State.initial(scaled()).split("Y", "i", (9,), tail="even")
-    with pytest.raises(ScheduleError, match="2 tiles of 9 and 8 are more than 13") as error:
+    with pytest.raises(ScheduleError, match="2 tiles of 9 and 8 elements exceed the 13") as error:
         lower(state)
     assert "use tiles of 7" in str(error.value)
 

@@ -1,4 +1,4 @@
-"""Lowering for GPU blocks: launches, barriers, pipelines, shared sums, fragments."""
+"""Lowering for GPU blocks: launches, barriers, pipelines, shared sums and fragments."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["LaneLoops", "lane_index", "require_whole_fragments"]
 
 _ALONG_X = 4
-"""Number of lanes that threadIdx.x counts; threadIdx.y counts groups of as many."""
+"""Number of lanes that threadIdx.x counts; threadIdx.y counts groups of this many lanes."""
 
 
 def lane_index(digit: Digit) -> ForKind:
-    """The thread index that counts a digit's lanes; it may count those of several digits."""
+    """The thread index that counts a digit's lanes; it may also count those of other digits."""
     return ForKind.THREAD_X if digit.lane < _ALONG_X else ForKind.THREAD_Y
 
 
@@ -31,7 +31,7 @@ def lane_index(digit: Digit) -> ForKind:
 class LaneLoops:
     """Indices in one fragment in terms of loops over lanes and registers.
 
-    ``values`` has the index of each loop replaced; ``loops`` are (variable, extent, kind),
+    ``values`` has the index of each replaced loop; ``loops`` are (variable, extent, kind),
     outermost first.
     """
 
@@ -76,14 +76,15 @@ def require_whole_fragments(state: State, stage: Stage, buffer: Buffer) -> None:
     """Refuse a box in a warp's registers that is not a whole number of fragments.
 
     Raises:
-        ScheduleError: It is such a box.
+        ScheduleError: The box is not a whole number of fragments.
     """
     if buffer.fragment is None:
         return
     whole = fragment_shape(buffer.fragment)
     if any(n % m for n, m in zip(buffer.shape, whole, strict=True)):
         raise ScheduleError(
-            f"a box of {list(buffer.shape)} elements is made up of no fragments of {list(whole)}",
+            f"a box of {list(buffer.shape)} elements does not consist of whole fragments of "
+            f"{list(whole)}",
             stage=stage.name, program=state.text(),
             hint='split its readers by the fragment with tail="whole"',
         )  # fmt: skip

@@ -1,14 +1,14 @@
-"""Sums of products as sums of products of fragments in the registers of a team of lanes.
+"""Rewrite sums of products as sums of products of fragments in the registers of a team of lanes.
 
-The operators that replace one, producers first::
+The operators that replace such a sum, producers first::
 
     C[i, j] = sum_k A[i, k] * B[k, j]     -->     A.warp[i, k] = A[i, k];  B.warp[k, j] = B[k, j]
                                                   C.warp[i, j] = sum_k A.warp[i, k] * B.warp[k, j]
                                                   C[i, j] = C.warp[i, j]
 
 Instructions of warpgroups read operands from shared memory, where they are ``A.shared``.
-Operands are indexed by the axes of the sum, not by those of the tensors they are read from, so
-windows of a convolution and slices need no special treatment.
+Operands are indexed by the axes of the sum, not by those of the tensors from which they are read,
+so windows of a convolution and slices need no special treatment.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ __all__ = ["MmaOperands", "axes_in", "factors", "in_fragments"]
 
 _HALF = (DType.FLOAT16, DType.BFLOAT16)
 _TF32_STEP = 1 << 13
-"""One step of TF32, in float32 bits: TF32 lacks the 13 lowest ones."""
+"""One step of TF32 in float32 bits: TF32 lacks the 13 lowest bits."""
 
 
 @dataclass(frozen=True)
 class MmaOperands:
     """A sum of products: its factors, and the axes that an instruction runs over.
 
-    ``rows`` is an axis of ``left`` alone, ``columns`` of ``right`` alone, ``depth`` of both.
+    ``rows`` is an axis of ``left`` only, ``columns`` of ``right`` only, and ``depth`` of both.
     """
 
     left: Expr
@@ -74,14 +74,14 @@ def factors(op: Tensor) -> tuple[Expr, Expr] | None:
 
 
 def axes_in(e: Expr) -> frozenset[Axis]:
-    """The axes that *e* depends on."""
+    """The axes on which *e* depends."""
     return frozenset(part for part in walk(e) if isinstance(part, Axis))
 
 
 def in_fragments(
     op: ComputeOp, form: MmaOperands, by: Intrinsic, name: Callable[[str], str]
 ) -> tuple[ComputeOp, tuple[ComputeOp, ComputeOp, ComputeOp]]:
-    """The replacement of *op*, and what it reads: both operands, then the sum.
+    """The replacement of *op*, and the new operators: both operands, then the sum.
 
     Args:
         name: Makes names for the new operators.
@@ -121,7 +121,7 @@ _Operand = tuple[ComputeOp, tuple[Axis, ...]]
 def _operand(
     op: ComputeOp, factor: Expr, last: tuple[Axis, ...], wanted: DType, name: str
 ) -> _Operand:
-    """The stage of one factor, and the axes of *op* that index it, those of a fragment last."""
+    """The stage of one factor, and the axes of *op* that index it; axes of a fragment come last."""
     used = axes_in(factor)
     order = (*(a for a in (*op.axes, *op.reduce_axes) if a in used and a not in last), *last)
     axes = _fresh(order, AxisKind.SPACE)
@@ -132,7 +132,7 @@ def _operand(
 
 
 def _rounded(x: Expr) -> Expr:
-    """A float32 rounded to the 19 bits of TF32, halves away from zero."""
+    """A float32 value rounded to the 19 bits of TF32, with halves rounded away from zero."""
     bits = Call(Function.BITS, (x,)) + _TF32_STEP // 2
     return Call(Function.FROM_BITS, (bits // _TF32_STEP * _TF32_STEP,))
 

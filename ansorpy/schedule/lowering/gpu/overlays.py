@@ -25,7 +25,7 @@ __all__ = ["overlays"]
 
 
 def overlays(state: State) -> dict[str, str]:
-    """Stage -> the stage whose memory it reuses; no memory is reused by two stages."""
+    """Stage -> the stage whose memory it reuses; no two stages reuse the same memory."""
     found: dict[str, str] = {}
     for stage in state.stages:
         if _is_of_block(stage):
@@ -35,7 +35,7 @@ def overlays(state: State) -> dict[str, str]:
 
 
 def _is_of_block(stage: Stage) -> bool:
-    """True for a stage computed by all threads of a block together, with no scope set."""
+    """Whether all threads of a block compute the stage together, and it has no scope set."""
     together = any(it.annotation in BLOCK_THREADS for it in stage.iters)
     return stage.attach is not None and stage.scope is None and together
 

@@ -1,11 +1,11 @@
-"""Software pipelining: tiles are copied into shared memory iterations before they are read.
+"""Software pipelining: tiles are copied into shared memory some iterations before they are read.
 
-With a depth of ``n`` there are ``n`` instances of each tile.  Iteration ``k`` waits for its own
+With a depth of ``n``, there are ``n`` instances of each tile.  Iteration ``k`` waits for its own
 copies and passes one barrier, after which all threads see these copies and have read the tile
 that is overwritten next.  It then starts the copies of iteration ``k + n - 1`` and computes.
 
 Asynchronous instructions of one iteration are left running during the next, whose copies must not
-overwrite a tile they read: copies are then one iteration less ahead.
+overwrite a tile that they read: copies then start one iteration later.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LEAST_BYTES = 4
 
 
 class Producer(NamedTuple):
-    """What fills a tile: its buffer, the variables to bind first, and the statement."""
+    """The producer of a tile: its buffer, the variables to bind first, and the statement."""
 
     buffer: Buffer
     lets: Sequence[tuple[Var, Expr]]
@@ -142,7 +142,7 @@ class _InSlot(Rewriter):
         return Store(buffer, indices, s.value, s.reduce)
 
     def _can_copy(self, s: Store) -> bool:
-        """True for a plain copy, or zeros in its place, of at least ``LEAST_BYTES`` at once."""
+        """Whether *s* copies, or sets to zero, at least ``LEAST_BYTES`` at once."""
         value = s.value
         if isinstance(value, Select) and is_zero(value.other):
             value = value.then

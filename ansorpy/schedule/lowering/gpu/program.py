@@ -30,12 +30,12 @@ __all__ = ["is_launched", "launched", "reads_any", "synchronised", "without_vthr
 
 
 def is_launched(stmt: Stmt) -> bool:
-    """True when some loop of *stmt* is bound to a block or thread index."""
+    """Whether some loop of *stmt* is bound to a block or thread index."""
     return any(isinstance(s, For) and s.kind.is_bound for s in walk_stmts(stmt))
 
 
 def launched(stmt: Stmt) -> Stmt:
-    """*stmt* as a kernel; if it binds no loop, a single thread runs it."""
+    """*stmt* as a kernel; if no loop is bound, a single thread runs it."""
     if is_launched(stmt):
         return stmt
     inner = For(Var("thread"), 1, ForKind.THREAD_X, stmt)
@@ -47,9 +47,10 @@ def synchronised(
 ) -> tuple[list[tuple[Stmt, ...]], Stmt]:
     """The statements that fill the buffers *made*, and *rest* that reads them, with barriers.
 
-    A barrier precedes the first statement that fills shared memory, as threads may still read
-    what the previous iteration left there, each one that reads what was filled since the last
-    barrier, and each one that refills a buffer.  *rest* ends by waiting for what it starts.
+    A barrier precedes the first statement that fills shared memory, because threads may still read
+    the previous iteration's data there; each statement that reads data filled since the last
+    barrier; and each statement that refills a buffer.  *rest* ends by waiting for the asynchronous
+    instructions that it starts.
     """
     barrier = Barrier(Scope.SHARED)
     shared = [buffer for buffer, _ in made if buffer.scope is Scope.SHARED]
@@ -66,7 +67,7 @@ def synchronised(
 
 
 def reads_any(stmt: Stmt, buffers: Iterable[Buffer]) -> bool:
-    """True when *stmt* loads from one of *buffers*, or an instruction does."""
+    """Whether *stmt*, or an instruction in it, loads from one of *buffers*."""
     wanted = set(buffers)
     return bool(wanted) and any(
         source in wanted for s in walk_stmts(stmt) for source in _sources(s)
@@ -74,7 +75,7 @@ def reads_any(stmt: Stmt, buffers: Iterable[Buffer]) -> bool:
 
 
 def _sources(s: Stmt) -> Iterable[Tensor | Buffer]:
-    """What *s* itself reads."""
+    """The tensors and buffers that *s* itself reads."""
     if isinstance(s, Instruction):
         yield from (buffer for buffer, _ in s.operands)
     yield from (e.source for root in expressions(s) for e in walk(root) if isinstance(e, Load))
@@ -84,8 +85,9 @@ def without_vthreads(stmt: Stmt) -> Stmt:
     """*stmt* with the virtual threads of each thread run one after another.
 
     Virtual threads run in step: between two barriers, and in each iteration of every loop, each
-    does its part in turn, so that they share operands in registers.  They share what is in shared
-    memory, which is filled once; buffers private to a thread get one more dimension, in front.
+    does its part in turn, so that they share operands in registers.  They also share the contents
+    of shared memory, which is filled once; buffers private to a thread get one more dimension, in
+    front.
     """
     return _Unvirtual().stmt(stmt)
 
@@ -108,7 +110,7 @@ class _Pushed:
         self.extent = extent
         self.own: dict[Buffer, Buffer] = {}
         self.lets: dict[Var, Expr] = {}
-        """Definitions that differ between virtual threads, to be bound in each."""
+        """Definitions that differ between virtual threads and must be bound in each of them."""
 
     def stmt(self, s: Stmt) -> Stmt:
         match s:
@@ -122,7 +124,7 @@ class _Pushed:
         return map_statements(s, self.stmt) if self._is_common(s) else self._repeated(s)
 
     def _is_common(self, s: Stmt) -> bool:
-        """True for what virtual threads go through in step."""
+        """Whether virtual threads run *s* in step."""
         match s:
             case For(kind=kind):
                 return kind is not ForKind.VECTORIZED
@@ -157,7 +159,7 @@ class _Pushed:
 
 
 class _Own(Rewriter):
-    """Replaces the buffers in *own* by those with an instance for each value of *var*."""
+    """Replaces the buffers in *own* by buffers with an instance for each value of *var*."""
 
     def __init__(self, var: Var, own: dict[Buffer, Buffer]):
         super().__init__()

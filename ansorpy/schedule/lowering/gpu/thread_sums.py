@@ -1,4 +1,4 @@
-"""Sums shared by the threads of a GPU block: each thread's part, and how parts are combined.
+"""Sums shared by the threads of a GPU block: each thread's part, and the combination of parts.
 
 ::
 
@@ -12,9 +12,9 @@
         for w in 0..3: total[0] += warps[0, w]
         sum[i] = total[0]
 
-Threads along x exchange registers in groups as large as the greatest power of two, up to a warp,
-that divides their number.  Threads along another index are not neighbours in a warp and use shared
-memory only.
+Threads along x exchange registers in groups; the group size is the greatest power of two, up to a
+warp, that divides their number.  Threads along another index are not neighbours in a warp and use
+shared memory only.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class ThreadSums:
     """The sums of one stage in a loop over threads.
 
     ``part`` holds a thread's own sums, ``[space loops inside the reduction...]``; ``around`` are
-    the thread loops outside, each iteration of which has its own sums.  Half-width floats are
-    summed in single precision, as the generator does elsewhere.
+    the enclosing thread loops, each iteration of which has its own sums.  Half-width floats are
+    summed in single precision, as in other sums.
     """
 
     part: Buffer
@@ -161,18 +161,18 @@ class ThreadSums:
             body: Stmt = Seq((*steps, each(lambda: total(None))))
         else:
             scratch, wait = self.scratch, Barrier(Scope.SHARED)
-            # The first barrier is for enclosing loops: earlier contents may still be read.
+            # The first barrier is for enclosing loops: other threads may still read old contents.
             share = each(lambda: self.shared(at(), scratch))
             body = Seq((*steps, wait, share, wait, each(lambda: total(scratch))))
             body = Alloc(scratch, body)
         return For(self.thread, self.threads, self.index, Alloc(self.part, body))
 
     def _place(self, at: Index, group: Expr) -> Index:
-        """Index in the scratch memory of the sum of element *at* of a group."""
+        """Index of a group's sum of element *at* in the scratch memory."""
         return self._ordered(tuple(var for var, _ in self.around), at, group)
 
     def _ordered(self, around: tuple[T, ...], element: tuple[T, ...], group: T) -> tuple[T, ...]:
-        """Groups last; if not along x, enclosing threads last, for neighbouring banks."""
+        """Order with groups last; if not along x, enclosing threads are last (adjacent banks)."""
         if self.index is ForKind.THREAD_X:
             return (*around, *element, group)
         return (group, *element, *around)
@@ -191,10 +191,10 @@ def shared_reduce_loop(
 ) -> str | None:
     """The reduce loop of *stage* whose iterations are threads of a block; None without one.
 
-    *kinds* are those of its loops; *around* are the thread loops outside.
+    *kinds* has the kinds of its loops; *around* are the enclosing thread loops.
 
     Raises:
-        ScheduleError: There are several, or the threads are in use already.
+        ScheduleError: There are several such loops, or the threads are in use already.
     """
     found = [
         it.name for it in stage.iters
@@ -206,10 +206,10 @@ def shared_reduce_loop(
     taken += [ForKind.VTHREAD, *(kind for kind, _ in around.values())]
     if kinds[found[0]] in taken or BLOCK_THREADS.intersection(kinds[name] for name in found[1:]):
         raise ScheduleError(
-            "threads share a sum along one index, which nothing else of the stage or around it "
-            "is bound to",
+            "threads share a sum along one index, to which no other loop of the stage or around it "
+            "may be bound",
             stage=stage.name, program=state.text(stage.name, set(found)),
-            hint="compute it outside of the loops that are bound to this index",
+            hint="compute it outside the loops that are bound to this index",
         )  # fmt: skip
     return found[0]
 
