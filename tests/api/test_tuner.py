@@ -73,7 +73,7 @@ def test_a_refuted_program_is_recorded_and_the_next_best_is_taken(
     assert chosen.median_s == second.median_s and chosen.proof.verdict is Verdict.PROVED
     assert refuted is not None and refuted.kind is TrialKind.REFUTED
     assert failures[TrialKind.REFUTED] == (1, "A is read at 24 in dimension 0")
-    assert "mm: a program is refuted and passed over: A is read at 24" in caplog.text
+    assert "mm: skipping a program that is refuted: A is read at 24" in caplog.text
 
 
 def test_where_all_programs_are_refuted_there_is_none(tmp_path: Path) -> None:

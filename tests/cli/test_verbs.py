@@ -399,7 +399,7 @@ def test_ways_to_cut_a_network_are_measured_listed_and_replayed(
     assert main(["tune", network, "--trials-per-task", "4", *shared]) == 0
     err = capsys.readouterr().err
     assert "(and 3 of other ways to partition it)" in err
-    assert "ways to cut it" in err and "three kernels" in err and "*" in err
+    assert "ways to partition it" in err and "three kernels" in err and "*" in err
     assert main(["show", network, *shared, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     [region] = facts["regions"]

@@ -146,7 +146,7 @@ def test_a_reduction_does_not_follow_its_producer() -> None:
     b = compute((6,), lambda i: a[i] + 1.0, name="B")
     k = reduce_axis(4, name="k")
     r = compute((6,), lambda i: sum(b[i] * w[k], axis=k), name="R")
-    with pytest.raises(ScheduleError, match="must not be split yet, nor reduce"):
+    with pytest.raises(ScheduleError, match="must not be split yet, nor be a reduction"):
         State.initial([a, w, r]).reverse_compute_at("R", "B", "i")
 
 
@@ -188,7 +188,7 @@ def test_a_loop_of_which_is_said_how_it_runs_is_not_replaced(how: str) -> None:
     if state.stage("C").iter(names[at - 1]).kind is state.stage("C").iter(names[at]).kind:
         replacements.append(lambda: state.fuse("C", names[at - 1 : at + 1]))
     for replacement in replacements:
-        with pytest.raises(ScheduleError, match=f'loop "{loop}" is {how}, and what replaced it'):
+        with pytest.raises(ScheduleError, match=f'loop "{loop}" is {how}, but the loops that replace it'):
             replacement()
 
 
@@ -206,7 +206,7 @@ def test_stages_that_start_anew_do_not_lose_how_their_loops_run(how: str) -> Non
     with pytest.raises(ScheduleError, match="loops are as given"):
         state.cache_write("C", "local")
     reduction = next(it for it in state.stage("C").iters if it.kind is AxisKind.REDUCE)
-    with pytest.raises(ScheduleError, match="only its reduce loops may be split or fused"):
+    with pytest.raises(ScheduleError, match="only reduce loops may be split or fused"):
         state.rfactor("C", reduction)
 
 

@@ -87,7 +87,7 @@ def test_factors_are_decided_together_or_each_as_a_choice():
     assert bound.history[0].numbers() == {"C.k/1": 3, "C.k/2": 2, "C.k/3": 4}
     open_loop = state.stage("C").iters[2]
     assert start.split("C", "k", (OneOf((2, 3)),))[0].split("C", "k.0", (OneOf((1, 2)),))
-    with pytest.raises(ScheduleError, match="the loop's extent is itself open"):
+    with pytest.raises(ScheduleError, match="the loop's own extent is open"):
         state.split("C", open_loop, (None,))
     with pytest.raises(ScheduleError, match="left of the loop .* is itself open"):
         start.split("C", "k", (None, OneOf((2, 3))))
@@ -159,8 +159,8 @@ def test_unknown_names_are_answered_with_the_known_ones():
         (lambda s: s.pack("C", "A"), "is not a constant that"),
         (lambda s: s.rfactor("C", "i"), "it is not a reduce loop"),
         (lambda s: s.rfactor("A", "i"), "has no loop"),
-        (lambda s: s.split("C", "i", (2,))[0].rfactor("C", "k"), "only its reduce loops may be"),
-        (lambda s: s.parallel("C", ["i"]).rfactor("C", "k"), "only its reduce loops may be"),
+        (lambda s: s.split("C", "i", (2,))[0].rfactor("C", "k"), "only reduce loops may be"),
+        (lambda s: s.parallel("C", ["i"]).rfactor("C", "k"), "only reduce loops may be"),
         (lambda s: s.bind("C", "i", "blockidx"), '"blockidx" is not a GPU index'),
         (lambda s: s.bind("C", "i", "parallel"), '"parallel" is not a GPU index'),
         (lambda s: s.cache_write("C", "cache"), '"cache" is not a memory scope'),

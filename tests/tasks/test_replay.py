@@ -335,7 +335,7 @@ def test_runs_that_cannot_be_replayed_say_why(path: Path) -> None:
         assert database.session == 3
         with pytest.raises(UsageError, match="run 3 recorded no search(.|\n)*runs: 1, 2, 3"):
             list(rerun(database, 3, NoBuilds()))
-    with pytest.raises(UsageError, match="rules of its caller's own"):
+    with pytest.raises(UsageError, match="its caller's own rules"):
         replayed(path, 2)
     with pytest.raises(UsageError, match="differ from those of run .*: scheduler"):
         replayed(path, 1, None)

@@ -262,7 +262,7 @@ def test_a_process_that_survives_sigkill_is_left_behind(monkeypatch, caplog):
         stuck.setattr(subprocess.Popen, "terminate", lambda process: None)
         stuck.setattr(subprocess.Popen, "kill", lambda process: None)
         assert worker.kill() is None
-    assert f"worker {pid} (tests.measure.payload) does not end" in caplog.text
+    assert f"worker {pid} (tests.measure.payload) did not end" in caplog.text
     assert ask(worker, "who").fields["pid"] != pid
     worker.close()
     os.kill(pid, signal.SIGKILL)

@@ -123,7 +123,7 @@ def test_a_sum_itself_may_have_two_bodies_in_parallel() -> None:
 
 def test_one_axis_a_stage_has_two_bodies() -> None:
     state, _ = State.initial(scaled()).split("Y", "i", (7,), tail="even")
-    with pytest.raises(ScheduleError, match='tiles of "i" have two bodies already'):
+    with pytest.raises(ScheduleError, match='tiles of "i" have two bodies'):
         state.split("Y", "j", (8,), tail="peel")
 
 
@@ -131,7 +131,7 @@ def test_two_bodies_inside_two_bodies_are_refused() -> None:
     state, cached = State.initial(matmul()).cache_write("C", "local")
     state, (outer, _) = state.split("C", "i", (8,), tail="peel")
     state, _ = state.split(cached, "j", (8,), tail="peel")
-    with pytest.raises(ScheduleError, match="inside tiles that have two bodies already"):
+    with pytest.raises(ScheduleError, match="inside tiles that already have two bodies"):
         lower(state.compute_at(cached, "C", outer))
 
 

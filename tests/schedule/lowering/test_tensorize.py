@@ -51,7 +51,9 @@ def test_loops_that_do_not_match_are_refused() -> None:
     state, (outer, inner) = State.initial(quantized_matmul()).split("C", "j", (8,))
     state = state.reorder("C", ["i", "ko", outer, inner, "ki"])
     state = state.tensorize("C", inner, "vnni.dot_16x4")
-    with pytest.raises(ScheduleError, match=r"its loops run over \[16, 4\], but these run over \[8, 4\]"):
+    with pytest.raises(
+        ScheduleError, match=r"its loops run over \[16, 4\], but these run over \[8, 4\]"
+    ):
         lower(state)
 
 
