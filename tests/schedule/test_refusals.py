@@ -188,7 +188,9 @@ def test_a_loop_of_which_is_said_how_it_runs_is_not_replaced(how: str) -> None:
     if state.stage("C").iter(names[at - 1]).kind is state.stage("C").iter(names[at]).kind:
         replacements.append(lambda: state.fuse("C", names[at - 1 : at + 1]))
     for replacement in replacements:
-        with pytest.raises(ScheduleError, match=f'loop "{loop}" is {how}, but the loops that replace it'):
+        with pytest.raises(
+            ScheduleError, match=f'loop "{loop}" is {how}, but the loops that replace it'
+        ):
             replacement()
 
 

@@ -324,7 +324,7 @@ class ChainTiling:
 
 
 def _tail(extent: int) -> Literal["guard", "shift"]:
-    """The tail mode for a vector axis: exact if vectors divide it, else the last tile is shifted."""
+    """The tail mode for a vector axis: exact if vectors divide it, else the last is shifted."""
     return "guard" if extent % VECTOR == 0 else "shift"
 
 
