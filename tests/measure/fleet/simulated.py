@@ -103,7 +103,9 @@ class SimulatedFleet:
         ready = [ticket for ticket in tickets if ticket not in self._hung]
         if not ready:
             time.sleep(timeout_s)
-        return ready and [self._rng.choice(ready)]
+        # Greetings first, so that every node takes part however busy this machine is.
+        greetings = [t for t in ready if t in self.pending and self.pending[t].method == "hello"]
+        return ready and [self._rng.choice(greetings or ready)]
 
     def take(self, ticket: Ticket) -> bytes:
         question = self.pending.pop(ticket)
