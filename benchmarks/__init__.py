@@ -1,1 +1,1 @@
-"""Benchmarks: speed ratios to other engines, measured in the same way as by ``ansorpy bench``."""
+"""Benchmarks: speed compared to other engines, measured in the same way as by ``ansorpy bench``."""

@@ -1,8 +1,8 @@
-"""``python -m benchmarks.agreement``: what another backend computes, beside what LLVM's code does.
+"""``python -m benchmarks.agreement``: compare the results of another backend with those of LLVM.
 
-Small cases of every family of the operator suite, each with drawn schedules, which both backends
-build; then the ``light`` networks, each compiled for both without tuning.  The largest difference
-of each, as a share of the largest output, must stay within the tolerance of ``ansorpy verify``.
+Both backends build small cases of every family of the operator suite, each with random schedules,
+and then the ``light`` networks without tuning.  The largest difference of each, relative to the
+largest output, must stay within the tolerance of ``ansorpy verify``.
 
     python -m benchmarks.agreement --target c:cores=2 GMM SOFTMAX squeezenet
 """
@@ -68,9 +68,9 @@ SMALL: tuple[Case, ...] = (
 
 
 def errors_of(case: Case, target: Target, *, schedules: int, seed: int) -> Iterator[float]:
-    """The difference of what *target*'s backend and LLVM make of drawn *schedules* of *case*.
+    """Differences of the results of *target*'s backend and LLVM for random *schedules* of *case*.
 
-    The first schedule is the default one.  Differences are shares of the largest output.
+    The first schedule is the default one.  Differences are relative to the largest output.
     """
     task = Task(case.dag, target, target.cores, name=case.name)
     rng, values = np.random.default_rng(seed), case.values(seed)
@@ -99,7 +99,7 @@ def _output(state: State, task: Task, target: Target, values: dict[str, Array]) 
 
 
 def network_agrees(name: str, target: Target, seed: int) -> bool:
-    """Compare network *name* compiled for *target* with the same for this machine; print it."""
+    """Compare network *name* compiled for *target* and for this machine; print the result."""
     model, softmaxes = softmax_inputs_as_outputs(light_model(name, seed))
     made = [ap.compile(model, effort="none", target=t, threads=target.cores)
             for t in (target, Target.host())]  # fmt: skip
@@ -113,7 +113,7 @@ def network_agrees(name: str, target: Target, seed: int) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Compare what the command line names (default all); returns 4 if anything differs."""
+    """Compare cases named on the command line (default all); return 4 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     families = [case.family for case in SMALL]
     parser.add_argument("names", nargs="*", metavar="NAME",

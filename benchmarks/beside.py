@@ -1,10 +1,10 @@
 """Time programs while a second tuner runs: ``python -m benchmarks.beside``.
 
 Six programs of one matrix product are timed repeatedly: alone, while another process tunes on the
-same cores, and while one does whose locks are in another folder, so that neither waits for the
-other.  The three ways alternate, so that all see the same clock.  For each, the table has the share
-of single times more than 5 % off the program's median alone, the worst single time, and the worst
-median.
+same cores, and while another process tunes with its locks in another folder, so that neither waits
+for the other.  The three ways alternate, so that all run at the same clock.  For each, the table
+has the share of single times that differ by more than 5 % from the program's median alone, the
+worst single time, and the worst median.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OFF = 0.05
 
 
 def product(size: int) -> list[Tensor]:
-    """Define the product of two ``[size, size]`` matrices."""
+    """The definition of the product of two ``[size, size]`` matrices."""
     a, b = ap.placeholder((size, size), name="A"), ap.placeholder((size, size), name="B")
     k = ap.reduce_axis(size, name="k")
     c = ap.compute((size, size), lambda i, j: ap.sum(a[i, k] * b[k, j], axis=k), name="C")
@@ -52,7 +52,7 @@ def product(size: int) -> list[Tensor]:
 
 
 def fastest(task: Task, runner: LocalRunner, programs: int, trials: int) -> list[State]:
-    """Return the best programs of a short search."""
+    """The best programs of a short search."""
     model = ap.PARTS["cost_model"].one("boosted")
     with TemporaryDirectory() as folder, Database(Path(folder) / "tune.db") as database:
         measured = MeasuredTrials(runner, database)
@@ -74,7 +74,7 @@ def tuner(database: Path, size: int, threads: int, locks: Path | None) -> Iterat
     try:
         yield
         if process.poll() is not None:
-            raise RuntimeError(f"the other tuner ended before its time: {process.returncode}")
+            raise RuntimeError(f"the other tuner ended too early: {process.returncode}")
     finally:
         process.kill()
         process.wait()
@@ -131,8 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--rounds", type=int, default=20, help="of each way in a turn")
-    parser.add_argument("--tune", type=Path, metavar="DB", help="be the other tuner")
+    parser.add_argument("--rounds", type=int, default=20, help="rounds of each way in a turn")
+    parser.add_argument("--tune", type=Path, metavar="DB", help="run as the other tuner")
     options = parser.parse_args(arguments)
     if options.tune is not None:
         tune_for_ever(options.tune, options.size, options.threads)

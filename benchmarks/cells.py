@@ -17,7 +17,7 @@ class _Time(Protocol):
 
 
 class Measured(Protocol):
-    """A case that several engines ran: each has a time or a reason for having none."""
+    """A case run by several engines; each has a time, or a reason why it has none."""
 
     @property
     def engines(self) -> Mapping[str, _Time]: ...

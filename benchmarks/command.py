@@ -16,7 +16,7 @@ def say(line: str) -> None:
 
 
 def exit_code(work: Callable[[], int]) -> int:
-    """Return *work*'s result; one of our errors is reported plainly and gives its own exit code."""
+    """The result of *work*; if it raises one of our errors, report it and return its exit code."""
     try:
         return work()
     except AnsorpyError as error:

@@ -57,7 +57,7 @@ int main(int argc, char **argv) {{
 def run_from_c(
     model: CompiledModel, feeds: Arrays, folder: Path, threads: int
 ) -> dict[str, np.ndarray]:
-    """Export *model* to *folder*, link a C program with it, and run that on *feeds*."""
+    """Export *model* to *folder*, link a C program with it, and run the program on *feeds*."""
     library = folder / "net.so"
     name = library_name(library)
     inputs, outputs = model.get_inputs(), model.get_outputs()
@@ -85,7 +85,7 @@ def run_from_c(
 
 
 def check(name: str, *, effort: str, seed: int, db: Path | None) -> bool:
-    """Compare network *name* in all four ways, printing a line each; True when all agree."""
+    """Compare network *name* in all four ways, print a line for each; True when all agree."""
     model, softmaxes = softmax_inputs_as_outputs(light_model(name, seed))
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
@@ -114,7 +114,7 @@ def _line(
 
 
 def main() -> int:
-    """Check the networks named on the command line (default all); returns 4 if one differs."""
+    """Check the networks named on the command line (default all); return 4 if one differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(NAMES)}")
     parser.add_argument("--effort", default="none", choices=("none", "quick", "full"))

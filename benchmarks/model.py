@@ -1,8 +1,8 @@
-"""Evaluate how well cost models rank recorded programs they have not seen.
+"""Evaluate how well cost models rank recorded programs that they have not seen.
 
 ``python -m benchmarks.model tune.db``: each task's later trials are held out and ranked by the
-closed-form model, by trees that know nothing of the task, by trees that know its first trials, and
-by trees that know these on top of a trained model; all know all trials of the tasks in other folds.
+closed-form model, by trees not trained on the task, by trees also trained on its first trials, and
+by a trained model that learns these in addition.  All trees are trained on tasks of other folds.
 Nothing is timed.  ``ansorpy db model`` reports the same for one database.
 """
 
@@ -34,14 +34,14 @@ def known_tasks(database: Database) -> dict[str, TaskSamples]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables, or JSON; returns the exit code."""
+    """Print the tables, or JSON; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.model", description=__doc__)
     parser.add_argument("database", type=Path, nargs="+", help="records of tuning runs")
-    parser.add_argument("--json", action="store_true", help="every figure of every task")
-    parser.add_argument("--seed", type=int, default=0, help="which tasks are held out together")
+    parser.add_argument("--json", action="store_true", help="print every metric of every task")
+    parser.add_argument("--seed", type=int, default=0, help="seed that groups tasks into folds")
     parser.add_argument("--trust", type=float, default=BoostedOptions.trust,
-                        help="what the trees' sum counts; default %(default)s")  # fmt: skip
-    parser.add_argument("--first", type=int, help="look at the first so many trials of a task only")
+                        help="weight of the trees' sum; default %(default)s")  # fmt: skip
+    parser.add_argument("--first", type=int, help="use only this many first trials of each task")
     asked = parser.parse_args(arguments)
     tasks: dict[str, TaskSamples] = {}
     for path in asked.database:

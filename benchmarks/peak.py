@@ -1,6 +1,6 @@
 """Measured limits of the machine: multiply-adds, read bandwidth, and a fork-join of threads.
 
-Measure them together with what they are compared to; clocks drift by a quarter within minutes.
+Measure them together with the times they are compared to; clocks drift by a quarter within minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Peak", "measure_peak"]
 class Peak:
     """Float32 operations and bytes read per second on some threads, and seconds of a fork-join.
 
-    ``bandwidth`` is for data of one size, read repeatedly from whichever cache holds it.
+    ``bandwidth`` is for data of one size, read repeatedly from the cache that holds them.
     """
 
     flops: float
@@ -24,7 +24,7 @@ class Peak:
     fork_join_s: float
 
     def least_s(self, flops: float, moved: float) -> float:
-        """The roofline: the longer of computing and reading."""
+        """The roofline: the time of computing or of reading, whichever is longer."""
         return max(flops / self.flops, moved / self.bandwidth)
 
     def is_compute_bound(self, flops: float, moved: float) -> bool:

@@ -1,8 +1,8 @@
 """Measure how much records of similar tasks speed up tuning: ``python -m benchmarks.reuse``.
 
-Tunes some layers, then layers of the same structure and other shapes, each twice in turn: with
-the records of the first and without.  Prints the speed reached after the first trials, relative
-to the best of both runs.  On a quiet machine it takes about five minutes.
+Tunes some layers, then layers of the same structure with other shapes, each twice: with the records
+of the first layers and without.  Prints the speed reached after the first trials, relative to the
+best of both runs.  On a quiet machine it takes about five minutes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the comparison and print its table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--first", type=int, default=64, help="trials of each layer tuned first")
-    parser.add_argument("--trials", type=int, default=32, help="trials of each one after them")
+    parser.add_argument("--trials", type=int, default=32, help="trials of each second layer")
     parser.add_argument("--records", type=Path, help="keep the first layers' records here")
     parser.add_argument("--layers", type=int, nargs="*", help="numbers of the second layers")
     parser.add_argument("--seed", type=int, default=0)

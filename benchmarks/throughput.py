@@ -1,9 +1,9 @@
 """``python -m benchmarks.throughput``: candidates per second that a search samples and scores.
 
 No program is built or run.  A table of one structure goes through sampling, constraints, nest,
-features, and the scores of a trained model; then so does a round: ten structures of all definitions
-and sketches.  Only candidates that satisfy the constraints count.  Last, whole rounds are timed as
-in a search, including drawing structures, which are all new or all known from an earlier round.
+features, and the scores of a trained model; then a round of ten structures of all definitions and
+sketches does the same.  Only candidates that satisfy the constraints count.  Last, whole rounds are
+timed as in a search, including drawing structures, either all new or all from an earlier round.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Rounds:
     new_per_s: float
     """With structures that were not seen before."""
     known_per_s: float
-    """With structures that all were."""
+    """With structures that were all seen before."""
 
 
 def matmul() -> list[Tensor]:
@@ -172,7 +172,7 @@ class _Bench:
         features_s = timed(
             lambda: [extract_all(view_nest(nest, n)) for nest, n in sized], self.repeats
         )[1]
-        # Views compute some numbers on first use, by features and model alike.
+        # Views compute some numbers on first use, whether by the features or by the model.
         views = [view_nest(nest, n) for nest, n in sized]
         for part in views:
             extract_all(part)
@@ -194,7 +194,7 @@ def measure_structure(name: str, rows: int, repeats: int, seed: int) -> list[Pha
 
 
 def measure_round(name: str, repeats: int, seed: int) -> Phases:
-    """Measure what a search round scores: ten structures with 256 candidates each."""
+    """Measure the scoring of a search round: ten structures with 256 candidates each."""
     bench, sampler = _bench(name, repeats, seed)
     structures = sampler.draw(_STRUCTURES, bench.rng)
     label = f"{name}, {len(structures)} structures"
@@ -268,9 +268,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     p.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), help="cases")
     p.add_argument("--rows", type=int, default=4096, help="candidates of one structure")
-    p.add_argument("--repeats", type=int, default=7, help="timings, of which the median counts")
+    p.add_argument("--repeats", type=int, default=7, help="number of timings; the median counts")
     p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    p.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
     options = p.parse_args(arguments)
     found: list[Phases] = []
     rounds: list[Rounds] = []

@@ -1,8 +1,8 @@
 """Measure how much another network's records speed up tuning: ``python -m benchmarks.warm``.
 
-Tunes a network, then another: from nothing, and in several ways from the first one's records.
-Networks are named as in ``benchmarks.light``, with the image size: ``squeezenet@160``.  The best
-programs of all ways are timed again in turns at the end.  The table has the sum of all kernels'
+Tunes a network, then another one: from scratch, and in several ways from the first one's records.
+Networks are named as in ``benchmarks.light``, with the image size: ``squeezenet@160``.  At the end,
+the best programs of all ways are timed again, alternating.  The table has the sum of all kernels'
 times, weighted by their calls, after various numbers of trials per task.
 """
 
@@ -44,13 +44,13 @@ __all__ = ["WAYS", "Way", "main", "network", "totals"]
 
 @dataclass(frozen=True)
 class Way:
-    """What a search takes over from the first network.
+    """How a search uses the first network's records.
 
     Also a transfer source: ``schedules`` offers re-fitted schedules first, ``others`` lets the
     model learn from the existing records.
 
     Args:
-        records: The first network's records are available; otherwise only the search's own.
+        records: The first network's records are available; otherwise, only the search's own.
         file: The model starts as one trained on the first network's records.
     """
 
@@ -72,7 +72,7 @@ WAYS = {
     "model": Way(records=False, schedules=True, others=True, file=True),
     "alone": Way(records=False),
 }
-"""In ``alone`` the tasks of the second network share only the model."""
+"""In ``alone``, the tasks of the second network share only the model."""
 
 
 Weights = Mapping[Task, float]
@@ -101,7 +101,7 @@ def tuned(
     model: Callable[[], CostModel],
     seed: int,
 ) -> tuple[Outcome, ...]:
-    """Tune *tasks* with the records in a file, adding its own to them."""
+    """Tune *tasks* with the records in a file, and add the new trials to it."""
     entries = [WeightedTask(task, StructureSampler(task), weight) for task, weight in tasks.items()]
     options = TuneOptions(SearchOptions(seed=seed, transfer=way), model=model, retime=False)
     with Database(records) as database, LocalRunner(MeasureOptions(seed=seed)) as runner:
@@ -157,9 +157,9 @@ def compared(
 
 
 def timed_again(outcomes: Sequence[Sequence[Outcome]]) -> list[list[float]]:
-    """Seconds of each way's best program of each task; those of a task are timed in turns.
+    """Seconds of each way's best program for each task; programs of one task are timed in turn.
 
-    Infinite if a way has none.
+    Infinite if a way has no program.
     """
     again = np.full((len(outcomes), len(outcomes[0])), np.inf)
     with LocalRunner(MeasureOptions()) as runner:
@@ -203,7 +203,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.warm", description=__doc__)
     parser.add_argument("--first", default="squeezenet")
     parser.add_argument("--second", default="squeezenet@160")
-    parser.add_argument("--before", type=int, default=16, help="trials a task of the first")
+    parser.add_argument(
+        "--before", type=int, default=16, help="trials per task of the first network"
+    )
     parser.add_argument("--trials-per-task", type=int, default=8, help="of the second")
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=["cold", "warm", "model"])
     parser.add_argument("--records", type=Path, help="keep the first network's records here")

@@ -14,7 +14,7 @@ from benchmarks.light import NAMES, light_model
 
 
 def main() -> None:
-    """Write the model that the command line asks for."""
+    """Write the model named on the command line."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("name", choices=NAMES)
     parser.add_argument("output", type=Path)

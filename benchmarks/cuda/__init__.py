@@ -1,1 +1,1 @@
-"""Measurements on a GPU, as one script that can be stopped and resumed: see __main__."""
+"""Measurements on a GPU, as one script that can be stopped and resumed (see __main__)."""

@@ -8,7 +8,7 @@ from benchmarks.cuda.needed import MODULES, missing, sentence
 
 
 def main() -> int:
-    """Run the benchmark, unless it could not even be loaded."""
+    """Run the benchmark if its packages are installed."""
     lacking = missing()
     if set(lacking) - set(MODULES):
         print(sentence(lacking), file=sys.stderr)

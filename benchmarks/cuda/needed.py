@@ -1,4 +1,4 @@
-"""Which packages the benchmark needs and this machine lacks, said before any of them is loaded."""
+"""Check for missing packages that the benchmark needs, before any of them is loaded."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ DISTRIBUTIONS = (
     "numpy", "ml_dtypes", "islpy", "llvmlite", "lightgbm", "networkx", "pydantic", "onnx", "typer",
     "rich", "jinja2", "cachetools",
 )  # fmt: skip
-"""What ansorpy depends on; records keep the versions of some."""
+"""Distributions that ansorpy depends on; records keep the versions of some."""
 MODULES = ("cupy", "torch")
-"""What is used on a GPU, whatever the distributions are called that hold it."""
+"""Modules used on a GPU, whatever distributions provide them."""
 
 
 def missing(distributions: tuple[str, ...] = DISTRIBUTIONS) -> list[str]:
-    """Those of *distributions* and :data:`MODULES` that are not installed."""
+    """The names in *distributions* and :data:`MODULES` that are not installed."""
     return [
         *(name for name in distributions if not _is_installed(name)),
         *(name for name in MODULES if find_spec(name) is None),
@@ -25,7 +25,7 @@ def missing(distributions: tuple[str, ...] = DISTRIBUTIONS) -> list[str]:
 
 
 def sentence(names: list[str]) -> str:
-    """What to say when *names* are missing."""
+    """The message when *names* are missing."""
     return f"not installed: {', '.join(names)}; try: pip install 'ansorpy[cuda]' torch"
 
 

@@ -14,7 +14,7 @@ _OPSET = 17
 
 
 def resnet(torch: Any, *, layers: tuple[int, ...] = (3, 4, 6, 3), width: int = 64) -> Any:
-    """ResNet with bottlenecks (He et al., 2015), stride in the 3x3: resnet50 as it is trained."""
+    """ResNet with bottlenecks (He et al., 2015), stride in the 3x3, as resnet50 is trained."""
     nn, base = torch.nn, torch.nn.Module
 
     def unit(channels: int, filters: int, side: int, stride: int = 1) -> Any:
@@ -98,7 +98,7 @@ def _tokens(torch: Any) -> Any:
 NETWORKS: Mapping[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "resnet50": (resnet, _image), "bert_base": (bert, _tokens),
 }  # fmt: skip
-"""By name, a function that makes the module and an input of batch 1."""
+"""By name, functions that make the module and an input of batch 1."""
 
 
 def as_onnx(torch: Any, module: Any, example: Any) -> onnx.ModelProto:

@@ -1,10 +1,10 @@
-"""``python -m benchmarks.cuda``: this machine's GPU beside cuBLAS, cuDNN and torch, in one run.
+"""``python -m benchmarks.cuda``: compare with cuBLAS, cuDNN and torch on this machine's GPU.
 
-First a smoke stage touches every call of the driver on tiny problems.  Then come matmuls of 4096
+First, a smoke stage touches every call of the driver on tiny problems.  Then come matmuls of 4096
 (float32 without TF32; float16 in tensor cores), networks that the script defines in torch, and the
-operator suite at batch 1.  The ratio is torch's time over ours: above 1
-we win.  --json is written after every step and --db after every trial, so a run that was stopped,
-or whose minutes were up, resumes where it was.
+operator suite at batch 1.  The ratio is torch's time divided by ours; above 1, we are faster.
+--json is written after every step and --db after every trial, so a run that was stopped, or whose
+minutes were up, resumes where it ended.
 
     pip install 'ansorpy[cuda]' torch
 """
@@ -40,13 +40,13 @@ __all__ = [
 ]  # fmt: skip
 
 _LEAST_S = 3.0
-"""A step is not begun with less for its search."""
+"""A step does not begin with less time for its search."""
 
 
 class Outcome(BaseModel):
-    """One step's result: seconds of a call of ours and of torch's, or why there are none.
+    """One step's result: milliseconds of our call and of torch's, or the reason for their absence.
 
-    ``trace`` is where it failed, and ``note`` what to know of the figures.
+    ``trace`` is the traceback of a failure; ``note`` is a remark on the figures.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -62,12 +62,12 @@ class Outcome(BaseModel):
 
     @property
     def ratio(self) -> float | None:
-        """torch's time over ours."""
+        """torch's time divided by ours."""
         return None if not self.ours_ms or not self.peer_ms else self.peer_ms / self.ours_ms
 
 
 class Run(BaseModel):
-    """All that was measured on one machine."""
+    """All results of one machine."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -77,14 +77,14 @@ class Run(BaseModel):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks; 1 when a step failed."""
+    """Run the command line; return 1 if a step failed."""
     options = parser().parse_args(arguments)
     given = sys.argv[1:] if arguments is None else arguments
     return exit_code(lambda: _main(options, given))
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """The parser of the command line."""
     p = argparse.ArgumentParser(
         prog="python -m benchmarks.cuda",
         description=__doc__,
@@ -92,13 +92,13 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--only", nargs="+", metavar="GLOB", default=[], help="names of steps")
     p.add_argument("--without", nargs="+", metavar="STEP", default=[], help="steps to leave out")
-    p.add_argument("--list", action="store_true", help="print the names of the steps and end")
-    p.add_argument("--minutes", type=float, default=25.0, help="begin no step after them")
-    p.add_argument("--trials", type=int, default=32, help="programs to measure a case")
+    p.add_argument("--list", action="store_true", help="print the names of the steps and exit")
+    p.add_argument("--minutes", type=float, default=25.0, help="begin no step after this time")
+    p.add_argument("--trials", type=int, default=32, help="programs to measure per case")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--db", type=Path, default=Path("build/cuda.db"), help="records of the trials")
     p.add_argument("--json", type=Path, default=Path("build/cuda.json"), metavar="FILE")
-    p.add_argument("--again", action="store_true", help="measure what FILE holds once more")
+    p.add_argument("--again", action="store_true", help="measure again what FILE has")
     p.add_argument("--smoke", action="store_true", help="only the checks that precede the steps")
     p.add_argument("--show", type=Path, metavar="FILE", help="measure nothing: print FILE's table")
     return p
@@ -127,9 +127,9 @@ def _main(options: argparse.Namespace, arguments: Sequence[str]) -> int:
 
 
 def _smoke(options: argparse.Namespace) -> bool:
-    """Touch every call of the driver on tiny problems first; True when nothing failed.
+    """Touch every call of the driver on tiny problems; True when nothing failed.
 
-    A fresh process that goes on after a lost context finds in the file that all was checked.
+    A new process that continues after a lost context finds the outcomes in the file.
     """
     lacking = [name for name in missing() if name != "torch"]
     if lacking:
@@ -140,7 +140,7 @@ def _smoke(options: argparse.Namespace) -> bool:
 
 
 def _gpu_torch() -> Any:
-    """torch on the GPU; what is missing is said at once, and before torch says it."""
+    """torch on the GPU; reports missing packages at once, before torch does."""
     lacking = missing()
     if lacking:
         raise MissingDependency(sentence(lacking))
@@ -149,7 +149,7 @@ def _gpu_torch() -> Any:
 
 
 def _begun(options: argparse.Namespace, torch: Any) -> Run:
-    """The run with what its file knows already."""
+    """The run, with the results that its file already has."""
     run = Run(machine=_machine(torch), trials=options.trials)
     if options.json.exists():
         run.outcomes = earlier_outcomes(read_run(options.json), run)
@@ -167,10 +167,10 @@ def work_through(
     *,
     again: bool = False,
 ) -> list[str]:
-    """Measure what *run* does not hold yet, until the moment *end*; *file* is kept up to date.
+    """Measure the steps that *run* does not have, until the moment *end*; keep *file* up to date.
 
-    What is left of the time is shared out, so that every step can be begun.  Returns the names of
-    the steps that were; it stops where one of them lost the GPU's context.
+    The remaining time is divided so that every step can begin.  Returns the names of the steps that
+    began; it stops if one of them lost the GPU's context.
     """
     held = {outcome.name for outcome in run.outcomes if not outcome.failure}
     waiting = [step for step in chosen if again or step.name not in held]
@@ -192,7 +192,7 @@ def work_through(
 
 
 def search_s(waiting: Sequence[Step], left_s: float) -> float:
-    """Seconds that the first of *waiting* may search, so that the others can as much of theirs."""
+    """Seconds that the first of *waiting* may search, if all get the same share of their limits."""
     whole = sum(step.limit_s for step in waiting)
     share = (left_s - sum(step.beside_s for step in waiting)) / whole
     return waiting[0].limit_s * min(1.0, share)
@@ -205,7 +205,7 @@ def _measured(step: Step, torch: Any, settings: Settings, limit_s: float) -> Out
         figures = step.measure(torch, settings, limit_s)
         outcome.ours_ms, outcome.peer_ms = figures.ours_s * 1e3, figures.peer_s * 1e3
         outcome.note = figures.note
-    except Exception as error:  # whatever one step meets with, the others are measured
+    except Exception as error:  # the other steps are measured whatever happens in this one
         said = f"{type(error).__name__}: {error}"
         outcome.failure, outcome.trace = said.splitlines()[0], traceback.format_exc()
     outcome.took_s = monotonic() - begin
@@ -213,7 +213,7 @@ def _measured(step: Step, torch: Any, settings: Settings, limit_s: float) -> Out
 
 
 def _is_lost(torch: Any) -> bool:
-    """True when nothing can be done on the GPU in this process any more."""
+    """True when this process can no longer use the GPU."""
     try:
         torch.cuda.synchronize()
     except RuntimeError:
@@ -222,14 +222,14 @@ def _is_lost(torch: Any) -> bool:
 
 
 def _go_on(arguments: Sequence[str], tried: Sequence[str], minutes: float) -> None:
-    """Become a fresh process that measures the rest: all but what was *tried*, so it ends."""
-    say("the GPU's context is lost: the rest is measured in a fresh process")
+    """Become a new process that measures the steps not yet *tried*, so that this terminates."""
+    say("the GPU's context is lost: a new process measures the rest")
     sys.stdout.flush()
     os.execv(sys.executable, going_on(arguments, tried, minutes))
 
 
 def going_on(arguments: Sequence[str], tried: Sequence[str], minutes: float) -> list[str]:
-    """The command that measures what is left, without what was *tried*."""
+    """The command that measures the remaining steps, without those *tried*."""
     command = [sys.executable, "-m", "benchmarks.cuda", *arguments]
     return [*command, "--minutes", f"{max(0.0, minutes):.3f}", "--without", *tried]
 
@@ -249,10 +249,10 @@ def _machine(torch: Any) -> dict[str, str]:
 
 
 def earlier_outcomes(held: Run, run: Run) -> list[Outcome]:
-    """What *held* knows, when it was measured on the same GPU.
+    """The results in *held*, which must be from the same GPU.
 
     Raises:
-        ForeignFile: It was measured on another.
+        ForeignFile: They are from another GPU.
     """
     if held.machine["gpu"] != run.machine["gpu"]:
         raise ForeignFile(
@@ -266,11 +266,11 @@ def read_run(file: Path) -> Run:
     try:
         return Run.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
-        raise ForeignFile(f"{file} holds no results of this benchmark: {error}") from None
+        raise ForeignFile(f"{file} has no results of this benchmark: {error}") from None
 
 
 def _write(run: Run, file: Path) -> None:
-    """In one step: a run that is stopped leaves the file before it or after it."""
+    """Write *run* atomically: a run that is stopped leaves either the old or the new file."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(".part")
     part.write_text(run.model_dump_json(indent=2) + "\n")
@@ -299,7 +299,7 @@ def _print(run: Run) -> None:
     suite = [o.ratio for o in run.outcomes if o.name.startswith("ops.") and o.ratio]
     if suite:
         mean = exp(sum(map(log, suite)) / len(suite))
-        print(f"the suite: {mean:.2f} in geometric mean of {len(suite)} cases")
+        print(f"the suite: {mean:.2f}, geometric mean of {len(suite)} cases")
 
 
 def _shown(number: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The steps measured: each tunes a case, checks it against torch, and times both in turns."""
+"""The measured steps: each tunes a case, checks it against torch, and times both, alternating."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NETWORK_TRIALS = 400
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings shared by all steps: where trials are recorded, and how many each case gets."""
+    """Settings shared by all steps: the file of trials, and the number of trials per case."""
 
     db: Path
     trials: int = 32
@@ -35,7 +35,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Figures:
-    """Seconds of a call of ours and of torch's, and what to know of them."""
+    """Seconds of our call and of torch's, and a note on them."""
 
     ours_s: float
     peer_s: float
@@ -44,9 +44,9 @@ class Figures:
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to measure, and the minimum ratio (torch's time over ours) wanted of it.
+    """One thing to measure, and the ratio (torch's time over ours) that it should reach.
 
-    ``limit_s`` is what its search may take at most, ``beside_s`` what all else of it takes.
+    ``limit_s`` is the maximum time of its search; ``beside_s`` is the time of everything else.
     """
 
     name: str
@@ -71,7 +71,7 @@ def cuda_torch() -> Any:
     """Import torch for a GPU, in float32 without TF32.
 
     Raises:
-        MissingDependency: It is not installed, or finds no GPU.
+        MissingDependency: torch is not installed, or finds no GPU.
     """
     try:
         import torch
@@ -128,7 +128,7 @@ def _case(case: Case, torch: Any, settings: Settings, limit_s: float) -> Figures
 
 
 def _peers(case: Case, torch: Any, settings: Settings, out: Any) -> tuple[list[Seconds], str]:
-    """torch's ways to compute *case*, which agree with *out*, and what to know of them."""
+    """torch's ways to compute *case*, which agree with *out*, and a note on them."""
     given = {
         name: torch.from_numpy(a).cuda() for name, a in case.peer_values(settings.seed).items()
     }

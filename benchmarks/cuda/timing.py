@@ -1,4 +1,4 @@
-"""Time two engines on one GPU, in turns."""
+"""Timing of two engines on one GPU, alternating between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BURST_S = 0.02
 
 
 def in_turns(ours: Seconds, peer: Seconds) -> tuple[float, float]:
-    """Median seconds per call of each, measured in turns so that clock drift affects both alike."""
+    """Median seconds per call of each, alternating so that clock drift affects both equally."""
     engines = (ours, peer)
     numbers = [_calls(engine) for engine in engines]
     samples: tuple[list[float], list[float]] = ([], [])
@@ -33,7 +33,7 @@ def by_events(torch: Any, call: Callable[[], Any]) -> Seconds:
     began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
     def seconds(number: int) -> float:
-        call()  # keeps the GPU busy, so that no launch latency falls between the events
+        call()  # keeps the GPU busy, so that there is no launch latency between the events
         began.record()
         for _ in range(number):
             call()
@@ -58,10 +58,10 @@ def by_clock(call: Callable[[], Any], wait: Callable[[], None]) -> Seconds:
 
 
 def as_graph(torch: Any, call: Callable[[], Any], calls: int = 16) -> Seconds:
-    """Seconds of *call* when torch replays *calls* of it as one graph: no launch is waited for.
+    """Seconds of *call* when torch replays *calls* of it as one graph, without launch latencies.
 
     Raises:
-        RuntimeError: A graph cannot hold it; torch goes on with the stream that it had.
+        RuntimeError: The call cannot be captured in a graph; torch then keeps its old stream.
     """
     had = torch.cuda.current_stream()
     side = torch.cuda.Stream()
@@ -87,7 +87,7 @@ def as_graph(torch: Any, call: Callable[[], Any], calls: int = 16) -> Seconds:
 
 
 def fastest(engines: Sequence[Seconds]) -> Seconds:
-    """The one whose calls take least."""
+    """The engine whose calls take the least time."""
 
     def each(engine: Seconds) -> float:
         number = _calls(engine)

@@ -1,4 +1,4 @@
-"""Networks that the benchmark writes as ONNX, with seeded random weights; one file each."""
+"""Networks that the benchmark writes as ONNX, with seeded random weights, one per file."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ WRITTEN: Mapping[str, Callable[[int, int], onnx.ModelProto]] = {
     "lstm_tagger": lstm_tagger,
     "decoder_step": decoder_step,
 }
-"""Name -> function that writes it, given batch and weight seed."""
+"""By name, the function that writes the network, given batch and weight seed."""

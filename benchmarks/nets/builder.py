@@ -24,8 +24,8 @@ class Builder:
     """Each method appends nodes or weights and returns the name of the result.
 
     A weight is drawn from its name and the network's seed.  Matrix weights have standard deviation
-    ``gain / sqrt(fan_in)``: a gain of 1 preserves the scale of the input, the square root of 2
-    compensates for the half that a ReLU cuts off (He et al., 2015).
+    ``gain / sqrt(fan_in)``: a gain of 1 preserves the scale of the input; the square root of 2
+    compensates for the half that a ReLU sets to zero (He et al., 2015).
     """
 
     def __init__(self, name: str, seed: int) -> None:
@@ -67,7 +67,7 @@ class Builder:
         return self.normal(name, shape, BIAS)
 
     def scale(self, name: str, *shape: int) -> str:
-        """Add positive factors about 1."""
+        """Add positive factors near 1."""
         name = self._fresh(name)
         rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
         self._held.append(numpy_helper.from_array(rng.uniform(0.5, 1.5, shape).astype("f4"), name))

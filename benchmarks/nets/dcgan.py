@@ -16,7 +16,7 @@ def dcgan(batch: int, seed: int) -> onnx.ModelProto:
     net = Builder("dcgan", seed)
 
     def grow(x: str, ci: int, co: int, stride: int, gain: float) -> str:
-        # With stride 2, four of the 16 taps reach each output.
+        # With stride 2, four of the 16 taps contribute to each output.
         taps = 16 // stride**2
         weight = net.normal("up.weight", (ci, co, 4, 4), gain / sqrt(ci * taps))
         pads = [0 if stride == 1 else 1] * 4
@@ -24,7 +24,7 @@ def dcgan(batch: int, seed: int) -> onnx.ModelProto:
         return net.op("ConvTranspose", x, weight, kernel_shape=[4, 4], strides=strides, pads=pads)
 
     x = net.input("noise", (batch, 100, 1, 1))
-    # The input is a single pixel: one tap reaches each output of the first layer.
+    # The input is a single pixel, so one tap contributes to each output of the first layer.
     for ci, co, stride, gain in (
         (100, 512, 1, 4 * sqrt(2)), (512, 256, 2, sqrt(2)), (256, 128, 2, sqrt(2)),
         (128, 64, 2, sqrt(2)),

@@ -1,8 +1,9 @@
 """``python -m benchmarks.networks``: compare whole networks with onnxruntime and openvino.
 
-For each network and thread count: our time, the peers' times, the faster peer's over ours (above
-1 we win), and the roofline: the time of the kernels' arithmetic and data at the peak and bandwidth
-measured alongside.  Outputs are checked against onnxruntime first.  Every result is kept in
+For each network and thread count it reports our time, the peers' times, the ratio of the faster
+peer's time to ours (above 1, we are faster), and the roofline: the time of the kernels' arithmetic
+and data at the measured peak and bandwidth.  Outputs are first checked against onnxruntime.  Every
+result is kept in
 --results and every trial in --db, so a run that was stopped can be resumed.
 """
 
@@ -32,7 +33,7 @@ ONE_THREAD_S = 120.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns 1 when an engine failed on a network."""
+    """Run the command line; return 1 if an engine failed on a network."""
     options = parser().parse_args(arguments)
     return exit_code(lambda: _main(options))
 
@@ -48,26 +49,26 @@ def parser() -> argparse.ArgumentParser:
         "names", nargs="*", metavar="NAME",
         help=f"some of {', '.join(ALL)}, or .onnx files; default: all of these",
     )  # fmt: skip
-    p.add_argument("--batch", type=int, default=1, help="of names that do not say one: NAME.b16")
+    p.add_argument("--batch", type=int, default=1, help="batch of names without one (NAME.b16)")
     p.add_argument("--effort", choices=("none", "quick", "full"), default="quick")
     p.add_argument("--trials-per-task", type=int)
-    p.add_argument("--minutes", type=float, help="of tuning a network, instead of the effort's")
+    p.add_argument("--minutes", type=float, help="minutes to tune a network, instead of --effort")
     p.add_argument("--threads", type=int, default=available_cores())
     p.add_argument(
         "--one-thread", action="store_true",
-        help="then at one thread too, tuned for two minutes from the records so far",
+        help="then also with one thread, tuned for two minutes from the records so far",
     )  # fmt: skip
     p.add_argument("--against", nargs="*", choices=PEERS, default=list(PEERS))
-    p.add_argument("--db", type=Path, help="records; default build/networks.db, none for no effort")
-    p.add_argument("--folder", type=Path, default=Path("build/networks"), help="of the ONNX files")
+    p.add_argument("--db", type=Path, help="records; default build/networks.db")
+    p.add_argument("--folder", type=Path, default=Path("build/networks"), help="for ONNX files")
     p.add_argument(
         "--results", type=Path, default=Path("build/networks/results"), metavar="FOLDER",
-        help="a file each result; those there, of this machine and whole, are not measured again",
+        help="one file per result; complete results of this machine are not measured again",
     )  # fmt: skip
-    p.add_argument("--again", action="store_true", help="measure what --results has, too")
+    p.add_argument("--again", action="store_true", help="also measure what --results has")
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results into one file")
     p.add_argument("--markdown", action="store_true", help="print the tables for a document")
-    p.add_argument("--list", action="store_true", help="print the names and end")
+    p.add_argument("--list", action="store_true", help="print the names and exit")
     p.add_argument("--seed", type=int, default=0)
     return p
 
@@ -116,7 +117,7 @@ def _asked(options: argparse.Namespace) -> Iterator[tuple[Entry, int, Tuned, str
 
 
 def _database(options: argparse.Namespace, stack: ExitStack) -> Path:
-    """Path of the records; effort "none" defaults to a fresh one, to use no earlier result."""
+    """Path of the records; with effort "none", the default is a new file without results."""
     if options.db is None and options.effort == "none":
         return Path(stack.enter_context(TemporaryDirectory(prefix="networks-")), "networks.db")
     path: Path = options.db or Path("build/networks.db")

@@ -35,7 +35,7 @@ __all__ = ["Settings", "Tuned", "measure", "roofline_s"]
 
 @dataclass(frozen=True)
 class Tuned:
-    """How long a network is tuned; limits given here replace the effort's own."""
+    """How long a network is tuned; limits given here replace those of the effort."""
 
     effort: Effort = "quick"
     trials_per_task: int | None = None
@@ -68,7 +68,7 @@ def measure(
     progress: Callable[[str], None],
     effort: str,
 ) -> NetworkResult:
-    """Tune *entry* as *tuned* says, check its outputs, then time it and the peers.
+    """Tune *entry* according to *tuned*, check its outputs, then time it and the peers.
 
     If ours does not compile or its outputs differ from onnxruntime's, the reason is recorded and
     only the peers are timed.  *effort* describes the tuning in the result.
@@ -123,7 +123,7 @@ def measure(
 
 
 def roofline_s(project: Project, peak: Peak) -> float:
-    """Sum over all kernels of the longer of computing and moving their data once."""
+    """Sum over all kernels of the time to compute or to move the data once, whichever is longer."""
     return sum(
         project.weights[task.key] * peak.least_s(task.flops, task.bytes) for task in project.tasks
     )
@@ -142,7 +142,7 @@ def _compile(path: Path, threads: int, tuned: Tuned, settings: Settings) -> None
 
 
 def _checked(path: Path, threads: int, settings: Settings) -> float:
-    """The largest error of any output; raises if one is beyond the tolerance."""
+    """The largest error of any output; raises if it exceeds the tolerance."""
     with TemporaryDirectory(prefix="networks-") as folder:
         found = verify_model(
             Lookup(path, db=settings.db, threads=threads),
@@ -171,7 +171,7 @@ def _contender(name: str, path: Path, threads: int, settings: Settings) -> Conte
 
 
 def _as_compiled(project: Project, db: Path) -> Project:
-    """Partition *project* as the records decide."""
+    """*project* partitioned into the alternatives that are fastest according to the records."""
     with Database(db) as database:
         return fastest(project, partial(_best_s, database))
 

@@ -16,8 +16,8 @@ __all__ = ["means_table", "networks_table"]
 def networks_table(results: Sequence[NetworkResult]) -> Table:
     """One row per network and thread count.
 
-    ``kernels ms`` is the sum of the kernels' own times, ``share`` the roofline over our time, and
-    ``error`` our largest difference from onnxruntime over its largest output.
+    ``kernels ms`` is the sum of the kernels' own times, ``share`` the roofline divided by our time,
+    and ``error`` our largest difference from onnxruntime divided by its largest output.
     """
     engines = engines_of(results)
     heading = (

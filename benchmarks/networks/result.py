@@ -23,13 +23,13 @@ class NetworkResult(BaseModel):
     """Result of one comparison.
 
     Args:
-        effort: How long it was tuned, in words.
-        engines: Those that ran, ours first.
-        failures: Why each of the others did not.
-        error: Our largest difference from onnxruntime over its largest output.
-        roofline_ms: Sum over all kernels of the longer of their operations at the measured
-            peak and their bytes at the bandwidth measured for the whole network's data.
-        kernels: Number of kernel calls; ``tasks`` is that of distinct kernels.
+        effort: Description of how long it was tuned.
+        engines: Times of the engines that ran, ours first.
+        failures: Reason for each engine that failed.
+        error: Our largest difference from onnxruntime, divided by its largest output.
+        roofline_ms: Sum over all kernels of the time of their operations at the measured peak or of
+            their bytes at the bandwidth measured for the whole network's data, the longer of both.
+        kernels: Number of kernel calls; ``tasks`` is the number of distinct kernels.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,13 +63,13 @@ class NetworkResult(BaseModel):
 
     @property
     def ratio(self) -> float | None:
-        """The faster peer's median over ours: above 1 we are faster."""
+        """The faster peer's median divided by ours; above 1, we are faster."""
         peers = [t.median_ms for name, t in self.engines.items() if name != OURS]
         return min(peers) / self.ours_ms if peers and self.ours_ms else None
 
     @property
     def share(self) -> float | None:
-        """Roofline over our time; above 1 where another algorithm needs fewer operations."""
+        """Roofline divided by our time; above 1 if another algorithm needs fewer operations."""
         return self.roofline_ms / self.ours_ms if self.ours_ms else None
 
 
@@ -82,17 +82,17 @@ def path_of(folder: Path, label: str, threads: int, effort: str, seed: int) -> P
 def kept(path: Path, machine: Machine, engines: Collection[str]) -> NetworkResult | None:
     """Read the stored result, if it came from *machine* and all of *engines* ran.
 
-    None if there is none, if an engine failed, or if it came from another machine.
+    Return None if there is no result, if an engine failed, or if it came from another machine.
 
     Raises:
-        ForeignFile: *path* is something else.
+        ForeignFile: *path* is not a stored result.
     """
     if not path.exists():
         return None
     try:
         found = NetworkResult.model_validate_json(path.read_text())
     except (OSError, ValueError, ValidationError) as error:
-        raise ForeignFile(f"{path} holds no result of benchmarks.networks: {error}") from None
+        raise ForeignFile(f"{path} has no result of benchmarks.networks: {error}") from None
     whole = set(engines) <= set(found.engines)
     return found if whole and found.machine == machine else None
 

@@ -1,4 +1,4 @@
-"""Networks of the suite by name, as ONNX files with seeded random weights, and user's files."""
+"""Networks of the suite by name, as ONNX files with seeded random weights, and users' own files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ALL", "Entry", "with_batch"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A network at a batch size; *given* is the file of one that is not in the suite."""
+    """A network at a batch size; *given* is its file if it is not in the suite."""
 
     name: str
     batch: int = 1
@@ -44,7 +44,7 @@ class Entry:
         if not path.is_file():
             raise UsageError(f"no file {path}", hint="give the path of an .onnx file that exists")
         if batch != 1:
-            raise UsageError(f"{path} has the batch it was exported with", hint="leave --batch out")
+            raise UsageError(f"the batch of {path} cannot be changed", hint="leave out --batch")
         return Entry(path.stem, given=path)
 
     @property
@@ -80,9 +80,9 @@ ALL: Sequence[str] = (
 
 
 def with_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:
-    """Copy *model*, made for one image, for a *batch* of them.
+    """Copy *model*, which was made for one image, for a *batch* of images.
 
-    The first dimension of inputs and outputs is the batch; so is a leading 1 in constant target
+    The batch is the first dimension of inputs and outputs, and a leading 1 in constant target
     shapes of reshapes.
 
     Raises:

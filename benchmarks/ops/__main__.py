@@ -1,9 +1,9 @@
 """``python -m benchmarks.ops``: compare operators with onnxruntime, openvino and torch.
 
-For each case and thread count: our time, the peers', the best peer's over ours (above 1 we win),
-and our share of the roofline, whose peak and bandwidth are measured alongside.  Every engine's
-result is checked in float64 before it is timed.  Records are kept in --db, so a run that was
-stopped can be resumed; --json keeps the results of cases not run this time.
+For each case and thread count it reports our time, the peers' times, the ratio of the best peer's
+time to ours (above 1, we are faster), and our share of the roofline, whose peak and bandwidth are
+measured alongside.  Every engine's result is checked in float64 before it is timed.  Records are
+kept in --db, so a run that was stopped can be resumed; --json keeps results of cases not run now.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["main", "parser"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns 1 when a case failed."""
+    """Run the command line; return 1 if a case failed."""
     options = parser().parse_args(arguments)
     return exit_code(lambda: _main(options))
 
@@ -58,35 +58,37 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         help="names or families of cases; * fits anything",
     )
-    p.add_argument("--list", action="store_true", help="print the names of the cases and end")
-    p.add_argument("--trials", type=int, default=128, help="programs to measure a case")
+    p.add_argument("--list", action="store_true", help="print the names of the cases and exit")
+    p.add_argument("--trials", type=int, default=128, help="programs to measure per case")
     p.add_argument(
         "--effort", choices=("none", "full"), default="full",
-        help="none: no trials; a first guess, or what --db holds",
+        help="none: no trials; the model's best guess, or the best in --db",
     )  # fmt: skip
     p.add_argument(
         "--threads", nargs="+", type=int, default=sorted({1, available_cores()}),
-        help="counts to measure at; default: one, and all cores",
+        help="thread counts to measure; default: one, and all cores",
     )  # fmt: skip
     p.add_argument(
         "--against", nargs="*", choices=PEERS, default=installed_peers(),
-        help="the peers; default: those installed",
+        help="engines to compare with; default: those installed",
     )  # fmt: skip
     p.add_argument(
-        "--db", type=Path, help="records of the trials; default build/ops.db, none for no effort"
+        "--db",
+        type=Path,
+        help="records of the trials; default build/ops.db, none with --effort none",
     )
-    p.add_argument("--fresh", action="store_true", help="forget the records first")
+    p.add_argument("--fresh", action="store_true", help="delete the records first")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--schedules", action="store_true", help="print the program of each case")
-    p.add_argument("--json", type=Path, metavar="FILE", help="write, or bring up to date, FILE")
+    p.add_argument("--json", type=Path, metavar="FILE", help="write or update FILE")
     p.add_argument(
-        "--below", type=float, metavar="RATIO", help="only what FILE has no such ratio of yet"
+        "--below", type=float, metavar="RATIO", help="only cases without such a ratio in FILE"
     )
     p.add_argument("--earlier", type=Path, metavar="FILE", help="compare our times with FILE's")
     p.add_argument("--show", type=Path, metavar="FILE", help="measure nothing: print FILE's tables")
     p.add_argument("--markdown", action="store_true", help="print the tables for a document")
     p.add_argument("--into", type=Path, metavar="FILE", help="replace the tables in a document")
-    p.add_argument("--target", metavar="NAME", help="compile only, each case, for that machine")
+    p.add_argument("--target", metavar="NAME", help="only compile each case, for that machine")
     return p
 
 
@@ -123,7 +125,7 @@ def _measured(options: argparse.Namespace) -> Run:
             machine=machine, trials=options.trials, effort=options.effort, seed=options.seed,
             calls=_calls(options.threads, settings), results=(),
         )  # fmt: skip
-        _write(run, options.json)  # rejects a file of another kind at the start, not after an hour
+        _write(run, options.json)  # refuse a file of another kind now, not after an hour
         for case, threads in _asked(options):
             result = measure(case, threads, settings, say)
             _say_result(result, options.schedules)
@@ -144,7 +146,7 @@ def _asked(options: argparse.Namespace) -> list[tuple[Case, int]]:
 
 
 def _database(options: argparse.Namespace, stack: ExitStack) -> Path:
-    """Path of the records; effort "none" defaults to a fresh one, to use no earlier result."""
+    """Path of the records; with effort "none", the default is a new file without results."""
     if options.db is None and options.effort == "none":
         return Path(stack.enter_context(TemporaryDirectory(prefix="ops-")), "ops.db")
     path: Path = options.db or Path("build/ops.db")

@@ -24,7 +24,7 @@ OPSET, IR_VERSION = 20, 10
 
 @dataclass(frozen=True)
 class OnnxGraph:
-    """Nodes from the placeholders' names to ``out``; ``constants`` are those only ONNX needs."""
+    """Nodes from the placeholders' names to ``out``; only ONNX needs ``constants``."""
 
     nodes: tuple[onnx.NodeProto, ...]
     constants: Mapping[str, Array] | None = None
@@ -35,7 +35,7 @@ class Case(ABC):
     """One operator at one size.
 
     Args:
-        family: The heading it is reported under; a suffix after a dot only distinguishes cases.
+        family: The heading under which it is reported; a suffix after a dot only tells cases apart.
     """
 
     family: str
@@ -51,7 +51,7 @@ class Case(ABC):
 
     @abstractmethod
     def onnx_graphs(self) -> Sequence[OnnxGraph]:
-        """The same in ONNX with the peers' layouts; of several, a peer is timed on its fastest."""
+        """The same in ONNX with the peers' layouts; each peer is timed on its fastest graph."""
 
     @abstractmethod
     def torch_calls(self, torch: Any, values: Mapping[str, Any]) -> Sequence[Callable[[], Any]]:

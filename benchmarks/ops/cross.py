@@ -20,13 +20,13 @@ from benchmarks.ops.case import Case
 __all__ = ["compile_all", "compile_for_gpu"]
 
 _ROWS, _TRIED = 64, 8
-"""Number of programs drawn per structure, and how many of the valid ones are tried."""
+"""Number of programs drawn per structure, and number of valid ones that are tried."""
 
 
 def compile_all(
     cases: Iterable[Case], target: str, threads: int, seed: int, say: Callable[[str], None]
 ) -> dict[str, str]:
-    """Compile all cases for *target*; returns the reason of each failure by case name.
+    """Compile all cases for *target*; return the reason of each failure by case name.
 
     Nothing is timed.  For a CPU, the program predicted fastest is compiled, and its result is
     checked if this machine can run the target's code.  For a GPU, for which there is no prediction
@@ -52,7 +52,7 @@ def compile_for_gpu(case: Case, target: Target, seed: int) -> CudaCode:
     """Compile the first program drawn of *case* that fits *target* to a cubin.
 
     Raises:
-        AnsorpyError: None is found, or it does not compile.
+        AnsorpyError: No such program is found, or it does not compile.
     """
     reason = "no row satisfies the constraints"
     for program in _drawn(case, target, np.random.default_rng(seed)):

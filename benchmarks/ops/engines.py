@@ -1,4 +1,4 @@
-"""The engines as ``ansorpy.report.bench`` starts them, one per process, each for one case."""
+"""The engines that ``ansorpy.report.bench`` starts, one per process, each for one case."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ E = TypeVar("E", bound=_Runs)
 
 
 class Prepared:
-    """A call with everything in place; :attr:`run` is the bare call."""
+    """A prepared call; :attr:`run` makes only the call."""
 
     def __init__(self, version: str, run: Callable[[], Any], output: Callable[[], Array]) -> None:
         self.version = version
@@ -78,7 +78,7 @@ def open_onnx(engine: str, case: str, *, threads: int, seed: int, reference: str
 
 
 def open_torch(case: str, *, threads: int, seed: int, reference: str) -> Prepared:
-    """Open torch, eager, in inference mode, on the fastest of the case's calls."""
+    """Open torch in eager inference mode, on the fastest of the case's calls."""
     import torch
 
     torch.set_num_threads(threads)
@@ -111,7 +111,7 @@ def _fastest(engines: Sequence[E]) -> E:
 
 
 def _seconds(engine: _Runs) -> float:
-    """Minimum time of a few calls, after as many untimed ones."""
+    """Minimum time of a few calls, after the same number of untimed ones."""
     best, start = float("inf"), perf_counter()
     while perf_counter() - start < TRIAL_S:
         for timed in [False] * TRIAL_CALLS + [True] * TRIAL_CALLS:

@@ -1,4 +1,4 @@
-"""Determine which of a case's definitions the best recorded program computes."""
+"""Determines which definition of a case the best recorded program computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layout of our tensors for a peer: axes permuted, some of them merged."""
+"""Layout of our tensors for a peer, with axes permuted and some of them merged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = npt.NDArray[np.generic]
 
 @dataclass(frozen=True)
 class Layout:
-    """``axes[d]`` are our axes, outer to inner, that make the peer's dimension ``d``.
+    """A peer's layout; ``axes[d]`` are our axes, outer to inner, that form its dimension ``d``.
 
     >>> groups_first = Layout(((0,), (2, 3), (1,)))
     >>> groups_first.to_peer(np.zeros((1, 7, 4, 8))).shape

@@ -1,4 +1,4 @@
-"""Measure one case at one thread count: tune it, check every engine, time them in turns."""
+"""Measure one case at one thread count: tune it, check every engine, time them in turn."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class Settings:
 
 
 def installed_peers() -> list[str]:
-    """Those of :data:`PEERS` whose package is installed."""
+    """The engines of :data:`PEERS` whose package is installed."""
     return [name for name in PEERS if find_spec(name) is not None]
 
 
 def measure(
     case: Case, threads: int, settings: Settings, progress: Callable[[str], None]
 ) -> Result:
-    """Tune *case* for *threads*, except for trials the database already has, then compare."""
+    """Tune *case* for *threads*, skipping trials the database already has, then compare."""
     failures: dict[str, str] = {}
     start, program, algorithm = monotonic(), "", ""
     try:
@@ -91,7 +91,7 @@ def measure(
 def result_of(
     case: Case, threads: int, peak: Peak, engines: dict[str, EngineTime], **rest: Any
 ) -> Result:
-    """Combine the engines' times with the limits that *peak* sets for *case*."""
+    """Combine the engines' times with the limits of *peak* for *case*."""
     return Result(
         case=case.name,
         group=case.group,

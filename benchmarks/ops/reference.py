@@ -1,4 +1,4 @@
-"""Reference values of a case at sampled points, in float64, to check engines against."""
+"""Reference values of a case at sampled points, in float64, for checking engines."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ __all__ = ["Reference"]
 POINTS = 4096
 TERMS = 1 << 26
 OUR_TOLERANCE, PEER_TOLERANCE = 2e-5, 1e-2
-"""Relative to the largest output.  A peer only has to be the same operator: peers' long float32
-sums lose 0.2 %, while ours must keep to what the number of terms allows."""
+"""Relative to the largest output.  For a peer, this only shows that it is the same operator: peers'
+long float32 sums lose 0.2 %, while ours must stay within the error that the number of terms allows.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Reference:
 
     @staticmethod
     def of(case: Case, seed: int) -> Reference:
-        """Corners, edges and random points of the output: as many as take a second or two."""
+        """Corners, edges and random points of the output, as many as take a second or two."""
         [out] = case.dag.outputs
         terms = max(1, int(case.dag_flops // out.size))
         count = min(POINTS, max(256, TERMS // terms))
@@ -41,7 +42,7 @@ class Reference:
         return Reference(points, evaluate_points(case.dag, case.values(seed), out, points))
 
     def save(self, path: Path) -> None:
-        """Write it for other processes."""
+        """Write the reference to a file for other processes."""
         np.savez(path, points=self.points, values=self.values)
 
     @staticmethod
@@ -51,11 +52,11 @@ class Reference:
             return Reference(file["points"], file["values"])
 
     def check(self, engine: str, case: Case, output: Array) -> None:
-        """Raise :class:`VerificationFailed` unless *output*, in our layout, is correct."""
+        """Check *output*, in our layout; raise :class:`VerificationFailed` if it is wrong."""
         [out] = case.dag.outputs
         least = OUR_TOLERANCE if engine == OURS else PEER_TOLERANCE
         allowed = max(tolerance(case.dag, out), least)
         got = output[tuple(self.points.T)]
         result = compare("out", got, self.values.astype(np.float32), allowed)
         if not result.ok:
-            raise VerificationFailed(f"{engine} computes {case.name} wrong: {result.reason}")
+            raise VerificationFailed(f"{engine} gives a wrong {case.name}: {result.reason}")

@@ -19,7 +19,7 @@ BEGIN, END = "<!-- benchmarks.ops -->", "<!-- end of benchmarks.ops -->"
 
 
 def cases_table(results: Sequence[Result]) -> Table:
-    """One row per case and thread count: every engine's time, the ratio, the roofline share.
+    """One row per case and thread count: every engine's time, the ratio, and the roofline share.
 
     ``with fork`` is the share relative to the roofline plus one fork-join of the threads.
     """
@@ -101,7 +101,7 @@ def into(text: str, section: str) -> str:
     before, found, rest = text.partition(BEGIN)
     _, closed, after = rest.partition(END)
     if not (found and closed):
-        raise UsageError("the document has no place for the tables", hint=f"put {BEGIN} {END} in")
+        raise UsageError("the document has no place for the tables", hint=f"add {BEGIN} {END}")
     return f"{before}{BEGIN}\n{section}\n{END}{after}"
 
 
@@ -149,13 +149,13 @@ def _document_cells(r: Result | None) -> list[str]:
 
 
 def _bound(members: Sequence[Result]) -> str:
-    """The roofline bound that most of them have."""
+    """The roofline bound that most of *members* have."""
     compute = sum(r.bound == "compute" for r in members)
     return "compute" if 2 * compute >= len(members) else "bytes"
 
 
 def _grouped(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
-    """The results by family, followed by all of them."""
+    """The results of each family, followed by all results."""
     names = dict.fromkeys(r.group for r in results)
     families = [(name, [r for r in results if r.group == name]) for name in names]
     return [*families, ("all", list(results))]

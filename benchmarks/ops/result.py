@@ -32,13 +32,13 @@ class Result(_Model):
     """Result of one comparison.
 
     Args:
-        engines: Those that ran, ours first.
-        failures: Why each of the others did not.
-        roofline_ms: The longer of the definition's operations at the measured peak and its
-            bytes at the bandwidth measured for as many.
-        bound: Which of the two, ``compute`` or ``bytes``.
-        fork_join_ms: Overhead of a parallel region; 0 at one thread.
-        algorithm: The definition it computes: ``direct`` or another's name.
+        engines: Times of the engines that ran, ours first.
+        failures: Reason for each engine that failed.
+        roofline_ms: Time of the definition's operations at the measured peak, or of its bytes at
+            the bandwidth measured for that size, whichever is longer.
+        bound: Which of these is longer, ``compute`` or ``bytes``.
+        fork_join_ms: Overhead of a parallel region; 0 with one thread.
+        algorithm: Name of the definition that the program computes, such as ``direct``.
         program: The loop nest found.
     """
 
@@ -60,7 +60,7 @@ class Result(_Model):
 
     @property
     def key(self) -> tuple[str, int]:
-        """Identifies the result among runs; a later result with the same key replaces it."""
+        """Identifier of the result; a later result with the same key replaces it."""
         return self.case, self.threads
 
     @property
@@ -81,28 +81,28 @@ class Result(_Model):
 
     @property
     def ratio(self) -> float | None:
-        """The best peer's median over ours: above 1 we are faster."""
+        """The best peer's median divided by ours; above 1, we are faster."""
         if self.ours_ms is None or self.best_peer_ms is None:
             return None
         return self.best_peer_ms / self.ours_ms
 
     @property
     def share(self) -> float | None:
-        """Roofline over our time; above 1 where another algorithm needs fewer operations."""
+        """Roofline divided by our time; above 1 if another algorithm needs fewer operations."""
         return None if self.ours_ms is None else self.roofline_ms / self.ours_ms
 
     @property
     def share_after_fork(self) -> float | None:
-        """Roofline plus one fork-join, over our time."""
+        """Roofline plus one fork-join, divided by our time."""
         if self.ours_ms is None:
             return None
         return (self.roofline_ms + self.fork_join_ms) / self.ours_ms
 
 
 class Run(_Model):
-    """A file of results, and how they were made.
+    """A file of results, with the conditions under which they were measured.
 
-    ``calls`` has the results of a nearly empty case: the cost of a call in each engine.
+    ``calls`` has the results of a nearly empty case, which give the cost of a call in each engine.
     """
 
     machine: Mapping[str, str | int]
@@ -113,7 +113,7 @@ class Run(_Model):
     results: tuple[Result, ...]
 
     def to_json(self) -> str:
-        """The file's text; the ratios are for other readers, and we derive them again."""
+        """The file's text; its ratios are for other readers and ignored when it is read back."""
         data = self.model_dump()
         for row, result in zip(data["results"], self.results, strict=True):
             row["ratio"], row["share"] = result.ratio, result.share
@@ -123,11 +123,11 @@ class Run(_Model):
         """This run, plus the results that only *earlier* has.
 
         Raises:
-            UsageError: The earlier one used another effort.
+            UsageError: The earlier run used another effort.
         """
         if earlier.effort != self.effort:
             raise UsageError(
-                f"the file holds results of effort {earlier.effort}, these are of {self.effort}",
+                f"the file has results of effort {earlier.effort}, these are of {self.effort}",
                 hint="name another file",
             )
         return self.model_copy(
@@ -150,7 +150,7 @@ def read_run(path: Path) -> Run:
             row.pop("ratio"), row.pop("share")
         return Run.model_validate(data)
     except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
-        raise ForeignFile(f"{path} holds no results of benchmarks.ops: {error}") from None
+        raise ForeignFile(f"{path} has no results of benchmarks.ops: {error}") from None
 
 
 def merged(earlier: Iterable[Result], later: Iterable[Result]) -> tuple[Result, ...]:

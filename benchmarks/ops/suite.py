@@ -1,4 +1,4 @@
-"""All cases: the operator suite of the Ansor paper, those of a transformer, and odd shapes."""
+"""All cases: the operator suite of the Ansor paper, operators of a transformer, and odd shapes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from benchmarks.ops.families.transposed import TransposedConv2d
 __all__ = ["CALL", "case_named", "cases", "matching"]
 
 CALL = Gelu("CALL", (16,))
-"""Next to no work, to measure the cost of a call from Python; not a case of the suite."""
+"""A case with almost no work, to measure the cost of a call from Python; not part of the suite."""
 
 # Image side, input and output channels, window, stride, zero padding.
 IMAGES = ((224, 3, 64, 7, 2, 3), (56, 64, 64, 1, 1, 0), (14, 256, 256, 3, 1, 1),

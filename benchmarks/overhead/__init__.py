@@ -1,1 +1,1 @@
-"""Costs of a compiled network besides its arithmetic: calls, the first call, memory."""
+"""Costs of a compiled network other than its arithmetic: calls, the first call, memory."""

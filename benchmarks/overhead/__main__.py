@@ -1,8 +1,8 @@
 """Measure the overhead of calls and memory: ``python -m benchmarks.overhead``.
 
-Three tables, each figure the median over several processes: calls of networks with three operators
-and next to no arithmetic, from Python and from C; loading, the first call, and the resident memory
-after each; compiling.  For ours and onnxruntime, with one process per measurement.
+Prints three tables, for us and for onnxruntime: calls of networks with three operators and almost
+no arithmetic, from Python and from C; loading, the first call, and the resident memory after each;
+compiling.  Each figure is the median over several processes, one per measurement.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ ENGINES = ("ansorpy", "onnxruntime")
 PARTS = ("calls", "first", "compiled")
 Figures = dict[str, float]
 Found = dict[str, dict[str, Figures]]
-"""Model -> engine -> figures."""
+"""Figures by model and engine."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where libraries are kept, and how they are made and measured."""
+    """The folder of libraries, and the settings with which they are compiled and measured."""
 
     folder: Path
     threads: int
     effort: str
     repeats: int
     _made: set[str] = field(default_factory=set, init=False, compare=False)
-    """Libraries that this run has compiled: others in the folder may come from other code."""
+    """Libraries compiled by this run, as others in the folder may be from another version."""
 
     def given(self, model: str) -> dict[str, Any]:
         """Arguments for a measurement of *model*."""
@@ -51,7 +51,7 @@ class Bench:
         }  # fmt: skip
 
     def compiled(self, models: Sequence[str]) -> Found:
-        """Compile each model once: compiling takes the longest and varies little."""
+        """Compile each model once, as compiling takes the longest and varies little."""
         return {model: {"ansorpy": self._compile(self.given(model))} for model in models}
 
     def measured(self, what: str, models: Sequence[str]) -> Found:
@@ -77,7 +77,7 @@ class Bench:
 
 
 def probe(what: str, given: Mapping[str, Any]) -> Figures:
-    """Run one measurement in a separate process; returns the figures it prints."""
+    """Run one measurement in a separate process; return the figures it prints."""
     command = [sys.executable, "-m", "benchmarks.overhead.probe", what, json.dumps(given)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     figures: Figures = json.loads(done.stdout.splitlines()[-1])
@@ -116,7 +116,7 @@ def table_of(part: str, found: Found) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what the command line requests; prints tables and writes JSON."""
+    """Measure what the command line requests; print tables and write JSON."""
     p = argparse.ArgumentParser(
         prog="python -m benchmarks.overhead",
         description=__doc__,
@@ -130,9 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     p.add_argument("--threads", type=int, default=default_threads())
     p.add_argument("--effort", choices=("none", "quick", "full"), default="none")
-    p.add_argument("--repeats", type=int, default=3, help="processes, of which the median counts")
+    p.add_argument("--repeats", type=int, default=3, help="number of processes; the median counts")
     p.add_argument("--folder", type=Path, default=Path("build/overhead"), help="models, libraries")
-    p.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    p.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
     options = p.parse_args(arguments)
     bench = Bench(options.folder, options.threads, options.effort, options.repeats)
     found: dict[str, Found] = {}

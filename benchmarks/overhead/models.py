@@ -1,4 +1,4 @@
-"""The measured networks as ONNX files: two with next to no arithmetic, and real ones."""
+"""The measured networks as ONNX files: two with almost no arithmetic, and real ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["NETWORKS", "SMALL", "model_file"]
 
 _WIDTH = 16
 SMALL = {"fused": ("MatMul", "Add", "Relu"), "apart": ("MatMul", "Softmax", "MatMul")}
-"""Three operators each; in the first they form one task, in the second several."""
+"""Networks of three operators, which form one task in the first and several in the second."""
 NETWORKS = ALL
 
 

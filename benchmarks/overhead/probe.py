@@ -1,7 +1,7 @@
 """One measurement in a separate process: ``python -m benchmarks.overhead.probe WHAT JSON``.
 
-The process prints its figures as one JSON object.  It imports only what the measured engine needs
-before measuring it.
+The process prints its figures as one JSON object.  Before measuring an engine, it imports only what
+that engine needs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)
 
 
 class _Ours:
-    """One of our libraries, called as a user would."""
+    """One of our libraries, called as by a user."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         import ansorpy as ap
@@ -56,7 +56,7 @@ class _Ours:
 
 
 class _Onnxruntime:
-    """A CPU session with the same number of threads, called as a user would."""
+    """A CPU session with the same number of threads, called as by a user."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         import onnxruntime
@@ -106,7 +106,7 @@ def calls(given: Mapping[str, Any]) -> Figures:
 def first(given: Mapping[str, Any]) -> Figures:
     """Milliseconds of loading, of the first call and of a later one; resident MiB after each.
 
-    Inputs exist and are touched before memory is read after loading.
+    Inputs are allocated and touched before memory is read after loading.
     """
     start = perf_counter()
     engine = _ENGINES[given["engine"]](given)
@@ -135,7 +135,7 @@ def compiled(given: Mapping[str, Any]) -> Figures:
 
     start = perf_counter()
     with _PeakOfAll() as peak:
-        records = Path(given["library"]).with_suffix(".db")  # new: compiling begins from nothing
+        records = Path(given["library"]).with_suffix(".db")  # a new file, without earlier results
         model = ap.compile(
             given["onnx"], effort=given["effort"], threads=given["threads"], db=records
         )

@@ -1,1 +1,1 @@
-"""The proofs of memory safety, measured on whole suites and tested on mutants."""
+"""Benchmarks of the proofs of memory safety, on whole suites and on mutants."""

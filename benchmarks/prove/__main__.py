@@ -91,7 +91,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--spaces", default=",".join(_SPACES), help="of cpu, ansor and gpu")
     parser.add_argument("--mutants", type=int, default=200, help="changed programs per space")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--alarms", action="store_true", help="print what ran but was refuted")
+    parser.add_argument(
+        "--alarms", action="store_true", help="print programs that ran but were refuted"
+    )
     return parser.parse_args()
 
 

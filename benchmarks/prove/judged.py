@@ -1,4 +1,4 @@
-"""Verdicts of the proofs beside those of the interpreter, which runs the program."""
+"""Verdicts of the proofs, compared with those of the interpreter, which runs the program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Array = npt.NDArray[np.generic]
 
 @dataclass(frozen=True)
 class Judged:
-    """A program, what was changed in it, the fault that the interpreter found, and the proof."""
+    """A program, its change, the fault that the interpreter found, and the proof."""
 
     program: Program
     change: str
@@ -34,15 +34,15 @@ class Judged:
 
     @property
     def is_false_proof(self) -> bool:
-        """True if it faults and was proved."""
+        """True if the program faults but was proved."""
         return self.fault is not None and self.proof.verdict is Verdict.PROVED
 
     @property
     def is_false_alarm(self) -> bool:
-        """True if it runs without a fault and was refuted.
+        """True if the program runs without a fault but was refuted.
 
-        The interpreter gives each iteration around an allocation new memory, which a GPU does not:
-        a race there is no false alarm.
+        A race between iterations around an allocation is not a false alarm: the interpreter gives
+        each iteration new memory, but a GPU does not.
         """
         return self.fault is None and self.proof.verdict is Verdict.REFUTED
 
@@ -63,7 +63,7 @@ def judged(lowered: Lowered, change: str, rng: np.random.Generator) -> Judged:
 def mutants(
     target: Target, preset: Preset | None, seed: int, count: int, each: int = 5
 ) -> Iterator[Judged]:
-    """*count* mutants of random programs of small definitions, *each* as many of one program."""
+    """*count* mutants of random programs of small definitions, *each* per program."""
     rng, made = np.random.default_rng(seed), 0
     definitions = small_definitions(gpu=bool(target.max_shared_bytes))
     while made < count:

@@ -32,7 +32,7 @@ _TRIES = 50
 
 
 def mutant(program: Program, rng: np.random.Generator) -> tuple[Program, str] | None:
-    """*program* with one change that keeps it well formed, and the change in words.
+    """*program* with one change that keeps it well formed, and a description of the change.
 
     None if no such change was found.
     """
@@ -56,7 +56,7 @@ def mutant(program: Program, rng: np.random.Generator) -> tuple[Program, str] | 
 
 
 class _Change(Rewriter):
-    """Changes the node number ``chosen`` of those that it can change, and counts them."""
+    """Changes the ``chosen``-th of the nodes that it can change, and counts these nodes."""
 
     def __init__(self, rng: np.random.Generator, chosen: int):
         super().__init__()
@@ -116,7 +116,7 @@ class _Extent(_Change):
 
 
 class _Unguarded(_Change):
-    """A condition is dropped: what it guards always happens."""
+    """A condition is dropped, so the guarded code always runs."""
 
     def leave(self, e: Expr) -> Expr:
         return e.then if isinstance(e, Select) and self.is_here() else e
@@ -138,7 +138,7 @@ class _Unsynchronised(_Change):
 
 
 class _Swapped(_Change):
-    """Two statements that follow each other change places."""
+    """Two consecutive statements are swapped."""
 
     def stmt(self, s: Stmt) -> Stmt:
         s = super().stmt(s)
@@ -151,7 +151,7 @@ class _Swapped(_Change):
 
 
 class _Dropped(_Change):
-    """A store is left out, or the last iteration of one."""
+    """A store, or the last iteration of one, is left out."""
 
     def stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, Store) and self.is_here():

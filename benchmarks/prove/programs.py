@@ -29,7 +29,7 @@ from benchmarks.ops.families.transposed import TransposedConv2d
 __all__ = ["Drawn", "drawn", "small_definitions"]
 
 _ROWS, _TRIED = 32, 4
-"""Rows drawn per structure, and how many of the valid ones are lowered until one can be."""
+"""Number of rows drawn per structure, and number of valid ones to try until one can be lowered."""
 
 
 class Drawn(NamedTuple):
@@ -58,7 +58,7 @@ def drawn(
 
 @cache
 def small_definitions(*, gpu: bool) -> tuple[ComputeDAG, ...]:
-    """Operators that the interpreter runs in milliseconds; for a GPU also those in half floats."""
+    """Operators that the interpreter runs in milliseconds; for a GPU, also half-precision ones."""
     cases = (
         Matmul("small", 19, 23, 13), Conv1d("small", (17,), 3, 5, 3, 2, 1),
         Conv2d("small", (7, 7), 5, 6, 3, 1, 1), Conv2d("small", (8, 8), 4, 7, 3, 2, 1),

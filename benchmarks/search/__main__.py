@@ -106,7 +106,7 @@ def _spaces(folder: Path, names: Sequence[str]) -> list[Path]:
     known = {path.stem: path for path in sorted(folder.glob("*.npz"))}
     for name in names:
         if name not in known:
-            raise UsageError(f"no space is called {name!r}", hint=f"there are {', '.join(known)}")
+            raise UsageError(f"no space is called {name!r}", hint=f"choose from {', '.join(known)}")
     return [known[name] for name in names or known]
 
 
@@ -136,12 +136,14 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument("--cost-model", nargs="+", default=["boosted"], choices=MODELS.names,
                    metavar="NAME", help=f"{', '.join(MODELS.names)}; default boosted")  # fmt: skip
     p.add_argument("--spaces", nargs="+", default=[], metavar="NAME", help="default: all")
-    p.add_argument("--seeds", type=int, default=20, help="searches of each; default 20")
-    p.add_argument("--round", type=int, default=8, help="trials a round; default 8")
-    p.add_argument("--most", type=int, default=512, help="trials after which one gives up")
+    p.add_argument(
+        "--seeds", type=int, default=20, help="searches per contestant and space; default 20"
+    )
+    p.add_argument("--round", type=int, default=8, help="trials per round; default 8")
+    p.add_argument("--most", type=int, default=512, help="trials after which a search stops")
     p.add_argument("--jobs", type=int, default=available_cores(), help="processes; default: cores")
-    p.add_argument("--folder", type=Path, default=FOLDER, help="where the recorded spaces are")
-    p.add_argument("--list", action="store_true", help="print the spaces and end")
+    p.add_argument("--folder", type=Path, default=FOLDER, help="folder of recorded spaces")
+    p.add_argument("--list", action="store_true", help="print the spaces and exit")
     p.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
     return p
 

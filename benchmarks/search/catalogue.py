@@ -30,7 +30,7 @@ class Plan:
     """A space to record.
 
     Args:
-        case: What is computed.
+        case: The operator that is computed.
         definition: Prefix of the name of the definition that is scheduled.
         points: Approximate maximum number of points.
         threads: Number of threads the programs run on.
@@ -92,7 +92,7 @@ def plan_named(name: str) -> Plan:
     """The plan with that name.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no such plan.
     """
     for plan in PLANS:
         if plan.name == name:
@@ -106,7 +106,7 @@ def derived_today(grid: Grid, programs: int = 16) -> float:
     """The share of a sample of the grid's programs that the current rules would derive.
 
     Below 1, the rules produced another structure, other domains or other constraints when the grid
-    was recorded: it still distinguishes searches but does not represent the current space.
+    was recorded.  It can then still tell searches apart, but does not represent the current space.
     """
     header, space = grid.header, Space(grid.state)
     numbers = np.linspace(0, len(grid.rows) - 1, programs).astype(int)

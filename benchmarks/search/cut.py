@@ -1,4 +1,4 @@
-"""Reduce a structure's space to a grid of some thousand points, by a fixed rule."""
+"""Reduce a structure's space to a grid of a few thousand points, by a fixed rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Cut", "cut_down"]
 
 _BLOCK = 1 << 16
 _MOST_REFUSED = 40
-"""Maximum size of a product of domains that is examined, relative to the points wanted."""
+"""Maximum size of the product of domains that is examined, relative to the points wanted."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,7 @@ def cut_down(structure: Structure, points: int) -> Cut:
     Every domain of *n* rows keeps ``ceil(n ** a)``, with the same power *a* for all: the largest
     that leaves few enough points; any remaining budget goes to the largest domain.  The rows kept
     are evenly spaced in the domain's rows sorted by their innermost factor first, including the
-    first and the last, so they represent the whole domain and are chosen regardless of what is
-    fast.
+    first and the last, so they represent the whole domain and do not depend on what is fast.
     """
     sizes = {d.name: len(d.domain.rows) for d in structure.space.decisions}
     limit = _MOST_REFUSED * points

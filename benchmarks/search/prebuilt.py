@@ -1,4 +1,4 @@
-"""Object code kept in a file: building uses all cores, timing needs a quiet machine."""
+"""Object code stored in a file, since building uses all cores and timing needs a quiet machine."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Prebuilt:
             assert isinstance(header, dict)
             self._known[message.kind] = built_from_parts(header, message.blobs)
         if not decoder.is_empty:
-            # The writer was stopped in the middle of the last one.
+            # The writer was stopped in the middle of the last entry.
             path.unlink()
             self._known.clear()
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each of *states*: object code, or why there is none, in the order given."""
+        """Build *states*; return object code, or the reason for its absence, in order."""
         keys = [trial_digest(state) for state in states]
         missing = [n for n, key in enumerate(keys) if key not in self._known]
         fresh = self._builder.build(task, [states[n] for n in missing]) if missing else []

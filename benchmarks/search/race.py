@@ -31,13 +31,12 @@ FRACTIONS = (0.95, 0.99)
 """Fractions of the best program's speed that a search should reach."""
 
 UNIFORM = "uniform"
-"""Name of drawing points of the space uniformly, without a model."""
+"""Name for drawing points of the space uniformly, without a model."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A search by names: the strategy, the selector that picks from its candidates, and the cost
-    model that ranks them."""
+    """A search given by names of its strategy, its selector and its cost model."""
 
     strategy: str
     selector: str = "epsilon_greedy"
@@ -45,7 +44,7 @@ class Contestant:
 
     @staticmethod
     def parse(text: str, model: str = "boosted") -> Contestant:
-        """Parse ``STRATEGY[:SELECTOR]``, with this *model*; raises UsageError for more parts."""
+        """Parse ``STRATEGY[:SELECTOR]`` for *model*; raises UsageError if there are more parts."""
         parts = text.split(":")
         if not 1 <= len(parts) <= 2:
             raise UsageError(f"{text!r} is not STRATEGY[:SELECTOR]")
@@ -53,7 +52,7 @@ class Contestant:
 
     @property
     def name(self) -> str:
-        """The text :meth:`parse` reads, plus the model's name unless it is the default."""
+        """The text that :meth:`parse` reads, plus the model's name unless it is the default."""
         standard = Contestant(self.strategy)
         name = self.strategy
         name += "" if self.selector == standard.selector else f":{self.selector}"
@@ -62,7 +61,7 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Race:
-    """One run.
+    """One run of a contestant on a recorded space.
 
     Args:
         round_size: Trials per round; 8 as in a run with a time limit.

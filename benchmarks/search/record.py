@@ -1,10 +1,11 @@
 """``python -m benchmarks.search.record NAME...``: measure every point of recorded spaces.
 
 Progress is saved in ``build/search/NAME.npz`` after each batch, so a run that was stopped can be
-resumed; ``--seconds`` limits its time.  With ``--build`` programs are only compiled, which needs no
-quiet machine, for a later run that times them.  A complete space is moved to where the benchmark
-finds it.  Points are measured in random order, each batch between two runs of one fixed program of
-the space, so that drift of the machine's clock favours no region of it and can be divided out.
+resumed; ``--seconds`` limits its time.  With ``--build``, programs are only compiled for a later
+run that times them; this needs no quiet machine.  A complete space is moved to the folder where the
+benchmark looks for it.  Points are measured in random order, each batch between two runs of one
+fixed program of the space, so that drift of the machine's clock favours no region of the space and
+can be divided out.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ WORK = Path("build/search")
 BATCH = 15
 ROUNDS = 10
 DISTURBED = 1.15
-"""A batch is measured again if the fixed program took this much longer at one end of it,"""
+"""A batch is measured again if the fixed program took this many times longer at one end of it,"""
 
 DRIFT = 1.5
-"""or this much longer than usual: clock drift does not explain that."""
+"""or this many times longer than usual; clock drift does not explain that."""
 
 _KINDS = tuple(kind for kind in TrialKind if kind is not TrialKind.NOT_RECORDED)
 
@@ -57,12 +58,12 @@ _POLICY = TimingPolicy(sample_s=0.002, slow_factor=10.0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns 1 if a space is not complete yet."""
+    """Run the command line; return 1 if a space is not complete yet."""
     p = argparse.ArgumentParser(prog="python -m benchmarks.search.record", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     p.add_argument("names", nargs="+", choices=[plan.name for plan in PLANS])
     p.add_argument("--build", action="store_true", help="only compile, for a later run to time")
-    p.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    p.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     options = p.parse_args(arguments)
     deadline = time.monotonic() + options.seconds
     try:
@@ -115,7 +116,7 @@ def _build(plan: Plan, deadline: float) -> bool:
 
 
 def _begun(plan: Plan) -> tuple[Path, _Recording]:
-    """Progress on *plan* so far, and the path where it is kept."""
+    """The progress on *plan* so far, and the path where it is stored."""
     WORK.mkdir(parents=True, exist_ok=True)
     path = WORK / plan.path.name
     if not path.exists():
@@ -154,7 +155,7 @@ def begin(plan: Plan) -> Grid:
 
 @dataclass
 class _Recording:
-    """A grid being measured; the fixed program is the one the closed-form model ranks best."""
+    """A grid being measured; its fixed program is the one that the closed-form model ranks best."""
 
     grid: Grid
 
@@ -188,7 +189,7 @@ class _Recording:
             )
 
     def measure_batch(self, runner: LocalRunner) -> None:
-        """Measure the next points between two runs of the fixed program; kept if those agree."""
+        """Measure the next points between two runs of the fixed program; keep them if it agrees."""
         numbers = self.pending[:BATCH]
         states = [self.fixed, *map(self._state, numbers), self.fixed]
         best_s = self.grid.best_s if np.isfinite(self.grid.times).any() else None
@@ -200,7 +201,7 @@ class _Recording:
         clocks = self.grid.clock[np.isfinite(self.grid.clock)]
         usual = float(np.median(clocks)) if len(clocks) else fast
         if not before.ok or not after.ok or slow > DISTURBED * fast or slow > DRIFT * usual:
-            print(f"{self.grid.header.name}: something disturbed a batch; again", flush=True)
+            print(f"{self.grid.header.name}: a batch was disturbed; measuring again", flush=True)
             return
         kinds, seconds = self.grid.kinds.copy(), self.grid.seconds.copy()
         clock = self.grid.clock.copy()
@@ -213,7 +214,7 @@ class _Recording:
         )
 
     def time_again(self, runner: LocalRunner) -> None:
-        """Time those of the fastest points again, in turns, that were timed only once."""
+        """Time the fastest points that were timed only once again, alternating between them."""
         grid = self.grid
         fastest = np.argsort(grid.times, kind="stable")[:RETIMED]
         numbers = np.setdiff1d(fastest[np.isfinite(grid.times[fastest])], grid.again_rows)

@@ -22,7 +22,7 @@ class Summary(BaseModel):
 
     Args:
         reached: Fraction of the seeds that reached the goal; the others count as the maximum.
-        quartiles: Trials within which a quarter, half and three quarters of the seeds did.
+        quartiles: Trials within which a quarter, half and three quarters of the seeds reached it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,8 +39,10 @@ class Summary(BaseModel):
 
 
 class Results(BaseModel):
-    """All results of one run of the benchmark; ``traces`` hold the best time after each trial,
-    infinite while all failed."""
+    """All results of one run of the benchmark.
+
+    ``traces`` hold the best time after each trial, which is infinite while all trials have failed.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 

@@ -86,5 +86,5 @@ def test_another_gpus_checks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ForeignFile, match="are of H200, not of H100"):
         read_smoke(file, "H100")
     file.write_text("{}")
-    with pytest.raises(ForeignFile, match="holds no checks"):
+    with pytest.raises(ForeignFile, match="has no checks"):
         read_smoke(file, "H100")

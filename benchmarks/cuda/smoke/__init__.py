@@ -1,1 +1,1 @@
-"""Every call of the GPU's driver and every way to run there, once, on tiny problems."""
+"""Smoke tests: every call of the GPU's driver and every way to run there, on tiny problems."""

@@ -1,4 +1,4 @@
-"""The checks, in the order they run: the driver, kinds of code, measuring, calling."""
+"""The checks, in running order: the driver, kinds of code, measuring, calling."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def _memory(gpu: SmokeGpu) -> str:
     one, other = device.allocate(given.nbytes), device.allocate(given.nbytes)
     device.upload(one, given)
     device.fill(other, 0, given.nbytes)
-    assert not device.equal(one, other, given.nbytes), "different memory is found equal"
+    assert not device.equal(one, other, given.nbytes), "different memory compares as equal"
     device.copy(other, one, given.nbytes)
-    assert device.equal(one, other, given.nbytes), "a copy is found different"
+    assert device.equal(one, other, given.nbytes), "a copy compares as different"
     back = aligned_empty(given.shape, given.dtype)
     device.download(other, back)
     device.release(one)
@@ -123,7 +123,7 @@ def _streams(gpu: SmokeGpu) -> str:
 
 
 def _refused(gpu: SmokeGpu) -> str:
-    """A module that is none is refused, and the context stays usable."""
+    """A module that is not valid is refused, and the context stays usable."""
     try:
         gpu.device.load(b"no cubin")
     except (CodegenError, ValueError) as error:
@@ -133,7 +133,7 @@ def _refused(gpu: SmokeGpu) -> str:
 
 
 def _run(gpu: SmokeGpu, dag: ComputeDAG, state: State, error: float = 1e-4) -> str:
-    """Check *state* with guards around its memory, compare its results, and time it."""
+    """Run *state* with guards around its memory, compare its results, and time it."""
     task = GpuTask(dag, 0, gpu.device)
     with task.load(gpu.build(state)) as candidate:
         candidate.check()
@@ -146,7 +146,7 @@ def _run(gpu: SmokeGpu, dag: ComputeDAG, state: State, error: float = 1e-4) -> s
 
 
 def product(kind: str, n: int, m: int, k: int) -> list[Tensor]:
-    """A matrix product, of narrow types with float32 sums."""
+    """A matrix product of operands of type *kind*; narrow types have float32 sums."""
     a, b = placeholder((n, k), kind, name="A"), placeholder((k, m), kind, name="B")
     r, total = reduce_axis(k, name="k"), "int32" if kind == "int8" else "float32"
 
@@ -187,7 +187,7 @@ def _shared(gpu: SmokeGpu) -> str:
 
 
 def _pipeline(gpu: SmokeGpu) -> str:
-    """Asynchronous copies of tiles, two under way."""
+    """Asynchronous copies of tiles, with two in flight."""
     return _run(gpu, *drawn(gpu, product("float32", 64, 64, 64), "pipeline", pipeline=2))
 
 
@@ -212,7 +212,7 @@ _LOST = 96
 
 @dataclass(frozen=True)
 class _Builder:
-    """Builds in this process; one program is another than was asked for."""
+    """Builds in this process; one program is replaced by another."""
 
     gpu: SmokeGpu
 
@@ -226,11 +226,11 @@ class _Builder:
         return self.gpu.lost() if is_bad else self.gpu.build(state)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
 
 def _measured(gpu: SmokeGpu) -> str:
-    """Check, time, lose the context, and go on with another worker; time two in turns."""
+    """Check, time, lose the context, continue with another worker; time two, alternating."""
     task = Task(ComputeDAG.of(doubling()), gpu.target, 1, name="doubling")
     with tempfile.TemporaryDirectory() as folder:
         options = MeasureOptions(builders=1, lock_folder=Path(folder))
@@ -249,7 +249,7 @@ def _measured(gpu: SmokeGpu) -> str:
 
 
 def _kernel(gpu: SmokeGpu) -> str:
-    """A kernel called three times: launched, captured, replayed; and timed."""
+    """A kernel that is called three times (launched, captured, replayed) and timed."""
     state, dag = blocked(), ComputeDAG.of(doubling())
     compiled = CompiledTask.of(dag, gpu.build(state), program=lower(state).run)
     kernel = Kernel(compiled, target=gpu.target, threads=1)
@@ -262,11 +262,11 @@ def _kernel(gpu: SmokeGpu) -> str:
 
 def _real(gpu: SmokeGpu) -> None:
     if not isinstance(gpu.device, CudaDevice):
-        raise Skipped("only a GPU that CUDA knows loads libraries and shares arrays")
+        raise Skipped("only a real GPU can load libraries and share arrays")
 
 
 def _arrays(gpu: SmokeGpu) -> str:
-    """A kernel that reads and writes cupy's arrays where they are."""
+    """A kernel that reads and writes cupy's arrays in place."""
     _real(gpu)
     import cupy
 
@@ -329,4 +329,4 @@ CHECKS: dict[str, Callable[[SmokeGpu], str]] = {
     "runtime.arrays": _arrays,
     "runtime.model": _model,
 }
-"""By name; each returns what there is to say, and raises what is wrong."""
+"""The checks by name; each returns a remark, and raises an error if it fails."""

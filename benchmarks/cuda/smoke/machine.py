@@ -46,15 +46,15 @@ N = 1920
 
 
 class Skipped(Exception):
-    """This GPU does not have what is checked, or the check's package is not installed."""
+    """This GPU does not have the checked feature, or the check's package is not installed."""
 
 
 @dataclass(frozen=True)
 class SmokeGpu:
-    """A device, what code for it is compiled for, and how.
+    """A device, the target of its code, and a function that builds the code.
 
     Args:
-        worker: Module of the run worker that times on it.
+        worker: Module of the run worker that measures on the device.
         lost: A program of :func:`doubling` that destroys the context.
     """
 
@@ -80,14 +80,14 @@ def doubling() -> list[Tensor]:
 
 
 def blocked(threads: int = 32) -> State:
-    """:func:`doubling` in blocks of so many threads."""
+    """:func:`doubling` in blocks of *threads* threads."""
     state, (outer, inner) = State.initial(doubling()).split("C", "i", (threads,))
     return state.bind("C", outer, "blockIdx.x").bind("C", inner, "threadIdx.x")
 
 
 @contextmanager
 def loaded(gpu: SmokeGpu, built: Built) -> Iterator[Loaded]:
-    """*built* as a module of the GPU, until the block ends."""
+    """*built* loaded as a module on the GPU, until the block ends."""
     plan, cubin = unpacked(built.run.code)
     module = gpu.device.load(cubin)
     try:
@@ -102,7 +102,7 @@ def drawn(
 ) -> tuple[ComputeDAG, State]:  # fmt: skip
     """A random program whose steps name *steps*, with at least these values in its columns.
 
-    A column is named by the end of its name.
+    A column is given by the end of its name.
     """
     dag, rng = ComputeDAG.of(tensors), np.random.default_rng(0)
     sampler = StructureSampler(Task(dag, gpu.target, 1, precision))
@@ -130,7 +130,7 @@ def _rows(
 
 
 def expected(dag: ComputeDAG, values: Mapping[str, Array]) -> list[Array]:
-    """What the interpreter computes in float64."""
+    """The results of the interpreter in float64."""
     return run_dag(dag, dict(values), dtype=DType.FLOAT64)
 
 
@@ -138,7 +138,7 @@ def real() -> SmokeGpu:
     """This machine's first GPU.
 
     Raises:
-        MissingDependency: There is none, or no cupy.
+        MissingDependency: There is no GPU, or no cupy.
     """
     target = Target.parse("cuda")
 
@@ -149,7 +149,7 @@ def real() -> SmokeGpu:
 
 
 def _lost(target: Target, build: Callable[[State], Built]) -> Built:
-    """The launches of a right program, with a kernel that writes where nothing is."""
+    """The launches of a correct program, with a kernel that writes to unmapped memory."""
     built = build(blocked())
     plan, _ = unpacked(built.run.code)
     [launch] = plan.launches

@@ -1,4 +1,4 @@
-"""Run the checks, each in a process of its own, and keep what they found.
+"""Run the checks, each in its own process, and store their outcomes.
 
 python -m benchmarks.cuda.smoke.stage NAME      # one check, in this process
 """
@@ -25,7 +25,7 @@ _LIMIT_S = 60.0
 
 
 class Checked(BaseModel):
-    """What came of one check, and why."""
+    """The outcome of one check, and its reason."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -59,7 +59,7 @@ def check_one(name: str, gpu: Callable[[], SmokeGpu] = real) -> Checked:
         outcome, said = "ok", CHECKS[name](gpu())
     except Skipped as reason:
         outcome, said = "skipped", str(reason)
-    except Exception as error:  # whatever one check meets with, the others are run
+    except Exception as error:  # the other checks run whatever happens in this one
         outcome, said = "failed", f"{type(error).__name__}: {error}".strip().replace("\n", " | ")
     return Checked.model_validate(
         {"name": name, "outcome": outcome, "said": said[:400], "took_s": monotonic() - begin}
@@ -70,12 +70,12 @@ def check_all(
     run: SmokeRun, file: Path, *, again: bool = False,
     module: str = "benchmarks.cuda.smoke.stage", limit_s: float = _LIMIT_S,
 ) -> SmokeRun:  # fmt: skip
-    """Run the checks that *run* does not hold as passed, and print and keep each outcome.
+    """Run the checks that have not passed in *run*; print and store each outcome.
 
     Args:
         file: Written after each check.
-        again: Also run what passed or was skipped before.
-        module: What runs one check in a fresh process and prints its outcome as JSON.
+        again: Also run checks that passed or were skipped before.
+        module: The module that runs one check in a new process and prints its outcome as JSON.
     """
     held = {c.name: c for c in run.checks if c.outcome != "failed" and not again}
     for name in CHECKS:
@@ -105,17 +105,17 @@ def _in_a_process(command: Sequence[str], name: str, limit_s: float) -> Checked:
 
 
 def read_smoke(file: Path, gpu: str) -> SmokeRun:
-    """What *file* holds of *gpu*; nothing where it is not there.
+    """The outcomes for *gpu* in *file*; empty if there is no such file.
 
     Raises:
-        ForeignFile: It holds something else, or was written on another GPU.
+        ForeignFile: The file contains something else, or was written on another GPU.
     """
     if not file.exists():
         return SmokeRun(gpu=gpu)
     try:
         run = SmokeRun.model_validate_json(file.read_bytes())
     except ValidationError as error:
-        raise ForeignFile(f"{file} holds no checks of a GPU: {error}") from None
+        raise ForeignFile(f"{file} has no checks of a GPU: {error}") from None
     if run.gpu != gpu:
         raise ForeignFile(
             f"the checks are of {run.gpu}, not of {gpu}", hint="name another file with --json"

@@ -1,6 +1,6 @@
 """Transposed convolution without multiplications by inserted zeros.
 
-Only every ``stride``-th tap reaches an output pixel: those that match its residue modulo the
+Only every ``stride``-th tap contributes to an output pixel: those that match its residue modulo the
 stride.  So residues are separate axes, and the sum runs over ``ceil(k / stride)`` taps per axis.
 """
 

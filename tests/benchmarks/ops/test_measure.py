@@ -45,7 +45,7 @@ def test_reference_is_right_and_refuses_what_is_not(tmp_path: Path) -> None:
             if engine in agreeing:
                 reference.check(engine, case, output)
                 continue
-            with pytest.raises(VerificationFailed, match=f"{engine} computes NRM.* wrong: out"):
+            with pytest.raises(VerificationFailed, match=f"{engine} gives a wrong NRM.*: out"):
                 reference.check(engine, case, output)
 
 

@@ -29,9 +29,9 @@ def test_a_file_comes_back(tmp_path: Path) -> None:
     path.write_text(run.to_json())
     assert read_run(path) == run
     path.write_text('{"results": [{}]}')
-    with pytest.raises(ForeignFile, match="holds no results"):
+    with pytest.raises(ForeignFile, match="has no results"):
         read_run(path)
-    with pytest.raises(ForeignFile, match="holds no results"):
+    with pytest.raises(ForeignFile, match="has no results"):
         read_run(tmp_path / "absent.json")
 
 
@@ -48,5 +48,5 @@ def test_a_run_goes_onto_an_earlier_one_of_the_same_effort() -> None:
     old, new, other = (result(c, 1, ansorpy=t) for c, t in ((GEMM, 1.0), (GEMM, 2.0), (NORM, 3.0)))
     whole = run("full", new).onto(run("full", old, other))
     assert whole.results == whole.calls == (new, other)
-    with pytest.raises(UsageError, match="holds results of effort full, these are of none"):
+    with pytest.raises(UsageError, match="has results of effort full, these are of none"):
         run("none", new).onto(run("full", old))
