@@ -6,6 +6,7 @@ A change that only moves code changes nothing here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,15 +16,18 @@ from ansorpy.codegen.llvm.objects.build import build
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.search.population import Candidate
+from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context
 from ansorpy.target import Target
 from tests.regression.drawing import draw, sampler_of, task_of
-from tests.search.small import EVOLUTION
 
 CPU, GPU = Target.parse("x86-64-v3"), Target.parse("sm_90")
 
 LLVM = (22, 1, 0)
 """The version whose objects are kept; with another one, set it and run with --update-golden."""
+
+EVOLUTION = partial(Evolution, structures=4, scouts=4, population=128, generations=2)
+"""Of its own: the golden candidates depend on these numbers."""
 
 OBJECTS = (
     "matmul", "dense", "int8_matmul", "conv2d_strided", "conv2d_winograd", "depthwise_pointwise",
