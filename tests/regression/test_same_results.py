@@ -23,8 +23,6 @@ from tests.regression.drawing import draw, sampler_of, task_of
 
 CPU, GPU = Target.parse("x86-64-v3"), Target.parse("sm_90")
 
-EVOLUTION = partial(Evolution, structures=4, scouts=4, population=128, generations=2)
-
 LLVM = (22, 1, 0)
 """The version whose objects are kept; with another one, set it and run with --update-golden."""
 
