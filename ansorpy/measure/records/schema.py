@@ -18,7 +18,7 @@ from ansorpy.profiler import Activity, profiled
 
 __all__ = ["FORMAT", "IN_MEMORY", "connect", "plain_errors", "transaction"]
 
-FORMAT = 8
+FORMAT = 9
 """Version of the tables; a file of another version is rejected."""
 
 IN_MEMORY = Path(":memory:")
