@@ -538,7 +538,7 @@ def test_predictions_are_said_until_a_search_has_tried_the_tasks(
     assert re.match(r"warning: the programs of (\d+) of \1 tasks are predicted, not tuned; ", said)
     assert main(["compile", *run[1:], "--effort", "none"]) == 0
     assert capsys.readouterr() and warning() == said
-    command = shlex.split(said.partition("tune them: ")[2])[1:]
+    command = shlex.split(said.partition("tune them, run: ")[2])[1:]
     assert main(["show", *run[1:], "--task", "0"]) == 0
     assert "of 1 of 1 tasks" in capsys.readouterr().err
     assert main([*command, "--trials-per-task", "4"]) == 0

@@ -27,7 +27,7 @@ def test_a_result_comes_back(tmp_path: Path) -> None:
     path.write_text(r.model_dump_json())
     assert kept(path, r.machine, ["ansorpy"]) == r
     path.write_text("{}")
-    with pytest.raises(ForeignFile, match="holds no result"):
+    with pytest.raises(ForeignFile, match="has no result of benchmarks.networks"):
         kept(path, r.machine, ["ansorpy"])
 
 

@@ -28,7 +28,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     assert entry.label == "mine" and entry.file(0, tmp_path / "elsewhere") == path
     with pytest.raises(UsageError, match="no file"):
         Entry.parse(str(tmp_path / "other.onnx"))
-    with pytest.raises(UsageError, match="exported with"):
+    with pytest.raises(UsageError, match="the batch of .* cannot be changed"):
         Entry.parse(str(path), 4)
 
 

@@ -266,7 +266,7 @@ def test_the_example_runs(example, driver, tmp_path):
     assert done.returncode == 0 and "output0[0] = " in done.stdout, done.stderr
     assert "end of memory" not in log.read_text(), "the driver is gone at the end of a process"
     assert f"net_run: code {Status.BAD_THREADS}" in run(example, driver, 0).stderr
-    assert "of the GPU belongs to the library" in example.with_name("net.h").read_text()
+    assert "the library itself holds the GPU memory" in example.with_name("net.h").read_text()
 
 
 @pytest.mark.parametrize("broken", ["no driver", "no device", "not its device"])
