@@ -22,7 +22,8 @@ from ansorpy.config import available_cores
 from ansorpy.measure.run import runner
 from ansorpy.report.bench import turns
 from ansorpy.search.strategies.evolution import Evolution
-from tests.search.small import EVOLUTION
+from ansorpy.tasks.predict import PredictOptions
+from tests.search.small import EVOLUTION, PREDICTION
 
 os.environ.setdefault("ANSORPY_VERIFY", "1")
 os.environ.setdefault("ANSORPY_CALIBRATE", "0")
@@ -118,8 +119,9 @@ def builders_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def small_population(monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches compare fewer candidates, for tests of what happens around them."""
-    small = partialmethod(Evolution.__init__, **EVOLUTION.keywords)
-    monkeypatch.setattr(Evolution, "__init__", small)
+    for part, settings_of in ((Evolution, EVOLUTION), (PredictOptions, PREDICTION)):
+        small = partialmethod(part.__init__, **settings_of.keywords)
+        monkeypatch.setattr(part, "__init__", small)
 
 
 @pytest.fixture

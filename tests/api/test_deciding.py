@@ -33,6 +33,8 @@ from tests.graph.attentions import transformer
 from tests.search.runners import FormulaRunner
 from tests.tasks.anew import tune_anew
 
+pytestmark = pytest.mark.usefixtures("small_population")
+
 REQUEST = Request.of(effort="none", threads=1)
 SPEC = NetworkSpec("transformer.onnx")
 

@@ -30,6 +30,8 @@ from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.tune import Ending
 from tests.measure.definitions import matmul
 
+pytestmark = pytest.mark.usefixtures("small_population")
+
 SMALL = Request.of(
     network=False, effort="none", trials=6, threads=1, strategy="random", cost_model="analytic"
 )

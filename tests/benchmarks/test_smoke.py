@@ -13,6 +13,8 @@ from benchmarks.cuda.smoke.checks import CHECKS
 from benchmarks.cuda.smoke.stage import Checked, SmokeRun, check_all, check_one, read_smoke
 from tests.benchmarks.simulated_smoke import simulated
 
+pytestmark = pytest.mark.usefixtures("small_population")
+
 SIMULATED = "tests.benchmarks.simulated_smoke"
 LACKING = {"code.wgmma.float16", "runtime.arrays", "runtime.model"}
 """What the simulated GPU does not have."""

@@ -6,8 +6,10 @@ from functools import partial
 
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
 from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.tasks.predict import PredictOptions
 
-__all__ = ["EVOLUTION", "TREES"]
+__all__ = ["EVOLUTION", "PREDICTION", "TREES"]
 
 EVOLUTION = partial(Evolution, structures=2, scouts=3, population=64, generations=1)
+PREDICTION = partial(PredictOptions, structures=3, population=64, generations=1)
 TREES = partial(BoostedTrees, BoostedOptions(8))

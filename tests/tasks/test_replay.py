@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shutil import copyfile
 
 import numpy as np
 import pytest
@@ -81,6 +82,20 @@ def replayed(path: Path, run: int = 1, options: TuneOptions | None = QUICK) -> R
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "tune.db"
+
+
+@pytest.fixture(scope="module")
+def noisy_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of one run that ended, for tests that damage a copy."""
+    path = tmp_path_factory.mktemp("noisy") / "tune.db"
+    tune(path, Budget(trials=40), FormulaRunner(noise=0.2))
+    return path
+
+
+@pytest.fixture
+def recorded(noisy_run: Path, path: Path) -> Path:
+    """A copy of that database."""
+    return Path(copyfile(noisy_run, path))
 
 
 def test_noise_failures_and_the_clock_come_from_the_events(path: Path) -> None:
@@ -257,22 +272,20 @@ def test_a_stopped_run_replays_up_to_the_stop(path: Path) -> None:
 
 
 @pytest.mark.parametrize("lost", [1, 2, 5, 9])
-def test_a_killed_run_replays_up_to_its_last_event(path: Path, lost: int) -> None:
-    tune(path, Budget(trials=40), FormulaRunner(noise=0.2))
-    with sqlite3.connect(path) as raw:
+def test_a_killed_run_replays_up_to_its_last_event(recorded: Path, lost: int) -> None:
+    with sqlite3.connect(recorded) as raw:
         raw.execute(
             "DELETE FROM events WHERE id IN (SELECT id FROM events ORDER BY id DESC LIMIT ?)",
             (lost,),
         )
     raw.close()
-    again = replayed(path)
+    again = replayed(recorded)
     assert (again.divergence, again.ended) == ("", "killed")
     assert again.followed == again.events and again.tasks == ()
 
 
-def test_the_first_difference_is_named(path: Path) -> None:
-    tune(path, Budget(trials=40), FormulaRunner(noise=0.2))
-    with sqlite3.connect(path) as raw:
+def test_the_first_difference_is_named(recorded: Path) -> None:
+    with sqlite3.connect(recorded) as raw:
         number, text = raw.execute(
             "SELECT id, body FROM events WHERE kind = 'ask' ORDER BY id LIMIT 1 OFFSET 3"
         ).fetchone()
@@ -281,7 +294,7 @@ def test_the_first_difference_is_named(path: Path) -> None:
         programs[0] = "00000000-0000000000000000"
         raw.execute("UPDATE events SET body = ? WHERE id = ?", (json.dumps(body), number))
     raw.close()
-    again = replayed(path)
+    again = replayed(recorded)
     assert "00000000-0000000000000000" in again.divergence and again.tasks == ()
     assert f'event {again.followed + 1}: recorded ask {{"task": "scale_64"' in again.divergence
     assert not any(entry.task.key in again.divergence for entry in TASKS)
@@ -292,30 +305,27 @@ def test_the_first_difference_is_named(path: Path) -> None:
 @pytest.mark.parametrize(
     "body", ["{}", "[", '{"results": ["x"]}', '{"results": [99999]}', '{"results": [1, 1]}']
 )
-def test_damaged_events_are_one_plain_error(path: Path, body: str) -> None:
-    tune(path, Budget(trials=12), FormulaRunner(noise=0.2))
-    with sqlite3.connect(path) as raw:
+def test_damaged_events_are_one_plain_error(recorded: Path, body: str) -> None:
+    with sqlite3.connect(recorded) as raw:
         raw.execute("UPDATE events SET body = ? WHERE kind = 'tell'", (body,))
     raw.close()
     with pytest.raises(ForeignFile):
-        replayed(path)
+        replayed(recorded)
 
 
-def test_an_incompatible_request_is_one_plain_error(path: Path) -> None:
-    tune(path, Budget(trials=12), FormulaRunner())
-    with sqlite3.connect(path) as raw:
+def test_an_incompatible_request_is_one_plain_error(recorded: Path) -> None:
+    with sqlite3.connect(recorded) as raw:
         raw.execute("UPDATE events SET body = json_remove(body, '$.budget') WHERE kind = 'request'")
     raw.close()
     with pytest.raises(ForeignFile, match="run 1 was recorded by an incompatible version"):
-        replayed(path)
+        replayed(recorded)
 
 
-def test_other_results_lead_to_another_history(path: Path) -> None:
-    tune(path, Budget(trials=60), FormulaRunner(noise=0.2))
-    with sqlite3.connect(path) as raw:
+def test_other_results_lead_to_another_history(recorded: Path) -> None:
+    with sqlite3.connect(recorded) as raw:
         raw.execute("UPDATE results SET seconds = '[1e-9]', median_s = 1e-9 WHERE id = 2")
     raw.close()
-    assert replayed(path).divergence
+    assert replayed(recorded).divergence
 
 
 class _Own(RoundRobin):

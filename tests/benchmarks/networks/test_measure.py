@@ -13,7 +13,7 @@ from benchmarks.networks.suite import Entry
 from benchmarks.peak import Peak
 from tests.graph.nets import Net
 
-pytestmark = pytest.mark.usefixtures("short_turns")
+pytestmark = pytest.mark.usefixtures("small_population", "short_turns")
 
 
 def two_products() -> onnx.ModelProto:

@@ -13,6 +13,8 @@ from benchmarks.ops.measure import Settings, measure
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.suite import CALL, case_named
 
+pytestmark = pytest.mark.usefixtures("small_population")
+
 QUICK = Policy(burst_s=0.002, untimed_s=0.001, rounds=(1, 1))
 
 

@@ -135,7 +135,9 @@ class _Unpadded(Rewriter):
 def test_lanes_that_reach_what_others_hold_are_refused() -> None:
     program = a_program()
     wrong = replace(program, body=_Turned().stmt(program.body))
-    with pytest.raises(CodegenError, match="cannot prove that each lane accesses only the elements of C.warp"):
+    with pytest.raises(
+        CodegenError, match="cannot prove that each lane accesses only the elements of C.warp"
+    ):
         emit_cuda(wrong, GPU, "kernel")
 
 
