@@ -139,7 +139,7 @@ class Worker:
                 resource.prlimit(pid, resource.RLIMIT_DATA, limit)
 
     def _environment(self) -> dict[str, str]:
-        package_root = str(Path(ansorpy.measure.workers.worker.__file__).parents[2])
+        package_root = str(Path(ansorpy.__file__).parents[1])
         inherited = dict(os.environ)
         paths = [package_root, *filter(None, [inherited.get("PYTHONPATH")])]
         return {**inherited, "PYTHONPATH": os.pathsep.join(paths), **self.environment}
