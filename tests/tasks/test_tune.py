@@ -37,7 +37,7 @@ from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import TunedNetwork
-from ansorpy.tasks.predict import predicted_best
+from ansorpy.tasks.predict import PredictOptions, predicted_best
 from ansorpy.tasks.progress import TaskProgress
 from ansorpy.tasks.replay import rerun
 from ansorpy.tasks.scheduler import TaskScheduler
@@ -554,7 +554,8 @@ def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
 def test_predictions_are_the_models_best_and_end_with_the_default() -> None:
     task, model = matmul(64, 64, 64), AnalyticModel()
     source = StructureSampler(task)
-    states = list(predicted_best(task, source))
+    options = PredictOptions(structures=8, population=512, generations=2)
+    states = list(predicted_best(task, source, options=options))
     assert str(states[-1].history) == ""
     rng = np.random.default_rng(0)
     sampled = [
