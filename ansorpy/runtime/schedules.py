@@ -30,7 +30,8 @@ def state_of(text: str) -> State:
         unpacked = zlib.decompressobj().decompress(base64.b64decode(text), _MAX_BYTES)
         definition, steps = json.loads(unpacked)
         return State.replay(dag_from_dict(json.loads(definition)), steps_from_json(steps))
-    except (ValueError, TypeError, zlib.error, AnsorpyError) as error:
+    except (ValueError, TypeError, RecursionError, zlib.error, AnsorpyError) as error:
+        reason = error.message if isinstance(error, AnsorpyError) else error
         raise ForeignFile(
-            f"a schedule that this ansorpy cannot read: {error}", hint="compile the model again"
+            f"a schedule that this ansorpy cannot read: {reason}", hint="compile the model again"
         ) from None
