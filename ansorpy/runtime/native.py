@@ -20,8 +20,7 @@ from ansorpy.runtime.data_object import write_data_object
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry, emit_entry
 from ansorpy.runtime.executable import Code, Executable
-from ansorpy.runtime.linker import find_linker
-from ansorpy.runtime.linking import Link, library_name, linking, refuse_size
+from ansorpy.runtime.linker import Link, find_linker, library_name, linking, refuse_size
 from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.model import Operands
 from ansorpy.runtime.plan import ExecutionPlan

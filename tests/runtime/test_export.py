@@ -14,12 +14,12 @@ import pytest
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.runtime import linking
+from ansorpy.runtime import linker
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.elf import find_metadata
 from ansorpy.runtime.export import export
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.linking import library_name
+from ansorpy.runtime.linker import library_name
 from ansorpy.runtime.metadata import read_metadata
 from ansorpy.runtime.model import load
 from ansorpy.runtime.plan import ExecutionPlan, plan_network
@@ -296,7 +296,7 @@ def test_the_folder_has_to_exist(rng: Rng, tmp_path: Path) -> None:
 def test_constants_beyond_what_one_library_holds(
     rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linking, "MAX_BYTES", 1000)
+    monkeypatch.setattr(linker, "MAX_BYTES", 1000)
     model, _ = programs.model(rng)
     with pytest.raises(UsageError, match="a library holds up to 2 GiB"):
         model.export(tmp_path / "net.so")
