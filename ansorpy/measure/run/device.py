@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.build.built import Built
 
-__all__ = ["Array", "Bench", "Candidate", "OpenTask"]
+__all__ = ["Array", "Candidate", "OpenTask", "TaskOpener"]
 
 Array = npt.NDArray[Any]
 
@@ -67,5 +67,5 @@ class OpenTask(Protocol):
         """
 
 
-Bench = Callable[[ComputeDAG, int, int], OpenTask]
+TaskOpener = Callable[[ComputeDAG, int, int], OpenTask]
 """Opens a task: called with its definition, a seed for the inputs, and the number of threads."""

@@ -1,8 +1,8 @@
 """Handlers of the run worker, which holds one task's arrays, and checks and times its candidates.
 
-A :class:`~ansorpy.measure.run.device.Bench` determines where candidates run: on the cores of this
-process, unless another module's ``make_handlers`` passes a different one.  A bad candidate may kill
-the process; the driver restarts it and opens the task again.
+A :class:`~ansorpy.measure.run.device.TaskOpener` determines where candidates run: on the cores of
+this process, unless another module's ``make_handlers`` passes a different one.  A bad candidate may
+kill the process; the driver restarts it and opens the task again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ansorpy.measure.check.compare import stated_error as error_of
 from ansorpy.measure.check.flips import may_flip, without_flips
 from ansorpy.measure.probe.loops import busy_address
 from ansorpy.measure.result import TrialKind
-from ansorpy.measure.run.device import Array, Bench, Candidate, OpenTask
+from ansorpy.measure.run.device import Array, Candidate, OpenTask, TaskOpener
 from ansorpy.measure.run.host import HostTask
 from ansorpy.measure.run.timing import Timing, time_calls, time_interleaved
 from ansorpy.measure.run.undisturbed import Undisturbed
@@ -54,8 +54,8 @@ class RunSession:
     If a GPU's context is lost, the process ends, as after a crash on a CPU, and is restarted.
     """
 
-    def __init__(self, bench: Bench = HostTask) -> None:
-        self._bench = bench
+    def __init__(self, opener: TaskOpener = HostTask) -> None:
+        self._opener = opener
         self._options = OpenRequest(seed=0, threads=1, reuse_distance_bytes=0, check_points=0)
         self._task: OpenTask | None = None
         self._reference: list[Array] = []
@@ -83,7 +83,7 @@ class RunSession:
         self._options = OpenRequest.model_validate(message.fields)
         self._magnitudes = self._options.magnitudes
         dag = dag_from_dict(json.loads(message.blobs[0]))
-        self._task = self._bench(dag, self._options.seed, self._options.threads)
+        self._task = self._opener(dag, self._options.seed, self._options.threads)
         self._reference = [
             np.frombuffer(blob, op.dtype.numpy).reshape(op.shape)
             for op, blob in zip(dag.outputs, message.blobs[1:], strict=len(message.blobs) > 1)
