@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from ansorpy.ir import loops
 from tests.sources import FILES, PACKAGE, at, nodes, source, tree
 
-MAX_FILE, MAX_FUNCTION, MAX_NESTING = 450, 60, 4
+MAX_FILE, MAX_FUNCTION, MAX_NESTING, MAX_MODULES = 450, 60, 4, 24
 
 # Loaded where first needed: `import ansorpy` stays light and optional parts stay optional.
 LAZY = {
@@ -106,6 +107,11 @@ def assert_none(violations: list[str]) -> None:
 def test_files_can_be_read_in_one_sitting() -> None:
     lines = {path: len(source(path).splitlines()) for path in FILES}
     assert_none([f"{at(p)}: {n} lines" for p, n in lines.items() if n > MAX_FILE])
+
+
+def test_folders_can_be_taken_in_at_a_glance() -> None:
+    modules = Counter(p.parent for p in FILES if PACKAGE in p.parents and p.name != "__init__.py")
+    assert_none([f"{at(p)}: {n} modules" for p, n in modules.items() if n > MAX_MODULES])
 
 
 def test_functions_are_short() -> None:
