@@ -10,7 +10,6 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial, partialmethod
-from itertools import count
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -37,7 +36,6 @@ _CACHE = Path(mkdtemp(prefix="ansorpy-cache-"))
 atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
 os.environ["ANSORPY_CACHE"] = str(_CACHE)
 os.environ["ANSORPY_DB"] = str(_CACHE / "imports.db")
-_NUMBERS = count()
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -96,6 +94,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call() -> None:
+    """Tests have one environment, so that a worker process can serve one after another."""
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
+
+
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator seeded by the session's seed and the test's name."""
@@ -105,8 +109,11 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 
 @pytest.fixture(autouse=True)
 def own_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test has a default database of its own."""
-    monkeypatch.setenv("ANSORPY_DB", str(_CACHE / f"{next(_NUMBERS)}.db"))
+    """Each test has a default database of its own, in one place: workers know the environment."""
+    path = _CACHE / "test.db"
+    for file in _CACHE.glob(f"{path.name}*"):
+        file.unlink()
+    monkeypatch.setenv("ANSORPY_DB", str(path))
 
 
 @pytest.fixture(autouse=True)

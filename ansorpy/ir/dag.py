@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-import networkx as nx
-
 from ansorpy.ir.expr import Expr, Load, walk
 from ansorpy.ir.strides import Strides, dense_strides, in_row_major_order, normalised
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
@@ -93,26 +91,31 @@ class ComputeDAG:
         return cls(outputs, [t for t in tensors if isinstance(t, PlaceholderOp)])
 
     @cached_property
-    def graph(self) -> nx.DiGraph[Tensor]:
-        """Edges go from producer to consumer and carry ``indices``, the access tuples."""
-        graph: nx.DiGraph[Tensor] = nx.DiGraph()
-        graph.add_nodes_from(self.ops)
-        for op in self.computes:
-            for producer, indices in loads_of(op).items():
-                graph.add_edge(producer, op, indices=tuple(indices))
-        return graph
-
-    @cached_property
     def computes(self) -> tuple[ComputeOp, ...]:
         return tuple(op for op in self.ops if isinstance(op, ComputeOp))
 
     def reads(self, op: Tensor) -> Mapping[Tensor, tuple[tuple[Expr, ...], ...]]:
         """For each producer, the index tuples with which *op* reads it."""
-        return {p: self.graph.edges[p, op]["indices"] for p in self.graph.predecessors(op)}
+        return self._reads.get(op, {})
+
+    @cached_property
+    def _reads(self) -> dict[Tensor, dict[Tensor, tuple[tuple[Expr, ...], ...]]]:
+        return {
+            op: {producer: tuple(indices) for producer, indices in loads_of(op).items()}
+            for op in self.computes
+        }
 
     def readers(self, op: Tensor) -> tuple[ComputeOp, ...]:
         """The operators that read *op*, in topological order."""
-        return tuple(c for c in self.computes if self.graph.has_edge(op, c))
+        return tuple(c for c in self.computes if op in self.reads(c))
+
+    def leading_to(self, op: Tensor) -> tuple[ComputeOp, ...]:
+        """The operators on which *op* depends, itself among them, in topological order."""
+        needed = {op}
+        for compute in reversed(self.computes):
+            if compute in needed:
+                needed.update(self.reads(compute))
+        return tuple(compute for compute in self.computes if compute in needed)
 
     def is_output(self, op: Tensor) -> bool:
         return op in self.outputs

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from itertools import count
 
 from ansorpy.errors import ScheduleError
 from ansorpy.measure.workers.protocol import Message
@@ -97,7 +98,9 @@ def make_handlers() -> Mapping[str, Handler]:
     gate = os.environ.get("GATE")
     while gate and not os.path.exists(gate):
         time.sleep(0.01)
+    asked = count(1)
     return {
+        "count": lambda _: Message("count", {"n": next(asked)}),
         "echo": _echo, "who": _who, "sleep": _sleep, "spin": _spin, "deaf": _deaf,
         "segfault": _segfault, "signal": _signal, "exit": _exit, "junk": _junk, "torn": _torn,
         "abort": _abort, "print": _print, "fail": _fail, "bug": _bug,

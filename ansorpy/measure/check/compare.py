@@ -62,7 +62,7 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
     counts as at least one, because whatever scales it down also scales the errors down.  The
     tolerance is 0 for integers and booleans, which must be equal.
     """
-    stages = _ancestors(dag, output)
+    stages = dag.leading_to(output)
     if not output.dtype.is_float:
         return 0.0
     terms = sum(math.prod(axis.extent for axis in op.reduce_axes) for op in stages)
@@ -82,7 +82,7 @@ def least_scale(dag: ComputeDAG, output: Tensor, magnitude: float) -> float:
     allowed = tolerance(dag, output)
     if not allowed:
         return 0.0
-    stages = _ancestors(dag, output)
+    stages = dag.leading_to(output)
     lost = _ULPS_OF_MAGNITUDE * _epsilon(stages, output) + _stated(stages)
     return magnitude * lost / allowed
 
@@ -105,17 +105,6 @@ def extra_error(wanted: ComputeDAG, definition: ComputeDAG) -> float:
 
 def _stated(stages: Iterable[ComputeOp]) -> float:
     return sum(op.attrs.error for op in stages)
-
-
-def _ancestors(dag: ComputeDAG, output: Tensor) -> list[ComputeOp]:
-    """The computes that *output* depends on, including itself."""
-    needed = {output}
-    found = []
-    for op in reversed(dag.computes):
-        if op in needed:
-            found.append(op)
-            needed.update(dag.reads(op))
-    return found
 
 
 def compare(

@@ -4,37 +4,32 @@ The driver never waits forever: each request has a limit, and no wait goes beyon
 deadline.  A worker that misses either, dies or writes something that is not a message is killed
 (SIGTERM, then SIGKILL), and the next request starts a fresh one.  Workers run in their own session,
 so Ctrl-C in a terminal reaches the driver only.  From the moment it starts, a worker dies with its
-driver, however the driver ends (:func:`_tie`).
+driver, however the driver ends (:mod:`ansorpy.measure.workers.started`).
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-import resource
 import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
-import ansorpy.measure.workers.worker
 from ansorpy.deadline import left_s
 from ansorpy.errors import AnsorpyError
 from ansorpy.measure.workers.processes import processor_s
-from ansorpy.measure.workers.protocol import Decoder, Message, ProtocolError, encode
+from ansorpy.measure.workers.protocol import Message, ProtocolError, encode
+from ansorpy.measure.workers.started import Kind, Started, started
 
 __all__ = ["ABANDONED_S", "Failure", "Outcome", "Worker"]
 
 _READ_BYTES = 1 << 20
-_KEPT_STDERR_BYTES = 4000
 ABANDONED_S = 30.0
 """Seconds to wait after SIGKILL; a call into a GPU's kernel driver may never return."""
 _LOG = logging.getLogger(__name__)
@@ -62,7 +57,10 @@ class Worker:
         start_timeout_s: How long imports may take before the start counts as failed.
         soft_kill_s: Seconds between SIGTERM and SIGKILL.
 
-    ``generation`` counts the starts; ``is_ready``: the imports of the last one are done.
+        is_kept: Whether :meth:`close` leaves the process to the next worker of its kind
+            (:mod:`ansorpy.measure.workers.started`) instead of ending it.
+
+    ``generation`` counts the starts; ``is_ready``: the last one has said that it is.
     """
 
     def __init__(
@@ -74,89 +72,53 @@ class Worker:
         environment: Mapping[str, str] | None = None,
         start_timeout_s: float = 60.0,
         soft_kill_s: float = 0.2,
+        is_kept: bool = False,
     ) -> None:
-        self.module = module
-        self.cores = None if cores is None else tuple(cores)
-        self.memory_bytes = memory_bytes
-        self.environment = dict(environment or {})
+        pinned = None if cores is None else tuple(cores)
+        self.kind = Kind(module, pinned, memory_bytes, dict(environment or {}))
         self.start_timeout_s = start_timeout_s
         self.soft_kill_s = soft_kill_s
+        self.is_kept = is_kept
         self.generation = 0
-        self._process: subprocess.Popen[bytes] | None = None
-        self._decoder = Decoder()
-        self._stderr: IO[bytes] | None = None
-        self._to_worker = -1
-        self._from_worker = -1
-        self._lifeline = -1
         self.is_ready = False
+        self._started: Started | None = None
+        self._owes_answer = False
 
     # Lifetime
 
     @property
     def pid(self) -> int | None:
-        return None if self._process is None else self._process.pid
+        return None if self._started is None else self._started.process.pid
 
     @property
     def is_alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        return self._started is not None and self._started.is_alive
 
     def start(self) -> None:
         """Start the process if it is not running; returns before its imports are done."""
         if self.is_alive:
             return
         self.kill()
-        child_in, self._to_worker = os.pipe()
-        self._from_worker, child_out = os.pipe()
-        watched, self._lifeline = os.pipe()
-        os.set_blocking(self._to_worker, False)
-        os.set_blocking(self._from_worker, False)
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
-        name = ansorpy.measure.workers.worker.__name__
-        command = [sys.executable, "-P", "-m", name, str(child_in), str(child_out)]
-        try:
-            self._process = subprocess.Popen(
-                [*command, str(os.getpid()), self.module],
-                stdin=subprocess.DEVNULL, stdout=self._stderr, stderr=self._stderr,
-                pass_fds=(child_in, child_out, watched), start_new_session=True,
-                env=self._environment(),
-            )  # fmt: skip
-            _tie(self._process.pid, watched)
-        finally:
-            for descriptor in (child_in, child_out, watched):
-                os.close(descriptor)
-        self._restrict(self._process.pid)
-        self._decoder = Decoder()
-        self.is_ready = False
+        self._started = started(self.kind)
+        self._owes_answer = self.is_ready = False
         self.generation += 1
-
-    def _restrict(self, pid: int) -> None:
-        """Pin and limit the process before its imports start any threads, which inherit both."""
-        with suppress(ProcessLookupError):
-            if self.cores is not None:
-                os.sched_setaffinity(pid, self.cores)
-            if self.memory_bytes is not None:
-                limit = (self.memory_bytes, self.memory_bytes)
-                resource.prlimit(pid, resource.RLIMIT_DATA, limit)
-
-    def _environment(self) -> dict[str, str]:
-        package_root = str(Path(ansorpy.__file__).parents[1])
-        inherited = dict(os.environ)
-        paths = [package_root, *filter(None, [inherited.get("PYTHONPATH")])]
-        return {**inherited, "PYTHONPATH": os.pathsep.join(paths), **self.environment}
 
     def kill(self) -> int | None:
         """Kill the process, gracefully at first; returns its exit status (negative: a signal)."""
-        process, self._process = self._process, None
-        if process is not None and process.poll() is None:
+        ended, self._started = self._started, None
+        if ended is None:
+            return None
+        process = ended.process
+        if ended.is_alive:
             process.terminate()
             process.send_signal(signal.SIGCONT)  # a stopped process would not see the kill signal
             with suppress(subprocess.TimeoutExpired):
                 process.wait(self.soft_kill_s)
-        if process is not None and process.poll() is None:
+        if ended.is_alive:
             process.kill()
             self._await_end(process)
-        self._close_files()
-        return None if process is None else process.returncode
+        ended.close_files()
+        return process.returncode
 
     def _await_end(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until the killed *process* is gone, unless it is stuck in a kernel driver."""
@@ -165,30 +127,25 @@ class Worker:
         except subprocess.TimeoutExpired:
             _LOG.warning(
                 "worker %d (%s) did not end within %.0f s of SIGKILL and is left behind",
-                process.pid, self.module, ABANDONED_S,
+                process.pid, self.kind.module, ABANDONED_S,
             )  # fmt: skip
 
     def stop(self) -> None:
         """Pause the process (SIGSTOP) until :meth:`resume` or its end."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)
+        if self._started is not None:
+            self._started.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
+        if self._started is not None:
+            self._started.process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """End the process; the worker may be started again."""
+        """End the process, or let it rest if it is kept; the worker may be started again."""
+        self.resume()
+        idle = self.is_kept and self.is_ready and not self._owes_answer and self.is_alive
+        if idle and self._started is not None and self._started.rest():
+            self._started = None
         self.kill()
-
-    def _close_files(self) -> None:
-        for descriptor in (self._to_worker, self._from_worker, self._lifeline):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._to_worker = self._from_worker = self._lifeline = -1
-        if self._stderr is not None:
-            self._stderr.close()
-            self._stderr = None
 
     # Requests
 
@@ -219,14 +176,14 @@ class Worker:
             answer = self.receive(max(0.0, deadline - time.monotonic()))
             if answer is not None:
                 return answer
-            if self._worked_s() - worked < 0.5 * timeout_s * len(self.cores or (0,)):
+            if self._worked_s() - worked < 0.5 * timeout_s * len(self.kind.cores or (0,)):
                 later = min(time.monotonic() + 0.25 * timeout_s, begin + starved_s)
                 deadline = max(deadline, later)
         return self.fail_timeout(deadline - begin)
 
     def _worked_s(self) -> float:
         """CPU time the worker has used so far, over all threads."""
-        return 0.0 if self._process is None else processor_s(self._process.pid)
+        return 0.0 if self.pid is None else processor_s(self.pid)
 
     def make_ready(self) -> Failure | None:
         """Start the process if needed and wait until its imports are done.
@@ -251,7 +208,7 @@ class Worker:
             if last:
                 raise AnsorpyError(
                     f"a measurement worker cannot start: {hello.reason}",
-                    hint=f"try: {sys.executable} -c 'import {self.module}'",
+                    hint=f"try: {sys.executable} -c 'import {self.kind.module}'",
                 )
         return Failure("timeout", "not asked any more")
 
@@ -266,14 +223,16 @@ class Worker:
 
     def send(self, message: Message, deadline: float) -> Failure | None:
         """Write *message*; a Failure when the worker dies or stops reading before *deadline*."""
+        assert self._started is not None
         view, begin = memoryview(encode(message)), time.monotonic()
+        self._owes_answer = True
         poll = select.poll()
-        poll.register(self._to_worker, select.POLLOUT)
+        poll.register(self._started.to_worker, select.POLLOUT)
         while view:
             if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 return self.fail_timeout(deadline - begin)
             try:
-                view = view[os.write(self._to_worker, view) :]
+                view = view[os.write(self._started.to_worker, view) :]
             except BlockingIOError:
                 continue
             except BrokenPipeError:
@@ -282,26 +241,30 @@ class Worker:
 
     def fileno(self) -> int:
         """The descriptor that becomes readable when there is something to receive."""
-        return self._from_worker
+        return -1 if self._started is None else self._started.from_worker
 
     def receive(self, timeout_s: float) -> Outcome | None:
         """Return the next answer, a Failure if the worker died, or None after *timeout_s*."""
+        assert self._started is not None
+        decoder, answers = self._started.decoder, self._started.from_worker
         try:
-            message = self._decoder.take()
-            if message is not None:
-                return message
-            poll = select.poll()
-            poll.register(self._from_worker, select.POLLIN)
-            if not poll.poll(timeout_s * 1000):
-                return None
-            data = os.read(self._from_worker, _READ_BYTES)
-            if not data:
-                return self._fail_crash()
-            self._decoder.feed(data)
-            return self._decoder.take()
+            message = decoder.take()
+            if message is None:
+                poll = select.poll()
+                poll.register(answers, select.POLLIN)
+                if not poll.poll(timeout_s * 1000):
+                    return None
+                data = os.read(answers, _READ_BYTES)
+                if not data:
+                    return self._fail_crash()
+                decoder.feed(data)
+                message = decoder.take()
         except ProtocolError as error:
             self.kill()
             return Failure("crash", f"the worker wrote junk instead of an answer: {error}")
+        if message is not None:
+            self._owes_answer = False
+        return message
 
     # Failures
 
@@ -313,32 +276,14 @@ class Worker:
 
     def _fail_crash(self) -> Failure:
         said = self._said()
-        if self._process is not None:
+        if self._started is not None:
             # The pipe closes a moment before the process has exited.
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(1.0)
+                self._started.process.wait(1.0)
         return Failure("crash", _joined(_exit_text(self.kill()), said))
 
     def _said(self) -> str:
-        """The end of the worker's stderr, where LLVM and libc explain their aborts."""
-        if self._stderr is None:
-            return ""
-        size = self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, size - _KEPT_STDERR_BYTES))
-        return self._stderr.read().decode(errors="replace").strip()
-
-
-def _tie(pid: int, watched: int) -> None:
-    """Have the kernel kill *pid* when the other end of the pipe *watched* closes.
-
-    Only the driver holds that end, and it never writes, so the end closes when the driver is gone.
-    The worker's own request (PR_SET_PDEATHSIG) takes effect only once its interpreter runs, tens
-    of milliseconds later; this mechanism needs only the descriptor that the worker inherited.
-    """
-    fcntl.fcntl(watched, fcntl.F_SETOWN, pid)
-    fcntl.fcntl(watched, fcntl.F_SETSIG, signal.SIGKILL)
-    flags = fcntl.fcntl(watched, fcntl.F_GETFL)
-    fcntl.fcntl(watched, fcntl.F_SETFL, flags | os.O_ASYNC)
+        return "" if self._started is None else self._started.said()
 
 
 def _exit_text(status: int | None) -> str:

@@ -1,18 +1,21 @@
 """The worker process: ``python -m ansorpy.measure.workers.worker IN OUT PARENT MODULE``.
 
 It answers messages from descriptor IN on descriptor OUT with the handlers that MODULE's
-``make_handlers()`` returns, one at a time, until IN ends.  It never imports the user's
-``__main__``, and does not outlive PARENT: the kernel kills it when the driver's end of a pipe
-closes (:mod:`ansorpy.measure.workers.supervisor`) and, as requested here, when its parent dies.
-The latter works even if a program forked from the driver keeps that pipe open.
+``make_handlers()`` returns, one at a time, until IN ends.  Told to rest, it drops them; if nobody
+wakes it within :data:`REST_S` it ends.  It never imports the user's ``__main__``, and does not
+outlive PARENT: the kernel kills it when the driver's end of a pipe closes
+(:mod:`ansorpy.measure.workers.started`) and, as requested here, when its parent dies.  The latter
+works even if a program forked from the driver keeps that pipe open.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import os
 import resource
+import select
 import signal
 import sys
 import traceback
@@ -22,12 +25,15 @@ from contextlib import suppress
 from ansorpy.errors import AnsorpyError
 from ansorpy.measure.workers.protocol import Decoder, Message, encode
 
-__all__ = ["Handler", "main", "serve"]
+__all__ = ["REST", "REST_S", "WAKE", "Handler", "main", "serve"]
 
 Handler = Callable[[Message], Message]
 
 _PR_SET_PDEATHSIG = 1
 _READ_BYTES = 1 << 20
+REST, WAKE = "rest", "wake"
+"""Messages that every worker understands: forget all work; say whether you are ready."""
+REST_S = 60.0
 
 
 def main(argv: list[str]) -> int:
@@ -36,8 +42,7 @@ def main(argv: list[str]) -> int:
     _isolate(parent)
     os.set_inheritable(requests, False)
     os.set_inheritable(answers, False)
-    handlers = importlib.import_module(argv[3]).make_handlers()
-    serve(requests, answers, handlers)
+    serve(requests, answers, importlib.import_module(argv[3]).make_handlers)
     return 0
 
 
@@ -52,19 +57,39 @@ def _isolate(parent: int) -> None:
         file.write("1000")
 
 
-def serve(requests: int, answers: int, handlers: Mapping[str, Handler]) -> None:
-    """Answer every message read from *requests* on *answers*; returns at end of file."""
+def serve(requests: int, answers: int, make_handlers: Callable[[], Mapping[str, Handler]]) -> None:
+    """Answer what is read from *requests* on *answers* until its end or the end of a rest."""
     decoder = Decoder()
-    _write(answers, Message("ready", {"pid": os.getpid()}))
+    handlers: Mapping[str, Handler] | None = make_handlers()
+    _write(answers, _ready())
     while True:
         message = decoder.take()
         if message is None:
+            if handlers is None and not _is_woken(requests):
+                return
             data = os.read(requests, _READ_BYTES)
             if not data:
                 return
             decoder.feed(data)
-            continue
-        _write(answers, _answer(handlers, message))
+        elif message.kind == REST:
+            handlers = None
+            gc.collect()
+        elif message.kind == WAKE:
+            handlers = make_handlers()
+            _write(answers, _ready())
+        else:
+            _write(answers, _answer(handlers or {}, message))
+
+
+def _is_woken(requests: int) -> bool:
+    """Whether anything can be read from *requests* within the time of rest."""
+    poll = select.poll()
+    poll.register(requests, select.POLLIN)
+    return bool(poll.poll(REST_S * 1000))
+
+
+def _ready() -> Message:
+    return Message("ready", {"pid": os.getpid()})
 
 
 def _answer(handlers: Mapping[str, Handler], message: Message) -> Message:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-import networkx as nx
-
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.schedule.stage import Attach, FuseRelation, SplitRelation, Stage
@@ -36,7 +34,7 @@ class ComputeAtStep(Step):
                 step=self.call(), stage=stage.name, program=state.text(),
                 hint="compute it at a loop of the stage into which this one is inlined",
             )  # fmt: skip
-        if not nx.has_path(state.current_dag.graph, stage.op, target.op) or stage is target:
+        if stage is target or stage.op not in state.current_dag.leading_to(target.op):
             raise ScheduleError(
                 f'"{target.name}" does not read "{stage.name}"',
                 step=self.call(), stage=stage.name, program=state.text(),

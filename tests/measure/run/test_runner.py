@@ -233,13 +233,17 @@ def has_attempts(path, number):
     return attempts(path) == number
 
 
-def started_by(folder: Path) -> set[str]:
-    """Every live process of the driver of *folder*, whoever is its parent by now."""
+def started_by(folder: Path, parent: int | None = None) -> set[str]:
+    """Every live process of the driver of *folder*; if given, only those *parent* has."""
     mark = f"ANSORPY_TEST_RUN={folder}".encode()
     found = set()
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
-            if entry.name.isdecimal() and mark in (entry / "environ").read_bytes().split(b"\0"):
+            if not entry.name.isdecimal():
+                continue
+            state = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            marked = mark in (entry / "environ").read_bytes().split(b"\0")
+            if marked and parent in (None, int(state[1])):
                 found.add(process_identity(int(entry.name)))
     return {identity for identity in found if is_running(identity)}
 

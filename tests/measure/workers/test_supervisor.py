@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.measure.workers import supervisor
 from ansorpy.measure.workers.pool import ask_all
 from ansorpy.measure.workers.processes import is_running, process_identity
-from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.protocol import Message, encode
 from ansorpy.measure.workers.supervisor import Failure, Worker
 
 PAYLOAD = "tests.measure.payload"
@@ -197,7 +198,7 @@ def test_an_interrupt_while_waiting_ends_the_worker():
 
 DRIVER = """
 import sys
-from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.protocol import Message, encode
 from ansorpy.measure.workers.supervisor import Worker
 worker = Worker("tests.measure.payload")
 print(worker.request(Message("who"), 20.0).fields["pid"], flush=True)
@@ -267,3 +268,68 @@ def test_a_process_that_survives_sigkill_is_left_behind(monkeypatch, caplog):
     worker.close()
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
+
+
+def pid_of(worker: Worker) -> object:
+    return ask(worker, "who").fields["pid"]
+
+
+def test_a_kept_process_serves_the_next_worker_of_its_kind(monkeypatch):
+    first = Worker(PAYLOAD, is_kept=True)
+    pid = pid_of(first)
+    first.close()
+    assert not first.is_alive
+    second = Worker(PAYLOAD, is_kept=True)
+    assert pid_of(second) == pid
+    assert pid_of(first) != pid, "one process serves two workers"
+    second.close()
+    monkeypatch.setenv("ANSORPY_SOMETHING", "else")
+    with closing(Worker(PAYLOAD, is_kept=True)) as other:
+        assert pid_of(other) not in (pid, first.pid), "it has another environment"
+    with closing(Worker(PAYLOAD, memory_bytes=8 << 30, is_kept=True)) as limited:
+        assert pid_of(limited) not in (pid, first.pid), "it has another limit"
+    first.close()
+
+
+def test_a_resting_process_has_forgotten_its_work():
+    first = Worker(PAYLOAD, is_kept=True)
+    assert ask(first, "count").fields["n"] == 1
+    assert ask(first, "count").fields["n"] == 2
+    first.close()
+    with closing(Worker(PAYLOAD, is_kept=True)) as second:
+        assert ask(second, "count").fields["n"] == 1
+
+
+def test_a_process_that_owes_an_answer_is_not_kept():
+    worker = Worker(PAYLOAD, is_kept=True)
+    pid = pid_of(worker)
+    assert worker.send(Message("sleep", {"s": 30.0}), time.monotonic() + 5.0) is None
+    worker.close()
+    with closing(Worker(PAYLOAD)) as other:
+        assert pid_of(other) != pid
+
+
+def test_a_process_killed_while_it_rests_is_replaced():
+    first = Worker(PAYLOAD, is_kept=True)
+    pid = int(str(pid_of(first)))
+    first.close()
+    os.kill(pid, signal.SIGKILL)
+    with closing(Worker(PAYLOAD, is_kept=True)) as second:
+        assert pid_of(second) != pid
+
+
+def test_a_process_that_nobody_wakes_ends(tmp_path: Path):
+    script = tmp_path / "short.py"
+    script.write_text(
+        "import sys; from ansorpy.measure.workers import worker\n"
+        "worker.REST_S = 0.05; sys.exit(worker.main(sys.argv[1:]))"
+    )
+    requests, to_worker = os.pipe()
+    from_worker, answers = os.pipe()
+    command = [sys.executable, str(script), str(requests), str(answers), str(os.getpid()), PAYLOAD]
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    process = subprocess.Popen(command, pass_fds=(requests, answers), env=environment)
+    os.write(to_worker, encode(Message("rest", {})))
+    assert process.wait(30.0) == 0
+    for descriptor in (requests, to_worker, from_worker, answers):
+        os.close(descriptor)

@@ -1,0 +1,186 @@
+"""A started worker process with its pipes, and those that wait for another use.
+
+Imports take a second of a worker's life, so a process that ended its work well is left to rest:
+the next worker of its kind (same module, limits and environment) takes it over.  A resting process
+forgets what it worked on, and ends by itself after :data:`~ansorpy.measure.workers.worker.REST_S`
+seconds or with its driver.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import ansorpy.measure.workers.worker
+from ansorpy.measure.workers.protocol import Decoder, Message, encode
+from ansorpy.measure.workers.worker import REST, WAKE
+
+__all__ = ["Kind", "Started", "started"]
+
+_KEPT_STDERR_BYTES = 4000
+_Key = tuple[object, ...]
+"""The driver's process first: a fork of it has the pipes of workers that are not its own."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a worker process is started with; processes of one kind can replace each other.
+
+    *module* has ``make_handlers()``; *cores* it is pinned to, None for the driver's; *memory_bytes*
+    of private memory (heap, stacks) it may use; *environment*: variables added to the driver's.
+    """
+
+    module: str
+    cores: tuple[int, ...] | None
+    memory_bytes: int | None
+    environment: Mapping[str, str]
+
+    def variables(self) -> dict[str, str]:
+        """The environment of the process: the driver's, with the package first on the path."""
+        package_root = str(Path(ansorpy.__file__).parents[1])
+        inherited = dict(os.environ)
+        paths = [package_root, *filter(None, [inherited.get("PYTHONPATH")])]
+        return {**inherited, "PYTHONPATH": os.pathsep.join(paths), **self.environment}
+
+
+@dataclass
+class Started:
+    """A process and the driver's ends of its pipes; *decoder* reads what it answers."""
+
+    process: subprocess.Popen[bytes]
+    to_worker: int
+    from_worker: int
+    lifeline: int
+    stderr: IO[bytes]
+    key: _Key
+    decoder: Decoder = field(default_factory=Decoder)
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    def said(self) -> str:
+        """The end of the worker's stderr, where LLVM and libc explain their aborts."""
+        size = self.stderr.seek(0, os.SEEK_END)
+        self.stderr.seek(max(0, size - _KEPT_STDERR_BYTES))
+        return self.stderr.read().decode(errors="replace").strip()
+
+    def close_files(self) -> None:
+        for descriptor in (self.to_worker, self.from_worker, self.lifeline):
+            os.close(descriptor)
+        self.stderr.close()
+
+    def rest(self) -> bool:
+        """Leave the process, which owes no answer, to the next :func:`started` of its kind."""
+        if not self._tell(REST):
+            return False
+        self.stderr.seek(0)
+        self.stderr.truncate()
+        _RESTING.setdefault(self.key, deque()).append(self)
+        return True
+
+    def wake(self) -> bool:
+        """Have a resting process say that it is ready, as a new one does; False if it has ended."""
+        return self.is_alive and self._tell(WAKE)
+
+    def _tell(self, kind: str) -> bool:
+        """Whether a message without content could be written at once."""
+        data = encode(Message(kind, {}))
+        try:
+            return os.write(self.to_worker, data) == len(data)
+        except (BlockingIOError, BrokenPipeError):
+            return False
+
+    def end(self) -> None:
+        """Kill a process that rests."""
+        self.process.kill()
+        self.process.wait()
+        self.close_files()
+
+
+_RESTING: dict[_Key, deque[Started]] = {}
+
+
+def started(kind: Kind) -> Started:
+    """A process of *kind*: one that rests, else a new one; it will say that it is ready."""
+    variables = kind.variables()
+    key = (
+        os.getpid(),
+        kind.module,
+        kind.cores,
+        kind.memory_bytes,
+        tuple(sorted(variables.items())),
+    )
+    resting = _RESTING.get(key, deque())
+    while resting:
+        with suppress(IndexError):  # another thread may have taken the last
+            taken = resting.pop()
+            if taken.wake():
+                return taken
+            taken.end()
+    return _start(kind, variables, key)
+
+
+def _start(kind: Kind, variables: Mapping[str, str], key: _Key) -> Started:
+    child_in, to_worker = os.pipe()
+    from_worker, child_out = os.pipe()
+    watched, lifeline = os.pipe()
+    os.set_blocking(to_worker, False)
+    os.set_blocking(from_worker, False)
+    stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
+    name = ansorpy.measure.workers.worker.__name__
+    command = [sys.executable, "-P", "-m", name, str(child_in), str(child_out)]
+    try:
+        process = subprocess.Popen(
+            [*command, str(os.getpid()), kind.module],
+            stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr,
+            pass_fds=(child_in, child_out, watched), start_new_session=True, env=variables,
+        )  # fmt: skip
+        _tie(process.pid, watched)
+    finally:
+        for descriptor in (child_in, child_out, watched):
+            os.close(descriptor)
+    _restrict(process.pid, kind.cores, kind.memory_bytes)
+    return Started(process, to_worker, from_worker, lifeline, stderr, key)
+
+
+def _restrict(pid: int, cores: Sequence[int] | None, memory_bytes: int | None) -> None:
+    """Pin and limit the process before its imports start any threads, which inherit both."""
+    with suppress(ProcessLookupError):
+        if cores is not None:
+            os.sched_setaffinity(pid, cores)
+        if memory_bytes is not None:
+            resource.prlimit(pid, resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+
+
+def _tie(pid: int, watched: int) -> None:
+    """Have the kernel kill *pid* when the other end of the pipe *watched* closes.
+
+    Only the driver holds that end, and it never writes, so the end closes when the driver is gone.
+    The worker's own request (PR_SET_PDEATHSIG) takes effect only once its interpreter runs, tens
+    of milliseconds later; this mechanism needs only the descriptor that the worker inherited.
+    """
+    fcntl.fcntl(watched, fcntl.F_SETOWN, pid)
+    fcntl.fcntl(watched, fcntl.F_SETSIG, signal.SIGKILL)
+    flags = fcntl.fcntl(watched, fcntl.F_GETFL)
+    fcntl.fcntl(watched, fcntl.F_SETFL, flags | os.O_ASYNC)
+
+
+@atexit.register
+def _end_resting() -> None:
+    """End the resting workers of this process before the interpreter takes itself apart."""
+    for key, resting in _RESTING.items():
+        for worker in resting if key[0] == os.getpid() else ():
+            worker.end()
