@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeGuard
@@ -55,8 +55,8 @@ class LimitCode(AnnotationRule):
         for stage in space.state.stages:
             if is_input(space.state, stage) or stage.inlined:
                 continue
-            predicted = instructions(bounds, stage, target)
-            if isinstance(predicted, Column):  # a stage that no decision affects is not rejected
+            # A stage that no decision affects is not rejected.
+            if any(isinstance(size, Column) for size in _sizes(bounds, stage)):
                 limits.append(self._limit(shared, stage, target))
         return Space(space.state, (*space.constraints, *limits))
 
@@ -68,6 +68,15 @@ class LimitCode(AnnotationRule):
             return 1 - above(instructions(shared.of(values), stage, target), most)
 
         return Constraint(f"{stage.name}.code", holds)
+
+
+def _sizes(bounds: Bounds, stage: Stage) -> Iterator[Size]:
+    """Everything that decides how long the body of *stage* becomes: its extents and its counts."""
+    yield from bounds.extents(stage.name).values()
+    yield bounds.number(stage.max_unroll)
+    for counted in (stage.parallel, stage.vectorize):
+        if counted is not None:
+            yield bounds.number(counted.count)
 
 
 class _SharedBounds:
