@@ -1,9 +1,9 @@
 """Conditions that the sketch rules test, named as in the paper and TVM.
 
-What is read is asked of the access relations (:mod:`ansorpy.ir.analysis.access`): an index
-qualifies when it is one axis plus a constant on the extents of the axes, however it is written.  An
-axis of extent 1 is a constant.  Differs: TVM looks at the syntax.  The published sketch counts hold
-all the same.
+They look at access relations (:mod:`ansorpy.ir.analysis.access`): an index qualifies when it
+equals one axis plus a constant for all values of the axes, however it is written.  An axis of
+extent 1 counts as a constant.  Differs: TVM looks at the syntax.  The published sketch counts are
+reproduced nevertheless.
 """
 
 from __future__ import annotations
@@ -54,13 +54,20 @@ JOBS_PER_CORE = 16
 
 
 def attrs_of(op: Tensor) -> Attrs:
-    """What *op* says of itself; an input says nothing."""
+    """The attributes of *op*; the default ones for an input."""
     return op.attrs if isinstance(op, ComputeOp) else Attrs()
 
 
 @dataclass(frozen=True)
 class AxisAccess:
-    """How a load uses the space axes of its reader, those of extent 1 aside."""
+    """How a load uses the space axes of its reader, except those of extent 1.
+
+    Args:
+        missing: Whether no index uses some axis (a broadcast).
+        duplicated: Whether several indices use the same axis.
+        same_order: Whether the indices use the axes in the reader's order.
+        shifted: Whether a constant is added to some axis.
+    """
 
     missing: bool
     duplicated: bool
@@ -69,7 +76,7 @@ class AxisAccess:
 
     @property
     def in_place(self) -> bool:
-        """The element at the reader's own indices: every axis exactly once, in order."""
+        """True for the element at the reader's own indices: every axis exactly once, in order."""
         return self.same_order and not (self.missing or self.duplicated or self.shifted)
 
 
@@ -165,12 +172,12 @@ def reads_in_order(state: State, stage: Stage) -> bool:
 def has_data_reuse(state: State, stage: Stage) -> bool:
     """True when the stage re-reads its inputs enough for tiling to pay (matmul, conv2d).
 
-    A read is broadcast when it moves along some space axis to no other element.  The condition
+    A read is broadcast when it stays at the same element along some space axis.  The condition
     holds with two broadcast reads, or with one and a reduction.  Reads of one tensor that move
     along the same axes count as one.
     Paper: HasDataReuse, OSDI'20 Table 1.  Differs: the paper only gives examples; the
-    threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``), which unites
-    all reads of a tensor, so that it finds no reuse in ``A[i, k] * A[j, k]``.
+    threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``), which merges
+    all reads of a tensor and so finds no reuse in ``A[i, k] * A[j, k]``.
     """
     if is_input(state, stage) or attrs_of(stage.op).unroll_axes:
         return False
@@ -270,8 +277,8 @@ def fusible_consumer(state: State, stage: Stage, *, once_inlined: bool = False) 
 def is_computed_where_read(state: State) -> bool:
     """True when every compute_at of *state* is legal: all readers run inside the same loop.
 
-    How large the boxes are does not matter, so decisions may be open.  Of a state without open
-    ones, :meth:`~ansorpy.schedule.state.State.check` proves more.
+    The sizes of the regions do not matter, so decisions may be open.  For a state without open
+    decisions, :meth:`~ansorpy.schedule.state.State.check` proves more.
     """
     bounds = Bounds(state, {})
     return all(

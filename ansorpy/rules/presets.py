@@ -64,9 +64,9 @@ __all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "PRESETS", "Preset", "prese
 class Preset:
     """The rules of one search space, each tuple in the order of application.
 
-    ``algorithms`` make definitions to schedule besides the given one.  ``mutations`` come with
-    their weights.  ``move`` leads to another structure; each elite of a search proposes one per
-    round (None when there is nothing to move).
+    ``algorithms`` derive further definitions to schedule from the given one.  ``mutations`` come
+    with their weights.  ``move`` leads from a candidate to one of another structure; in each round
+    of a search, every elite candidate proposes one such move (None if there are no moves).
     """
 
     name: str

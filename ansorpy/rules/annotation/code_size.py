@@ -29,17 +29,17 @@ MOST_VECTORS = 16
 CALL_INSTRUCTIONS = 12
 """Approximate instructions of an elementary function."""
 TREE_INSTRUCTIONS = 12
-"""Approximate instructions at the end of a reduction in lanes, apart from its vectors."""
+"""Approximate instructions that add up the lanes of a vector at the end of a reduction."""
 
 
 @dataclass(frozen=True)
 class LimitCode(AnnotationRule):
-    """Reject stages whose body, with vectors and unrolled loops expanded, exceeds ``most``.
+    """Reject stages whose unrolled and vectorised body has more than ``most`` instructions.
 
     Must come after the rules that vectorise and unroll.  Build time is proportional to the number
     of instructions, and code that overflows the instruction cache runs no faster than a loop.
-    A body that is itself longer than the limit, from a long chain of inlined stages, may occur
-    once.
+    A body that exceeds the limit by itself, because a long chain of stages is inlined into it, may
+    occur once.
     Differs: TVM's ``auto_unroll_max_step`` limits iterations, regardless of their bodies.
     """
 

@@ -28,23 +28,23 @@ __all__ = ["LimitBlocks", "registers_of"]
 
 WORD = 4
 ROW_BYTES = 16
-"""Bytes of a row of a matrix that an instruction loads (PTX ISA, ``ldmatrix``)."""
+"""Bytes in a matrix row that ``ldmatrix`` loads (PTX ISA)."""
 
 
 @dataclass(frozen=True)
 class LimitBlocks(AnnotationRule):
     """Limit the shared memory, registers and blocks of each kernel to those of the target.
 
-    Must come after the rules that pad tiles and open pipelines.  Shared memory is exact; registers
-    are estimated as those of the sums, of one operand per row and column of a thread's tile (in
-    tensor-core kernels, of a lane's share of all fragments), and ``spare`` ones for addresses.
+    Must come after the rules that pad tiles and open pipelines.  Shared memory is computed
+    exactly.  Registers are an estimate: the sums, one operand per row and column of a thread's tile
+    (in tensor-core kernels, a lane's share of all fragments), and ``spare`` ones for addresses.
     Source: TVM's VerifyGPUCode.  Differs: candidates are rejected before they are lowered.
 
     Args:
         registers: Whether to limit registers; TVM does not.
         spare: Registers that a kernel needs besides its tile.
-        spare_in_rows: The same for kernels of rows and lanes, which run several nests in sequence.
-        opt_in: Whether kernels opt in to all available shared memory; TVM's use the default limit.
+        spare_in_rows: The same for kernels of style ROWS, which run several nests in sequence.
+        opt_in: Whether kernels opt in to all available shared memory; TVM's keep the default limit.
         most_blocks: The largest grid along x.
     """
 
@@ -110,8 +110,8 @@ def _whole_rows(state: State, tile: Stage) -> Constraint:
 
     def holds(values: Mapping[str, Size]) -> Size:
         bounds = Bounds(state, values)
-        apart = bounds.stored(tile.name)[-1].extent + bounds.number(tile.pad)
-        return 1 - above(width - size_gcd(apart, width), 0)
+        stride = bounds.stored(tile.name)[-1].extent + bounds.number(tile.pad)
+        return 1 - above(width - size_gcd(stride, width), 0)
 
     return Constraint(f"{tile.name}.rows", holds)
 
@@ -151,13 +151,13 @@ def registers_of(bounds: Bounds, kernel: Stage) -> Size:
         words = max(1, stage.op.dtype.bytes // WORD)
         vthreads = _virtual_threads(bounds, kernel, state.stage(stage.attach.stage))
         held = product(extents) * vthreads * words + sum(extents, cast(Size, 0))
-        # Row sums are live one after another, a tile's sums together with what follows them.
+        # In a kernel of rows, one sum is live at a time; in a kernel of tiles, all are at once.
         total = size_max(total, held) if by_rows else total + held
     return total
 
 
 def _virtual_threads(bounds: Bounds, kernel: Stage, host: Stage) -> Size:
-    """Virtual threads per thread of *kernel*, or of the stage in it where a sum is computed."""
+    """Virtual threads per thread in the loops of *host*, a stage of *kernel* that hosts a sum."""
     if kernel.kernel_style is KernelStyle.THREAD_TILES:
         return bounds.number(vthread_factors(kernel))
     extents = bounds.extents(host.name)

@@ -39,7 +39,7 @@ BOUND_LEVELS = (BLOCK, VTHREAD, THREAD)
 
 WORD = 4
 LANES_ALONG_X = 4
-"""Lanes on threadIdx.x, of 4 x 8 in a warp or 4 x 32 in a warpgroup, in tensor-core kernels."""
+"""Lanes along threadIdx.x in tensor-core kernels: a warp is 4 x 8, a warpgroup 4 x 32 lanes."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,18 @@ class ThreadBind(AnnotationRule):
     """Bind the outer space tiles of every kernel, and let all its threads fetch shared tiles.
 
     Tiled kernels: level 0 -> blockIdx.x, 1 -> vthread, 2 -> threadIdx.x, with constraints on the
-    products of the last two.  Others: all space loops fused, then split by the threads of a block.
-    New rows of tiled kernels respect the limits, and have whole warps if possible.
-    Source: TVM's InitThreadBind; its fetches move single elements, its untiled kernels have a
-    warp of threads.
+    products of the last two.  Other kernels: all space loops are fused, then split by the number of
+    threads of a block.  Sampled rows of tiled kernels respect the limits, and have whole warps if
+    possible.
+    Source: TVM's InitThreadBind, whose fetches move single elements and whose untiled kernels have
+    one warp of threads per block.
 
     Args:
-        vectors: Elements that a thread may copy at once into shared memory; of several choices,
-            only those that divide the rows of the tile and of its source are allowed.
-        untiled_threads: Threads that blocks of untiled kernels may have; () for a warp.
-        most_elements: Most elements of a tile that a thread computes, in new rows.
+        vectors: How many elements a thread may copy at once into shared memory; only numbers that
+            divide the rows of the tile and of its source are allowed.
+        untiled_threads: Numbers of threads that a block of an untiled kernel may have; () for one
+            warp.
+        most_elements: Most elements of a tile that a thread computes, in sampled rows.
         redraws: How often rows that violate a constraint are redrawn.
     """
 
@@ -143,9 +145,9 @@ class ThreadBind(AnnotationRule):
         return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
 
     def _choices_inside(self, state: State, name: str) -> tuple[State, frozenset[str]]:
-        """Move loops that select between formulas innermost and unroll them.
+        """Move the loops that select between formulas inside all others, and unroll them.
 
-        A thread then computes all elements that the formulas yield, from operands it loads once.
+        A thread then evaluates all the formulas on operands that it loads once.
         """
         stage = state.stage(name)
         if not self.untiled_threads or host_iters(state, stage) or stage.compute.reduce_axes:
@@ -170,7 +172,7 @@ class ThreadBind(AnnotationRule):
         return state, names
 
     def _row_vectors(self, state: State, stage: Stage, outer: Sequence[Iter]) -> tuple[int, ...]:
-        """Elements a thread may compute at once: 1 if anything is summed or computed inside."""
+        """Numbers of elements a thread may compute at once; (1,) if a loop sums or hosts stages."""
         is_plain = len(outer) == len(stage.iters) and not host_iters(state, stage)
         return self._vectors(state, stage) if is_plain and self.untiled_threads else (1,)
 
@@ -303,7 +305,7 @@ def _vector_columns(state: State) -> dict[str, str]:
 
 
 def _least_threads(stage: Stage, target: Target) -> int:
-    """A warp, or 1 if there is too little work for two warps (TVM)."""
+    """The least threads of a block: a warp, or 1 if there is work for two warps at most (TVM)."""
     return target.warp_size if space_extent(stage) > 2 * target.warp_size else 1
 
 

@@ -29,7 +29,7 @@ class ThreadTile(AnnotationRule):
         for kernel in kernels_in(space.state, KernelStyle.THREAD_TILES):
             for stage in (kernel, *state.members(kernel)):
                 threads = any(it.annotation is ForKind.THREAD_X for it in stage.iters[:-1])
-                inner = _behind_threads(stage) if threads else _behind_reduction(stage)
+                inner = _inside_threads(stage) if threads else _inside_reduction(stage)
                 stores = threads and inner and inner[-1] == stage.iters[-1].name
                 for name in inner[:-1] if stores else inner:
                     state = state.unroll(stage.name, name)
@@ -38,14 +38,15 @@ class ThreadTile(AnnotationRule):
         return Space(state, space.constraints)
 
 
-def _behind_threads(stage: Stage) -> list[str]:
+def _inside_threads(stage: Stage) -> list[str]:
     """The plain space loops inside those bound to threads."""
     last = max(n for n, it in enumerate(stage.iters) if it.annotation is ForKind.THREAD_X)
     inner = stage.iters[last + 1 :]
     return [it.name for it in inner if _is_plain(stage, it.name)]
 
 
-def _behind_reduction(stage: Stage) -> list[str]:
+def _inside_reduction(stage: Stage) -> list[str]:
+    """The plain space loops inside the last reduce loop."""
     reduce = [n for n, it in enumerate(stage.iters) if it.kind is AxisKind.REDUCE]
     inner = stage.iters[reduce[-1] + 1 :] if reduce else ()
     return [it.name for it in inner if _is_plain(stage, it.name)]

@@ -25,19 +25,22 @@ from ansorpy.target import Target
 __all__ = ["TileWarps"]
 
 CONFLICT_FREE = 16
-"""Bytes of padding after power-of-two rows: 16 bytes of each of eight rows then hit all banks."""
+"""Bytes of padding after rows of a power-of-two length.
+
+Reading 16 bytes of each of eight rows then uses every bank once.
+"""
 
 
 @dataclass(frozen=True)
 class TileWarps(AnnotationRule):
-    """Limit the teams of a block, and draw new rows whose tiles fit in registers.
+    """Limit the teams (warps or warpgroups) of a block, and sample tiles that fit in registers.
 
-    The rows of shared tiles that warps load fragments from are padded into different banks.
+    The rows of shared tiles from which warps load fragments are padded into different banks.
 
     Differs: Ansor has no such kernels.
 
     Args:
-        most_sums: Most registers for sums per lane, in new rows.
+        most_sums: Most registers per lane that hold sums, in sampled rows.
         redraws: How often rows that violate a constraint are redrawn.
     """
 
@@ -47,7 +50,7 @@ class TileWarps(AnnotationRule):
     def declare(self, space: Space, target: Target) -> Space:
         constraints = list(space.constraints)
         for stage in _sums(space.state):
-            constraints.append(_few_teams(stage, target.max_threads_per_block // team_of(stage)))
+            constraints.append(_limit_teams(stage, target.max_threads_per_block // team_of(stage)))
         return Space(space.state, tuple(constraints))
 
     def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
@@ -67,7 +70,7 @@ class TileWarps(AnnotationRule):
         rng: np.random.Generator,
     ) -> Table:  # fmt: skip
         for stage in sums:
-            # In these limits teams of a block are virtual threads, fragments of a team threads.
+            # A block's teams count as virtual threads here, and a team's fragments as threads.
             assert stage.fragment is not None, stage.name
             teams = target.max_threads_per_block // team_of(stage)
             fragments = max(1, self.most_sums // fragment_registers(stage.fragment))
@@ -75,7 +78,7 @@ class TileWarps(AnnotationRule):
             table = draw_block_tiles(space, stage, table, limits, rng)
             table = draw_reductions(space, stage, table, rng)
             for tile in _tiles(space.state, stage):
-                table = _rows_apart(space, table, tile)
+                table = _pad_rows(space, table, tile)
         return table
 
 
@@ -85,7 +88,7 @@ def _tiles(state: State, total: Stage) -> list[Stage]:
     return [stage for stage in found if not stage.swizzle]
 
 
-def _rows_apart(space: Space, table: Table, tile: Stage) -> Table:
+def _pad_rows(space: Space, table: Table, tile: Stage) -> Table:
     """*table* with the tile's rows padded by :data:`CONFLICT_FREE` bytes, if that is a choice."""
     column, wanted = column_of(tile.pad), CONFLICT_FREE // tile.op.dtype.bytes
     for decision in space.decisions:
@@ -98,7 +101,7 @@ def _sums(state: State) -> list[Stage]:
     return [warp_sum(state, kernel) for kernel in kernels_in(state, KernelStyle.TENSOR_CORES)]
 
 
-def _few_teams(stage: Stage, most: int) -> Constraint:
+def _limit_teams(stage: Stage, most: int) -> Constraint:
     factors = warp_factors(stage)
 
     def holds(values: Mapping[str, Size]) -> Size:

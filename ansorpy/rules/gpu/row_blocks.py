@@ -1,8 +1,8 @@
-"""GPU blocks of rows and lanes: all stages of a kernel at a block of rows of its last stage.
+"""GPU kernels that compute all their stages at blocks of rows of the last stage.
 
-``threadIdx.y`` selects a row of the block, ``threadIdx.x`` (the lane) a part of that row.  The
-kernel fixes the number of both; all its stages follow it, whatever the extents of their own loops,
-so that every thread reaches every barrier.
+``threadIdx.y`` selects a row of the block, ``threadIdx.x`` (the lane) a part of that row.  All
+stages of a kernel have the same number of each, whatever the extents of their own loops, so that
+every thread reaches every barrier.
 """
 
 from __future__ import annotations
@@ -27,32 +27,38 @@ __all__ = ["Kernel", "RowBlock", "is_single", "row_kernel", "thread_sources", "t
 BLOCK, ROWS, LANES = ForKind.BLOCK_X, ForKind.THREAD_Y, ForKind.THREAD_X
 
 CHOICES = {ROWS: (1, 2, 4, 8, 16, 32), LANES: (8, 16, 32, 64, 128, 256, 512, 1024)}
-"""Allowed numbers: powers of two, so that the lanes of a row exchange values within a warp."""
+"""Allowed numbers of rows and lanes: powers of two, so that no row straddles two warps.
+
+The lanes of a short row then exchange values within one warp.
+"""
 
 LEAST_LANES = 32
-"""Lanes allowed however short the rows are: a warp."""
+"""The number of lanes that is allowed even if rows are shorter: a warp."""
 
 MOST_TOGETHER = 8
 """Most rows, and adjacent elements of a row, that a thread computes at once."""
 
 VIRTUAL = (1, 2, 4)
-"""Parts of a row that a thread computes in step, so that adjacent lanes read adjacent elements."""
+"""Numbers of virtual threads among which a thread's part of a row may be divided.
+
+Adjacent lanes then read adjacent elements.
+"""
 
 Source = tuple[str, str]
-"""A stage and the loop of it that was split."""
+"""A stage, and the loop of that stage that was split."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """The parts of a kernel made of such blocks.
+    """The stages and axes of a kernel made of blocks of rows.
 
     Args:
         last: The stage whose blocks of rows are the kernel's.
         members: The stages computed there, producers first.
         blocks: Axes of *last* that split all members into disjoint parts.
-        row: The one of *blocks* of which a block has several elements; None if there is none.
+        row: The axis in *blocks* along which a block has several elements; None if there is none.
         longest: Elements of the longest row.
-        across: Whether lanes take neighbouring rows, and ``threadIdx.y`` parts of each row.
+        across: Whether lanes select rows and ``threadIdx.y`` a part of each row, not vice versa.
     """
 
     last: str
@@ -78,9 +84,10 @@ class RowBlock:
             for i.0.1, j.0.1:         # threadIdx.y, threadIdx.x
               for i.1, j.1: last      # a thread's own tile
 
-    Stages are placed last to first, as the region of each that a block needs follows from its
-    readers.  With ``across`` (results are contiguous across rows, summed elements are not), rows
-    and lanes swap: adjacent lanes read adjacent elements, and ``threadIdx.y`` shares each sum.
+    Stages are placed from last to first, because the region of a stage that a block needs follows
+    from its readers.  With ``across`` (results are contiguous across rows, summed elements are
+    not), rows and lanes swap: adjacent lanes read adjacent elements, and the threads along
+    ``threadIdx.y`` share each sum.
     """
 
     def __init__(self, state: State, kernel: Kernel):
@@ -140,7 +147,8 @@ class RowBlock:
     ) -> tuple[list[str], str]:
         """Distribute rows of stage *name*, and parts of them (columns or summands), to threads.
 
-        Returns the loop around a thread's rows, if any, and the innermost thread loop."""
+        Returns the loop around a thread's rows, if any, and the innermost thread loop.
+        """
         rows: list[Iter] = []
         own: list[Iter] = []
         around: list[Iter] = []
@@ -154,7 +162,7 @@ class RowBlock:
         lanes, parts, near = self._lanes(name, columns, is_sum=is_sum)
         if own and lanes and not is_sum and name != self.kernel.last:
             parts = self._virtual(name, parts[0])
-        # In a sum, the row threads enclose the whole reduction, the lanes only their own part.
+        # In a sum, the loop over rows encloses the whole reduction, the one over lanes a part.
         inner = [*rows, *parts, *lanes] if is_sum else [*parts, *rows, *lanes]
         named = {it.name for it in (*around, *inner, *own, *near)}
         others = [it for it in self.state.stage(name).iters if it.name not in named]
@@ -180,7 +188,7 @@ class RowBlock:
         return [lane], [rest], near
 
     def _virtual(self, name: str, parts: Iter) -> list[Iter]:
-        """Run parts of a row in step: lanes are adjacent and share what they read of the row."""
+        """Compute several parts of a row in virtual threads, which share the values of the row."""
         self.state, (rest, virtual) = self.state.split(name, parts, (OneOf(VIRTUAL),))
         self.state = self.state.bind(name, virtual, ForKind.VTHREAD.value)
         return [rest, virtual]
@@ -230,8 +238,8 @@ def row_kernel(
     """The kernel of *last* with *members*, or the reason why there is none.
 
     Args:
-        sums: Other stages, computed at loops of these.
-        rows: Axes of *last* of which a block may have several elements.
+        sums: Further stages, computed inside loops of *last* or *members*.
+        rows: Axes of *last* along which a block may have several elements.
     """
     blocks = block_axes(state, state.stage(last), [*members, *sums])
     if not blocks:
@@ -244,7 +252,7 @@ def row_kernel(
         placed = _at_blocks(state, kernel, [*members, *sums])
         lacking = [n for n in members if row_of(placed, n, kernel, blocks[-1]) is None]
         if lacking:
-            return f'"{lacking[0]}" has no rows of its own'
+            return f'no axis of "{lacking[0]}" runs along the rows of a block'
     return kernel
 
 
@@ -282,7 +290,7 @@ def row_of(state: State, name: str, kernel: Kernel, host: str) -> str | None:
 
 
 def thread_sources(kernel: Stage) -> dict[ForKind, Source]:
-    """The splits of *kernel*, one of rows, that made its row and lane loops.
+    """The splits that made the row and lane loops of *kernel*, whose style is ROWS.
 
     These loops keep their length even where an axis is shorter.
     """
@@ -296,7 +304,7 @@ def thread_sources(kernel: Stage) -> dict[ForKind, Source]:
 
 
 def threads_in_rows(kernel: Stage) -> Product:
-    """The threads of a block of *kernel*, one of rows: rows times lanes."""
+    """The threads per block of *kernel*, whose style is ROWS: rows times lanes."""
     parents = {loop for _, loop in thread_sources(kernel).values()}
     return tuple(
         factor

@@ -26,16 +26,16 @@ __all__ = [
 BLOCK, WARPS = ForKind.BLOCK_X.value, ForKind.THREAD_Z.value
 
 _Part = tuple[Iter, Digit | None]
-"""A loop over part of an index: a digit of the index in a fragment, or (None) the fragment."""
+"""A loop over one digit of an index within a fragment, or (None) over fragments."""
 
 
 def warp_sum(state: State, kernel: Stage) -> Stage:
-    """The sum in the registers of the warps of *kernel*, one that uses tensor cores."""
+    """The sum that the warps of *kernel*, a tensor-core kernel, hold in their registers."""
     return next(s for s in state.attached(kernel) if s.fragment is not None)
 
 
 def warp_factors(stage: Stage) -> Product:
-    """The number of teams of a block, given the sum *stage* in their registers."""
+    """The number of teams in a block, given the sum *stage* that they hold in registers."""
     return tuple(f for relation in space_splits(stage) for f in relation.factors[0])
 
 
@@ -93,9 +93,9 @@ def tile_like_warps(state: State, name: str, source: str) -> tuple[State, str]:
         state, (block, warp, rest) = state.follow_split(name, it, (source, axis), 2)
         blocks.append(block)
         warps.append(warp)
-        state, found = _by_digits(state, name, rest, digits[axis])
+        state, found = _split_by_digits(state, name, rest, digits[axis])
         parts += found
-    state, lane = _each_its_own(state, name, [*blocks, *warps], parts)
+    state, lane = _bind_lanes(state, name, [*blocks, *warps], parts)
     for iters, index in ((blocks, BLOCK), (warps, WARPS)):
         state, fused = state.fuse(name, iters)
         state = state.bind(name, fused, index)
@@ -106,9 +106,9 @@ def fill_by_lanes(state: State, name: str) -> State:
     """Have each lane load the elements of operand *name* that it holds."""
     digits, parts = _digits(state.stage(name)), list[_Part]()
     for it in state.stage(name).iters:
-        state, found = _by_digits(state, name, it, digits[it.name])
+        state, found = _split_by_digits(state, name, it, digits[it.name])
         parts += found
-    state, _ = _each_its_own(state, name, [], parts)
+    state, _ = _bind_lanes(state, name, [], parts)
     return state
 
 
@@ -130,7 +130,7 @@ def fill_by_matrices(state: State, name: str, by: str) -> State:
     return state.tensorize(name, inner[0], by)
 
 
-def _by_digits(
+def _split_by_digits(
     state: State, name: str, it: Iter, digits: Sequence[Digit]
 ) -> tuple[State, list[_Part]]:
     """Split a loop by the digits of its index in a fragment; the outermost is over fragments."""
@@ -141,12 +141,12 @@ def _by_digits(
     return state, list(zip(parts, (None, *digits), strict=True))
 
 
-def _each_its_own(
+def _bind_lanes(
     state: State, name: str, outer: Sequence[Iter], parts: Sequence[_Part]
 ) -> tuple[State, str]:
     """Bind the loops over lanes, inside *outer*, with each lane's own elements innermost.
 
-    Those adjacent in a register come last, as a vector.  Also returns the innermost lane loop.
+    Elements adjacent in a register come last, as a vector.  Also returns the innermost lane loop.
     """
     lanes = sorted(
         ((it, d) for it, d in parts if d is not None and d.lane), key=lambda part: -part[1].lane

@@ -56,7 +56,7 @@ def thread_factors(stage: Stage) -> Product:
 
 
 def tile_host(state: State, stage: Stage) -> str | None:
-    """The reduce loop of *stage* at which shared tiles are filled; None unless there is one."""
+    """The only loop of *stage* at which shared tiles are filled, if it reduces; else None."""
     found = {
         member.attach.iter
         for member in state.attached(stage)

@@ -1,4 +1,4 @@
-"""Reusing schedules made for other shapes: the rows of a space nearest to their numbers."""
+"""Reuse of schedules made for other shapes: the rows of a space nearest to their numbers."""
 
 from __future__ import annotations
 

@@ -25,15 +25,15 @@ __all__ = ["AddCacheRead", "source_order", "with_tiles"]
 class AddCacheRead(SketchRule):
     """Copy the inputs of a tiled consumer into ``scope``, once per outermost reduce tile.
 
-    Operands that warps load into fragments are copied at the tiles of the fragments' sum, with the
-    rows of a matrix next to each other.
+    Operands that warps load into fragments are copied at the tiles of the sum that multiplies the
+    fragments, with the rows of a matrix next to each other.
 
     Returns the same stage number: the copy itself is never visited.
     Source: TVM's RuleAddCacheRead.  Differs: a tiled consumer without a reduction, where TVM
-    aborts, is left alone, as are all consumers that are not tiled reductions; an input of
-    which loads move apart (``A[i, k] * A[j, k]``) has a copy for each.  With ``by_source``,
-    the copy of a transposed view keeps the source's row order, so that it is copied by vectors; if
-    rows run along the reduction, several steps are loaded at once.
+    aborts, is left alone, as are all consumers that are not tiled reductions; an input whose
+    loads move along different axes (``A[i, k] * A[j, k]``) gets one copy for each of them.  With
+    ``by_source``, the copy of a transposed view keeps the source's row order, so that it is copied
+    by vectors; if rows run along the reduction, several steps are loaded at once.
     """
 
     scope: str = "shared"
@@ -78,17 +78,18 @@ def with_tiles(
 ) -> State:
     """*state* with copies of the parts of stage *name* that *reader* reads, made at loop *at*.
 
-    Loads that move apart have a copy each: one copy would span all that lies between them.
+    Loads that move along different axes get one copy each: a single copy would span everything
+    between them.
     """
-    for left in reversed(range(len(_loads_alike(state, name, reader)))):
-        loads = _loads_alike(state, name, reader)[0] if left else ()
+    for left in reversed(range(len(_load_groups(state, name, reader)))):
+        loads = _load_groups(state, name, reader)[0] if left else ()
         state, copy = state.cache_read(name, scope, [reader], order, loads)
         state = state.compute_at(copy, at.stage, at.iter)
     return state
 
 
-def _loads_alike(state: State, name: str, reader: str) -> list[tuple[int, ...]]:
-    """The numbers of *reader*'s loads of stage *name*, those that differ by constants together."""
+def _load_groups(state: State, name: str, reader: str) -> list[tuple[int, ...]]:
+    """The numbers of *reader*'s loads of stage *name*, grouped if they differ by constants only."""
     found: dict[object, tuple[int, ...]] = {}
     for number, access in enumerate(reads(state.stage(reader).compute, state.stage(name).op)):
         moves = tuple(_moves(access, d) for d in range(len(access.indices)))
@@ -97,7 +98,7 @@ def _loads_alike(state: State, name: str, reader: str) -> list[tuple[int, ...]]:
 
 
 def _moves(access: Access, d: int) -> frozenset[object]:
-    """How index *d* moves: the coefficients of axes, or which axes it has if it is not affine."""
+    """How index *d* moves: the coefficients of its axes, or only its axes if it is not affine."""
     terms = access.terms[d]
     return frozenset(
         {e for e in walk(access.indices[d]) if e in access.axes} if terms is None
@@ -113,7 +114,7 @@ def _order(stage: Stage, reader: Stage, *, by_source: bool) -> tuple[int, ...]:
 
 
 def source_order(stage: Stage) -> tuple[int, ...]:
-    """The order of dimensions of *stage* that puts its source's last one last; () if it is so."""
+    """The order of dimensions that puts the last one of *stage*'s source last; () if it is last."""
     if stage.is_placeholder:
         return ()
     body = stage.compute.body
@@ -127,7 +128,10 @@ def source_order(stage: Stage) -> tuple[int, ...]:
 
 
 def _rows_together(operand: Stage) -> tuple[int, ...]:
-    """The order that makes rows of a fragment operand's tile rows of its matrix; () if they are."""
+    """The order of dimensions in which rows of *operand*'s tile are rows of its matrix.
+
+    () if they already are.
+    """
     dims, body = matrix_dims(operand), operand.compute.body
     ndim = len(body.indices) if isinstance(body, Load) else 0
     if len(dims) != 2 or dims[1] != ndim - 1 or dims[0] == ndim - 2:

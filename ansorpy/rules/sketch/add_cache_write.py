@@ -19,7 +19,7 @@ class AddCacheWrite(SketchRule):
     """Compute into ``<stage>.local`` and copy, so that the copy is a consumer to fuse with.
 
     Returns the same stage number, which is now that of the cache.  With ``exclusive``, as on GPUs,
-    the stage is not tiled without a cache in addition.
+    the stage is not also tried without a cache.
 
     Paper: OSDI'20 §4.1, Table 1 rule 5.  Differs: ``whole_epilogue``, see
     MultiLevelTilingWithFusion.

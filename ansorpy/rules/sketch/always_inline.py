@@ -69,7 +69,7 @@ class AlwaysInline(SketchRule):
         if self.evaluated_once and plain and is_costly_broadcast(state, stage):
             return Verdict.skip("costly, and read by many elements")
         if self.most_loads is not None and _fills_tiles(state, stage, self.most_loads):
-            return Verdict.skip("blocks that read an element would each compute it")
+            return Verdict.skip("each block that reads an element would recompute it")
         if self.most_formulas is not None and _formulas_with(state, stage) > self.most_formulas:
             return Verdict.skip("its reader would select among too many formulas")
         return inline_verdict(state, stage_id, self.expensive if self.strict else None)
@@ -110,7 +110,7 @@ def _fills_tiles(state: State, stage: Stage, most_loads: int) -> bool:
 
 
 def _formulas_with(state: State, stage: Stage) -> int:
-    """Number of formulas among which a reader selects once *stage* is inlined; 1 without choice."""
+    """Number of formulas among which a reader selects once *stage* is inlined; 1 for no select."""
     if is_input(state, stage) or stage.is_placeholder or stage.compute.reduce_axes:
         return 1
     own = formulas(stage.compute)
@@ -134,7 +134,7 @@ def _is_broadcast_copy(state: State, stage: Stage) -> bool:
 
 
 def _keeps_rows(stage: Stage) -> bool:
-    """Whether single axes or constants index the input, and the last axis its last dimension.
+    """Whether each index of the input is one axis or a constant, and the last is the last axis.
 
     A single element is not a row.
     """

@@ -130,9 +130,9 @@ def _plan(state: State) -> _Plan | str:
 
 
 def _given(state: State, products: tuple[str, str]) -> State | str:
-    """*state* with inlined inputs of the products, if they do not depend on the first product.
+    """*state* after inlining the inputs of the products that do not depend on the first product.
 
-    If one of them is a sum, which each block would repeat, returns this as the reason instead.
+    If one of these inputs is a sum, which each block would repeat, returns that reason instead.
     """
     first, kept = products[0], {*products, *state.constant_stages}
     for stage in reversed(state.stages):
@@ -151,10 +151,9 @@ def _is_product(state: State, stage: Stage) -> bool:
 
 
 def _kept(state: State, name: str) -> tuple[State, str, str]:
-    """*state* with the sum of product *name* separate from the stage that keeps it; both names.
+    """*state* with the sum of product *name* separated from the stage that keeps it; both names.
 
-    The stage that keeps it is the elementwise stage after the sum that several others read, or a
-    copy.
+    That stage is the elementwise stage after the sum that several others read, or else a copy.
     """
     keeper = state.stage(name)
     while True:

@@ -57,7 +57,7 @@ class CrossThreadReduction(SketchRule):
         if consumer is None:
             state, (_, inner) = self._split(state, name, fused, target)
             state = state.bind(name, inner, THREAD)
-            state = _with_what_follows(state, name) if self.threads else state
+            state = _with_epilogue(state, name) if self.threads else state
             yield with_kernel_style(state, name, STYLE), stage_id - 1
             return
         state, source = self._thread_split(state, consumer, target)
@@ -68,7 +68,7 @@ class CrossThreadReduction(SketchRule):
         yield with_kernel_style(state, name, STYLE), stage_id - 1
 
     def _thread_split(self, state: State, consumer: Stage, target: Target) -> tuple[State, str]:
-        """Split the consumer's last loop and bind it to threads, if none is; returns that loop."""
+        """The consumer's loop whose inner part is bound to threads; if none is, the last one is."""
         source = _thread_source(consumer)
         if source is not None:
             return state, source
@@ -87,7 +87,7 @@ class CrossThreadReduction(SketchRule):
         return state.split(name, it, (OneOf(some) if len(some) > 1 else least,))
 
 
-def _with_what_follows(state: State, name: str) -> State:
+def _with_epilogue(state: State, name: str) -> State:
     """*state* with the elementwise work on each sum of *name* done by one thread of its block."""
     reader = fusible_consumer(state, state.stage(name), once_inlined=True)
     if reader is None or not reader.iters:

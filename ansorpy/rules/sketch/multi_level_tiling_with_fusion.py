@@ -31,9 +31,9 @@ class MultiLevelTilingWithFusion(SketchRule):
 
     With ``ragged``, tiles need not divide the axes; the consumer's last tiles are shifted to fit.
     The stage itself computes whole tiles into memory of its own, so nothing is summed twice.
-    With ``cover``, last tiles skip what lies outside.  With ``exclusive``, as on GPUs, the stage is
-    not tiled apart from its consumer as well.  A
-    ``kernel_style`` is recorded for the consumer, which is then launched as a kernel.
+    With ``cover``, the last tiles skip elements outside the axes.  With ``exclusive``, as on GPUs,
+    the stage is not also tried in tiles of its own, apart from its consumer.  A ``kernel_style``
+    is recorded for the consumer, which is then launched as a kernel.
 
     Paper: OSDI'20 §4.1, Table 1 rule 4.  All levels and ``max_innermost`` are TVM's.
     Differs: with ``whole_epilogue`` only reductions are tiled, and inlined readers count as part

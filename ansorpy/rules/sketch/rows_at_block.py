@@ -63,12 +63,12 @@ class RowsAtBlock(SketchRule):
         if is_single(*plan):
             made.tile_single()
         else:
-            made.tile_last(own_rows=self._is_shared_out(*plan, made.kernel.last))
+            made.tile_last(own_rows=self._has_own_rows(*plan, made.kernel.last))
         for name in reversed(made.kernel.members):
-            made.place(name, own_rows=self._is_shared_out(*plan, name))
+            made.place(name, own_rows=self._has_own_rows(*plan, name))
         yield made.state, -1
 
-    def _is_shared_out(self, state: State, kernel: Kernel, name: str) -> bool:
+    def _has_own_rows(self, state: State, kernel: Kernel, name: str) -> bool:
         """Whether a thread computes several results of the sum *name* at once.
 
         The results of a product reuse an operand; contiguous results are read as vectors.
@@ -103,12 +103,12 @@ class RowsAtBlock(SketchRule):
             return kernel
         if is_single(state, kernel) and kernel.row is None:
             return f'"{last.name}" is a single element'
-        apart = [stage for stage in sums if not contiguous_reduction(state, stage)]
-        if not apart:
+        strided = [stage for stage in sums if not contiguous_reduction(state, stage)]
+        if not strided:
             return state, kernel
         if _lie_across(state, kernel, sums):
             return state, replace(kernel, across=True)
-        return f'the elements that "{apart[0].name}" sums are not contiguous'
+        return f'the elements that "{strided[0].name}" sums are not contiguous'
 
 
 def _lie_across(state: State, kernel: Kernel, sums: Sequence[Stage]) -> bool:

@@ -32,17 +32,17 @@ class SplitReduction(SketchRule):
 
     The new stage is scheduled like any other, with its parts in different blocks; a second kernel
     adds them up and does the elementwise work that follows.  The rule splits into as many parts as
-    possible; their number is drawn for each structure.  A product's longest axis is split, into
-    equal parts; in other sums the outermost long axis, so that blocks read rows, and its last part
-    may be shorter.  Source: "split-K", as in CUTLASS.  Differs: Ansor's GPU rules leave most of the
-    chip idle there.
+    possible; their number is drawn for each structure.  In a product, the longest axis is split
+    into equal parts.  In other sums, the outermost long axis is split, so that blocks read whole
+    rows; its last part may be shorter.
+    Source: "split-K", as in CUTLASS.  Differs: Ansor's GPU rules leave most of the chip idle there.
 
     Args:
-        tile: Elements of a product's tile that is worth a block; a product with fewer tiles than
-            multiprocessors is split.
-        least: The shortest reduction of a product worth a second kernel.
-        least_sum: The same for other reductions, which each use a block.
-        most_parts: Most parts of a product's reduction; the placement draws no more.
+        tile: Elements of the smallest tile of a product that is worth a block; a product with
+            fewer such tiles than multiprocessors is split.
+        least: Steps of the shortest reduction of a product that is worth a second kernel.
+        least_sum: The same for other reductions, each result of which takes a block.
+        most_parts: Most parts of a product's reduction; the placement rule draws no more.
         most_sums: The same for other reductions.
         long: An axis with at least this extent is split before longer ones inside it.
     """
@@ -61,14 +61,14 @@ class SplitReduction(SketchRule):
         if stage.is_write_cache:
             return Verdict.skip("it is a write cache; the uncached form is tried as well")
         if factored_axes(state, stage):
-            return Verdict.skip("its reduction is shared out already")
+            return Verdict.skip("its reduction is already split")
         is_product = has_data_reuse(state, stage)
         if reduce_extent(stage) < (self.least if is_product else self.least_sum):
             return Verdict.skip("a short reduction")
         if space_extent(stage) >= (self.tile if is_product else 1) * target.cores:
-            return Verdict.skip(f"enough to do for {target.cores} multiprocessors")
+            return Verdict.skip(f"it has enough work for {target.cores} multiprocessors")
         if is_product and self._part(_longest(stage).extent) == _longest(stage).extent:
-            return Verdict.skip("no number of parts divides it")
+            return Verdict.skip("no number of equal parts divides its reduction")
         return Verdict.apply("few blocks: several can share the reduction")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
@@ -79,7 +79,7 @@ class SplitReduction(SketchRule):
         part = self._part(axis.extent) if is_product else -(-axis.extent // most)
         state, (outer, _) = state.split(stage.name, axis.name, (part,))
         state, partial = state.rfactor(stage.name, outer, 0)
-        if not is_product:  # the sum of the parts is visited again: threads may share it
+        if not is_product:  # visit the sum of the parts again: threads may share it
             yield state, state.index(stage.name)
             return
         yield summed_in_registers(state, stage.name), state.index(partial)

@@ -39,7 +39,7 @@ __all__ = ["TensorCores"]
 
 @dataclass(frozen=True)
 class TensorCores(SketchRule):
-    """Sum products of fragments in blocks of warps, each with a grid of fragments in registers.
+    """Compute a sum of products on tensor cores, each warp with a grid of sums in its registers.
 
         for i, j, k: C[i, j] += A[i, k] * B[k, j]
         for i, j: D[i, j] = f(C[i, j])
@@ -47,14 +47,15 @@ class TensorCores(SketchRule):
         for blocks, warps, lanes:
           for k.0:  # tiles in shared memory, made by AddCacheRead
             for k.1:
-              A.warp, B.warp = what each lane holds of them, by ldmatrix where rows allow it
+              A.warp, B.warp = each lane's elements, loaded by ldmatrix where rows allow it
               for i.2, j.2: C.warp[i.2, j.2] += A.warp[i.2] * B.warp[j.2]  # one instruction
           D[...] = f(C.warp[...])  # each lane its own
 
-    Axes that fragments do not divide are padded with zeros, which are never stored.  The structure
-    of plain threads is tried as well, except for definitions whose factors may be rounded.  Where
-    warpgroups have instructions that read tiles directly from shared memory, some widths of these
-    are structures of their own, with copies of the operands there in place of fragments.
+    Axes that fragments do not divide are padded with zeros, which are never stored.  Sketches
+    without tensor cores are tried as well, except for definitions that round their factors to
+    TF32.  Where warpgroups have instructions that read tiles directly from shared memory (wgmma),
+    each of several widths of the instruction gives a sketch of its own; its operands are copied
+    into shared memory instead of into fragments.
     Source: the tiles of CUTLASS's kernels for mma.sync and wgmma.
     Differs: Ansor has no such instructions.
 
@@ -74,11 +75,13 @@ class TensorCores(SketchRule):
             return Verdict.skip("one of its factors is a matrix of constants")
         found = best_choice(stage.op)
         if found is None:
-            return Verdict.skip("no sum of products that an instruction multiplies")
+            return Verdict.skip("not a sum of products that an instruction computes")
         if not may_round(stage.compute, found):
             return Verdict.skip("its factors are float32, and may not be rounded")
         if found.waste > self.most_waste:
-            return Verdict.skip(f"whole fragments would take {found.waste:.0f} times its products")
+            return Verdict.skip(
+                f"padding to whole fragments takes {found.waste:.0f} times the work"
+            )
         reason = f"{found.by.name} multiplies such values"
         rounds = stage.compute.attrs.rounds_to_tf32
         return Verdict.apply_and_skip_rest(reason) if rounds else Verdict.apply(reason)

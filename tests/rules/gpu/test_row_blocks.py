@@ -47,7 +47,7 @@ def test_a_stage_whose_rows_are_others_is_refused() -> None:
     total = compute((24,), lambda r: sum_over(x[r // 6, r % 6, k], axis=k), name="total")
     out = compute((4, 6, 5), lambda i, j, c: x[i, j, c] / total[i + j * 4], name="out")
     found = row_kernel(State.initial([x, out]), "out", ["total"], (), {"i", "j"})
-    assert found == '"total" has no rows of its own'
+    assert found == 'no axis of "total" runs along the rows of a block'
 
 
 @pytest.mark.parametrize("across", [False, True])

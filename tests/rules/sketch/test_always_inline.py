@@ -147,7 +147,8 @@ def test_a_transform_that_many_blocks_read_is_a_kernel_of_its_own() -> None:
     state = State.initial(workloads.chosen_winograd(1, 8, 8, 16, 16))
     state, cached = state.cache_read("V", "shared", ["M"])
     rule = AlwaysInline(strict=False, most_loads=3)
-    assert ask(rule, state, "V", CUDA).reason == "blocks that read an element would each compute it"
+    reason = "each block that reads an element would recompute it"
+    assert ask(rule, state, "V", CUDA).reason == reason
     assert ask(AlwaysInline(strict=False), state, "V", CUDA).answer is ALONE
     assert ask(rule, state, "pad", CUDA).answer is ALONE
 

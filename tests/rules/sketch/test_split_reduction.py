@@ -30,16 +30,16 @@ def test_the_outer_part_of_the_longest_axis_is_factored_out() -> None:
     assert following == "C.rf"
     assert [axis.extent for axis in state.stage("C.rf").compute.axes] == [64, 64, 32]
     assert factored_axes(state, state.stage("C.rf")) == {"k.0"}
-    assert ask(RULE, state, "C.rf", GPU).reason == "its reduction is shared out already"
+    assert ask(RULE, state, "C.rf", GPU).reason == "its reduction is already split"
 
 
 def test_when_it_does_not_apply() -> None:
     for tensors, stage, reason in (
         (workloads.matmul(64, 64, 64), "C", "a short reduction"),
-        (workloads.matmul(4096, 4096, 512), "C", "enough to do for"),
+        (workloads.matmul(4096, 4096, 512), "C", "it has enough work for"),
         (workloads.min_reduce(4, 4096), "B", "a short reduction"),
-        (workloads.min_reduce(400, 1 << 15), "B", "enough to do for"),
-        (workloads.matmul(64, 64, 509), "C", "no number of parts divides it"),
+        (workloads.min_reduce(400, 1 << 15), "B", "it has enough work for"),
+        (workloads.matmul(64, 64, 509), "C", "no number of equal parts divides"),
         (workloads.max_pool2d(1, 8, 8, 4), "pad", "it is not a reduction"),
     ):
         verdict = ask(RULE, tensors, stage, GPU)
@@ -61,7 +61,7 @@ def test_parts_of_one_long_sum_are_blocks_and_added_up_by_threads() -> None:
     tensors = workloads.min_reduce(2, 1 << 15)
     [(state, following)] = derive(RULE, tensors, "B", GPU)
     assert following == "B"
-    assert ask(RULE, state, "B", GPU).reason == "its reduction is shared out already"
+    assert ask(RULE, state, "B", GPU).reason == "its reduction is already split"
     sketches = generate_sketches(ComputeDAG.of(tensors), GPU, CUDA)
     shared = [
         [it.annotation is ForKind.THREAD_X for it in s.stage("B").iters].count(True)
