@@ -1,7 +1,7 @@
 """Open decisions: what a sketch leaves to the search, and the values each may take.
 
-A decision owns one or several *columns* of the population table.  ``Factors`` is a joint
-decision over the inner factors of one split; ``OneOf`` one value of a list.
+A decision owns one or several *columns* of the population table.  Its domain is ``Factors`` for
+the inner factors of one split, which are chosen together, or ``OneOf`` for one value of a list.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 Ints = npt.NDArray[np.int64]
 
 Product = tuple[int | str, ...]
-"""A product of integers and column names, by which loop extents refer to open factors."""
+"""A product of integers and column names; a column name stands for an open factor."""
 
 
 def value_of(factors: Product, values: Mapping[str, Size]) -> Size:
@@ -46,12 +46,12 @@ def value_of(factors: Product, values: Mapping[str, Size]) -> Size:
 
 
 def open_columns(factors: Product) -> tuple[str, ...]:
-    """The columns in *factors*; none once it is a number."""
+    """The columns in *factors*; () if all factors are numbers."""
     return tuple(f for f in factors if isinstance(f, str))
 
 
 def known(factors: Product) -> int | None:
-    """The product of *factors*; None while a column in it is open."""
+    """The product of *factors*; None if some of them are columns."""
     total = None if open_columns(factors) else value_of(factors, {})
     return total if isinstance(total, int) else None
 
@@ -67,7 +67,7 @@ class OneOf:
 
     @property
     def rows(self) -> Ints:
-        """Every allowed setting, one per row; here of one column."""
+        """Every allowed setting, one per row; the table has one column."""
         return np.asarray(self.values, dtype=np.int64)[:, None]
 
 
@@ -148,9 +148,9 @@ def _divisors(n: int) -> tuple[int, ...]:
 def factorizations(extent: int, parts: int, max_innermost: int, tail: str = "guard") -> Ints:
     """All rows of *parts* positive factors whose product is a tile of *extent*.
 
-    A tile divides the extent, or is one of :func:`tiles_of` for the *tail*.  In three parts or
-    more, one that does not divide is no longer than :data:`LONGEST_RAGGED`: the rows of a long
-    axis would be hundreds of thousands.
+    A tile divides the extent, or is one of :func:`tiles_of` for the *tail*.  With three parts or
+    more, a tile that does not divide is at most :data:`LONGEST_RAGGED` long; otherwise a long axis
+    would have hundreds of thousands of rows.
     """
     longest = extent if parts < 3 else LONGEST_RAGGED
     tiles = [n for n in tiles_of(extent, tail) if n <= longest or extent % n == 0]
@@ -160,16 +160,16 @@ def factorizations(extent: int, parts: int, max_innermost: int, tail: str = "gua
 
 
 def tiles_of(extent: int, tail: str = "shift") -> tuple[int, ...]:
-    """Tile sizes worth having for *extent*: its divisors, and by *tail*:
+    """Tile sizes worth trying for *extent*: its divisors and, depending on *tail*:
 
     ``shift``: products of 2, 3, 5 and 7 whose tiles exceed the extent in all by at most an eighth
     (the share of work done twice); ``peel``: those, and every tile up to 32, which registers may
     hold; ``even``: the larger of two sizes that differ by one; ``cover``: as ``shift``, also tiles
     larger than the extent, but none longer than what a GPU block computes.
 
-    For a long axis, ``shift`` and ``peel`` also have multiples of the vector whose tiles take no
-    more vectors in all than the axis: 71 takes five, as do five tiles of 16, but three of 24 take
-    six.
+    For a long axis, ``shift`` and ``peel`` also have multiples of :data:`VECTOR`, if their tiles
+    take no more vectors in all than the axis: 71 elements take five, as do five tiles of 16, but
+    three tiles of 24 take six.
     """
     if tail == "guard":
         return _divisors(extent)
@@ -193,7 +193,7 @@ def _waste_little(extent: int, tile: int) -> bool:
 
 
 WASTE = 8
-"""At most one part in this many of a ragged axis may be computed twice."""
+"""Tiles that do not divide an axis may recompute at most one part in this many of it."""
 
 LONGEST_COVER = 512
 """The most elements along one axis that a GPU block computes, or reads at once."""
@@ -201,11 +201,11 @@ LONGEST_COVER = 512
 LONGEST_RAGGED = 4096
 """The most elements in a tile of three parts that does not divide its axis.
 
-An axis so long has many shorter ones; they differ in the count of the outermost loop only.
+A longer axis has many shorter tiles; longer ones would only change the outermost loop's extent.
 """
 
 VECTOR = 16
-"""Granularity in elements of tiles of the vector axis: today's widest vector."""
+"""Granularity, in elements, of tiles along the vector axis: float32 values of an AVX-512 vector."""
 
 
 @lru_cache(maxsize=64)

@@ -134,16 +134,16 @@ class Space:
     def compute(
         self, name: Hashable, sizes: Callable[[Mapping[str, Size]], Sequence[Size]], table: Table
     ) -> tuple[Size, ...]:
-        """Evaluate ``sizes`` on the columns of *table*; it runs once per *name*, for all tables.
+        """Evaluate ``sizes`` on the columns of *table*; ``sizes`` itself runs once for each *name*.
 
         Rows must lie in the domains: a column whose domain has one value counts as that number.
         """
         if name not in self._computed:
-            noted = tuple(sizes(self._formulas.values))
-            self._computed[name] = noted, self._formulas.program(symbols_of(noted))
-        noted, program = self._computed[name]
+            recorded = tuple(sizes(self._formulas.values))
+            self._computed[name] = recorded, self._formulas.program(symbols_of(recorded))
+        recorded, program = self._computed[name]
         values = program.run(table)
-        return tuple(values[size] if isinstance(size, Formula) else size for size in noted)
+        return tuple(values[size] if isinstance(size, Formula) else size for size in recorded)
 
     def nest(self, table: Table) -> Nest:
         """The loop nest of every row of *table*, with the distinct settings of each statement."""

@@ -27,8 +27,8 @@ Tail: TypeAlias = Literal["guard", "cover", "whole", "shift", "even", "peel"]
 class Iter:
     """One loop of a stage.  ``extent`` is None while a decision it depends on is open.
 
-    Extents are those of the whole operator; a stage computed at another one runs smaller
-    boxes, which :mod:`ansorpy.schedule.bounds.inference` derives.
+    Extents are those of the whole operator; a stage computed inside another stage's loop runs over
+    a smaller box, which :mod:`ansorpy.schedule.bounds.inference` derives.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Attach:
 
 @dataclass(frozen=True)
 class Marked:
-    """*count* of *iters* (the first ones to run parallel, the last ones to vectorise)."""
+    """Marked loops: the first *count* of *iters* run in parallel, or the last ones as a vector."""
 
     iters: tuple[str, ...]
     count: Product
@@ -99,7 +99,7 @@ class Marked:
 class KernelStyle(Enum):
     """How the threads of a GPU kernel share its work.
 
-    The sketch rule that decides it records it on the stage launched as the kernel.
+    A sketch rule decides it and records it on the stage launched as the kernel.
     """
 
     PLAIN = "plain"
@@ -127,18 +127,21 @@ class Stage:
     parallel: Marked | None = None
     vectorize: Marked | None = None
     max_unroll: Product = (0,)
+    """Loops are unrolled while the body has at most this many statements."""
     packed: tuple[str, ...] = ()
+    """The constants that are rearranged at bind time into the order in which the loops read."""
     tensorized: tuple[str, str] | None = None
+    """The loop that an instruction replaces, with those inside it, and the instruction's name."""
     pad: Product = (0,)
     """Unused elements after each row of the stage's tile in shared memory."""
     pipeline: tuple[str, Product] | None = None
-    """The loop whose shared tiles are copied ahead, and the number of instances of each."""
+    """The loop whose shared tiles are copied ahead, and how many instances of each tile exist."""
     lanes: str | None = None
     """The reduce loop that is a vector with a partial sum per lane."""
     fragment: Fragment | None = None
     """How the stage's elements are distributed over the registers of a warp's lanes."""
     swizzle: int = 0
-    """Bytes, at most, of the parts into which rows of a tile in shared memory are cut."""
+    """The most bytes in a segment of a swizzled row in shared memory; 0 if not swizzled."""
     is_write_cache: bool = False
     """True for the stage that a cache_write made."""
     kernel_style: KernelStyle = KernelStyle.PLAIN
@@ -185,7 +188,7 @@ class Stage:
         )
 
     def how(self, name: str) -> str | None:
-        """What a step has made of loop *name*, such as "parallel"; None for a plain loop."""
+        """How a step made loop *name* run, such as "parallel"; None for a plain loop."""
         annotation = self.iter(name).annotation
         if annotation is not ForKind.SERIAL:
             unrolled = annotation is ForKind.UNROLLED

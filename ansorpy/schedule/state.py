@@ -58,13 +58,14 @@ class State:
 
     It holds three forms of the computation:
 
-    - :attr:`definition` is what was given, and what the program must compute: the task's own, or
-      one of an algorithm (Winograd's).  Steps are replayed on it, records identify it.
+    - :attr:`definition` is the given computation, which the program must perform: the task's own
+      definition, or one that an algorithm derived from it (Winograd's).  Steps are replayed on it,
+      and records identify it.
     - :attr:`current_dag` (TVM's ``current_compute_dag``) has one operator for each stage, its
-      :attr:`Stage.op`: primitives such as ``cache_write`` and ``rfactor`` rewrite it.  Who reads
-      whom, and what an operator itself computes, is asked here.
-    - :attr:`inlined_dag` has one for each stage with loops: what these compute and load, which is
-      what code is made of.  Vector widths and memory accesses are asked here.
+      :attr:`Stage.op`; primitives such as ``cache_write`` and ``rfactor`` rewrite it.  It tells
+      which stages read which, and what an operator itself computes.
+    - :attr:`inlined_dag` has one operator for each stage with loops; inlined stages are substituted
+      into it.  Code is generated from these operators.  It tells vector widths and memory accesses.
 
     Loops that a primitive creates are named after their origins: splitting ``i`` gives
     ``i.0, i.1, ...``, fusing ``i`` and ``j`` gives ``i@j@``.
@@ -94,7 +95,7 @@ class State:
             state = state.do(step)
         return state
 
-    # Looking things up
+    # Lookups
 
     def stage(self, ref: StageRef) -> Stage:
         """The stage with this number or name; raises :class:`ScheduleError` naming all stages."""
@@ -182,7 +183,7 @@ class State:
         return replace(self, current_dag=dag, stages=stages)
 
     def open(self, *decisions: Decision) -> State:
-        """This state with more open decisions; one with an open decision's name replaces it."""
+        """This state with more open decisions; they replace open ones of the same names."""
         names = {d.name for d in decisions}
         kept = tuple(d for d in self.decisions if d.name not in names)
         return replace(self, decisions=(*kept, *decisions)) if decisions else self
@@ -214,13 +215,13 @@ class State:
         """Prove that this schedule computes its definition, whatever steps led to it.
 
         The result says how much was proved, and what could not be decided.  Primitives refuse
-        what is never possible; this also finds what only the whole schedule shows: stages read
-        outside of the loop they are computed in, threads that overwrite each other's memory,
+        what is never possible; this also finds errors that show only in the whole schedule: stages
+        read outside of the loop they are computed in, threads that overwrite each other's memory,
         sums that overlapping tiles add to twice.
 
         Raises:
-            ScheduleError: It does not, or a decision is open.  The error names the step that
-                made it illegal, and why.
+            ScheduleError: The schedule does not compute its definition, or a decision is open.
+                The error names the step that made it illegal, and why.
         """
         return check(self)
 
@@ -254,9 +255,9 @@ class State:
     def follow_split(
         self, stage: StageRef, it: IterRef, source: tuple[StageRef, IterRef], n_split: int
     ) -> tuple[State, tuple[Iter, ...]]:
-        """Split a loop like *source*'s split, also when its factors change.
+        """Split a loop with the factors of *source*'s split, even if these are still open.
 
-        The factors are its first ``n_split - 1`` inner ones and the product of the others.
+        The new factors are its first ``n_split - 1`` inner factors and the product of the others.
         """
         origin = (self.stage(source[0]).name, _name(source[1]))
         step = loops.FollowSplitStep(self.stage(stage).name, _name(it), origin, n_split)
@@ -265,10 +266,10 @@ class State:
     def follow_fused_split(
         self, stage: StageRef, it: IterRef, sources: Sequence[tuple[StageRef, IterRef]], level: int
     ) -> tuple[State, tuple[Iter, ...]]:
-        """Split a loop in two, like the fused loop of several splits.
+        """Split a loop in two, with an inner extent that follows several splits.
 
-        The inner extent is the product of the splits' *level*-th inner factors, as cooperative
-        fetching needs it for a fused thread loop.
+        It is the product of the splits' *level*-th inner factors: the extent of the fused thread
+        loop that fetches cooperatively.
         """
         origins = tuple((self.stage(s).name, _name(i)) for s, i in sources)
         step = loops.FollowFusedSplitStep(self.stage(stage).name, _name(it), origins, level)
@@ -330,7 +331,7 @@ class State:
         return self.do(annotate.BindStep(self._on(stage), _name(it), index))
 
     def compute_at(self, stage: StageRef, target: StageRef, it: IterRef) -> State:
-        """Compute, in each iteration of *target*'s loop, the part of *stage* that it needs."""
+        """Compute, in each iteration of *target*'s loop, the part of *stage* that it reads."""
         return self.do(place.ComputeAtStep(self._on(stage), self._on(target), _name(it)))
 
     def reverse_compute_at(self, stage: StageRef, target: StageRef, it: IterRef) -> State:
@@ -384,7 +385,7 @@ class State:
         return self.do(step)
 
     def pack(self, stage: StageRef, tensor: StageRef) -> State:
-        """Lay a constant out anew at bind time, in the order in which the stage's loops read it."""
+        """Rearrange a constant at bind time into the order in which the stage's loops read it."""
         return self.do(storage.PackStep(self._on(stage), self._on(tensor)))
 
     def tensorize(self, stage: StageRef, it: IterRef, intrinsic: str) -> State:

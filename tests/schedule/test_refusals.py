@@ -123,9 +123,9 @@ def test_an_output_that_others_read_is_stored_whole(
         (lambda s: s.split("D", "i", ()), "no factor is named"),
         (lambda s: s.follow_fused_split("D", "i", [], 0), "no split to follow is named"),
         (lambda s: s.cache_read("A", "local", []), "no reader is named"),
-        (lambda s: s.parallel("D", ["i"], count=2), "2 loops are wanted of 1"),
-        (lambda s: s.vectorize("D", ["j"], count=-1), "-1 is impossible"),
-        (lambda s: s.pragma_unroll("D", -1), "-1 is impossible"),
+        (lambda s: s.parallel("D", ["i"], count=2), "the count is 2, but the number of loops is 1"),
+        (lambda s: s.vectorize("D", ["j"], count=-1), "-1 is too small"),
+        (lambda s: s.pragma_unroll("D", -1), "-1 is too small"),
         (lambda s: s.rfactor("R", "k", -1), "none of number -1"),
         (lambda s: s.rfactor("R", "k", 2), "none of number 2"),
         (

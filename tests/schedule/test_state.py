@@ -148,7 +148,7 @@ def test_unknown_names_are_answered_with_the_known_ones():
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda s: s.split("C", "i", (0,)), "0 is impossible here; it is at least 1"),
+        (lambda s: s.split("C", "i", (0,)), "0 is too small; the least number allowed is 1"),
         (lambda s: s.parallel("C", ["k"]), "a reduce iterator cannot run in parallel"),
         (lambda s: s.vectorize("C", ["k"]), "a reduce iterator cannot be vectorised"),
         (lambda s: s.vectorize("C", ["i"]), "only the innermost loops"),

@@ -1,4 +1,4 @@
-"""What a program's loop nests share while they are built: names, loops, buffers, packings."""
+"""The context in which a program's nests are lowered: names, loops, buffers, packings."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["Index", "LoweringContext", "minus"]
 
 Index = tuple[Expr, ...]
 LoopKey = tuple[str, str]
-"""Stage and loop; the variable of a loop differs between the two bodies of a split."""
+"""Stage and loop; the two bodies of a split have different variables for the same loop."""
 
 
 class LoweringContext:
-    """Variables, loops and buffers of one program around the statement being built."""
+    """The variables, loops and buffers that are in scope at the statement being built."""
 
     def __init__(self, bounds: Bounds):
         self.bounds = bounds
@@ -40,7 +40,7 @@ class LoweringContext:
         """The loops over threads of a GPU block around the statement: index and extent."""
         self._packed_loops: dict[tuple[str, str], dict[Var, LoopKey]] = {}
         self.in_second_body = False
-        """True while the bodies of a split with two are built, in which no other may be nested."""
+        """True while one of the two bodies of a split is built; such splits cannot be nested."""
         self._parallel = 0
         self._definitions: dict[Var, Expr] = {}
         self._ranges: dict[Var, tuple[int, int]] = {}
@@ -71,7 +71,10 @@ class LoweringContext:
         second: Mapping[LoopKey, Sequence[int]],
         ranges: Mapping[Var, tuple[int, int]],
     ) -> Iterator[None]:
-        """Within the context, one of two bodies is built; *second* has its tiles' extents."""
+        """Within the context, one of the two bodies of a split is built.
+
+        *second* has the extents of the second body's tiles; it is empty for the first body.
+        """
         bounds, known = self.bounds, {var: self._ranges[var] for var in ranges}
         if second:
             self.bounds = Bounds(self.state, bounds.values, second)
@@ -113,7 +116,7 @@ class LoweringContext:
     def place(self, name: str, region: Sequence[Span], starts: Index) -> list[tuple[Var, Expr]]:
         """Set the origin of an attached stage's box; returns the variables to bind.
 
-        The box is moved inside what is read; a masked one only if it starts before 0.
+        The box is moved inside the tensor; a masked box is moved only if it starts before 0.
         """
         lets: list[tuple[Var, Expr]] = []
         origins: list[Expr] = []
@@ -155,7 +158,7 @@ class LoweringContext:
         return interval(value, self._ranges)
 
     def load(self, stage: str, load: Load) -> Expr:
-        """*load* of a tensor as a load from the buffer that holds it, or its box."""
+        """*load* of a tensor as a load from the buffer that holds the tensor, or a box of it."""
         name = load.source.name
         if name in self.state.stage(stage).packed:
             return self._packed(stage, name, load.indices)
@@ -164,7 +167,7 @@ class LoweringContext:
         return Load(buffer, tuple(self.simple(index - origin) for index, origin in inside))
 
     def simple(self, index: Expr) -> Expr:
-        """*index* simplified: terms cancelled, quotients and remainders by the loops' ranges."""
+        """*index* with common terms cancelled, and simplified using the ranges of the loops."""
         form = linear(index)
         affine = all(isinstance(atom, Var) for atom in form.terms)
         return form.to_expr() if affine else simplify(form.to_expr(), self._ranges)
@@ -191,7 +194,7 @@ class LoweringContext:
 
 
 def _changed(mapping: Mapping[Var, Expr]) -> dict[Var, Expr]:
-    """The variables that *mapping* changes; with none, expressions stay the same objects."""
+    """The variables that *mapping* changes; if there are none, expressions keep their identity."""
     return {var: value for var, value in mapping.items() if value is not var}
 
 

@@ -1,4 +1,4 @@
-"""The operators as loops compute them: inlined ones are substituted into their readers."""
+"""The operators that loops compute, with inlined ones substituted into their readers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Read:
 
 @dataclass(frozen=True)
 class InlinedDAG:
-    """Operators of the stages that have loops, by stage name; none reads an inlined one.
+    """Operators of the stages that have loops, by stage name; none reads an inlined operator.
 
-    It is no :class:`ComputeDAG`: an operator that is read may be here under its name with another
-    body, so operators of the two are compared by name.
+    This is not a :class:`ComputeDAG`: bodies here load operators of the original DAG, and ``ops``
+    may have another body under the same name.  So operators are compared by name.
     """
 
     ops: Mapping[str, ComputeOp]
@@ -88,10 +88,10 @@ _Element = tuple[str, tuple[tuple[frozenset[tuple[Expr, int]], int], ...]]
 
 
 class _Expansion(Rewriter):
-    """Replaces loads of inlined operators by what they compute.
+    """Replaces loads of inlined operators by the operators' bodies.
 
-    Each element is expanded once however often it is read, and is then shared: a chain whose
-    stages read their input twice grows with the number of stages.
+    Each element is expanded once and shared, however often it is read.  So a chain of stages that
+    read their input twice grows linearly with the number of stages.
     """
 
     def __init__(self, inlined: Mapping[str, ComputeOp]):
@@ -132,7 +132,7 @@ class _Expansion(Rewriter):
         return e.source.name, tuple((frozenset(f.terms.items()), f.const) for f in forms)
 
     def _at(self, load: Expr) -> Expr:
-        """What *load* reads, by the loads of its operator."""
+        """The body of the operator that *load* reads, at the indices of *load*."""
         assert isinstance(load, Load)
         op = self._inlined[load.source.name]
         body = substitute(op.body, dict(zip(op.axes, load.indices, strict=True)))
@@ -144,5 +144,5 @@ def _divides(index: Expr) -> bool:
 
 
 def _plain_indices(load: Load) -> Load:
-    """*load* with a quotient of a quotient as one, as bound inference needs it."""
+    """*load* with quotients of quotients combined, as bound inference requires."""
     return Load(load.source, tuple(simplify(index) for index in load.indices))

@@ -1,4 +1,4 @@
-"""Steps that say how loops run: parallel, vectorised, unrolled, bound to GPU threads."""
+"""Steps that set how loops run: parallel, vectorised, unrolled, bound to GPU threads."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ class VectorizeStep(Step):
 
 
 def _count(step: ParallelStep | VectorizeStep, state: State) -> Product:
-    """How many of the step's loops run so; at most all of them."""
+    """How many of the step's loops to mark; at most all of them."""
     [count] = step.products(state)
     if isinstance(step.count, int) and step.count > len(step.iters):
         raise ScheduleError(
-            f"{step.count} loops are wanted of {len(step.iters)}",
+            f"the count is {step.count}, but the number of loops is {len(step.iters)}",
             step=step.call(), stage=step.stage, program=state.text(step.stage, set(step.iters)),
         )  # fmt: skip
     return count
@@ -133,9 +133,9 @@ class BindStep(Step):
 
 @dataclass(frozen=True)
 class KernelStyleStep(Step):
-    """Record how the threads of the GPU kernel that *stage* is launched as share its work.
+    """Record how threads share the work of *stage*, which is launched as a GPU kernel.
 
-    It changes no loops: rules that bind and limit the kernel's loops later follow the style.
+    The step changes no loops; rules that later bind and limit the kernel's loops follow the style.
     """
 
     style: str
@@ -149,7 +149,7 @@ class KernelStyleStep(Step):
 
 @dataclass(frozen=True)
 class ScopeStep(Step):
-    """Keep the stage's result in memory of *scope* instead of where its place suggests."""
+    """Keep the stage's result in memory of *scope*, whatever its compute location suggests."""
 
     scope: str
     kind: Literal["set_scope"] = "set_scope"

@@ -29,7 +29,7 @@ _CHOICE = "choice"
 
 @dataclass(frozen=True)
 class Choice:
-    """What a field of a step that holds open numbers declares about them.
+    """The declaration of a step's field whose numbers may be open.
 
     ``column`` names the table column of number ``{k}`` of the field (counted from 1), in terms of
     the step's other fields.  ``least`` is the least allowed number.  With ``keyword`` the
@@ -44,14 +44,14 @@ class Choice:
 def choice(column: str, least: int, *, keyword: bool = False) -> dict[str, Choice]:
     """The metadata of a field whose value is a :data:`Count` or a tuple of :data:`Number`.
 
-    ``resolve``, ``numbers``, ``skeleton``, the printed call and the record form of the step follow.
+    ``resolve``, ``numbers``, ``skeleton``, the printed call and the record form of the step use it.
     """
     return {_CHOICE: Choice(column, least, keyword)}
 
 
 @dataclass(frozen=True)
 class Step:
-    """One recorded primitive; it names stages and loops, so it reads like the call it is.
+    """One recorded primitive; it refers to stages and loops by name, and prints as a call.
 
     A subclass declares its fields in the order of the primitive's arguments.  A field with a
     default is a keyword argument, printed only if it differs.  ``kind`` is the primitive's name.
@@ -107,11 +107,11 @@ class Step:
         return {column: n for column, n in self._numbers() if isinstance(n, int)}
 
     def skeleton(self) -> Self:
-        """This step without its numbers and what depends on them; equal for all its settings."""
+        """This step without its numbers; steps that differ in numbers only have equal skeletons."""
         return self._with_numbers(lambda _column, _number: None)
 
     def products(self, state: State) -> tuple[Product, ...]:
-        """The numbers of this step as products, in which open ones stand as their columns.
+        """The numbers of this step as products; an open number is represented by its column.
 
         Raises:
             ScheduleError: A number is less than the field allows.
@@ -120,7 +120,7 @@ class Step:
             for number in _as_tuple(getattr(self, field)):
                 if isinstance(number, int) and number < declared.least:
                     raise ScheduleError(
-                        f"{number} is impossible here; it is at least {declared.least}",
+                        f"{number} is too small; the least number allowed is {declared.least}",
                         step=self.call(), stage=self.stage, program=state.text(self.stage),
                     )  # fmt: skip
         return tuple((n,) if isinstance(n, int) else (column,) for column, n in self._numbers())
@@ -158,7 +158,7 @@ class _Argument:
 
 @dataclass(frozen=True)
 class _Form:
-    """What the fields of a step class declare."""
+    """The declarations of the fields of a step class."""
 
     arguments: tuple[_Argument, ...]
     choices: tuple[tuple[str, Choice], ...]
@@ -187,7 +187,7 @@ def _as_tuple(value: Number | tuple[Number, ...]) -> tuple[Number, ...]:
 
 
 def compute_stage(state: State, name: str, step: Step) -> Stage:
-    """The stage *name*, of which *step* asks what only a stage with loops can do.
+    """The stage *name*, on which *step* can act only if it has loops.
 
     Raises:
         ScheduleError: There is no such stage, or it is an input.
@@ -195,7 +195,7 @@ def compute_stage(state: State, name: str, step: Step) -> Stage:
     stage = state.stage(name)
     if stage.is_placeholder:
         raise ScheduleError(
-            f'"{name}" is a placeholder: it is given, so it has no loops and no place',
+            f'"{name}" is a placeholder: an input has no loops and no compute location',
             step=step.call(), stage=name, program=state.text(),
             hint="cache_read makes a stage that copies it",
         )  # fmt: skip
@@ -203,7 +203,11 @@ def compute_stage(state: State, name: str, step: Step) -> Stage:
 
 
 def some(what: str, given: Sequence[object], step: Step, state: State) -> None:
-    """Refuse a *step* that is *given* none of what it needs."""
+    """Check that *step* is *given* one thing of its kind (*what*) or more.
+
+    Raises:
+        ScheduleError: *given* is empty.
+    """
     if not given:
         raise ScheduleError(
             f"no {what} is named", step=step.call(), stage=step.stage,
@@ -212,10 +216,10 @@ def some(what: str, given: Sequence[object], step: Step, state: State) -> None:
 
 
 def named(what: str, value: str, step: Step, allowed: Iterable[E]) -> E:
-    """The one of *allowed* whose value is *value*.
+    """The member of *allowed* whose value is *value*.
 
     Raises:
-        ScheduleError: There is none; *what* names in the message what was asked for.
+        ScheduleError: There is none; the message says that *value* is not a *what*.
     """
     known = {member.value: member for member in allowed}
     if value not in known:

@@ -32,15 +32,15 @@ class Formula(Symbol):
         self.columns = columns
 
     def combine(self, op: SizeOp, a: Size, b: Size) -> Size:
-        return self.formulas.note(op, a, b)
+        return self.formulas.record(op, a, b)
 
     def __repr__(self) -> str:
         return f"Formula({self.number})"
 
 
 @dataclass(frozen=True, slots=True)
-class _Noted:
-    """An operation on formulas *a* and *b*; it is the last use of the values *last*."""
+class _Operation:
+    """An operation on formulas *a* and *b*; no later operation uses the values *last*."""
 
     compute: Callable[[Any, Any], Any]
     a: int
@@ -51,19 +51,20 @@ class _Noted:
 class Formulas:
     """Formulas over the columns of one table layout.
 
-    *fixed* maps each column with the same number in every row to that number, which formulas use.
+    *fixed* maps each column that has the same number in every row to that number, which formulas
+    then use in its place.
     """
 
     def __init__(self, columns: Sequence[str], fixed: Mapping[str, int]):
         self._width = len(columns)
-        self._noted: list[_Noted | int] = [0] * self._width
+        self._recorded: list[_Operation | int] = [0] * self._width
         self._known: dict[tuple[SizeOp, int, int], Formula] = {}
         self._constants: dict[int, int] = {}
         self.values: dict[str, Size] = {
             name: fixed.get(name, Formula(self, at, 1 << at)) for at, name in enumerate(columns)
         }
 
-    def note(self, op: SizeOp, a: Size, b: Size) -> Size:
+    def record(self, op: SizeOp, a: Size, b: Size) -> Size:
         """The formula ``a op b``."""
         simple = _simplified(op, a, b)
         if simple is not None:
@@ -72,8 +73,8 @@ class Formulas:
         found = self._known.get(key)
         if found is None:
             parts = [x.columns for x in (a, b) if isinstance(x, Formula)]
-            found = Formula(self, len(self._noted), parts[0] | parts[-1])
-            self._noted.append(_Noted(_COMPUTE[op], key[1], key[2]))
+            found = Formula(self, len(self._recorded), parts[0] | parts[-1])
+            self._recorded.append(_Operation(_COMPUTE[op], key[1], key[2]))
             self._known[key] = found
         return found
 
@@ -83,8 +84,8 @@ class Formulas:
         if not isinstance(size, int):
             raise TypeError("columns and symbols do not mix")
         if size not in self._constants:
-            self._constants[size] = len(self._noted)
-            self._noted.append(size)
+            self._constants[size] = len(self._recorded)
+            self._recorded.append(size)
         return self._constants[size]
 
     def program(self, wanted: Iterable[Formula]) -> Tape:
@@ -97,22 +98,22 @@ class Formulas:
             if number in needed:
                 continue
             needed.add(number)
-            noted = self._noted[number]
-            if isinstance(noted, _Noted):
-                stack += (noted.a, noted.b)
+            recorded = self._recorded[number]
+            if isinstance(recorded, _Operation):
+                stack += (recorded.a, recorded.b)
         inputs = tuple(sorted(n for n in needed if n < self._width))
         rest = sorted(n for n in needed if n >= self._width)
         place = {number: at for at, number in enumerate((*inputs, *rest))}
-        steps: list[_Noted | int] = []
+        steps: list[_Operation | int] = []
         kept = {place[f.number] for f in roots}
         for number in reversed(rest):
-            noted = self._noted[number]
-            if isinstance(noted, _Noted):
-                a, b = place[noted.a], place[noted.b]
+            recorded = self._recorded[number]
+            if isinstance(recorded, _Operation):
+                a, b = place[recorded.a], place[recorded.b]
                 last = {a, b} - kept
                 kept |= last
-                noted = _Noted(noted.compute, a, b, tuple(last))
-            steps.append(noted)
+                recorded = _Operation(recorded.compute, a, b, tuple(last))
+            steps.append(recorded)
         return Tape(inputs, tuple(reversed(steps)), {f: place[f.number] for f in roots})
 
 
@@ -124,7 +125,7 @@ class Tape:
     """
 
     inputs: tuple[int, ...]
-    steps: tuple[_Noted | int, ...]
+    steps: tuple[_Operation | int, ...]
     places: Mapping[Formula, int]
 
     def run(self, table: Ints) -> dict[Formula, Column]:

@@ -73,7 +73,7 @@ class LeafAccess:
     is_output: bool
     exact: tuple[bool, ...]
     moving: tuple[tuple[int, ...], ...]
-    """For each loop, the dimensions that it may move, always including those that are not exact."""
+    """For each loop, the dimensions in which it may move, including all that are not exact."""
     strides: Strides | None = None
     pad: Size = 0
     team: int = 0
@@ -105,12 +105,12 @@ class Leaf:
     body: Expr
     max_unroll: Size
     own_from: int
-    """Number of the first of ``loops`` that is the stage's own; those before enclose it."""
+    """Position in ``loops`` of the stage's own outermost loop; those before enclose the stage."""
     changes_guard: tuple[Size, ...] = ()
-    """For each loop, whether the condition under which a term is added depends on it; () without
-    a condition."""
+    """For each loop, whether the condition of the sum's terms depends on it; () if there is none.
+    """
     held: float = 1.0
-    """The fraction of iterations in which that condition holds; 1 without one."""
+    """The fraction of iterations in which that condition holds; 1 if there is none."""
     settings: Settings | None = None
     instances: Size = 1
     """Number of instances of the tile that exist at once; above 1 if it is copied ahead."""
@@ -242,7 +242,7 @@ class _Builder:
         return strides
 
     def _origin(self, origin: Origin, owner: str, level: int) -> dict[tuple[str, str], Size]:
-        """Strides of *owner*'s loops down to *level*, and of enclosing ones, in a box's start."""
+        """How far a box's start moves per iteration of each loop down to *owner*'s loop *level*."""
         target = self.state.stage(owner)
         kept = {p for it in target.iters[: level + 1] for p in components(target, it.name)}
         strides: dict[tuple[str, str], Size] = {}
@@ -281,8 +281,8 @@ class _Builder:
     def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:
         """Stride of every loop in *index*; None unless it sums axes, quotients and remainders.
 
-        Quotients and remainders of such sums by numbers count as if no loop crossed from one group
-        to the next.
+        Quotients and remainders of such sums by numbers are treated as if no loop crossed a
+        multiple of the divisor.
         """
         op = self.bounds.op(name)
         found = index_terms(index, (*op.axes, *op.reduce_axes))
@@ -317,7 +317,7 @@ class _Builder:
 def moving(
     coefs: Sequence[Sequence[Size]], exact: Sequence[bool], loops: int
 ) -> tuple[tuple[int, ...], ...]:
-    """For each of *loops* loops, the dimensions that it may move, according to the coefficients."""
+    """For each of *loops* loops, the dimensions in which the coefficients let it move."""
     return tuple(
         tuple(d for d, row in enumerate(coefs) if not (exact[d] and _is_zero(row[loop])))
         for loop in range(loops)

@@ -27,7 +27,7 @@ _Known: TypeAlias = Callable[[Size, Size], Size]
 """The value of the first size if that is a formula, else the second."""
 
 _WORTH = 0.75
-"""Settings are evaluated instead of candidates if they are at most this fraction of them."""
+"""Settings are evaluated instead of candidates if there are at most this fraction as many."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _sizes(leaf: Leaf) -> Iterator[Size]:
 
 
 def _settings(table: Ints, columns: tuple[int, ...]) -> Settings | None:
-    """The distinct rows of *columns*; None if they are nearly as many as the table's rows."""
+    """The distinct rows of *columns*; None if there are nearly as many as rows in the table."""
     if not len(table):
         return None
     code = np.zeros(len(table), dtype=np.int64)

@@ -2,7 +2,7 @@
 
 All code that computes extents (bounds, buffer shapes, features, constraints) is written with the
 operations here, so it runs on one program or on a whole population.  A column has no truth value,
-so such code cannot branch on sizes.  Therefore it can also run once on symbols, which record the
+so such code cannot branch on sizes.  It can therefore also run once on symbols, which record the
 operations for any population (:mod:`ansorpy.schedule.tables.formulas`).
 """
 
@@ -158,24 +158,24 @@ def size_min(a: Size, b: Size) -> Size:
     """The smaller size, row by row."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
-    noted = _symbolic(SizeOp.MIN, a, b)
-    return Column(np.minimum(_raw(a), _raw(b))) if noted is None else noted
+    symbolic = _symbolic(SizeOp.MIN, a, b)
+    return Column(np.minimum(_raw(a), _raw(b))) if symbolic is None else symbolic
 
 
 def size_max(a: Size, b: Size) -> Size:
     """The larger size, row by row."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
-    noted = _symbolic(SizeOp.MAX, a, b)
-    return Column(np.maximum(_raw(a), _raw(b))) if noted is None else noted
+    symbolic = _symbolic(SizeOp.MAX, a, b)
+    return Column(np.maximum(_raw(a), _raw(b))) if symbolic is None else symbolic
 
 
 def size_gcd(a: Size, b: Size) -> Size:
-    """The greatest common divisor, row by row; the one of 0 and *b* is *b*."""
+    """The greatest common divisor, row by row; that of 0 and *b* is *b*."""
     if isinstance(a, int) and isinstance(b, int):
         return gcd(a, b)
-    noted = _symbolic(SizeOp.GCD, a, b)
-    return Column(np.gcd(_raw(a), _raw(b))) if noted is None else noted
+    symbolic = _symbolic(SizeOp.GCD, a, b)
+    return Column(np.gcd(_raw(a), _raw(b))) if symbolic is None else symbolic
 
 
 def product(sizes: Iterable[Size]) -> Size:

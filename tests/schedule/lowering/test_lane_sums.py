@@ -71,7 +71,7 @@ def test_an_unfinished_order_of_lanes_is_kept_by_a_guard() -> None:
     ("loop", "lanes", "message"),
     [
         ("i", 4, "only a reduce loop can have lanes with partial sums"),
-        ("k", 0, "0 is impossible here"),
+        ("k", 0, "0 is too small"),
     ],
 )
 def test_refusals(loop: str, lanes: int, message: str) -> None:

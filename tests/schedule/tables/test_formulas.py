@@ -1,4 +1,4 @@
-"""Formulas: noted once, they give for every table what columns give."""
+"""Formulas, recorded once, give the same values for every table as columns do."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_formula_knows_the_columns_it_depends_on() -> None:
     assert isinstance(both, Formula) and both.columns == 0b101
 
 
-def test_nothing_is_noted_that_is_known() -> None:
+def test_known_results_are_not_recorded() -> None:
     values = Formulas(NAMES, {}).values
     a = values["a"]
     assert (a * 0, a - a, size_gcd(a, 1)) == (0, 0, 1)

@@ -123,7 +123,7 @@ def test_a_pipeline_is_of_a_reduce_loop_and_a_pad_of_a_shared_tile() -> None:
         state.pipeline("C.local", "i", 2)
     with pytest.raises(ScheduleError, match="only tiles in shared memory"):
         state.pad("C.local", 1)
-    with pytest.raises(ScheduleError, match="0 is impossible here; it is at least 1"):
+    with pytest.raises(ScheduleError, match="0 is too small; the least number allowed is 1"):
         state.split("C.local", "i", (0,))
 
 
