@@ -1,13 +1,29 @@
-"""How many examples a property test draws: a third in ``make test``, all when exploring."""
+"""How much tests of random cases draw: a third in ``make test``, everything when exploring.
+
+``pytest --hypothesis-profile=explore`` explores.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from hypothesis import settings
 
-__all__ = ["examples"]
+__all__ = ["examples", "some"]
+
+T = TypeVar("T")
 
 
 def examples(most: int) -> settings:
-    """Draws *most* examples under ``--hypothesis-profile=explore``, else a third of them, fixed."""
-    explores = settings.default is not None and not settings.default.derandomize
-    return settings(max_examples=most if explores else -(-most // 3))
+    """Draws *most* examples when exploring, else a third of them, always the same."""
+    return settings(max_examples=most if _explores() else -(-most // 3))
+
+
+def some(cases: Iterable[T], first: int = 0) -> list[T]:
+    """All *cases* when exploring, else every third, from number *first* (0, 1 or 2) on."""
+    return list(cases) if _explores() else list(cases)[first % 3 :: 3]
+
+
+def _explores() -> bool:
+    return settings.default is not None and not settings.default.derandomize

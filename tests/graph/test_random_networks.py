@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 
+from tests.budget import some
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net
 
@@ -119,12 +120,12 @@ class RandomNetwork:
         return Image(self.net.op("Slice", x.name, *bounds), x.c - self.block, x.h, x.w)
 
 
-@pytest.mark.parametrize("seed", range(100, 140))
+@pytest.mark.parametrize("seed", some(range(100, 140)))
 def test_a_random_network_of_parts_equals_onnxruntime(seed: int) -> None:
     model = RandomNetwork(seed, block=16).model()
     assert_same_as_onnxruntime(model, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", some(range(60)))
 def test_a_random_network_equals_onnxruntime(seed: int) -> None:
     assert_same_as_onnxruntime(RandomNetwork(seed).model(), np.random.default_rng(seed))

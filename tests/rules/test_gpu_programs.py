@@ -7,6 +7,7 @@ nothing wrote, so that a program that passes is one that needs no luck.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ansorpy.rules.presets import ANSOR_CUDA, CUDA, Preset
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
-from tests.budget import examples
+from tests.budget import examples, some
 from tests.properties.random_operators import random_definition, random_values
 from tests.proved import assert_proved
 from tests.rules.asking import CUDA as GPU
@@ -58,8 +59,7 @@ def check(state: State, data: Arrays, expected: list[Array]) -> None:
         np.testing.assert_allclose(got, want, rtol=0, atol=tolerance, err_msg=str(state))
 
 
-@pytest.mark.parametrize("preset", [ANSOR_CUDA, CUDA], ids=["ansor", "default"])
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize(("name", "preset"), some(product(WORKLOADS, (ANSOR_CUDA, CUDA))))
 def test_random_programs_compute_the_definition(
     name: str, preset: Preset, rng: np.random.Generator
 ) -> None:

@@ -33,7 +33,7 @@ from ansorpy.rules.structure import Structure
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
-from tests.budget import examples
+from tests.budget import examples, some
 from tests.faults import Less
 from tests.proved import assert_proved
 from tests.tensor_cores import (
@@ -71,7 +71,7 @@ def fitting(structure: Structure, rng: np.random.Generator, n: int = 16) -> np.n
     return np.asarray(both[structure.valid(both)])
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", some(LARGE))
 def test_random_programs_compute_the_definition(name: str, rng: np.random.Generator) -> None:
     found = wgmma_structures(LARGE[name], rng)
     assert found
@@ -128,14 +128,19 @@ def a_product(depth: int, rng: np.random.Generator) -> tuple[list[Tensor], Progr
     return tensors, lower(structure.resolve(row)).run
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 4])
-@pytest.mark.parametrize("fault, found", [
+FAULTS = [
     (Less(Barrier), "two threads access"),
     (_Without(Scope.SHARED), r"no fence\(shared\) follows the write to"),
     (_Without(Scope.WARP), r"no fence\(warp\) follows the write to"),
     (Less(Wait, of=Async.PRODUCTS), "instruction"),
     (Less(Commit, of=Async.PRODUCTS), "instruction"),
-])  # fmt: skip
+]
+
+
+@pytest.mark.parametrize(
+    ("depth", "fault", "found"),
+    some((depth, *fault) for fault in FAULTS for depth in (1, 2, 3, 4)),
+)
 def test_what_is_missing_is_found(
     depth: int, fault: Rewriter, found: str, rng: np.random.Generator
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests import workloads
+from tests.budget import some
 
 Arrays = dict[str, npt.NDArray[np.float32]]
 KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
@@ -82,8 +84,7 @@ def result(state: State, inputs: Mapping[str, npt.NDArray[np.float32]]) -> npt.N
     return arrays[state.current_dag.outputs[0].name]
 
 
-@pytest.mark.parametrize("preset", [ANSOR_CPU, CPU], ids=["ansor", "default"])
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize(("name", "preset"), some(product(WORKLOADS, (ANSOR_CPU, CPU))))
 def test_random_programs_compute_the_definition(
     name: str, preset: Preset, rng: np.random.Generator
 ) -> None:

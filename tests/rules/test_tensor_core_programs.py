@@ -28,7 +28,7 @@ from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
-from tests.budget import examples
+from tests.budget import examples, some
 from tests.faults import Less
 from tests.proved import assert_proved
 from tests.tensor_cores import TYPES, WORKLOADS, arguments, matmul, structures, tolerance, values
@@ -47,7 +47,7 @@ def check(tensors: Sequence[Tensor], program: Program, rng: np.random.Generator)
     np.testing.assert_allclose(got, want.astype(np.float64), rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", some(WORKLOADS))
 def test_random_programs_compute_the_definition(name: str, rng: np.random.Generator) -> None:
     tensors = WORKLOADS[name]
     found = structures(tensors, rng)

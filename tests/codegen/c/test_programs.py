@@ -7,12 +7,13 @@ import pytest
 
 from ansorpy.codegen.c.style import Style
 from ansorpy.ir.interpret import run_program
+from tests.budget import some
 from tests.codegen.c.compiled import CompiledC, needs_cc
 from tests.codegen.random_programs import RandomProgram
 from tests.codegen.test_random_programs import arguments
 
 pytestmark = needs_cc
-SEEDS = (*range(40), 125, 230, 404)
+SEEDS = (*some(range(40)), 125, 230, 404)
 STYLES = {"narrow": Style(32), "wide": Style(64), "vectors": Style(64, vectors=True)}
 
 

@@ -30,13 +30,14 @@ from ansorpy.ir.loops import (
     Wait,
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter
+from tests.budget import some
 from tests.codegen.cuda.emulator import TARGET, Emulated, emulate, needs_compiler
 from tests.codegen.programs import at, buffer, empty, program, put, random
 from tests.codegen.random_programs import RandomProgram
 from tests.codegen.test_random_programs import arguments
 
 pytestmark = needs_compiler
-SEEDS = range(48)
+SEEDS = some(range(48))
 bx, tx, ty, k = (Var(name) for name in ("bx", "tx", "ty", "k"))
 _SUM = ReduceKind.SUM
 SYNC = Barrier(Scope.SHARED)

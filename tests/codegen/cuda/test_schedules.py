@@ -18,6 +18,7 @@ from ansorpy.ir.task import Task
 from ansorpy.rules.presets import ANSOR_CUDA, CUDA
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import Lowered, lower
+from tests.budget import some
 from tests.codegen.cuda.emulator import TARGET, Array, Emulated, needs_compiler
 from tests.conftest import session_seed
 from tests.properties.random_operators import random_values
@@ -61,7 +62,7 @@ def draw(workload: str, preset: str, rng: np.random.Generator) -> dict[str, Draw
 def drawn(request: pytest.FixtureRequest) -> dict[str, Drawn]:
     rng = np.random.default_rng(session_seed(request.config))
     found: dict[str, Drawn] = {}
-    for workload in WORKLOADS:
+    for workload in some(WORKLOADS):
         for preset in PRESETS:
             found |= draw(workload, preset, rng)
     return found
@@ -83,7 +84,7 @@ def arguments(program: Program, known: Mapping[str, Array]) -> list[Array]:
     ]
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("workload", some(WORKLOADS))
 def test_programs_compute_the_definition(
     workload: str, drawn: dict[str, Drawn], emulated: Emulated
 ) -> None:

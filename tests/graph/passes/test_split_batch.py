@@ -45,6 +45,7 @@ from ansorpy.graph.ops import (
 from ansorpy.graph.optimize import simplify
 from ansorpy.graph.passes.split_batch import WHOLE, Front, split_batch
 from ansorpy.ir.dtypes import DType
+from tests.budget import some
 from tests.graph.executor import assert_same_as_onnxruntime, random_feeds, run_network
 from tests.graph.nets import Net
 from tests.graph.test_random_networks import RandomNetwork
@@ -183,7 +184,7 @@ def assert_all_ways_right(model: ModelProto, seed: int) -> list[str]:
     return [option.name for option in region.options]
 
 
-@pytest.mark.parametrize("seed", range(200, 216))
+@pytest.mark.parametrize("seed", some(range(200, 216)))
 @pytest.mark.parametrize("block", [1, 16])
 def test_random_networks_in_pieces_equal_onnxruntime(seed: int, block: int) -> None:
     model = RandomNetwork(seed, 10, block, batch=3).model()

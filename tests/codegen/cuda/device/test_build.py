@@ -23,6 +23,7 @@ from ansorpy.ir.task import Task
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
+from tests.budget import some
 from tests.codegen.cuda.compiling import needs_nvrtc
 from tests.codegen.cuda.emit.test_expressions import SEEDS, expression
 from tests.codegen.cuda.emit.test_vectorized import MAKERS
@@ -146,7 +147,7 @@ ATTENTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", ATTENTIONS)
+@pytest.mark.parametrize("name", some(ATTENTIONS))
 def test_attention_is_one_kernel_without_spills(name: str) -> None:
     """Of networks' sizes: the programs that the closed-form model puts first."""
     dag, rng = ComputeDAG.of(ATTENTIONS[name]), np.random.default_rng(0)

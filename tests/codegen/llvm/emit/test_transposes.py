@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Var
 from ansorpy.ir.loops import Program, Stmt
 from ansorpy.target import Target
+from tests.budget import some
 from tests.codegen.programs import F32, Compiled, at, buffer, empty, nest, program, put, random
 
 AVX512 = Target.parse("x86-64-v4")
@@ -35,9 +38,12 @@ def listing(source: Program) -> str:
     return assembly(emit_llvm(source, AVX512, "test"), AVX512)
 
 
-@pytest.mark.parametrize("dtype", list(DType), ids=str)
-@pytest.mark.parametrize(("tall", "wide"), [(16, 16), (8, 8), (4, 16), (37, 16), (64, 32), (1, 8)])
-def test_every_type_and_shape_of_block(dtype: DType, tall: int, wide: int) -> None:
+BLOCKS = [(16, 16), (8, 8), (4, 16), (37, 16), (64, 32), (1, 8)]
+
+
+@pytest.mark.parametrize(("dtype", "block"), some(product(DType, BLOCKS)), ids=str)
+def test_every_type_and_shape_of_block(dtype: DType, block: tuple[int, int]) -> None:
+    tall, wide = block
     rows, columns = 67, 50
     a, t = random((rows, columns), dtype, seed=tall), empty((columns, rows), dtype)
     Compiled(transpose(rows, columns, tall, wide, dtype))(a, t)
