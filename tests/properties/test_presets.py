@@ -60,14 +60,15 @@ def test_schedules_of_random_definitions_are_legal_on_gpus(seed: int, name: str)
 
 def test_every_sketch_rule_of_the_default_preset_is_drawn() -> None:
     target = Target.host()
-    made = {type(rule).__name__: 0 for rule in CPU.sketch}
+    # Chains take Winograd's transforms first; the rule for marked axes has tests of its own.
+    missing = {type(rule).__name__ for rule in CPU.sketch} - {"SimplifyComputeWithConstTensor"}
+    missing -= _needs_dots(target)
     for seed in range(150):
         dag = random_definition(np.random.default_rng(seed))
-        for row in derive(dag, target, CPU).trace:
-            made[row.rule] += row.made
-    missing = {rule for rule, count in made.items() if not count}
-    # Chains take Winograd's transforms first; the rule for marked axes has tests of its own.
-    assert missing - _needs_dots(target) <= {"SimplifyComputeWithConstTensor"}
+        missing -= {row.rule for row in derive(dag, target, CPU).trace if row.made}
+        if not missing:
+            break
+    assert not missing
 
 
 def _needs_dots(target: Target) -> set[str]:

@@ -93,7 +93,7 @@ def test_learning_beats_sampling_blindly() -> None:
     task = matmul(96, 96, 96)
     learnt: list[float] = []
     blind: list[float] = []
-    for seed in range(4):
+    for seed in range(3):
         trees = search(task, model=BoostedTrees(), strategy=Sampling, seed=seed)
         learnt.append(best_s(rounds(trees, 40)))
         blind_search = search(task, model=Blind(), strategy=Sampling, seed=seed)
