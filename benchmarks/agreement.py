@@ -16,13 +16,13 @@ import numpy as np
 
 import ansorpy as ap
 from ansorpy.ir.task import Task
-from ansorpy.measure.build.job import build_lowered
+from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.report.inputs import random_value
 from ansorpy.report.onnx_edit import softmax_inputs_as_outputs
 from ansorpy.report.verify import DEFAULT_TOLERANCE, check_output, compare_outputs
 from ansorpy.rules.structure import StructureSampler
+from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.plan import CompiledTask
 from ansorpy.runtime.ports import Array
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State

@@ -30,7 +30,7 @@ from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.report.tables import Table, show
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
-from ansorpy.search.driver import SearchOptions, TaskSearch
+from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from ansorpy.target import Target
 

@@ -25,7 +25,7 @@ from ansorpy.config import available_cores
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.features import extract_all
-from ansorpy.cost.view import view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor

@@ -30,8 +30,8 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.report.tables import Table, show
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.search.driver import SearchOptions
 from ansorpy.search.population import Candidate
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.search.transfer import TransferContext
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansorpy.measure.proofs.job import proof_of
+from ansorpy.measure.proofs.handlers import proof_of
 from ansorpy.schedule.lowering.program import Lowered
 
 __all__ = ["assert_proved"]

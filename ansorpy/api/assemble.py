@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ansorpy.api.project import Project
 from ansorpy.api.tuner import Chosen
 from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.execution_plan import CompiledTask, ExecutionPlan, plan_network
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.plan import CompiledTask, ExecutionPlan, plan_network
 from ansorpy.runtime.schedules import schedule_text
 from ansorpy.schedule.lowering.program import lower
 

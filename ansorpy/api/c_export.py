@@ -10,7 +10,7 @@ from ansorpy.api.project import Project
 from ansorpy.api.tuner import Chosen
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.measure.build.builder import task_symbol
-from ansorpy.measure.build.job import build_lowered
+from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from ansorpy.targets.c import c_target

@@ -10,11 +10,11 @@ from typing import Unpack
 
 import onnx
 
+from ansorpy.api.alternatives import decide, fastest, timed_regions
 from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
 from ansorpy.api.assemble import model_of
-from ansorpy.api.deciding import decide, fastest, timed_regions
 from ansorpy.api.events import Planned, Tuned
-from ansorpy.api.fitting import choose_within
+from ansorpy.api.memory_limit import choose_within
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.tuner import Chosen, Tuner, open_tuner

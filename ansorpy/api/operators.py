@@ -15,12 +15,12 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.measure.build.builder import task_symbol
-from ansorpy.measure.build.job import build_lowered
+from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.options import with_arguments
 from ansorpy.rules.base import SketchRule
 from ansorpy.rules.presets import Preset, preset_for
+from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.plan import CompiledTask
 from ansorpy.runtime.schedules import schedule_text
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State

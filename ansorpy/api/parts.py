@@ -19,7 +19,7 @@ from ansorpy.measure.run.policies import POLICIES
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.options import completed
 from ansorpy.registry import Registry
-from ansorpy.search.driver import SearchOptions
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.tasks.parts import TUNING_PARTS, with_parts
 from ansorpy.tasks.tune import TuneOptions
 

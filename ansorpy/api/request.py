@@ -15,7 +15,7 @@ from ansorpy.config import SEED, default_database
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Precision
-from ansorpy.measure.workers.select import LOCAL
+from ansorpy.measure.machines import LOCAL
 from ansorpy.options import completed, those
 from ansorpy.rules.presets import Preset
 from ansorpy.runtime.footprint import bytes_text

@@ -18,7 +18,7 @@ from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import TaskRow
 from ansorpy.schedule.tables.nest import build_nest
-from ansorpy.search.driver import training_seconds
+from ansorpy.search.task_search import training_seconds
 from ansorpy.target import Target, family_of
 
 __all__ = ["TrainedModel", "load_trials", "train_model"]

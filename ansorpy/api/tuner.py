@@ -18,6 +18,7 @@ from ansorpy.ir.prove import Proof
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.devices import Machines
+from ansorpy.measure.machines import LOCAL, open_machines
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.proofs.prover import Prover
 from ansorpy.measure.records.database import Database
@@ -26,7 +27,6 @@ from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import Expecting, MeasureOptions, Observer
 from ansorpy.measure.versions import versions
-from ansorpy.measure.workers.select import LOCAL, open_machines
 from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
@@ -36,9 +36,9 @@ from ansorpy.search.history import Best
 from ansorpy.search.trials import Sharing
 from ansorpy.target import Target
 from ansorpy.tasks.objective import TunedNetwork
-from ansorpy.tasks.plan import TrialPlan, before, plan
 from ansorpy.tasks.predict import PredictOptions, predicted_seconds
 from ansorpy.tasks.predict_many import predicted_of_all
+from ansorpy.tasks.trial_plan import TrialPlan, before, plan
 from ansorpy.tasks.tune import Tuning, WeightedTask, tune_tasks
 
 __all__ = ["Chosen", "Tuner", "open_tuner"]

@@ -61,7 +61,7 @@ class Lookup:
 
         Predicted programs do not count, although they are recorded when they are checked.
         """
-        from ansorpy.api.deciding import fastest
+        from ansorpy.api.alternatives import fastest
         from ansorpy.measure.records.database import Database
 
         tuned: dict[str, float] = {}

@@ -13,8 +13,8 @@ from ansorpy.api.project import Project
 from ansorpy.api.request import Request
 from ansorpy.measure.result import TrialKind
 from ansorpy.report.alternatives import alternatives_table
-from ansorpy.report.plan import plan_table
 from ansorpy.report.tables import show
+from ansorpy.report.trial_plan import plan_table
 from ansorpy.report.tuning import failures_table, summaries, tasks_table
 from ansorpy.search.events import Event, Phase, Progress
 

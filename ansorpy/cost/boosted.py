@@ -12,8 +12,8 @@ from ansorpy.config import default_threads
 from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
 from ansorpy.cost.dataset import Dataset
 from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract_all
+from ansorpy.cost.nest_view import Floats, LeafView, view_nest
 from ansorpy.cost.ranking import pack_ranking
-from ansorpy.cost.view import Floats, LeafView, view_nest
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.samples import Samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ansorpy.cost.view import Floats, LeafView
+from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.registry import Registry

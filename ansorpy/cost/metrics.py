@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.cost.view import Floats
+from ansorpy.cost.nest_view import Floats
 
 __all__ = ["Ranking", "rank_correlation", "ranking", "reached", "recall"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.cost.view import Floats
+from ansorpy.cost.nest_view import Floats
 from ansorpy.ir.task import Task
 from ansorpy.schedule.tables.nest import Nest
 

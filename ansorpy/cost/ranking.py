@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.cost.dataset import Training
-from ansorpy.cost.view import Floats
+from ansorpy.cost.nest_view import Floats
 
 __all__ = ["Pairs", "pack_ranking", "pairs_of"]
 

@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 import numpy as np
 
+from ansorpy.graph.fusion import Group
 from ansorpy.graph.ir import Array, Graph, Node
 from ansorpy.graph.ops import (
     Concat,
@@ -23,7 +24,6 @@ from ansorpy.graph.ops import (
 from ansorpy.graph.ops.matmul import grouped_matmul, matmul
 from ansorpy.graph.ops.movement import Moved
 from ansorpy.graph.ops.names import Names
-from ansorpy.graph.passes.fuse import Group
 from ansorpy.graph.placement import Placement
 from ansorpy.graph.view import View, view_of
 from ansorpy.ir.dag import ComputeDAG

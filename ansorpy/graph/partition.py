@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ansorpy.graph.define import Definition, copy_definition, define
+from ansorpy.graph.fusion import Group, fuse
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.memory import ArenaPlan, plan_arena
 from ansorpy.graph.network import Call, Network, Subview, TensorInfo, lifetimes
 from ansorpy.graph.ops import Conv, ConvTranspose, Pool, Shape
-from ansorpy.graph.passes.fuse import Group, fuse
 from ansorpy.graph.placement import place_values
 
 __all__ = ["partition"]

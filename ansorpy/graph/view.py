@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ansorpy.graph.fusion import Group
 from ansorpy.graph.ops import Concat, Conv, MatMul, Pattern, Shape
-from ansorpy.graph.passes.fuse import Group
 from ansorpy.graph.placement import Placement
 
 __all__ = ["View", "view_of"]

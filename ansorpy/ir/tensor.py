@@ -18,10 +18,10 @@ from operator import index
 
 from ansorpy.ir.analysis.sharing import unique_nodes
 from ansorpy.ir.attrs import Attrs
-from ansorpy.ir.depth import make_room
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Axis, AxisKind, Expr, ExprLike, Load, Reduce, as_expr, walk
 from ansorpy.ir.node import node
+from ansorpy.ir.recursion import make_room
 
 __all__ = ["ComputeOp", "PlaceholderOp", "Tensor", "compute", "placeholder", "reduce_axis"]
 

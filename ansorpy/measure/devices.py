@@ -56,9 +56,9 @@ class Devices(Protocol):
 DEVICES: Registry[Devices] = Registry(
     "device",
     {
-        "llvm": "ansorpy.measure.cores:HostCores",
+        "llvm": "ansorpy.measure.cpu_devices:HostCores",
         "cuda": "ansorpy.measure.gpu.devices:LocalGpus",
-        "c": "ansorpy.measure.cores:CompiledC",
+        "c": "ansorpy.measure.cpu_devices:CompiledC",
     },
 )
 """The devices of each backend."""

@@ -11,8 +11,8 @@ from ansorpy.rules.algorithms.residues import Residues
 from ansorpy.rules.algorithms.subpixel import Subpixel
 from ansorpy.rules.algorithms.tf32 import Tf32
 from ansorpy.rules.algorithms.winograd import Winograd
-from ansorpy.rules.annotation.code_size import LimitCode
-from ansorpy.rules.annotation.limit_blocks import LimitBlocks
+from ansorpy.rules.annotation.limit_block_resources import LimitBlockResources
+from ansorpy.rules.annotation.limit_code_size import LimitCodeSize
 from ansorpy.rules.annotation.pack_constants import PackConstants
 from ansorpy.rules.annotation.pad_tiles import PadTiles
 from ansorpy.rules.annotation.parallel import AnnotateParallel
@@ -162,7 +162,7 @@ ANSOR_CUDA = Preset(
     (
         ThreadBind(),
         AnnotateUnroll(max_steps=(0, 16, 64, 512, 1024)),
-        LimitBlocks(registers=False, opt_in=False),
+        LimitBlockResources(registers=False, opt_in=False),
     ),
     ((MutateTileSize(), 0.90), (MutateAutoUnroll(), 0.10)),
 )
@@ -181,7 +181,7 @@ CPU = Preset(
         AnnotateUnroll(),
         AnnotateVectorize(max_elements=64, always_innermost=True),
         PackConstants(),
-        LimitCode(),
+        LimitCodeSize(),
     ),
     (
         (MutateTileSize(), 0.86),
@@ -209,7 +209,7 @@ CUDA = Preset(
         PadTiles(),
         ThreadTile(),
         AnnotateUnroll(max_steps=()),
-        LimitBlocks(),
+        LimitBlockResources(),
     ),
     (
         (MutateTileSize(), 0.80),

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ansorpy.errors import AnsorpyError
 from ansorpy.registry import Registry
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
-from ansorpy.runtime.plan import ExecutionPlan
 from ansorpy.target import Target
 
 __all__ = ["RUNTIMES", "Runtime", "TimedCalls", "runtime_of"]

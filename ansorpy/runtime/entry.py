@@ -13,8 +13,8 @@ from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.clock import STAMP, STAMP_SOURCE
 from ansorpy.errors import CodegenError
-from ansorpy.runtime.cpu import CHECK, emit_cpu_check, is_x86
-from ansorpy.runtime.plan import Argument, ExecutionPlan, Memory, Step
+from ansorpy.runtime.cpu_features import CHECK, emit_cpu_check, is_x86
+from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
 from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target

@@ -12,7 +12,7 @@ import numpy as np
 
 from ansorpy.codegen.llvm.objects.memory import address_of, aligned_empty, allocator
 from ansorpy.errors import UsageError
-from ansorpy.runtime.cpu import missing_features
+from ansorpy.runtime.cpu_features import missing_features
 from ansorpy.runtime.ports import Array, Port, c_tensors
 from ansorpy.runtime.status import status_error
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ansorpy.errors import UsageError
 from ansorpy.runtime.backends import runtime_of
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.header import write_header
-from ansorpy.runtime.plan import ExecutionPlan
 from ansorpy.target import Target
 
 __all__ = ["check_exportable", "export"]

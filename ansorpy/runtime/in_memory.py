@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ansorpy.runtime.backends import TimedCalls, runtime_of
 from ansorpy.runtime.constants import make_pool
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.model import Runs
-from ansorpy.runtime.plan import ExecutionPlan
 
 __all__ = ["InMemory", "load_plan"]
 

@@ -10,15 +10,15 @@ from typing import Any
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.runtime.backends import runtime_of
-from ansorpy.runtime.export import export
-from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.plan import (
+from ansorpy.runtime.execution_plan import (
     CompiledTask,
     ExecutionPlan,
     constant_ports,
     kernel_ports,
     plan_kernel,
 )
+from ansorpy.runtime.export import export
+from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.ports import Array, one_of
 from ansorpy.target import Target
 

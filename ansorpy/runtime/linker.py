@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ansorpy.codegen.driver import Driver, find_driver
+from ansorpy.codegen.compiler_driver import Driver, find_driver
 from ansorpy.errors import UsageError
 from ansorpy.target import Target
 

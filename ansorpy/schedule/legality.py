@@ -32,7 +32,7 @@ from ansorpy.schedule.bounds.axes import is_ragged
 from ansorpy.schedule.instances import Instances, Kept, Loop, instances
 from ansorpy.schedule.kinds import BLOCK_THREADS, LANES, Kinds, shared_by
 from ansorpy.schedule.lowering.program import lower
-from ansorpy.schedule.sharedmemory import is_in_shared
+from ansorpy.schedule.shared_memory import is_in_shared
 from ansorpy.schedule.stage import SplitRelation, Stage
 
 if TYPE_CHECKING:

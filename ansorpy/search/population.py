@@ -9,8 +9,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.protocol import CostModel, predictions
-from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.rows import Unmade
 from ansorpy.profiler import Activity, profiled

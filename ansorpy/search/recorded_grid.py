@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
-from ansorpy.measure.grid import Grid
+from ansorpy.measure.recorded_grid import Grid
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import Observer
 from ansorpy.measure.trial_end import TrialEnd

@@ -11,9 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import ReplayJournal
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.rows import Event, Position, Record, Scheduled
 from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, out_of_time

@@ -10,7 +10,7 @@ import numpy as np
 
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
-from ansorpy.measure.known import KnownTrials
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.search.population import Candidate, StructureSource
 
 __all__ = ["TransferContext", "TransferSource"]

@@ -11,9 +11,9 @@ from typing import Protocol, runtime_checkable
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import Journal, RecordingJournal
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.records.rows import Record, Scheduled
 from ansorpy.measure.records.samples import Samples

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.view import Floats
+from ansorpy.cost.nest_view import Floats
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Scored, top
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.cost.protocol import CostModel
-from ansorpy.cost.view import view_nest
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.schedule.state import State

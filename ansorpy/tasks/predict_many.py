@@ -15,7 +15,7 @@ from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.tasks.predict import PredictOptions, predicted_best
-from ansorpy.tasks.predict_job import predict_message, predicted_states
+from ansorpy.tasks.predict_handlers import predict_message, predicted_states
 
 __all__ = ["predicted_of_all"]
 
@@ -55,7 +55,7 @@ def predicted_of_all(
         return
     messages = [predict_message(t, preset_for(t.target).name, chosen) for t in tasks]
     with ExitStack() as stack:
-        workers = [Worker("ansorpy.tasks.predict_job", is_kept=True) for _ in range(many)]
+        workers = [Worker("ansorpy.tasks.predict_handlers", is_kept=True) for _ in range(many)]
         for worker in workers:
             stack.callback(worker.close)
         for number, outcome in ask_all(workers, messages, _TIMEOUT_S):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ansorpy.cost.protocol import Remembering
 from ansorpy.ir.task import Task
-from ansorpy.measure.known import KnownTrials
+from ansorpy.measure.records.known_trials import KnownTrials
 
 __all__ = ["MOST_PROGRAMS", "pretrain", "shares"]
 

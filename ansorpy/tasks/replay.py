@@ -23,7 +23,7 @@ from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.replay import ReplayedTrials
 from ansorpy.tasks.parts import TUNING_PARTS, with_parts
-from ansorpy.tasks.run_request import (
+from ansorpy.tasks.recorded_request import (
     RecordedPart,
     RunRequest,
     Setting,

@@ -19,10 +19,10 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import Journal
 from ansorpy.measure.run.runner import Runner
 from ansorpy.profiler import Activity, Profiler, profiled
-from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import Best, History
 from ansorpy.search.population import StructureSource
+from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials, Trials
 from ansorpy.tasks.allotment import Allotment, allotments
 from ansorpy.tasks.budget import Budget
@@ -30,12 +30,12 @@ from ansorpy.tasks.objective import Objective, TunedNetwork, is_known, latency_s
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.overtime import revived
 from ansorpy.tasks.pace import Pace, least_retime_s, retime_s
-from ansorpy.tasks.plan import expected_shares
 from ansorpy.tasks.pretrain import pretrain
 from ansorpy.tasks.progress import TaskProgress
-from ansorpy.tasks.run_request import preset_name, request_of
+from ansorpy.tasks.recorded_request import preset_name, request_of
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers.gradient import Gradient
+from ansorpy.tasks.trial_plan import expected_shares
 
 __all__ = [
     "PATIENCE", "Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "search_tasks",

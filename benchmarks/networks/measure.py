@@ -10,14 +10,14 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 
 import ansorpy as ap
-from ansorpy.api.deciding import fastest
+from ansorpy.api.alternatives import fastest
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.cli.comparison import verify_model
 from ansorpy.cli.lookup import Lookup
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
-from ansorpy.measure.probe.cores import Cores
+from ansorpy.measure.probe.disturbance import Cores
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.report.bench.turns import Contender, compare

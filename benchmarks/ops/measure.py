@@ -12,7 +12,7 @@ from typing import Any
 
 import ansorpy as ap
 from ansorpy.errors import AnsorpyError
-from ansorpy.measure.probe.cores import Cores
+from ansorpy.measure.probe.disturbance import Cores
 from ansorpy.report.bench.turns import Contender, Policy, Timing, compare
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.tasks.budget import Effort

@@ -10,7 +10,7 @@ import numpy as np
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
-from ansorpy.measure.grid import Grid
+from ansorpy.measure.recorded_grid import Grid
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.space import Space

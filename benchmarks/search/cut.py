@@ -9,7 +9,7 @@ from math import ceil, prod
 
 import numpy as np
 
-from ansorpy.measure.grid import with_domains
+from ansorpy.measure.recorded_grid import with_domains
 from ansorpy.rules.structure import Structure
 from ansorpy.schedule.decisions import Domain
 from ansorpy.schedule.space import Space, Table

@@ -14,15 +14,15 @@ import numpy as np
 from ansorpy.cost.models import MODELS
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
-from ansorpy.measure.grid import Grid, read_grid
+from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.run.runner import Observer
 from ansorpy.schedule.state import State
-from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.recorded_grid import GridRunner, GridSource
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
+from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 
 __all__ = ["FRACTIONS", "UNIFORM", "Contestant", "Race", "expected", "run", "trials_to"]

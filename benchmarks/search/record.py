@@ -25,11 +25,11 @@ import numpy.typing as npt
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import AnsorpyError, VerificationFailed
 from ansorpy.ir.text.serialize import dag_to_dict
-from ansorpy.measure.conditions import conditions_of
-from ansorpy.measure.grid import PENDING, RETIMED, Grid, GridHeader, read_grid, write_grid
+from ansorpy.measure.recorded_grid import PENDING, RETIMED, Grid, GridHeader, read_grid, write_grid
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.run.timing import TimingPolicy
+from ansorpy.measure.task_conditions import conditions_of
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json

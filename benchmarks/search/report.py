@@ -8,7 +8,7 @@ from statistics import geometric_mean
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from ansorpy.measure.grid import Grid
+from ansorpy.measure.recorded_grid import Grid
 from ansorpy.report.tables import Table
 from benchmarks.search.race import FRACTIONS, UNIFORM, expected, trials_to
 

@@ -14,7 +14,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.build.job import build_lowered
+from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.gpu import devices
 from ansorpy.measure.gpu.runner import GpuRunner
 from ansorpy.measure.records.database import Database

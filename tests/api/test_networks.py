@@ -17,7 +17,7 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.search.driver import SearchOptions
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Objective
 from ansorpy.tasks.objectives.latency_bounds import LatencyBounds

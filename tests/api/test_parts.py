@@ -23,7 +23,7 @@ from ansorpy.search.strategies.grid import Grid
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.run_request import described, differences
+from ansorpy.tasks.recorded_request import described, differences
 from ansorpy.tasks.tune import TuneOptions, WeightedTask
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import matmul

@@ -12,8 +12,8 @@ from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.search.driver import SearchOptions
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks

@@ -24,9 +24,9 @@ from ansorpy.profiler import Activity, Profiler
 from ansorpy.rates import Rates
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.plan import Before
 from ansorpy.tasks.predict import PredictOptions
 from ansorpy.tasks.predict_many import predicted_of_all
+from ansorpy.tasks.trial_plan import Before
 from ansorpy.tasks.tune import Ending
 from tests.measure.definitions import matmul
 

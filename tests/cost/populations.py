@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.cost.view import Floats
+from ansorpy.cost.nest_view import Floats
 from ansorpy.schedule.tables.nest import Nest
 from ansorpy.schedule.tables.size import Column
 from tests.cost.nests import tiled_matmul

@@ -16,7 +16,7 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.analytic.sets import SetCache
 from ansorpy.cost.analytic.tile import tile_of
 from ansorpy.cost.counts import count_ops
-from ansorpy.cost.view import LeafView, view_nest
+from ansorpy.cost.nest_view import LeafView, view_nest
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.cost.features import FEATURE_NAMES, FEATURES, extract
-from ansorpy.cost.view import view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.schedule.state import State

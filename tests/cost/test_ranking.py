@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ansorpy.cost.dataset import Dataset, Training
+from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.ranking import pack_ranking, pairs_of
-from ansorpy.cost.view import Floats
 
 
 def training(rng: np.random.Generator, sizes: list[int], statements: int = 3) -> Training:

@@ -7,7 +7,7 @@ import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.features import extract
-from ansorpy.cost.view import view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor

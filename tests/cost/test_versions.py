@@ -10,8 +10,8 @@ import pytest
 from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
 from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedTrees
 from ansorpy.cost.features import FEATURE_REVISION, FEATURE_VERSION, extract
-from ansorpy.cost.view import LeafView, view_nest
-from ansorpy.measure.grid import Grid, read_grid
+from ansorpy.cost.nest_view import LeafView, view_nest
+from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.search.recorded_grid import GridSource
 from benchmarks.search.catalogue import FOLDER
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ansorpy.measure.build.job import BuildSession
+from ansorpy.measure.build.handlers import BuildSession
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
 from tests.measure import payload

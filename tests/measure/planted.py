@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from ansorpy.codegen.llvm.objects.build import compile_ir
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.loops import Role

@@ -6,9 +6,9 @@ import pytest
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
+from ansorpy.measure.machines import open_machines
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run.runner import MeasureOptions
-from ansorpy.measure.workers.select import open_machines
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

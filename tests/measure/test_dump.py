@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.measure.build.job import build_lowered
+from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

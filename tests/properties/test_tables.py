@@ -16,14 +16,14 @@ from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.vectors import lanes_of, loop_lanes
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.tile import tile_of
-from ansorpy.cost.view import view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as ap
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
-from ansorpy.rules.annotation.code_size import (
+from ansorpy.rules.annotation.limit_code_size import (
     CALL_INSTRUCTIONS,
     MOST_VECTORS,
     TREE_INSTRUCTIONS,
@@ -35,7 +35,7 @@ from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.kinds import shared_by
 from ansorpy.schedule.lowering.program import Lowered, lower
-from ansorpy.schedule.sharedmemory import shared_bytes
+from ansorpy.schedule.shared_memory import shared_bytes
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import Leaf, Loop, Nest, build_nest, components

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import UsageError
-from ansorpy.report.bench.engine_job import burst
+from ansorpy.report.bench.handlers import burst
 from ansorpy.report.bench.result import Comparison
 from ansorpy.report.bench.turns import Contender, EngineFailure, Policy, Timing, compare
 

@@ -13,9 +13,9 @@ from ansorpy.ir.builders import maximum, sum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
-from ansorpy.measure.build.job import build_lowered
+from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.plan import CompiledTask
+from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

@@ -17,12 +17,12 @@ from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime import linker
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.elf import find_metadata
+from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
 from ansorpy.runtime.export import export
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.linker import library_name
 from ansorpy.runtime.metadata import read_metadata
 from ansorpy.runtime.model import load
-from ansorpy.runtime.plan import ExecutionPlan, plan_network
 from ansorpy.target import Target
 from tests.runtime import programs
 

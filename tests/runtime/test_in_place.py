@@ -15,8 +15,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.runtime.footprint import Footprint
-from ansorpy.runtime.plan import CompiledTask
 from ansorpy.schedule.stage import Tail
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

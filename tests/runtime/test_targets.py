@@ -18,8 +18,8 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry
+from ansorpy.runtime.execution_plan import plan_kernel
 from ansorpy.runtime.export import check_exportable
-from ansorpy.runtime.plan import plan_kernel
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.search.population import sample_valid
 from ansorpy.target import Target

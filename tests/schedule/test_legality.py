@@ -222,12 +222,12 @@ def test_primitives_and_lowering_do_without_isl() -> None:
         "from ansorpy.schedule.lowering.program import lower\n"
         "from ansorpy.schedule.steps.records import steps_from_json, steps_to_json\n"
         "from ansorpy.schedule.state import State\n"
-        "import ansorpy.measure.build.job as job\n"
+        "from ansorpy.measure.build import handlers\n"
         "from ansorpy.target import Target\n"
         "state, (outer, _) = chain().split('D', 'i', (3,), tail='shift')\n"
         "state = state.compute_at('C', 'D', outer).parallel('D', [outer]).compute_inline('B')\n"
         "steps = steps_from_json(steps_to_json(state.history))\n"
         "lowered = lower(State.replay(state.definition, steps))\n"
-        "assert job.build_lowered(lowered, Target.host(), 'kernel')\n"
+        "assert handlers.build_lowered(lowered, Target.host(), 'kernel')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

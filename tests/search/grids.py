@@ -6,9 +6,9 @@ import numpy as np
 
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_to_dict
-from ansorpy.measure.conditions import conditions_of
-from ansorpy.measure.grid import PENDING, Grid, GridHeader
+from ansorpy.measure.recorded_grid import PENDING, Grid, GridHeader
 from ansorpy.measure.result import TrialKind
+from ansorpy.measure.task_conditions import conditions_of
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.steps.records import steps_to_json
 from benchmarks.search.cut import cut_down

@@ -9,7 +9,7 @@ import numpy as np
 
 from ansorpy.cost.analytic.cpu import CpuModel
 from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.view import view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import Observer

@@ -9,14 +9,14 @@ import pytest
 
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.errors import ForeignFile
-from ansorpy.measure.grid import Grid
+from ansorpy.measure.recorded_grid import Grid
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import TrialKind
 from ansorpy.schedule.state import State
-from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.recorded_grid import GridRunner, GridSource, RowNumbers
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.strategies.evolution import crossover
+from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from tests.search.grids import grid_of
 from tests.search.tasks import dense_relu, matmul

@@ -11,8 +11,8 @@ import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.nest_view import Floats
 from ansorpy.cost.protocol import CostModel
-from ansorpy.cost.view import Floats
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
@@ -21,7 +21,6 @@ from ansorpy.measure.run.runner import Runner
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import Nest
-from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.population import Candidate, Pool, sample_valid, score, score_all, top
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
@@ -29,6 +28,7 @@ from ansorpy.search.strategies.evolution import Evolution, crossover, genes
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategy import Context, Strategy
+from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import EVOLUTION, TREES

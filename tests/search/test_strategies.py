@@ -15,7 +15,6 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.space import Table
-from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.population import Candidate, Pool, sample_valid, score
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.strategies.annealing import Annealing, stepped
@@ -23,6 +22,7 @@ from ansorpy.search.strategies.droplet import Droplet
 from ansorpy.search.strategies.grid import Grid
 from ansorpy.search.strategies.sequence import Then
 from ansorpy.search.strategy import Context, Strategy
+from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import matmul, scale

@@ -12,18 +12,18 @@ import pytest
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.task import Task
-from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.reuse.recover import Steps
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
-from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.population import Candidate, StructureSource
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategy import Strategy
+from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.transfer import TransferContext
 from ansorpy.search.transfers import TRANSFERS
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse, distance

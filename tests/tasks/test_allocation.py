@@ -19,8 +19,8 @@ from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
-from ansorpy.search.driver import SearchOptions
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.tasks.allotment import Allotment
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks

@@ -16,8 +16,8 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
-from ansorpy.search.driver import SearchOptions
 from ansorpy.search.strategies import STRATEGIES
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.replay import Rerun, rerun
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks

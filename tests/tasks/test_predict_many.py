@@ -12,7 +12,7 @@ from ansorpy.rules.structure import StructureSampler
 from ansorpy.target import Target
 from ansorpy.tasks import predict_many
 from ansorpy.tasks.predict import PredictOptions, predicted_best
-from ansorpy.tasks.predict_job import make_handlers, predict_message, predicted_states
+from ansorpy.tasks.predict_handlers import make_handlers, predict_message, predicted_states
 from ansorpy.tasks.predict_many import predicted_of_all
 from tests.search.tasks import dense_relu, matmul, scale
 

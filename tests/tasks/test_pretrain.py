@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ansorpy.cost.boosted import SAMPLE_VERSION
 from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.ir.task import Task
-from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State

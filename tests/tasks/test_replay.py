@@ -30,10 +30,10 @@ from ansorpy.measure.run.runner import LocalRunner, Observer
 from ansorpy.rules.presets import CPU
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
-from ansorpy.search.driver import SearchOptions
 from ansorpy.search.population import sample_valid
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.search.transfers import TRANSFERS
 from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target

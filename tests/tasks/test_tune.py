@@ -29,11 +29,11 @@ from ansorpy.profiler import Activity, Profiler
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
-from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import History
 from ansorpy.search.population import sample_valid, score
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import TunedNetwork

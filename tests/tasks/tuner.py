@@ -12,8 +12,8 @@ from dataclasses import replace
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner
 from ansorpy.rules.structure import StructureSampler
-from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks

@@ -39,7 +39,7 @@ def bench(
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.profiling import profile_of
     from ansorpy.config import default_threads
-    from ansorpy.measure.probe.cores import Cores
+    from ansorpy.measure.probe.disturbance import Cores
     from ansorpy.report.bench.result import Comparison
     from ansorpy.report.bench.turns import compare
     from ansorpy.report.profile import profile_table

@@ -60,7 +60,7 @@ def show(
 
 
 def _list(project: Project, tuner: Tuner, as_json: bool) -> None:
-    from ansorpy.api.deciding import fastest, timed_regions
+    from ansorpy.api.alternatives import fastest, timed_regions
     from ansorpy.report.alternatives import alternatives_json, alternatives_table
     from ansorpy.report.tables import Table
     from ansorpy.report.tables import show as show_table

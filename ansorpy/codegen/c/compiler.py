@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ansorpy.codegen.driver import Driver, find_driver
+from ansorpy.codegen.compiler_driver import Driver, find_driver
 
 __all__ = ["Compiler", "find_compiler"]
 

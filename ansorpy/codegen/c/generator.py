@@ -11,7 +11,7 @@ from ansorpy.codegen.c.emit import CSource, emit_c
 from ansorpy.codegen.c.loader import can_compile, shared_library
 from ansorpy.codegen.c.packed import packed
 from ansorpy.codegen.c.style import Style
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.ir.expr import Function
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target

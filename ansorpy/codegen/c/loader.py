@@ -17,7 +17,7 @@ from ansorpy.codegen.c.emit import CSource, translation_unit
 from ansorpy.codegen.c.packed import CFunctions, is_packed, unpacked
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.llvm.objects.jit import load as load_objects
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError, MissingDependency
 
 __all__ = ["CLibrary", "can_compile", "flags_of", "load", "shared_library"]

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ansorpy.codegen.c.emit import CSource
 from ansorpy.codegen.c.style import Style
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import ForeignFile
 
 __all__ = ["CFunctions", "is_packed", "packed", "unpacked"]

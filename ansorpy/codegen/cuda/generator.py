@@ -10,7 +10,7 @@ from ansorpy.codegen.cuda.device.nvrtc import ptx
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.cuda.launch.packed import packed
 from ansorpy.codegen.cuda.passes.run_on_host import for_host
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.ir.expr import Function
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target

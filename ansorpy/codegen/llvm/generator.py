@@ -8,7 +8,7 @@ from ansorpy.codegen.backends import TextForm
 from ansorpy.codegen.llvm.emit.dots import has_instruction
 from ansorpy.codegen.llvm.emit.program import emit_llvm, emit_module
 from ansorpy.codegen.llvm.objects.build import assembly, build
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.expr import Function
 from ansorpy.ir.loops import Program

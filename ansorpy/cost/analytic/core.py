@@ -7,7 +7,7 @@ import numpy as np
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.tile import Tile
 from ansorpy.cost.counts import OpCounts
-from ansorpy.cost.view import Floats, LeafView
+from ansorpy.cost.nest_view import Floats, LeafView
 
 __all__ = ["core_cycles"]
 

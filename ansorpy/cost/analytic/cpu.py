@@ -12,7 +12,7 @@ from ansorpy.cost.analytic.core import core_cycles
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.memory import Footprints
 from ansorpy.cost.analytic.tile import tile_of
-from ansorpy.cost.view import Floats, LeafView
+from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 

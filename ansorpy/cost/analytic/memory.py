@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.cost.analytic.sets import Rows, SetCache, distinct, stacked
-from ansorpy.cost.view import BufferView, Floats, LeafView, Masks
+from ansorpy.cost.nest_view import BufferView, Floats, LeafView, Masks
 
 __all__ = ["Footprints", "Traffic"]
 

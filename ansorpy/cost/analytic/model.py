@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansorpy.cost.hardware import HardwareModel, hardware_of
-from ansorpy.cost.view import Floats, LeafView, view_nest
+from ansorpy.cost.nest_view import Floats, LeafView, view_nest
 from ansorpy.ir.task import Task
 from ansorpy.schedule.tables.nest import Nest
 

@@ -15,7 +15,7 @@ from math import gcd
 
 import numpy as np
 
-from ansorpy.cost.view import BufferView, Floats, Masks
+from ansorpy.cost.nest_view import BufferView, Floats, Masks
 
 __all__ = ["Rows", "SetCache", "distinct", "stacked"]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ansorpy.codegen.vectors import bits_of
 from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.view import AccessView, Floats, LeafView, Masks
+from ansorpy.cost.nest_view import AccessView, Floats, LeafView, Masks
 
 __all__ = ["Tile", "tile_of"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.cost.features.group import FeatureGroup
-from ansorpy.cost.view import BufferView, Floats, LeafView, Masks, Touches
+from ansorpy.cost.nest_view import BufferView, Floats, LeafView, Masks, Touches
 
 __all__ = ["BUFFERS", "MAX_BUFFERS"]
 

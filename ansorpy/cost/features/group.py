@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ansorpy.cost.view import Floats, LeafView
+from ansorpy.cost.nest_view import Floats, LeafView
 
 __all__ = ["FeatureGroup"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.cost.features.group import FeatureGroup
-from ansorpy.cost.view import Floats, LeafView
+from ansorpy.cost.nest_view import Floats, LeafView
 
 __all__ = ["INTENSITY", "SAMPLES"]
 

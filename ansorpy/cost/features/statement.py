@@ -9,7 +9,7 @@ import numpy as np
 
 from ansorpy.cost.counts import ClassCounts
 from ansorpy.cost.features.group import FeatureGroup
-from ansorpy.cost.view import Floats, LeafView, Masks
+from ansorpy.cost.nest_view import Floats, LeafView, Masks
 from ansorpy.ir.loops import LAUNCH_INDICES, ForKind
 
 __all__ = ["ALLOCATION", "ANNOTATIONS", "GPU", "OPERATIONS", "OUTER"]

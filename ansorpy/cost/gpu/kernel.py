@@ -16,7 +16,7 @@ import numpy as np
 
 from ansorpy.cost.gpu.machine import GpuMachine
 from ansorpy.cost.gpu.statement import Resources, Statement, fills
-from ansorpy.cost.view import Floats, LeafView
+from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.analysis.conditions import least_added
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansorpy.cost.gpu.kernel import gpu_least_seconds, gpu_seconds
-from ansorpy.cost.view import Floats, LeafView
+from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 

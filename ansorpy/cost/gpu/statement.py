@@ -14,7 +14,7 @@ from ansorpy.cost.gpu.banks import BANK_BYTES, bank_cycles
 from ansorpy.cost.gpu.machine import GpuMachine
 from ansorpy.cost.gpu.straight_line import Body
 from ansorpy.cost.gpu.warps import operand_resources, sum_resources
-from ansorpy.cost.view import BufferView, Floats, LeafView
+from ansorpy.cost.nest_view import BufferView, Floats, LeafView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import BLOCK_INDICES, THREAD_INDICES, ForKind
 

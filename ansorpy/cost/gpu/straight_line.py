@@ -8,7 +8,7 @@ import numpy as np
 
 from ansorpy.codegen.cuda.passes.unroll_sums import MOST_PRODUCTS, MOST_STEPS
 from ansorpy.cost.access import AccessView, Masks
-from ansorpy.cost.view import Floats, LeafView
+from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ansorpy.cost.gpu.banks import BANK_BYTES
-from ansorpy.cost.view import Floats
+from ansorpy.cost.nest_view import Floats
 from ansorpy.ir.loops import ForKind
 
 if TYPE_CHECKING:

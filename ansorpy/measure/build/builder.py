@@ -58,7 +58,7 @@ class Builder:
         *,
         timeout_s: float = 15.0,
         memory_bytes: int = BUILD_MEMORY_BYTES,
-        module: str = "ansorpy.measure.build.job",
+        module: str = "ansorpy.measure.build.handlers",
         kept: int = 256,
         lock_folder: Path | None = None,
     ) -> None:

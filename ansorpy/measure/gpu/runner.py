@@ -65,7 +65,7 @@ class GpuRunner(BuildingRunner):
         options: MeasureOptions | None = None,
         builder: BuildService | None = None,
         *,
-        module: str = "ansorpy.measure.gpu.job",
+        module: str = "ansorpy.measure.gpu.handlers",
     ) -> None:
         super().__init__(options)
         self.gpus = tuple(gpus)

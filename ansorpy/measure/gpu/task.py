@@ -14,7 +14,7 @@ from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.llvm.objects.once import run_once
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Role

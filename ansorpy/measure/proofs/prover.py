@@ -44,7 +44,7 @@ class Prover:
         database: Database,
         *,
         limit_s: float = LIMIT_S,
-        module: str = "ansorpy.measure.proofs.job",
+        module: str = "ansorpy.measure.proofs.handlers",
         lock_folder: Path | None = None,
     ) -> None:
         self._database = database

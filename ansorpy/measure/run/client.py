@@ -69,7 +69,7 @@ class RunClient:
         check_points: int,
         run_timeout_s: float,
         reference_timeout_s: float,
-        module: str = "ansorpy.measure.run.job",
+        module: str = "ansorpy.measure.run.handlers",
         environment: Mapping[str, str] | None = None,
         patience: float = STARVED,
     ) -> None:

@@ -10,7 +10,7 @@ from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.probe.cores import Cores
+from ansorpy.measure.probe.disturbance import Cores
 from ansorpy.measure.run.buffers import CheckBuffers, TaskArrays
 from ansorpy.measure.run.device import Array
 from ansorpy.measure.run.kernel import LoadedKernel, Loader

@@ -13,7 +13,7 @@ import numpy as np
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.llvm.objects.timing import bench
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Role
 from ansorpy.measure.build.built import Built, ParamSpec

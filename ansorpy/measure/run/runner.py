@@ -232,7 +232,7 @@ class LocalRunner(BuildingRunner):
         options: MeasureOptions | None = None,
         builder: BuildService | None = None,
         *,
-        module: str = "ansorpy.measure.run.job",
+        module: str = "ansorpy.measure.run.handlers",
     ) -> None:
         super().__init__(options)
         self._module = module

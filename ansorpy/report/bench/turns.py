@@ -14,7 +14,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-import ansorpy.report.bench.engine_job
+import ansorpy.report.bench.handlers
 from ansorpy.errors import (
     AnsorpyError,
     ForeignFile,
@@ -175,7 +175,7 @@ class _EngineProcess:
         self.name = contender.name
         self.turns = 0
         self._contender = contender
-        self._worker = Worker(ansorpy.report.bench.engine_job.__name__)
+        self._worker = Worker(ansorpy.report.bench.handlers.__name__)
 
     def __enter__(self) -> _EngineProcess:
         return self

@@ -19,12 +19,12 @@ from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.c.source import binary_of, c_source, is_apart
 from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.linker import library_name
 from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.runtime.native import Entry
-from ansorpy.runtime.plan import ExecutionPlan
 from ansorpy.target import Target
 
 __all__ = ["CRuntime"]

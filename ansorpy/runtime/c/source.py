@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.c.emit import translation_unit
 from ansorpy.codegen.c.packed import CFunctions, unpacked
-from ansorpy.runtime.plan import Argument, ExecutionPlan, Memory, Step
+from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
 from ansorpy.runtime.templates import rendered
 
 __all__ = ["MOST_BYTES", "binary_of", "c_source", "is_apart"]

@@ -15,8 +15,8 @@ from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import DeviceLost, UsageError
+from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory
 from ansorpy.runtime.gpu.operands import Operand, operand
-from ansorpy.runtime.plan import Argument, ExecutionPlan, Memory
 from ansorpy.runtime.ports import Port
 
 __all__ = ["GpuExecutable", "PreparedRun"]

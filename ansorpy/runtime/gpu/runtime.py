@@ -13,13 +13,13 @@ from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.gpu.executable import GpuExecutable
 from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects, cuda_source
 from ansorpy.runtime.gpu.operands import accept_operand, check_operand
 from ansorpy.runtime.linker import find_linker, library_name, linking, refuse_size
 from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.model import Operands
-from ansorpy.runtime.plan import ExecutionPlan
 from ansorpy.target import Target
 
 __all__ = ["GpuRuntime"]

@@ -45,7 +45,7 @@ from ansorpy.schedule.lowering.skipping import condition_to_add, repeated
 from ansorpy.schedule.lowering.stage_indices import StageIndices
 from ansorpy.schedule.lowering.tails import refuse_unsafe_shifts, second_body
 from ansorpy.schedule.lowering.tensorize import as_instruction
-from ansorpy.schedule.sharedmemory import copies_ahead, is_in_shared
+from ansorpy.schedule.shared_memory import copies_ahead, is_in_shared
 from ansorpy.schedule.stage import SplitRelation, Stage
 
 __all__ = ["StageLowering"]

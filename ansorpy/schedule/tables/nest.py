@@ -25,7 +25,7 @@ from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import ZERO, Origin
 from ansorpy.schedule.kinds import shared_by
 from ansorpy.schedule.lowering.loop_kinds import loop_kinds
-from ansorpy.schedule.sharedmemory import instances, stage_bytes
+from ansorpy.schedule.shared_memory import instances, stage_bytes
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 from ansorpy.schedule.tables.size import Size
 

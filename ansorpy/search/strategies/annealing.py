@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ansorpy.cost.view import Floats
+from ansorpy.cost.nest_view import Floats
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.structure import Structure
 from ansorpy.schedule.space import Table

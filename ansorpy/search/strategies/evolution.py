@@ -9,7 +9,7 @@ from itertools import chain, islice, zip_longest
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.view import Floats
+from ansorpy.cost.nest_view import Floats
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.structure import Pair, Structure
 from ansorpy.schedule.decisions import open_columns

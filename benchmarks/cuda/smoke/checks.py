@@ -22,13 +22,13 @@ from ansorpy.ir.expr import Expr
 from ansorpy.ir.task import Precision, Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.build.job import build_lowered
+from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.gpu.task import GpuTask
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import MeasureOptions
+from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.plan import CompiledTask
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from benchmarks.cuda.smoke.machine import (

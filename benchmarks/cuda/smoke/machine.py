@@ -23,7 +23,7 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Precision, Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.build.job import build_lowered
+from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
@@ -62,7 +62,7 @@ class SmokeGpu:
     target: Target
     build: Callable[[State], Built]
     lost: Callable[[], Built]
-    worker: str = "ansorpy.measure.gpu.job"
+    worker: str = "ansorpy.measure.gpu.handlers"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import UsageError
-from ansorpy.measure.grid import Grid, write_grid
+from ansorpy.measure.recorded_grid import Grid, write_grid
 from benchmarks.search.__main__ import main
 from benchmarks.search.race import Contestant, Race, expected, run, trials_to
 from benchmarks.search.report import Results

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy.measure.grid import PENDING, read_grid
+from ansorpy.measure.recorded_grid import PENDING, read_grid
 from benchmarks.ops.families.matmul import Matmul
 from benchmarks.search import record
 from benchmarks.search.catalogue import Plan

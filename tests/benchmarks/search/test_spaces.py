@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.measure.grid import RETIMED, read_grid
+from ansorpy.measure.recorded_grid import RETIMED, read_grid
 from ansorpy.search.recorded_grid import GridSource
 from benchmarks.search.catalogue import FOLDER, PLANS, derived_today, plan_named
 from tests.search.grids import grid_of

@@ -23,7 +23,7 @@ from ansorpy.codegen.cuda.launch.packed import packed
 from ansorpy.codegen.cuda.launch.plan import Argument, Launch
 from ansorpy.codegen.cuda.passes.split_kernels import KernelNest, kernel_nests, workspace_offsets
 from ansorpy.codegen.llvm.objects.memory import arranged
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError, DeviceLost
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.memory import Storage

@@ -13,7 +13,7 @@ from ansorpy.cost.bound import least_seconds
 from ansorpy.cost.gpu.kernel import gpu_seconds
 from ansorpy.cost.gpu.machine import GpuMachine
 from ansorpy.cost.gpu.statement import Statement, fills
-from ansorpy.cost.view import view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor

@@ -8,7 +8,7 @@ from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.deadline import until
 from ansorpy.measure.build.builder import Builder, build_requests, task_symbol
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.build.job import BuildSession
+from ansorpy.measure.build.handlers import BuildSession
 from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.workers.messages import BuildRequest

@@ -16,7 +16,7 @@ from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.ir.text.serialize import dag_to_dict
 from ansorpy.measure.check.compare import compare, least_scale, sample_points, tolerance
 from ansorpy.measure.run.buffers import TaskArrays
-from ansorpy.measure.run.job import RunSession, sampled_magnitude
+from ansorpy.measure.run.handlers import RunSession, sampled_magnitude
 from ansorpy.measure.workers.messages import OpenRequest
 from ansorpy.measure.workers.protocol import Message
 from tests import workloads

@@ -8,8 +8,8 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.build.built import Built, ParamSpec
-from ansorpy.measure.build.job import build_lowered
-from ansorpy.measure.gpu.job import handlers_on
+from ansorpy.measure.build.handlers import build_lowered
+from ansorpy.measure.gpu.handlers import handlers_on
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.workers.worker import Handler
 from ansorpy.schedule.lowering.program import lower

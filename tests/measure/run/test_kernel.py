@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ansorpy.codegen.llvm.objects.build import compile_ir
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.ir.loops import ForKind
-from ansorpy.rules.annotation.limit_blocks import registers_of
+from ansorpy.rules.annotation.limit_block_resources import registers_of
 from ansorpy.rules.gpu.warp_tiling import warp_factors, warp_sum
 from ansorpy.schedule.bounds.inference import Bounds
 from tests import workloads

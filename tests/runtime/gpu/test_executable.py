@@ -19,8 +19,8 @@ from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.plan import CompiledTask
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

@@ -18,7 +18,7 @@ import pytest
 from ansorpy.codegen.cuda.device.build import CudaCode
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.cuda.launch.packed import packed
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import MissingDependency
 from ansorpy.graph.memory import ArenaPlan
 from ansorpy.graph.network import Call, Network, TensorInfo
@@ -26,9 +26,9 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.elf import find_metadata
+from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.metadata import read_metadata
-from ansorpy.runtime.plan import CompiledTask
 from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.runtime.status import Status, status_error
 from ansorpy.schedule.lowering.program import lower

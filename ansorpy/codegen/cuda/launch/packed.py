@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ansorpy.codegen.cuda.device.build import CudaCode
 from ansorpy.codegen.cuda.launch.plan import LaunchPlan
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import ForeignFile
 
 __all__ = ["packed", "unpacked"]

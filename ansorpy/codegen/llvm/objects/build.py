@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.program import emit_module
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.functions import TEAM
 from ansorpy.codegen.llvm.threads.team import STOP, needs_team, team_object
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.codegen.singletons import singleton
 from ansorpy.errors import CodegenError
 from ansorpy.target import Target

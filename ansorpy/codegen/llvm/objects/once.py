@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError
 
 __all__ = ["run_once"]

@@ -13,7 +13,7 @@ from ansorpy.codegen.cuda.device.build import build_cuda
 from ansorpy.codegen.cuda.device.nvrtc import compile_source
 from ansorpy.codegen.cuda.emit.prelude import HELPERS, prelude
 from ansorpy.cost.gpu.kernel import gpu_seconds
-from ansorpy.cost.view import view_nest
+from ansorpy.cost.nest_view import view_nest
 from ansorpy.errors import CodegenError, MissingDependency
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType

@@ -21,7 +21,7 @@ from ansorpy.schedule.tables.size import Column, Size, above, ceil_div, size_min
 from ansorpy.target import Target
 
 __all__ = [
-    "CALL_INSTRUCTIONS", "MOST_VECTORS", "TREE_INSTRUCTIONS", "LimitCode", "instructions",
+    "CALL_INSTRUCTIONS", "MOST_VECTORS", "TREE_INSTRUCTIONS", "LimitCodeSize", "instructions",
 ]  # fmt: skip
 
 MOST_VECTORS = 16
@@ -33,7 +33,7 @@ TREE_INSTRUCTIONS = 12
 
 
 @dataclass(frozen=True)
-class LimitCode(AnnotationRule):
+class LimitCodeSize(AnnotationRule):
     """Reject stages whose unrolled and vectorised body has more than ``most`` instructions.
 
     Must come after the rules that vectorise and unroll.  Build time is proportional to the number

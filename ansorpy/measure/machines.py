@@ -1,4 +1,4 @@
-"""Select where candidates are built and timed: this machine, its GPUs, or a Ray cluster."""
+"""Open the machines that build and time candidates: this one, its GPUs, or a Ray cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rejecting kernels that need too much shared memory or too many registers to run."""
+"""Reject GPU kernels that exceed the shared memory, registers or blocks of the target."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ansorpy.rules.predicates import space_extent
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import Product, value_of
-from ansorpy.schedule.sharedmemory import is_in_shared, shared_bytes, uses_shared
+from ansorpy.schedule.shared_memory import is_in_shared, shared_bytes, uses_shared
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import KernelStyle, Stage
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.size import Size, above, ceil_div, product, size_gcd, size_max
 from ansorpy.target import Target
 
-__all__ = ["LimitBlocks", "registers_of"]
+__all__ = ["LimitBlockResources", "registers_of"]
 
 WORD = 4
 ROW_BYTES = 16
@@ -32,7 +32,7 @@ ROW_BYTES = 16
 
 
 @dataclass(frozen=True)
-class LimitBlocks(AnnotationRule):
+class LimitBlockResources(AnnotationRule):
     """Limit the shared memory, registers and blocks of each kernel to those of the target.
 
     Must come after the rules that pad tiles and open pipelines.  Shared memory is computed

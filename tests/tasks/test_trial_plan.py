@@ -12,13 +12,13 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.report.plan import plan_table
+from ansorpy.report.trial_plan import plan_table
 from ansorpy.rules.presets import CPU
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.tasks.budget import LONGEST_S, Budget
 from ansorpy.tasks.pace import Pace
-from ansorpy.tasks.plan import Before, before, plan
+from ansorpy.tasks.trial_plan import Before, before, plan
 from tests.rules.algorithms.convolutions import convolution
 from tests.search.tasks import TARGET, matmul, scale
 from tests.tasks.progress import progress

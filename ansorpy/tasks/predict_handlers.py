@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_from_dict
-from ansorpy.measure.conditions import TaskConditions, conditions_of
 from ansorpy.measure.records.definitions import definition_json
+from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
 from ansorpy.rules.presets import preset_for

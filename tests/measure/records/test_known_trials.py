@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ansorpy.ir.task import Task
-from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.rows import Record
 from ansorpy.measure.result import MeasureResult, TrialKind
 from tests.measure.definitions import matmul, task_of, tiled

@@ -11,9 +11,9 @@ import pytest
 
 from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.depth import DEEPEST
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.recursion import DEEPEST
 from ansorpy.ir.tensor import Tensor, compute, placeholder
 from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
 from ansorpy.schedule.lowering.program import lower
@@ -65,7 +65,7 @@ def lowered_and_run(tensors: list[Tensor]) -> None:
 )
 def test_definitions_are_lowered_and_run_however_deep(definition: str) -> None:
     # In a process of its own, whose recursion limit no other test has raised.
-    script = f"from tests.ir.test_depth import *; lowered_and_run({definition})"
+    script = f"from tests.ir.test_recursion import *; lowered_and_run({definition})"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 
 import ansorpy as ap
-from ansorpy.api.deciding import DOUBT, decide, timed_regions
+from ansorpy.api.alternatives import DOUBT, decide, timed_regions
 from ansorpy.api.networks import Networks, NetworkSpec, tune_networks
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
@@ -23,8 +23,8 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
-from ansorpy.search.driver import SearchOptions
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.alternatives import SETTLED
 from ansorpy.tasks.budget import Budget

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from ansorpy.ir.task import Task
-from ansorpy.measure.conditions import TaskConditions, conditions_of
+from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.target import Target
 from tests.search.tasks import matmul
 

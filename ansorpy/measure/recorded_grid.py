@@ -23,9 +23,9 @@ from pydantic import Field, ValidationError
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_from_dict
-from ansorpy.measure.conditions import TaskConditions
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.timing import TimingPolicy
+from ansorpy.measure.task_conditions import TaskConditions
 from ansorpy.schedule.decisions import cut
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json

@@ -1,4 +1,4 @@
-"""LimitBlocks: shared memory, registers and blocks of every row, as lowering finds them."""
+"""LimitBlockResources: shared memory, registers and blocks of every row, as lowering finds them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Alloc, Scope, walk_stmts
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
-from ansorpy.rules.annotation.limit_blocks import LimitBlocks, registers_of
+from ansorpy.rules.annotation.limit_block_resources import LimitBlockResources, registers_of
 from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.lowering.program import lower
-from ansorpy.schedule.sharedmemory import shared_bytes
+from ansorpy.schedule.shared_memory import shared_bytes
 from ansorpy.schedule.tables.size import as_array
 from tests import workloads
 from tests.rules.algorithms.convolutions import convolution
@@ -47,7 +47,7 @@ def test_columns_hold_what_lowering_allocates(
 
 def test_rows_that_do_not_fit_are_refused(rng: np.random.Generator) -> None:
     small = replace(GPU, max_shared_optin_bytes=4096)
-    space = after(LimitBlocks(spare=8), workloads.matmul(64, 64, 64), small)
+    space = after(LimitBlockResources(spare=8), workloads.matmul(64, 64, 64), small)
     table = space.sample(500, rng)
     (kernel,) = kernels(space.state)
     bounds = Bounds(space.state, space.values(table))
@@ -63,7 +63,7 @@ def test_rows_that_do_not_fit_are_refused(rng: np.random.Generator) -> None:
 
 
 def test_a_grid_has_at_most_so_many_blocks(rng: np.random.Generator) -> None:
-    space = after(LimitBlocks(most_blocks=9), workloads.matmul(64, 64, 64))
+    space = after(LimitBlockResources(most_blocks=9), workloads.matmul(64, 64, 64))
     (limit,) = (c for c in space.constraints if c.name == "C.blocks")
     table = space.sample(300, rng)
     tile = np.prod([table[:, space.slices[f"C.local.{axis}"]] for axis in "ij"], axis=(0, 2))

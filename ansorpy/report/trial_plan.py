@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansorpy.report.tables import Table
-from ansorpy.tasks.plan import TrialPlan
+from ansorpy.tasks.trial_plan import TrialPlan
 
 __all__ = ["plan_table"]
 

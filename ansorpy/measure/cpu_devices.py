@@ -1,4 +1,4 @@
-"""CPU cores as the devices of a backend: those of this machine or of a cluster."""
+"""CPU cores as the devices of a backend: those of this machine, or of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CompiledC:
     has_rates = False
 
     def open(self, target: Target, options: MeasureOptions) -> AbstractContextManager[Machines]:
-        return LocalRunner(options, module="ansorpy.measure.run.c_job")
+        return LocalRunner(options, module="ansorpy.measure.run.c_handlers")
 
     def open_cluster(
         self, address: str, options: MeasureOptions

@@ -1,4 +1,4 @@
-"""The search loop for one task: generate candidates, select some, measure them, learn."""
+"""Search for one task's fastest program: generate candidates, select some, measure them, learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LimitCode: what is written out is predicted from the table, and too much of it is refused."""
+"""LimitCodeSize: what is written out is predicted from the table, and too much of it is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansorpy.ir.expr import Expr
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder
-from ansorpy.rules.annotation.code_size import LimitCode, instructions
+from ansorpy.rules.annotation.limit_code_size import LimitCodeSize, instructions
 from ansorpy.rules.annotation.unroll import AnnotateUnroll
 from ansorpy.rules.annotation.vectorize import AnnotateVectorize
 from ansorpy.rules.matching.relations import is_input
@@ -61,7 +61,7 @@ def unrolled_matmul(limit: int) -> Space:
     [(state, _)] = derive(MultiLevelTiling(), workloads.matmul(64, 64, 64), "C")
     space = AnnotateUnroll(max_steps=(0, 16, 512)).declare(Space(state), CPU)
     space = AnnotateVectorize(always_innermost=True).declare(space, CPU)
-    return LimitCode(limit).declare(space, CPU)
+    return LimitCodeSize(limit).declare(space, CPU)
 
 
 def test_rows_with_more_code_are_refused(rng: np.random.Generator) -> None:
@@ -93,7 +93,7 @@ def test_a_body_longer_than_the_limit_may_stand_once(rng: np.random.Generator) -
     assert 0 < valid.sum() < len(table)
     [stage] = [s for s in space.state.stages if not (s.is_placeholder or s.inlined)]
     codes = as_array(instructions(Bounds(space.state, space.values(table)), stage, CPU), len(table))
-    assert set(codes[valid]) == {codes.min()} and codes.min() > LimitCode().most
+    assert set(codes[valid]) == {codes.min()} and codes.min() > LimitCodeSize().most
 
 
 def _activated(y: Tensor, i: Expr, j: Expr) -> Expr:
@@ -109,7 +109,7 @@ def test_what_no_decision_changes_is_not_refused() -> None:
     assert all(it.annotation is ForKind.UNROLLED for it in state.stage("C").iters)
     stage = state.stage("C")
     assert instructions(Bounds(state, {}), stage, CPU) == 64 * 4
-    assert LimitCode(100).declare(Space(state), CPU).constraints == ()
+    assert LimitCodeSize(100).declare(Space(state), CPU).constraints == ()
 
 
 def test_vectors_beyond_the_straight_ones_are_a_loop() -> None:

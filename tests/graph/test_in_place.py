@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis.strategies import integers
 from onnx import ModelProto
 
+from ansorpy.graph.in_place import in_place
 from ansorpy.graph.network import Network
-from ansorpy.graph.reuse import in_place
 from tests.budget import examples
 from tests.graph.executor import assert_same_as_onnxruntime, compiled
 from tests.graph.nets import Net

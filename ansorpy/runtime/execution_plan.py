@@ -12,10 +12,10 @@ from enum import Enum
 
 import numpy as np
 
-from ansorpy.codegen.objects import ObjectCode
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError, UsageError
+from ansorpy.graph.in_place import in_place
 from ansorpy.graph.network import Call, Network, TensorInfo
-from ansorpy.graph.reuse import in_place
 from ansorpy.ir.analysis.overwrite import overwritable
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Program, Role

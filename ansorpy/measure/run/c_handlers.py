@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from ansorpy.codegen.c.loader import load
+from ansorpy.measure.run.handlers import RunSession, warm_up
 from ansorpy.measure.run.host import HostTask
-from ansorpy.measure.run.job import RunSession, warm_up
 from ansorpy.measure.workers.worker import Handler
 
 __all__ = ["make_handlers"]

@@ -8,8 +8,8 @@ import networkx as nx
 import pytest
 
 from ansorpy.frontend.onnx import load
+from ansorpy.graph.fusion import MOST_CHAINED, fuse
 from ansorpy.graph.optimize import optimize
-from ansorpy.graph.passes.fuse import MOST_CHAINED, fuse
 from ansorpy.graph.placement import place_values
 from tests.graph.nets import Net
 

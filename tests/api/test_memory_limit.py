@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.api import fitting
-from ansorpy.api.fitting import ProgramOption, Room, choose_within, fastest_within, room_of
+from ansorpy.api import memory_limit
+from ansorpy.api.memory_limit import ProgramOption, Room, choose_within, fastest_within, room_of
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.tuner import Chosen, Tuner, open_tuner
@@ -154,7 +154,7 @@ def test_recorded_programs_of_other_definitions_take_over(
         record(tuner, net)
         fast = choose_within(tuner, net)
         assert constants(fast, net) > 3 * net.constant_bytes
-        monkeypatch.setattr(fitting, "SLACK", 0)
+        monkeypatch.setattr(memory_limit, "SLACK", 0)
         small = choose_within(tuner, net)
     assert constants(small, net) <= room_of(net).constants == 2 * net.constant_bytes
     assert [p.task for p in small] == list(net.tasks)
@@ -169,10 +169,10 @@ def test_where_nothing_else_is_recorded_the_definition_itself_is_predicted(
     with open_tuner(request) as tuner:
         record(tuner, net)
         execute(tuner.database.path, "DELETE FROM results WHERE median_s > 1e-4")
-        monkeypatch.setattr(fitting, "SLACK", 0)
+        monkeypatch.setattr(memory_limit, "SLACK", 0)
         found = choose_within(tuner, net)
         assert constants(found, net) <= room_of(net).constants
-        monkeypatch.setattr(fitting, "room_of", lambda project: Room(10, 10))
+        monkeypatch.setattr(memory_limit, "room_of", lambda project: Room(10, 10))
         refusal = r"(?s)the smallest programs found take .*iB.*allow 1 MiB or more with --memory"
         with pytest.raises(UsageError, match=refusal):
             choose_within(tuner, net.fit(net.memory_bytes))
@@ -183,7 +183,7 @@ def test_what_was_predicted_beside_the_fastest_is_recorded(
 ) -> None:
     request = Request.of(effort="none", threads=1, db=tmp_path / "t.db")
     net = project(request)
-    monkeypatch.setattr(fitting, "SLACK", 0)
+    monkeypatch.setattr(memory_limit, "SLACK", 0)
     with open_tuner(request) as tuner:
         record(tuner, net)
         execute(tuner.database.path, "DELETE FROM results WHERE median_s > 1e-4")
@@ -206,7 +206,7 @@ def test_a_definition_without_a_correct_program_is_no_way(
     def fails(self: Tuner, task: Task) -> Chosen:
         raise NoValidProgram(f"{task.name}: no program is correct")
 
-    monkeypatch.setattr(fitting, "SLACK", 0)
+    monkeypatch.setattr(memory_limit, "SLACK", 0)
     monkeypatch.setattr(Tuner, "predicted_directly", fails)
     with open_tuner(request) as tuner:
         record(tuner, net)

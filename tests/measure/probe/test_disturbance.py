@@ -10,7 +10,7 @@ import pytest
 
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.llvm.objects.timing import bench
-from ansorpy.measure.probe.cores import Cores, Watch
+from ansorpy.measure.probe.disturbance import Cores, Watch
 from ansorpy.measure.probe.loops import RELAY_LAPS, relay_address
 
 

@@ -11,7 +11,7 @@ from ansorpy.codegen.cuda.device.driver import CudaDevice
 from ansorpy.codegen.cuda.device.protocol import Device
 from ansorpy.config import DEVICE
 from ansorpy.measure.gpu.task import GpuTask
-from ansorpy.measure.run.job import RunSession
+from ansorpy.measure.run.handlers import RunSession
 from ansorpy.measure.workers.worker import Handler
 
 __all__ = ["handlers_on", "make_handlers"]

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from ansorpy.ir.task import Task
-from ansorpy.measure.conditions import TaskConditions, conditions_of
-from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.rows import Position
+from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.tasks.budget import Budget

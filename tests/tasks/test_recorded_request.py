@@ -12,19 +12,19 @@ from pydantic import TypeAdapter, ValidationError
 
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
 from ansorpy.graph.alternatives import Alternative, Alternatives
-from ansorpy.measure.known import KnownTrials
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.definitions import definition_json
+from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.rows import Event
 from ansorpy.measure.records.schema import IN_MEMORY
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.presets import ANSOR_CPU, CPU
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
-from ansorpy.search.driver import SearchOptions
+from ansorpy.search.task_search import SearchOptions
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import TunedNetwork
-from ansorpy.tasks.run_request import (
+from ansorpy.tasks.recorded_request import (
     RecordedPart,
     RunRequest,
     adjusted,

@@ -9,8 +9,8 @@ import pytest
 
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.measure.fleet.base import kind_of, offer
+from ansorpy.measure.machines import open_machines, ray_address
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
-from ansorpy.measure.workers.select import open_machines, ray_address
 from ansorpy.target import Target
 
 
