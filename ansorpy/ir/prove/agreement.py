@@ -65,13 +65,13 @@ class Agreement:
     def _require(self, facts: Facts, site: Site, *, generally: bool, exact: bool) -> None:
         store = site.stmt
         if not isinstance(store, Store) or store.reduce is not None:
-            raise Differ("it combines what several iterations compute", refuted=True)
+            raise Differ("the statement accumulates into the element", refuted=True)
         roots = (*facts.around(site, len(site.nodes)), *store.indices, *site.conditions)
         domain = facts.relations.domain(site, (*roots, store.value))
         inside = domain.within(site.conditions)
         written = domain.access(store.indices, store.buffer.shape)
         if not inside.exact or not written.exact:
-            raise Differ("where it writes depends on data")
+            raise Differ("which element is written depends on data")
         at = written.map.intersect_domain(inside.may)
         found = at.apply_range(at.reverse())
         if exact:
@@ -91,7 +91,7 @@ class Agreement:
             done.add((e, pairs))
             if pairs.domain.affine(e) is not None:
                 if not pairs.agree_on(e):
-                    raise Differ("it depends on the iteration", refuted=pairs.exact)
+                    raise Differ("the value depends on the iteration", refuted=pairs.exact)
             elif isinstance(e, Load):
                 pending.extend(comparison.loaded(e, pairs))
             elif isinstance(e, Select):
@@ -112,7 +112,7 @@ Equal = Iterator[tuple[Expr, Pairs]]
 
 
 class _Comparison:
-    """One comparison of two iterations: what must be equal for what they load to be equal."""
+    """One comparison of two iterations: reduces equal loads to equal values of their writers."""
 
     def __init__(
         self, packed: Callable[[Buffer], tuple[Facts, Sequence[Use]] | None], *, generally: bool
@@ -130,14 +130,14 @@ class _Comparison:
         region, home = pairs.site.region, pairs.site.home(buffer)
         mine = [w for w in writers if region is not None and w.site.region is region]
         if mine and buffer.scope is not Scope.LOCAL:
-            raise Differ(f"it reads {buffer.name}, which the same nest writes")
+            raise Differ(f"the value is read from {buffer.name}, which the same nest writes")
         affine = [index for index in load.indices if pairs.domain.affine(index) is not None]
         agree = all(pairs.agree_on(index) for index in affine)
         packed = self._packed(buffer)
         if agree and not mine:
             yield from ((index, pairs) for index in load.indices)
         elif len(affine) < len(load.indices):
-            raise Differ(f"what it reads of {buffer.name} depends on data")
+            raise Differ(f"which element of {buffer.name} is read depends on data")
         elif mine:
             mine = [w for w in mine if w.home == home]
             yield from self._own(load, pairs, mine, home, agree=agree)
@@ -148,12 +148,13 @@ class _Comparison:
         elif writers:
             yield from self._followed(load, pairs, writers, home.level, pairs.facts)
         else:
-            raise Differ(f"it reads other elements of {buffer.name}", refuted=pairs.exact)
+            why = f"the iterations read different elements of {buffer.name}"
+            raise Differ(why, refuted=pairs.exact)
 
     def _own(
         self, load: Load, pairs: Pairs, writers: Sequence[Use], home: Home, *, agree: bool
     ) -> Equal:
-        """The expressions that must be equal for an element of an iteration's private buffer."""
+        """The expressions that must be equal for an iteration's private element to be equal."""
         shared = max(w.site.shared_levels(pairs.site) for w in writers)
         together = [var for at, var in pairs.site.loops if home.level < at < shared]
         alone = len(writers) == 1 and _is_plain(writers[0])
@@ -161,11 +162,11 @@ class _Comparison:
             yield from self._stepped(load, pairs, writers, home)
             return
         if together and not alone:
-            raise Differ(f"it reads {load.source.name} in a loop that writes it")
+            raise Differ(f"{load.source.name} is read in a loop that also writes it")
         yield from self._followed(load, pairs, writers, home.level, pairs.facts)
 
     def _stepped(self, load: Load, pairs: Pairs, writers: Sequence[Use], home: Home) -> Equal:
-        """The expressions that must be equal in all writers of a buffer for all its elements."""
+        """The expressions that must be equal for all elements of a buffer to be equal."""
         assert isinstance(load.source, Buffer)
         instances = pairs.values_of(pairs.facts.around(pairs.site, home.level))
         known = self._in_step.setdefault((load.source, home), [])

@@ -30,7 +30,10 @@ Comparison = tuple[Expr, str, Expr]
 
 
 class _Meeting(NamedTuple):
-    """Pairs of executions of two uses that must not exist; unless ``exact``, some may not occur."""
+    """Pairs of conflicting executions of two uses; unless ``exact``, some may never occur.
+
+    ``problem`` is what the second use does, with ``{buffer}`` for the name of the buffer.
+    """
 
     pairs: isl.Map
     exact: bool
@@ -55,7 +58,7 @@ class Asynchronous:
             return self._until_the_end(use)
         except Irregular as reason:
             return Finding.undecided(
-                Claim.APART, f'"{use.site.line}" is asynchronous, and {reason}'
+                Claim.APART, f'cannot tell when "{use.site.line}" completes: {reason}'
             )
 
     def _meetings(self, use: Use, other: Use) -> Iterator[_Meeting]:
@@ -69,7 +72,7 @@ class Asynchronous:
 
     def _while_copied(self, copy: Use, other: Use) -> Iterator[_Meeting]:
         mine, its = self._facts.clock(copy.site), self._facts.clock(other.site)
-        problem = "may access an element before the copy to it has arrived"
+        problem = "may access an element of {buffer} before the copy to it has arrived"
         yield self._of_others(copy, other, (mine.copies, ">=", its.published), problem)
         threads = (*BLOCKS, *THREADS)
         own = (copy.site.hardware(threads), other.site.hardware(threads))
@@ -77,7 +80,7 @@ class Asynchronous:
 
     def _while_read(self, product: Use, write: Use) -> Iterator[_Meeting]:
         mine, its = self._facts.clock(product.site), self._facts.clock(write.site)
-        problem = "may write an element before the instruction that reads it is done"
+        problem = "may write an element of {buffer} before the instruction that reads it is done"
         yield self._of_others(product, write, (mine.products, ">=", its.released), problem)
         unseen = (mine.fenced, "<=", its.fences)
         if write.is_copy:
@@ -85,7 +88,8 @@ class Asynchronous:
         comparisons = [*_same_block(product, write), (mine.phase, ">=", its.phase), unseen]
         yield self._meeting(
             product, write, ((), ()), comparisons,
-            "writes an element with no fence and barrier before the instruction that reads it",
+            "writes an element of {buffer} without a fence and a barrier before the instruction "
+            "that reads it",
         )  # fmt: skip
 
     def _while_added_to(self, product: Use, other: Use) -> Iterator[_Meeting]:
@@ -94,12 +98,13 @@ class Asynchronous:
         own = (instance(product.site), instance(other.site))
         yield self._in_order(
             product, other, own, (mine.products, ">=", its.finished),
-            "may access an element before the instruction that adds to it is done",
+            "may access an element of {buffer} before the instruction that adds to it is done",
         )  # fmt: skip
         if other.access.is_write:
             yield self._in_order(
                 other, product, own[::-1], (its.register_fences, ">=", mine.register_fences),
-                "writes an element with no fence before the instruction that adds to it",
+                "writes an element of {buffer} without a fence before the instruction that adds "
+                "to it",
             )  # fmt: skip
 
     def _until_the_end(self, use: Use) -> Finding:
@@ -112,10 +117,8 @@ class Asynchronous:
         held = Points(use.site, None, conditions).where(conditions)
         if held.may.is_empty():
             return Finding.proved(Claim.APART)
-        message = f'{use.access.buffer.name} is gone while "{use.site.line}" uses it'
-        if held.exact:
-            return Finding.refuted(Claim.APART, message)
-        return Finding.by_data(Claim.APART, f"{message}, unless data prevents it")
+        message = f'{use.access.buffer.name} is freed before "{use.site.line}" is done with it'
+        return Finding.fails(Claim.APART, message, certain=held.exact)
 
     def _of_others(self, use: Use, other: Use, running: Comparison, problem: str) -> _Meeting:
         """Pairs where another thread executes *other* after *use* began, and *running* holds."""
@@ -165,8 +168,6 @@ def _same_block(one: Use, other: Use) -> list[Comparison]:
 
 
 def _finding(use: Use, other: Use, meeting: _Meeting) -> Finding:
-    name = use.access.buffer.name
-    message = f'"{other.site.line}" {meeting.problem}: "{use.site.line}" and {name}'
-    if meeting.exact:
-        return Finding.refuted(Claim.APART, message)
-    return Finding.by_data(Claim.APART, f"{message}, unless data prevents it")
+    problem = meeting.problem.format(buffer=use.access.buffer.name)
+    message = f'"{other.site.line}" {problem}: "{use.site.line}"'
+    return Finding.fails(Claim.APART, message, certain=meeting.exact)

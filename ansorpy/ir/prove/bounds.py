@@ -105,15 +105,13 @@ def _dimension(points: Points, site: Site, access: Access, d: int) -> Finding | 
         held, outside = points.where(given), _outside(points, index, access.buffer.shape[d])
         if outside is None:
             return Finding.by_data(
-                Claim.BOUNDS, f'what "{site.line}" accesses of {access.buffer.name} depends on data'
+                Claim.BOUNDS, f'an index of {access.buffer.name} depends on data, in "{site.line}"'
             )
         wrong = held.may & outside
         if wrong.is_empty():
             return None
     message = _message(site, access, d, points, wrong)
-    if held.exact:
-        return Finding.refuted(Claim.BOUNDS, message)
-    return Finding.by_data(Claim.BOUNDS, f"{message}, unless data prevents it")
+    return Finding.fails(Claim.BOUNDS, message, certain=held.exact)
 
 
 def _outside(points: Points, index: Expr, extent: int) -> isl.Set | None:
@@ -137,8 +135,8 @@ def _connected(site: Site, index: Expr, conditions: tuple[Expr, ...]) -> tuple[E
 def _message(site: Site, access: Access, d: int, points: Points, wrong: isl.Set) -> str:
     """A message that names the access and a point at which it is out of bounds."""
     at = example(wrong)
-    reached, verb = points.value(access.indices[d], at), "written" if access.is_write else "read"
+    index, verb = points.value(access.indices[d], at), "written" if access.is_write else "read"
     return (
-        f"{access.buffer.name} is {verb} at {reached} in dimension {d}, which has "
-        f'{access.buffer.shape[d]} elements, in "{site.line}"{points.text(at)}'
+        f"{access.buffer.name} is {verb} out of bounds: at index {index} of dimension {d}, which "
+        f'has {access.buffer.shape[d]} elements, in "{site.line}"{points.text(at)}'
     )

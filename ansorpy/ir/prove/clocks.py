@@ -87,14 +87,16 @@ class Clock:
 
 
 _COUNTS = ("phase", "copies", "products", "fences", "register_fences")
+"""The counts that statements increment."""
+
 _SEEN = (
     "arrived", "finished", "fenced_copies", "published", "released", "fenced", "visible_copies",
 )  # fmt: skip
-"""The counts that each kind of statement sets, from the counts before it."""
+"""The counts that statements set from other counts."""
 
 
 class Irregular(Exception):
-    """Threads may pass different barriers, commits, waits or fences; the message says why."""
+    """Threads may not all pass the same barriers, commits, waits and fences; says why."""
 
 
 class Clocks:
@@ -115,7 +117,7 @@ class Clocks:
         return self._launch.before[position]
 
     def after(self, position: Position) -> Clock:
-        """The clock at the end of that statement."""
+        """The clock at the end of the statement at *position*, which is in the launch."""
         return self._launch.after.get(position) or self.at(position)
 
 
@@ -135,7 +137,7 @@ class _Launch:
 
     def _passed(self, s: Stmt, at: Position, clock: Clock) -> Clock:
         if isinstance(s, Barrier) and s.scope is not Scope.SHARED:
-            raise Irregular("blocks wait for each other")
+            raise Irregular("a barrier makes blocks wait for each other")
         if isinstance(s, SYNCHRONISING):
             return clock.after(s)
         if not _synchronises(s):
@@ -152,7 +154,7 @@ class _Launch:
         if s.kind in HARDWARE:
             if s.extent < self.region.extents[s.kind]:
                 raise Irregular(
-                    f"a barrier, commit, wait or fence is in a loop over some of {s.kind.value}"
+                    f"only some threads along {s.kind.value} reach a barrier, commit, wait or fence"
                 )
             return self.run(s.body, inside, clock)
         start, end = self._iteration(s, inside, clock)
@@ -163,7 +165,8 @@ class _Launch:
     def _iteration(self, s: For, inside: Position, entry: Clock) -> tuple[Clock, Clock]:
         """The clocks at the start and at the end of iteration ``s.var`` of a loop.
 
-        Counts never decrease, so each is the value set by the latest iteration or before the loop.
+        Counts never decrease, so the value of each was set by the latest iteration or before the
+        loop.
         """
         passed = _counts(s.body)
         start = replace(

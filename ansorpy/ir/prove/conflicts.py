@@ -1,4 +1,4 @@
-"""Parallel loops with data races as C defines them: storing equal values twice is one, too."""
+"""Find parallel loops with data races as C defines them, which include stores of equal values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["conflicting_loops"]
 def conflicting_loops(program: Program) -> frozenset[For]:
     """The outermost parallel loops that isl cannot prove free of conflicts.
 
-    Two iterations, of such a loop and the parallel loops directly in it, conflict if they access
+    Two iterations of such a loop, and of the parallel loops directly in it, conflict if they access
     the same element and at least one of them writes it.
     """
     facts = Facts(program)

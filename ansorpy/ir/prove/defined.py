@@ -27,7 +27,7 @@ __all__ = ["Defined"]
 
 
 class _Source(NamedTuple):
-    """The elements ``written`` as a reader sees them at coordinates ``inputs`` of its own.
+    """The elements ``written`` that a reader sees, by coordinates ``inputs`` of the reader.
 
     If it is not ``exact``, more may be written.
     """
@@ -57,9 +57,7 @@ class Defined:
         if left.is_empty():
             return Finding.proved(Claim.COMPLETE)
         at = f"{buffer.name}[{', '.join(map(str, example(left)))}]"
-        if not exact:
-            return Finding.by_data(Claim.COMPLETE, f"{at} is not written unless data makes it")
-        return Finding.refuted(Claim.COMPLETE, f"{at} is an output and never written")
+        return Finding.fails(Claim.COMPLETE, f"output element {at} is never written", certain=exact)
 
     def read(self, use: Use) -> Finding:
         """Whether the elements that *use* reads were written before."""
@@ -73,13 +71,15 @@ class Defined:
                     return Finding.proved(Claim.DEFINED)
                 sources.append(source)
         except Irregular as problem:
+            name, line = use.access.buffer.name, use.site.line
             return Finding.undecided(
-                Claim.DEFINED, f'"{use.site.line}" reads {use.access.buffer.name}, and {problem}'
+                Claim.DEFINED,
+                f'cannot tell whether {name} is written before "{line}" reads it: {problem}',
             )
         return self._together(use, sources)
 
     def _together(self, use: Use, sources: Sequence[_Source]) -> Finding:
-        """The verdict if no single source has all elements."""
+        """The finding if no single source has all elements that *use* reads."""
         site, access = use
         conditions = (*site.conditions, *access.conditions)
         inputs = [e for source in sources for e in source.inputs]
@@ -95,14 +95,13 @@ class Defined:
         point, count = example(left.wrap().flatten()), len(points.coordinates)
         name = f"{access.buffer.name}[{', '.join(map(str, point[count:]))}]"
         message = f'{name} is read before it is written, in "{site.line}"'
-        if not read.exact or not all(source.exact for source in sources):
-            return Finding.by_data(Claim.DEFINED, f"{message}, unless data prevents it")
-        return Finding.refuted(Claim.DEFINED, message + points.text(point[:count]))
+        certain = read.exact and all(source.exact for source in sources)
+        return Finding.fails(Claim.DEFINED, message + points.text(point[:count]), certain=certain)
 
     def _is_filled(self, use: Use) -> bool:
-        """True if statements before *use* write the whole buffer, wherever in it *use* reads.
+        """True if statements before *use* write the whole buffer, so that all reads are defined.
 
-        The answer is computed once for all reads after them.
+        The answer is computed once for all reads after these statements.
         """
         plain = [w for w in self._writers(use) if not w.is_copy and w.site.is_before(use.site)]
         for inside in (False, True):
@@ -125,8 +124,8 @@ class Defined:
     # What was written
 
     def _writers(self, use: Use) -> list[Use]:
-        """The accesses that write the buffer instance that *use* reads and that are complete
-        after their statement."""
+        """The accesses that write the buffer instance that *use* reads, except asynchronous
+        instructions."""
         return [
             w for w in self._facts.uses[use.access.buffer]
             if w.access.is_write and w.home == use.home and not w.is_product
@@ -219,9 +218,10 @@ class Defined:
         where: Callable[[Use], Sequence[Expr]],
         last: str,
     ) -> Iterator[_Source]:
-        """What *writers* wrote, with *inputs* related to *where* they are: equal but for the last.
+        """The elements that *writers* wrote, by the coordinates *inputs* of the reader.
 
-        A writer with fewer coordinates wrote at all values of the others.
+        The coordinates *where* of a writer equal *inputs*, but the last compares as *last* says.
+        A writer with fewer coordinates counts for all values of the others.
         """
         total, exact = None, True
         for writer in writers:
@@ -239,6 +239,7 @@ class Defined:
 
 
 def _nowhere(site: Site) -> Sequence[Expr]:
+    """No coordinates: for writes that every thread sees."""
     return ()
 
 
@@ -248,5 +249,5 @@ def _in_one_launch(one: Use, other: Use) -> bool:
 
 
 def _is_inside(level: int, site: Site) -> bool:
-    """True for a loop of the threads themselves."""
+    """True if the loop at *level* is inside the region of *site*."""
     return site.region is not None and level > len(site.region.position)

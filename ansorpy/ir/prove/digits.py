@@ -89,14 +89,14 @@ def _divisors(roots: Iterable[Expr]) -> dict[Var, set[int]]:
 
 
 def _chain(divisors: set[int], extent: int) -> list[int] | None:
-    """1 and the divisors below *extent* in order, if each divides the next; None without any."""
+    """1 and the divisors below *extent*, in order; None without any or if they form no chain."""
     chain = [1, *sorted(n for n in divisors if 1 < n < extent)]
     divides = all(b % a == 0 for a, b in zip(chain, chain[1:], strict=False))
     return chain if divides and len(chain) > 1 else None
 
 
 def _slice(e: Expr) -> _Slice | None:
-    """*e* as some digits of a variable."""
+    """*e* as some digits of a variable; None if it is not of this form."""
     kind = type(e)
     if kind is Var or kind is Axis:
         return _Slice(e, 1, 0)  # type: ignore[arg-type]

@@ -10,6 +10,8 @@ __all__ = ["Claim", "Finding", "Proof", "Verdict"]
 
 
 class Verdict(Enum):
+    """Whether a claim holds."""
+
     PROVED = "proved"
     REFUTED = "refuted"
     UNDECIDED = "undecided"
@@ -18,11 +20,11 @@ class Verdict(Enum):
 class Claim(Enum):
     """The properties that a program must have.
 
-    BOUNDS: an access stays in its buffer.  APART: iterations that run at once write different
-    elements and read none of another's.  DEFINED: an element is written before it is read.
-    COMPLETE: every element of an output is written.  TOGETHER: all threads reach a barrier, and all
-    lanes an instruction or exchange that needs them.  HELD: a lane accesses only what its own
-    registers hold of a buffer in those of a warp.
+    BOUNDS: an access stays in its buffer.  APART: of iterations or threads that run at the same
+    time, none accesses an element that another one writes.  DEFINED: an element is written before
+    it is read.  COMPLETE: every element of an output is written.  TOGETHER: all threads of a block
+    reach each barrier, and all lanes of a team each instruction or exchange that needs them.  HELD:
+    a lane accesses only the elements in its own registers of a buffer that a warp holds together.
     """
 
     BOUNDS = "bounds"
@@ -58,6 +60,13 @@ class Finding:
     @staticmethod
     def undecided(claim: Claim, message: str) -> Finding:
         return Finding(claim, Verdict.UNDECIDED, message)
+
+    @staticmethod
+    def fails(claim: Claim, message: str, *, certain: bool) -> Finding:
+        """A claim that fails; it is only undecided if it is not *certain* because of data."""
+        if certain:
+            return Finding.refuted(claim, message)
+        return Finding.by_data(claim, f"{message} (this depends on data)")
 
     @staticmethod
     def by_data(claim: Claim, message: str) -> Finding:

@@ -12,7 +12,7 @@ from ansorpy.ir.prove.sites import BLOCKS, HARDWARE, THREADS, Site
 __all__ = ["Where", "own_instance", "team_number", "thread_number", "variables_of"]
 
 Where = Callable[[Site], Sequence[Expr]]
-"""Coordinates of a statement, in as many numbers for each."""
+"""The coordinates of a statement; all statements have the same number of them."""
 
 
 def own_instance(uses: Sequence[Use], depending: Sequence[Use]) -> Where:
@@ -68,7 +68,7 @@ def team_number(site: Site, lanes: int) -> Expr:
 
 
 def _steps(site: Site) -> Iterator[tuple[Expr, int]]:
-    """Each thread index, and how far its neighbours are apart in the numbering of threads."""
+    """Each thread index, and what one step of it adds to the number of a thread in its block."""
     assert site.region is not None
     step = 1
     for kind in THREADS:

@@ -1,10 +1,10 @@
 """Pair the executions of one iteration with the corresponding executions of another.
 
-There are three ways to show that two elements of a buffer that an iteration has of its own are
-equal, from the statements that write it:
+The statements that write a buffer private to an iteration show in one of three ways that two of
+its elements are equal:
 
-* One statement writes it, and stores one value in all executions that write either element.
-* Both are the same element, and both iterations execute all that writes the buffer in step.
+* Only one statement writes it, with the same value in all executions that write either element.
+* Both are the same element, and both iterations execute all writes to the buffer in step.
 * The executions that write one element correspond, in their order, to those that write the other.
 """
 
@@ -91,7 +91,7 @@ class Pairs:
         return found
 
     def agree_whether(self, points: isl.Set) -> bool:
-        """True when of each pair both executions are among *points*, or neither."""
+        """True when, in each pair, both executions are among *points* or neither is."""
         reached = self.map.intersect_domain(points).range()
         left = self.map.intersect_domain(points.complement()).range()
         return bool(reached.is_subset(points)) and bool(left.is_disjoint(points))
@@ -104,7 +104,7 @@ class Pairs:
         """
         found = self.domain.access(exprs, (0,) * len(exprs))
         if not found.exact:
-            raise Differ("it depends on data")
+            raise Differ("an index or value depends on data")
         return found.map
 
     def values_of(self, exprs: Sequence[Expr]) -> isl.Map:
@@ -114,7 +114,7 @@ class Pairs:
 
 
 class Writer:
-    """The executions of a store to a buffer of which loops down to *level* have an instance.
+    """The executions of a store to a buffer with an instance per iteration of loops to *level*.
 
     ``moving`` are its other loops that determine the element, ``repeated`` those that do not.
     """
@@ -123,7 +123,7 @@ class Writer:
         store, indices = use.site.stmt, use.access.indices
         self.facts, self.site, self.line = facts, use.site, use.site.line
         if not isinstance(store, Store):
-            raise Differ(f'"{self.line}" is no store')
+            raise Differ(f'"{self.line}" is not a store')
         self.store = store
         around = facts.around(use.site, level)
         self.around = around
@@ -147,7 +147,7 @@ class Writer:
         """The same execution in both of a pair of *instances*.
 
         Raises:
-            Differ: Only one has it, or it writes another element there.
+            Differ: Only one of the two has it, or it writes different elements in them.
         """
         counted = (*self.around, *self.inside)
         number = self.domain.access(counted, (0,) * len(counted)).map
@@ -155,9 +155,9 @@ class Writer:
         both = instances.flat_product(_same(len(self.inside)))
         pairs = self._pairs(number.apply_range(both).apply_range(number.reverse()), chain)
         if not pairs.agree_whether(self.points.may):
-            raise Differ(f'"{self.line}" runs in one of the iterations only')
+            raise Differ(f'"{self.line}" runs in only one of the iterations')
         if not all(pairs.agree_on(index) for index in self.store.indices):
-            raise Differ(f'"{self.line}" writes different elements')
+            raise Differ(f'"{self.line}" writes different elements in the two iterations')
         return pairs.only_where(self.points.may)
 
     def in_sequence(self, cells: isl.Map, chain: frozenset[Buffer]) -> Pairs:
@@ -171,7 +171,7 @@ class Writer:
         found = number.apply_range(both).apply_range(number.reverse())
         for side, paired in ((both.domain(), found.domain()), (both.range(), found.range())):
             if not number.intersect_range(side).domain().is_subset(paired):
-                raise Differ(f'"{self.line}" runs in one of the iterations only')
+                raise Differ(f'"{self.line}" runs in only one of the iterations')
         if not number.is_injective() or not self._is_in_one_order():
             raise Differ(
                 f'"{self.line}" writes an element several times, in an order that may vary'
@@ -182,7 +182,7 @@ class Writer:
         """From executions to the values of *exprs*."""
         found = self.domain.access(exprs, (0,) * len(exprs))
         if not found.exact:
-            raise Differ(f'where "{self.line}" writes depends on data')
+            raise Differ(f'which element "{self.line}" writes depends on data')
         return found.map.intersect_domain(self.points.may)
 
     def _is_in_one_order(self) -> bool:
@@ -197,9 +197,9 @@ class Writer:
 
 
 def require_one_order(writers: Sequence[Use], level: int, facts: Facts) -> None:
-    """Return if what several *writers* store to an element comes in the same order everywhere.
+    """Check that several *writers* store to an element in the same order everywhere.
 
-    A loop inside *level* around two of them must not determine the element, or be in the same
+    A loop inside *level* around two of them must not determine the element, or must be in the same
     iteration when both write it.
 
     Raises:
@@ -224,8 +224,11 @@ def require_one_order(writers: Sequence[Use], level: int, facts: Facts) -> None:
 
 
 def generalised(cells: isl.Map) -> isl.Map:
-    """More pairs than *cells*, which say as little as possible: where both coordinates are equal,
-    any value; of the others, the equations."""
+    """A superset of the pairs *cells* that is easier to compare.
+
+    A coordinate that is equal in all pairs may take any value; of the other coordinates, only the
+    equations between them are kept.
+    """
     import islpy
 
     dims, kept = cells.dim(islpy.dim_type.out), cells

@@ -19,7 +19,7 @@ from ansorpy.ir.prove.teams import check_held, check_together, needs_others
 __all__ = ["MAX_OPERATIONS", "prove"]
 
 MAX_OPERATIONS = 1_000_000
-"""Steps isl may take for one finding, about a second; the most any program took is a fifth."""
+"""Steps that isl may take for one finding, about a second; no program needed a fifth of them."""
 
 SHARED = (Scope.GLOBAL, Scope.WORKSPACE, Scope.SHARED)
 
@@ -27,10 +27,10 @@ Question = tuple[Claim, str, Callable[[], Finding]]
 
 
 def prove(program: Program, packing: Program | None = None) -> Proof:
-    """What isl finds about *program*, whose packed constants *packing* computes.
+    """Check all memory accesses of *program* with isl; *packing* computes its packed constants.
 
-    Cost: some milliseconds for most programs; but isl has no limit of time, so call it where it
-    can be stopped.
+    Cost: some milliseconds for most programs; but isl has no time limit, so call this in a process
+    that can be stopped.
     """
     facts = Facts(program)
     others = None if packing is None else Facts(packing)
@@ -38,7 +38,7 @@ def prove(program: Program, packing: Program | None = None) -> Proof:
     for claim, what, question in _questions(facts, others):
         answer = decide(question, MAX_OPERATIONS)
         if answer is None:
-            answer = Finding.undecided(claim, f"{what}: isl ran out of operations")
+            answer = Finding.undecided(claim, f"isl reached its limit of operations for {what}")
         found.append(answer)
     return Proof.of(found)
 

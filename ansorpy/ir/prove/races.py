@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 __all__ = ["Conflict", "Coordinates", "Races"]
 
 Coordinates = Callable[[Use], Sequence[Expr]]
-"""Where a use takes place, in as many numbers for each use of a buffer."""
+"""The coordinates of a use; all uses of a buffer have the same number of them."""
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """Two uses with which different threads access one element; it is in both of ``maps``.
+    """Two uses by which different threads access the same element.
 
-    If it is not ``exact``, they may never do so.
+    ``maps`` relate threads to the elements of each use.  If they are not ``exact``, the threads may
+    never do so.
     """
 
     first: Use
@@ -47,13 +48,12 @@ class Conflict:
         """The pairs of threads."""
         return _pairs(*self.maps)
 
-    def finding(self, what: str, why: str = "") -> Finding:
-        """What is wrong; *what* names the threads, *why* says more."""
-        if not self.exact:
-            return Finding.by_data(Claim.APART, f"{self._text(what)} unless data prevents it")
-        return Finding.refuted(Claim.APART, self._text(what) + (f": {why}" if why else ""))
+    def finding(self, what: str, of: str = "", why: str = "") -> Finding:
+        """The failed claim; *what* and *of* (loops) name the threads, *why* gives the reason."""
+        text = self._text(what, of) + (f": {why}" if why else "")
+        return Finding.fails(Claim.APART, text, certain=self.exact)
 
-    def _text(self, what: str) -> str:
+    def _text(self, what: str, of: str) -> str:
         one, other = (_point(side) for side in _pair(self.pairs))
         name, lines = (
             self.first.access.buffer.name,
@@ -61,7 +61,8 @@ class Conflict:
         )
         verb = "write" if self.first.access.is_write and self.second.access.is_write else "access"
         where = f'"{lines[0]}"' if self.first is self.second else f'"{lines[0]}" and "{lines[1]}"'
-        return f"{what} {one} and {other} {verb} an element of {name} at once, in {where}"
+        who = f"{what} {one} and {other}{of and f' of {of}'}"
+        return f"{who} {verb} the same element of {name} at the same time, in {where}"
 
 
 def _pairs(one: isl.Map, other: isl.Map) -> isl.Map:
@@ -80,7 +81,7 @@ def _point(at: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class _Alike:
-    """Uses with one relation from threads to elements."""
+    """Uses with the same relation from threads to elements."""
 
     map: isl.Map
     exact: bool
@@ -101,11 +102,12 @@ class Races:
         try:
             return self._launch(region, buffer, uses)
         except Irregular as problem:
-            return Finding.undecided(Claim.APART, f"threads share {buffer.name}, and {problem}")
+            message = f"cannot tell which threads share {buffer.name}: {problem}"
+            return Finding.undecided(Claim.APART, message)
 
     def is_apart(self, region: Region, uses: Sequence[Use]) -> bool:
-        """True if no two iterations of parallel loops, of one execution of these, access one
-        element that either writes, be it with the same value."""
+        """True if no two iterations, in one execution of the parallel loops, access an element that
+        either of them writes, even if the values are equal."""
 
         def outside(use: Use) -> list[Var]:
             return [v for level, v in use.site.serial if level < len(region.position)]
@@ -115,27 +117,28 @@ class Races:
 
     def _parallel(self, region: Region, uses: Sequence[Use]) -> Finding:
         if not region.collapsed:
-            return Finding.undecided(Claim.APART, "parallel loops are not nested in each other")
+            return Finding.undecided(Claim.APART, "parallel loops are not nested in one another")
         for conflict in self._conflicts(uses, lambda use: [v for _, v in use.site.parallel]):
             names = ", ".join(v.name for _, v in conflict.first.site.parallel)
-            problem = self._agree(conflict, f"iterations of {names}")
+            problem = self._agree(conflict, names)
             if problem is not None:
                 return problem
         return Finding.proved(Claim.APART)
 
-    def _agree(self, conflict: Conflict, what: str) -> Finding | None:
-        """None if both iterations execute one statement and write the same value."""
+    def _agree(self, conflict: Conflict, loops: str) -> Finding | None:
+        """None if both iterations of *loops* execute one statement and write the same value."""
         if conflict.first is not conflict.second:
-            return conflict.finding(what)
+            return conflict.finding("iterations", loops)
         try:
             self._agreement.require(conflict.first)
         except Differ as problem:
             if problem.refuted:
-                return conflict.finding(what, str(problem))
+                return conflict.finding("iterations", loops, str(problem))
             name, line = conflict.first.access.buffer.name, conflict.first.site.line
             return Finding.undecided(
                 Claim.APART,
-                f'{what} write an element of {name} several times, in "{line}": {problem}',
+                f"iterations of {loops} may write different values to the same element of {name}, "
+                f'in "{line}": {problem}',
             )
         return None
 

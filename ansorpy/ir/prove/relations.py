@@ -68,7 +68,7 @@ class Points:
     """The executions of an access, by the loops that *roots* depend on.
 
     Args:
-        roots: All expressions that will be asked about.
+        roots: All expressions that the methods will be given.
     """
 
     def __init__(self, site: Site, access: Access | None, roots: Sequence[Expr]):
@@ -90,7 +90,8 @@ class Points:
     ) -> Relation:
         """From *inputs* to *outputs* where all *conditions* hold.
 
-        What depends on data may be any number; of the last outputs, any below those of *shape*.
+        An expression that depends on data may have any value; the last outputs are indices into a
+        buffer of *shape* and stay below its extents.
         """
         held = (*self.digits.conditions, *map(self.digits.expr, conditions))
         extents = (*[_MOST] * (len(outputs) - len(shape)), *shape)
@@ -100,7 +101,7 @@ class Points:
 
     @property
     def coordinates(self) -> tuple[Var, ...]:
-        """What numbers an execution."""
+        """The variables that identify an execution."""
         return tuple(self.domain.extents)
 
     def where(self, conditions: tuple[Expr, ...]) -> Holds:
@@ -150,7 +151,7 @@ def related(signs: tuple[str, ...]) -> isl.Map:
 def in_order(same: int, loops: int, *, also_equal: bool) -> isl.Map:
     """From points to those equal in the first *same* coordinates and later in the next *loops*.
 
-    With *also_equal*, to themselves, too.
+    With *also_equal*, also to themselves.
     """
     pinned = [f"a{n} = b{n}" for n in range(same + loops)]
     orders = [

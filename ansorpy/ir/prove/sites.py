@@ -86,7 +86,7 @@ class Site:
 
     Args:
         nodes: The statements around it, outermost first; it is in child ``position[n]`` of node n.
-        extents: Its loop variables; of several loops over one hardware index, the outermost's.
+        extents: Its loop variables; for several loops over one hardware index, the outermost's.
         values: The values of other variables.
         conditions: Conditions that all hold whenever the statement runs.
         index: The variable of each hardware index that is bound here.
@@ -132,12 +132,12 @@ class Site:
 
     @cached_property
     def loops(self) -> tuple[tuple[int, Var], ...]:
-        """Level and variable of each loop around it but those over hardware indices."""
+        """Level and variable of each loop around it, except loops over hardware indices."""
         return tuple(sorted((*self.parallel, *self.serial), key=lambda loop: loop[0]))
 
     @cached_property
     def carrying(self) -> tuple[tuple[int, Var], ...]:
-        """Level and variable of each loop around it of which one iteration precedes the next."""
+        """Level and variable of each loop around it whose iterations run one after another."""
         return tuple(
             (level, var)
             for level, var in self.serial
@@ -145,11 +145,11 @@ class Site:
         )
 
     def home(self, buffer: Buffer) -> Home:
-        """Where the instance of *buffer* that is accessed here is made."""
+        """Where the instance of *buffer* that is accessed here is created."""
         return self.homes[buffer]
 
     def hardware(self, kinds: Sequence[ForKind]) -> tuple[Expr, ...]:
-        """The hardware indices here; what is outside of a loop over one is done by its first."""
+        """The hardware indices here; 0 for an index over which no enclosing loop runs."""
         return tuple(self.index.get(kind, as_expr(0)) for kind in kinds)
 
     def free(self, e: Expr) -> frozenset[Var]:

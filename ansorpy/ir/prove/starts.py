@@ -20,7 +20,7 @@ Ranges = Mapping[Var, tuple[int, int]]
 
 
 def starting_anywhere(program: Program) -> Program:
-    """*program* with what lets bind directly inside parallel loops as more parallel loops::
+    """*program* with lets directly inside parallel loops replaced by more parallel loops::
 
         for b in 0..6  # parallel             for b in 0..6  # parallel
           start = min(b * 3, 13)      -->       for start in 0..14  # parallel

@@ -26,7 +26,7 @@ def needs_others(site: Site) -> bool:
 
 
 def check_together(site: Site) -> Finding:
-    """Whether all threads reach a barrier, or all lanes of a team what they do together."""
+    """Whether all threads reach a barrier, or all lanes of a team an operation of the team."""
     match site.stmt:
         case Barrier():
             return _at_barrier(site)
@@ -48,12 +48,9 @@ def check_held(site: Site, access: Access) -> Finding:
     held = Points(site, access, (*conditions, *access.indices)).where(conditions)
     if held.may.is_empty():
         return Finding.proved(Claim.HELD)
-    message = (
-        f'a lane accesses an element of {access.buffer.name} that another holds, in "{site.line}"'
-    )
-    if held.exact:
-        return Finding.refuted(Claim.HELD, message)
-    return Finding.by_data(Claim.HELD, f"{message}, unless data prevents it")
+    name = access.buffer.name
+    message = f'a lane accesses an element of {name} that another lane holds, in "{site.line}"'
+    return Finding.fails(Claim.HELD, message, certain=held.exact)
 
 
 def _at_barrier(site: Site) -> Finding:
@@ -72,7 +69,7 @@ def _at_barrier(site: Site) -> Finding:
 
 
 def _in_teams(site: Site, size: int, indices: Sequence[Expr]) -> Finding:
-    """Whether all of each *size* threads reach *site*, with the same *indices*."""
+    """Whether all threads of each team of *size* reach *site*, with the same *indices*."""
     missing = _partial(site)
     if missing is not None:
         return missing
@@ -86,12 +83,12 @@ def _in_teams(site: Site, size: int, indices: Sequence[Expr]) -> Finding:
     wanted = points.relation((*around, number // size), indices, site.conditions)
     if wanted.map.is_single_valued():
         return Finding.proved(Claim.TOGETHER)
-    message = f'lanes of a team want different operands of "{site.line}"'
-    return _negative(message, exact=wanted.exact)
+    message = f'the lanes of a team have different operands in "{site.line}"'
+    return Finding.fails(Claim.TOGETHER, message, certain=wanted.exact)
 
 
 def _partial(site: Site) -> Finding | None:
-    """What is wrong if a loop over threads around *site* leaves some out."""
+    """The failed claim if a loop over threads around *site* leaves some threads out; else None."""
     region = site.region
     if region is None:
         return Finding.undecided(Claim.TOGETHER, f'"{site.line}" is outside of a kernel')
@@ -109,19 +106,19 @@ def _partial(site: Site) -> Finding | None:
 
 
 def _is_whole(extent: int, available: int, site: Site) -> bool:
-    """True if a loop that leaves threads out does so by whole warps, which need no others."""
+    """True if a loop leaves out only whole warps, and *site* needs no other warps."""
     return not isinstance(site.stmt, Barrier) and extent % WARP == 0 == available % WARP
 
 
 def _around(site: Site, indices: Sequence[Expr]) -> list[Var]:
-    """The variables but those of threads on which *indices* and conditions depend."""
+    """The variables, except thread indices, on which *indices* and conditions depend."""
     threads = {site.index[kind] for kind in THREADS if kind in site.index}
     used = {v for e in (*indices, *site.conditions) for v in site.free(e)}
     return [v for v in site.extents if v in used and v not in threads]
 
 
 def _alike(size: int, threads: int | None = None) -> isl.Map:
-    """From the number of a thread to those of its team of *size*, of *threads* in all if given."""
+    """From a thread's number to the numbers in its team of *size*, which are below *threads*."""
     import islpy
 
     first = f"{size} * floor(n / {size})"
@@ -133,10 +130,4 @@ def _finding(holds: bool, exact: bool, site: Site, who: str) -> Finding:
     if holds and exact:
         return Finding.proved(Claim.TOGETHER)
     message = f'only some threads {who} reach "{site.line}"'
-    return _negative(message, exact=exact)
-
-
-def _negative(message: str, *, exact: bool) -> Finding:
-    if exact:
-        return Finding.refuted(Claim.TOGETHER, message)
-    return Finding.by_data(Claim.TOGETHER, f"{message}, unless data prevents it")
+    return Finding.fails(Claim.TOGETHER, message, certain=exact)

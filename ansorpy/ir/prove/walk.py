@@ -222,7 +222,7 @@ def _is_collapsed(s: For) -> bool:
 
 
 def _fresh(around: _Around) -> dict[Buffer, Home]:
-    """The homes of buffers where threads start, which have their own instances of the local."""
+    """The homes of buffers where a region starts: its threads have their own local buffers."""
     return {
         buffer: Home(around.position) if buffer.scope is Scope.LOCAL else home
         for buffer, home in around.homes.items()

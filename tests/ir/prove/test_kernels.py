@@ -61,7 +61,7 @@ def reversed_rows(*between: Stmt) -> Stmt:
 def test_shared_memory_needs_a_barrier_between_threads() -> None:
     assert prove(kernel(reversed_rows(SYNC))).verdict is Verdict.PROVED
     said = refusal(reversed_rows(), Claim.APART)
-    assert "access an element of tile at once" in said
+    assert "access the same element of tile at the same time" in said
     assert '"tile[tx] = x[bx, tx]" and "out[bx, tx] = tile[63 - tx]"' in said
 
 
@@ -71,7 +71,7 @@ def test_without_a_barrier_only_its_own_writes_are_there_for_a_thread() -> None:
 
 def test_blocks_must_write_different_elements() -> None:
     said = refusal(Store(OUT, (bx // 2, tx), ZERO, None), Claim.APART)
-    assert "blocks" in said and "write an element of out at once" in said
+    assert "blocks" in said and "write the same element of out at the same time" in said
 
 
 def test_all_threads_reach_a_barrier() -> None:
@@ -193,4 +193,4 @@ def test_a_lane_accesses_only_what_it_holds() -> None:
     assert right.verdict is Verdict.PROVED
     wrong = prove(program(in_registers(ty, tx + k * 4), [IN], [OUT]))
     said = [f.message for f in wrong.refuted if f.claim is Claim.HELD]
-    assert said and "a lane accesses an element of held that another holds" in said[0]
+    assert said and "a lane accesses an element of held that another lane holds" in said[0]

@@ -39,7 +39,7 @@ def test_a_copy_by_rows_is_proved() -> None:
 
 def test_an_index_out_of_bounds_is_named_with_a_point() -> None:
     said = refusal(rows(Store(C, (i, j), load(A, i, j + 1), None)), Claim.BOUNDS)
-    assert "A is read at 7 in dimension 1, which has 7 elements" in said
+    assert "A is read out of bounds: at index 7 of dimension 1, which has 7 elements" in said
     assert "j = 6" in said
 
 
@@ -50,9 +50,8 @@ def test_a_guard_keeps_an_index_in_bounds() -> None:
 
 def test_iterations_that_write_one_element_are_named() -> None:
     said = refusal(rows(Store(C, (i // 2, j), load(A, i, j), None)), Claim.APART)
-    assert "iterations of i 0 and 1 write an element of C at once" in said.replace(
-        "1 and 0", "0 and 1"
-    )
+    named = said.replace("1 and 0", "0 and 1")
+    assert "iterations 0 and 1 of i write the same element of C at the same time" in named
 
 
 def test_both_statements_of_a_race_are_named() -> None:
@@ -67,7 +66,7 @@ def test_both_statements_of_a_race_are_named() -> None:
 def test_a_read_of_what_another_iteration_writes_is_a_race() -> None:
     near = Store(C, (i, j), load(A, i, j) + load(C, (i + 1) % 13, j), None)
     body = Seq((rows(Store(C, (i, j), ZERO, None)), rows(near)))
-    assert "access an element of C at once" in refusal(body, Claim.APART)
+    assert "access the same element of C at the same time" in refusal(body, Claim.APART)
 
 
 def test_a_sum_without_a_start_reads_before_it_is_written() -> None:
@@ -113,8 +112,8 @@ def test_tiles_that_overlap_may_write_one_value() -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (load(A, k, j), "it reads other elements of A"),
-        (load(A, s + k, j) * t.astype("float32"), "it depends on the iteration"),
+        (load(A, k, j), "the iterations read different elements of A"),
+        (load(A, s + k, j) * t.astype("float32"), "the value depends on the iteration"),
     ],
 )
 def test_tiles_that_overlap_must_not_write_two_values(value: Expr, why: str) -> None:
