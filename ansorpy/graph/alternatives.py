@@ -1,7 +1,7 @@
 """Regions of a network that can be cut into kernels in several ways.
 
-The same value is asked about from the passes to the report: passes name the alternatives, the
-scheduler of tasks divides trials between them, and times decide which is taken.
+Passes name the alternatives, the task scheduler divides trials between them, their times decide
+which one is taken, and the report shows them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Alternative(Generic[K]):
     """One way to compute a region.
 
     Args:
-        answers: What it answers to the questions of passes.  They are in the order of the questions
-            and only to what is asked after those before.
+        answers: Question of a pass -> answer, in the order in which passes ask.  It has only the
+            questions that are still asked after the answers before them.
         calls: How often it calls each task, beyond the calls that all alternatives make.
         seconds: Total time of these calls, measured or predicted; None: not known.
     """
@@ -35,7 +35,7 @@ class Alternative(Generic[K]):
 
     @property
     def name(self) -> str:
-        """The answers in words."""
+        """The answers, separated by commas."""
         return ", ".join(self.answers.values())
 
 
@@ -50,7 +50,7 @@ class Alternatives(Generic[K]):
 
     @property
     def name(self) -> str:
-        """The questions in words."""
+        """The questions, separated by commas."""
         return ", ".join(dict.fromkeys(q for option in self.options for q in option.answers))
 
     @property
@@ -72,10 +72,10 @@ class Alternatives(Generic[K]):
         )
 
     def timed(self, seconds: Mapping[K, float | None]) -> Alternatives[K]:
-        """The same alternatives, their times added up from the *seconds* of one call of each task.
+        """The same alternatives, with times that are the sums of their calls' times.
 
-        The time of an alternative is known if those of all its tasks are: neither None nor
-        infinite.
+        *seconds* has the time of one call of each task.  The time of an alternative is known if
+        those of all its tasks are: neither None nor infinite.
         """
         return Alternatives(
             tuple(

@@ -1,4 +1,4 @@
-"""Questions that passes leave open: parts of a graph where no way is clearly the best."""
+"""Questions that passes leave open: how to rewrite a part where no way is clearly the best."""
 
 from __future__ import annotations
 
@@ -26,11 +26,15 @@ class Choices:
         self.asked: dict[str, Mapping[str, object]] = {}
 
     def way(self, question: str, ways: Mapping[str, T]) -> T:
-        """What the way to take stands for: the first of *ways* unless another one is decided.
+        """The value of the way to take: the first of *ways* unless another one is decided.
 
         Args:
-            ways: Name -> what the way does to the graph.  It tells ways of the same name apart,
-                since earlier answers may change the graph.  The first name must not depend on them.
+            ways: Name -> what the way does to the graph.  Earlier answers may change the graph, so
+                ways of the same name may differ in this value.  The first name must not depend on
+                earlier answers.
+
+        Raises:
+            ValueError: The decided way is not among *ways*.
         """
         self.asked[question] = ways
         name = self.decided.get(question, next(iter(ways)))

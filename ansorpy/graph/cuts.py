@@ -1,9 +1,10 @@
 """The ways in which a network can be cut into kernels, where only measuring can decide.
 
-Passes ask questions (:mod:`ansorpy.graph.choices`).  Here every answer is tried, to find what it
-changes: the calls of each way beyond those common to all.  Questions whose answers change the same
-calls form one region, with an alternative for each combination of answers; so do all questions if
-the answer to one changes what the others offer.
+Passes ask questions (:mod:`ansorpy.graph.choices`).  This module tries every answer to find the
+calls that it changes, which are the calls of each way beyond those common to all ways.  Questions
+whose answers change the same calls form one region, with an alternative for each combination of
+answers.  If an answer to one question changes the ways that others offer, all questions form one
+region.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ MOST_ALTERNATIVES = 8
 
 @dataclass(frozen=True)
 class Cuts:
-    """A network as it is cut by default, and the regions that can be cut otherwise.
+    """A network as it is cut by default, and the regions that can be cut in other ways.
 
-    Tasks are named by the keys of their workloads; ``others`` has those that alternatives call and
-    ``network`` does not.
+    Tasks are named by the keys of their workloads.  ``others`` has the workloads that are called by
+    alternatives but not by ``network``.
     """
 
     graph: Graph
@@ -50,7 +51,7 @@ class Cuts:
         return partition(arrange(self.graph, Choices(answers, self.cache_bytes)))
 
     def decided(self, options: Sequence[int]) -> Cuts:
-        """The same with :meth:`taking` these *options*: nothing is left to choose."""
+        """These cuts with *options* taken (see :meth:`taking`): no region is left to choose."""
         return replace(self, network=self.taking(options), regions=(), others={})
 
     @property
@@ -61,8 +62,8 @@ class Cuts:
     def within(self, size: Callable[[Network], int], most: int) -> Cuts:
         """The cuts without the alternatives that make the network's *size* larger than *most*.
 
-        Each alternative is tried with the other regions cut by default.  A region without any
-        within *most* keeps its smallest.
+        Each alternative is tried with the other regions cut by default.  If no
+        alternative of a region is within *most*, the smallest is kept.
         """
         kept = []
         for number, region in enumerate(self.regions):
@@ -88,7 +89,7 @@ def cuts_of(graph: Graph, cache_bytes: int = 0, *, byte_dots: bool = True) -> Cu
 
     Args:
         cache_bytes: Size of the caches next to the cores that will run it; 0 if not known.
-        byte_dots: As of :func:`~ansorpy.graph.optimize.simplify`.
+        byte_dots: See :func:`~ansorpy.graph.optimize.simplify`.
     """
     tries = _Tries(simplify(graph, byte_dots=byte_dots), cache_bytes)
     default = tries.under({})
@@ -100,7 +101,7 @@ def cuts_of(graph: Graph, cache_bytes: int = 0, *, byte_dots: bool = True) -> Cu
 
 @dataclass(frozen=True)
 class _Try:
-    """A network under some answers, what its passes asked, and its calls of each workload."""
+    """The network for some answers, the questions asked, and how often it calls each workload."""
 
     network: Network
     asked: Mapping[str, Mapping[str, object]]
@@ -108,7 +109,7 @@ class _Try:
 
 
 class _Tries:
-    """The networks that answers lead to, each made once, and all their ``workloads`` by key."""
+    """The networks for all answers tried, each made once, and their ``workloads`` by key."""
 
     def __init__(self, graph: Graph, cache_bytes: int):
         self.graph = graph
@@ -118,7 +119,7 @@ class _Tries:
         self._tried: dict[frozenset[tuple[str, str]], _Try] = {}
 
     def under(self, answers: Mapping[str, str]) -> _Try:
-        """What *answers* lead to; other questions are answered with their first way."""
+        """The network for *answers*; other questions are answered with their first way."""
         given = {q: way for q, way in answers.items() if way != self._first.get(q)}
         key = frozenset(given.items())
         if key not in self._tried:
@@ -136,7 +137,10 @@ class _Tries:
         return _Try(network, choices.asked, Counter({w.key: w.weight for w in workloads}))
 
     def changed_by(self, question: str) -> set[str]:
-        """The calls that answers to *question* replace; and all questions, if one changes these."""
+        """The calls that answers to *question* replace.
+
+        All questions are included if an answer changes which are asked, or their ways.
+        """
         default, changed = self.under({}), set[str]()
         for way in default.asked[question]:
             other = self.under({question: way})
@@ -146,7 +150,7 @@ class _Tries:
         return changed
 
     def region(self, questions: Collection[str]) -> Alternatives[str]:
-        """The region of *questions*, with as many as make at most MOST_ALTERNATIVES of them."""
+        """The region of the first *questions*: as many as give at most MOST_ALTERNATIVES."""
         found: list[dict[str, str]] = []
         wider: list[dict[str, str]] = [{}]
         while wider != found and len(wider) <= MOST_ALTERNATIVES:
@@ -160,7 +164,10 @@ class _Tries:
     def _wider(
         self, answers: dict[str, str], questions: Collection[str]
     ) -> Iterable[dict[str, str]]:
-        """*answers* with each way of the next of *questions* that is asked; as given if none is."""
+        """*answers* extended by each way of the next of *questions*.
+
+        *answers* alone if no other of *questions* is asked.
+        """
         for question, ways in self.under(answers).asked.items():
             if question in questions and question not in answers:
                 return [{**answers, question: way} for way in ways]
@@ -168,9 +175,9 @@ class _Tries:
 
 
 def _together(changed: Mapping[str, set[str]]) -> list[set[str]]:
-    """Groups of questions that change the same, with what they change.
+    """Groups of questions that change common calls, together with all calls that they change.
 
-    Those that change nothing are left out.
+    Questions that change nothing are left out.
     """
     groups: list[set[str]] = []
     for question, names in changed.items():

@@ -111,7 +111,7 @@ def _result_buffers(graph: Graph) -> dict[str, str]:
 
 
 def _fresh(name: str, taken: Collection[str]) -> str:
-    """*name* with as many underscores as it takes to differ from all names in *taken*."""
+    """*name* followed by as many primes as it takes to differ from all names in *taken*."""
     while name in taken:
         name += "'"
     return name

@@ -1,7 +1,8 @@
-"""Dividing trials between the alternatives of a region: which one leads, which may still win.
+"""How much the calls of a region's alternatives count when trials are divided between tasks.
 
-The time of an alternative is the sum of its tasks' times.  One that is not the fastest is tuned as
-long as its time may still fall below the leader's; after that, its tasks get no more trials.
+The time of an alternative is the sum of its tasks' times.  Alternatives other than the fastest (the
+leader) are tuned as long as their times may still fall below the leader's; after that, their tasks
+get no more trials.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ __all__ = ["SETTLED", "claimed_calls", "leader_calls", "timed"]
 Floats = npt.NDArray[np.float64]
 
 TRIED = 0.5
-"""Weight of the calls of an alternative that is slower than the leader but may still win: a gain in
-it matters only once it wins."""
+"""Weight of the calls of an alternative that is slower than the leader but may still win.
+
+A gain in such an alternative matters only once it wins.
+"""
 
 SETTLED = 16
-"""Trials before which a task's best time does not tell its final one: the first two programs of
-a matmul of BERT's attention took 5 ms, the best of 60 took 0.03 ms."""
+"""A task with fewer trials than this may end with a far better time than its best so far.
+
+The first two programs of a matmul of BERT's attention took 5 ms, the best of 60 took 0.03 ms.
+"""
 
 UNIT = 8
 """After ``n`` times this many trials a task is assumed to become faster by at most one part in
@@ -43,34 +48,35 @@ def leader_calls(region: Alternatives[int], tasks: Sequence[TaskProgress]) -> Fl
 
 
 def claimed_calls(region: Alternatives[int], tasks: Sequence[TaskProgress]) -> Floats:
-    """Calls as weighted for assigning trials: the leader's in full, the others' in part.
+    """Calls of each task, weighted for the division of trials.
 
-    While no alternative is complete, all that may still become complete have equal parts.
+    The leader's calls count in full, those of alternatives that may still win in part.  Until all
+    tasks of some alternative have a time, all alternatives that may get there count equally.
     """
     now = timed(region, tasks)
-    hoped_s = [
+    possible_s = [
         np.inf if option.seconds is None else option.seconds
-        for option in region.timed({n: _hoped_s(task) for n, task in enumerate(tasks)}).options
+        for option in region.timed({n: _possible_s(task) for n, task in enumerate(tasks)}).options
     ]
     leader_s = now.options[now.fastest].seconds
     if leader_s is None:
-        shares = np.isfinite(hoped_s) / max(np.isfinite(hoped_s).sum(), 1)
+        shares = np.isfinite(possible_s) / max(np.isfinite(possible_s).sum(), 1)
     else:
-        shares = np.where(np.array(hoped_s) < leader_s, TRIED, 0.0)
+        shares = np.where(np.array(possible_s) < leader_s, TRIED, 0.0)
         shares[now.fastest] = 1.0
     claimed: Floats = shares @ np.array([_row(option, len(tasks)) for option in region.options])
     return claimed
 
 
 def _row(option: Alternative[int], tasks: int) -> Floats:
-    """The calls of *option* as a vector with an entry for each of so many tasks."""
+    """The calls of *option* as a vector with one entry for each of the *tasks* tasks."""
     row = np.zeros(tasks)
     for number, calls in option.calls.items():
         row[number] = calls
     return row
 
 
-def _hoped_s(task: TaskProgress) -> float:
+def _possible_s(task: TaskProgress) -> float:
     """Least seconds the task may still reach; infinite if abandoned without a program."""
     if not np.isfinite(task.best_s):
         return task.least_s if task.alive else float("inf")

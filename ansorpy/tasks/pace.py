@@ -29,9 +29,9 @@ RETIME_S = 0.4
 LEAST_ROUND = 2
 """Minimum trials of a first round: the best candidate and the default schedule."""
 USUAL_ROUND = 16
-"""Minimum trials of a later round under a time limit, so that it mostly measures ..."""
+"""Minimum trials of a later round under a time limit, so that most of the round is measuring."""
 SHORT_ROUND = 8
-"""... unless the time left allows fewer than four such rounds; then the minimum is this."""
+"""The same if the time left allows fewer than four rounds of :data:`USUAL_ROUND` trials."""
 
 
 @dataclass

@@ -27,9 +27,9 @@ class TuningPart:
     """A kind of replaceable part.
 
     Args:
-        registry: Those that have a name.
+        registry: The parts of this kind that have a name.
         option: The field of :class:`.TuneOptions` that holds it; dots lead into inner options.
-        held: What the field holds of a choice: the part, or a factory of it.
+        held: Gives the field's value for a choice: the chosen part, or a factory that makes it.
     """
 
     registry: Registry[Any]

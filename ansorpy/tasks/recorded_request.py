@@ -92,7 +92,8 @@ class RunRequest(_Body):
         for network in self.networks:
             called = {task for region in network.regions for task in region.most_calls}
             if len(network.calls) != len(numbers) or not called <= {*numbers}:
-                raise ValueError(f"network {network.name!r} calls other tasks")
+                name = network.name
+                raise ValueError(f"network {name!r} calls tasks that are not in the request")
         return self
 
 
@@ -179,7 +180,7 @@ def differences(one: Setting, other: Setting, name: str = "") -> list[str]:
 
 
 def place_of(part: object) -> str:
-    """The place where *part*, a class or function, is defined; of other objects, their class's."""
+    """The module and name of *part*, a class or function; for other objects, of their class."""
     named = part if hasattr(part, "__qualname__") else type(part)
     return f"{named.__module__}:{getattr(named, '__qualname__', '')}"
 

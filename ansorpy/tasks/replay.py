@@ -134,9 +134,9 @@ class _Replay:
         journal = ReplayJournal(self.events)
         trials = ReplayedTrials(self.database, journal, request.began, self.run)
         entries = [
-            WeightedTask(task, StructureSampler(task, self._rules(asked)), asked.weight)
-            for asked in request.tasks
-            for task in [asked.task(self.database)]
+            WeightedTask(task, StructureSampler(task, self._rules(entry)), entry.weight)
+            for entry in request.tasks
+            for task in [entry.task(self.database)]
         ]
         divergence = ""
         outcomes: tuple[Outcome, ...] = ()
@@ -177,10 +177,10 @@ class _Replay:
             )
         return replace(options, networks=request.networks)
 
-    def _rules(self, asked: TaskRequest) -> Preset:
-        if not asked.preset:
-            raise UsageError(f"run {self.run} used its caller's own rules")
-        return preset_for(asked.target, asked.preset)
+    def _rules(self, entry: TaskRequest) -> Preset:
+        if not entry.preset:
+            raise UsageError(f"run {self.run} used its caller's own rules, which are not recorded")
+        return preset_for(entry.target, entry.preset)
 
     def _ended(self) -> str:
         kinds = {event.kind for event in self.events}

@@ -224,9 +224,10 @@ class _Run:
 
     def _request(self) -> dict[str, object]:
         """Everything the run depends on, except versions, results and the clock."""
-        asked = [(e.task, preset_name(e.source), e.weight) for e in self.tasks]
+        entries = [(e.task, preset_name(e.source), e.weight) for e in self.tasks]
         options = replace(self.options, networks=())
-        request = request_of(asked, self.budget, options, self.options.networks, self.trials.known)
+        networks, known = self.options.networks, self.trials.known
+        request = request_of(entries, self.budget, options, networks, known)
         return request.model_dump(mode="json")
 
     def spend(self) -> Ending:

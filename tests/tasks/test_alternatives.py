@@ -75,7 +75,7 @@ def test_while_no_alternative_is_complete_all_have_a_part() -> None:
     assert gradient(ended) == [2, 0, 4, 4, 8]
 
 
-def test_tasks_that_are_given_up_are_hoped_for_no_more() -> None:
+def test_abandoned_tasks_are_expected_to_gain_no_more() -> None:
     now = tasks(1.0, 9.1, 1, 2, 3)
     assert gradient(now) == [2, 2, 4, 4, 8]
     now[1] = progress(9.1, trials_after=[400], alive=False)

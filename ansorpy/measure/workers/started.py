@@ -1,9 +1,9 @@
-"""A started worker process with its pipes, and those that wait for another use.
+"""Started worker processes with their pipes, and the resting ones that wait for another use.
 
-Imports take a second of a worker's life, so a process that ended its work well is left to rest:
-the next worker of its kind (same module, limits and environment) takes it over.  A resting process
-forgets what it worked on, and ends by itself after :data:`~ansorpy.measure.workers.worker.REST_S`
-seconds or with its driver.
+Imports take a second of a worker's life.  So a process that finished its work without trouble is
+left resting, and the next worker of its kind (same module, limits and environment) takes it over.
+A resting process forgets its earlier work, and ends by itself with its driver or after
+:data:`~ansorpy.measure.workers.worker.REST_S` seconds.
 """
 
 from __future__ import annotations
@@ -31,15 +31,21 @@ __all__ = ["Kind", "Started", "started"]
 
 _KEPT_STDERR_BYTES = 4000
 _Key = tuple[object, ...]
-"""The driver's process first: a fork of it has the pipes of workers that are not its own."""
+"""The driver's process id, then all that the worker was started with.
+
+The id is included because a fork of the driver inherits the pipes of workers that are not its own.
+"""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a worker process is started with; processes of one kind can replace each other.
+    """The settings that a worker process is started with; those of one kind are interchangeable.
 
-    *module* has ``make_handlers()``; *cores* it is pinned to, None for the driver's; *memory_bytes*
-    of private memory (heap, stacks) it may use; *environment*: variables added to the driver's.
+    Args:
+        module: The module with the worker's ``make_handlers()``.
+        cores: Cores that the worker is pinned to; None for the driver's.
+        memory_bytes: Limit on its private memory (heap, stacks); None for no limit.
+        environment: Variables added to the driver's environment.
     """
 
     module: str
@@ -57,7 +63,7 @@ class Kind:
 
 @dataclass
 class Started:
-    """A process and the driver's ends of its pipes; *decoder* reads what it answers."""
+    """A process and the driver's ends of its pipes; *decoder* reads its answers."""
 
     process: subprocess.Popen[bytes]
     to_worker: int
@@ -83,8 +89,11 @@ class Started:
         self.stderr.close()
 
     def rest(self) -> bool:
-        """Leave the process, which owes no answer, to the next :func:`started` of its kind."""
-        if not self._tell(REST):
+        """Keep the process for the next :func:`started` of its kind; no answer may be outstanding.
+
+        Returns whether it could be told to rest.
+        """
+        if not self._send(REST):
             return False
         self.stderr.seek(0)
         self.stderr.truncate()
@@ -92,11 +101,11 @@ class Started:
         return True
 
     def wake(self) -> bool:
-        """Have a resting process say that it is ready, as a new one does; False if it has ended."""
-        return self.is_alive and self._tell(WAKE)
+        """Have a resting process report that it is ready, as a new one does; False if it ended."""
+        return self.is_alive and self._send(WAKE)
 
-    def _tell(self, kind: str) -> bool:
-        """Whether a message without content could be written at once."""
+    def _send(self, kind: str) -> bool:
+        """Send a message without content; False if it cannot be written at once."""
         data = encode(Message(kind, {}))
         try:
             return os.write(self.to_worker, data) == len(data)
@@ -104,7 +113,7 @@ class Started:
             return False
 
     def end(self) -> None:
-        """Kill a process that rests."""
+        """Kill a resting process."""
         self.process.kill()
         self.process.wait()
         self.close_files()
@@ -114,7 +123,7 @@ _RESTING: dict[_Key, deque[Started]] = {}
 
 
 def started(kind: Kind) -> Started:
-    """A process of *kind*: one that rests, else a new one; it will say that it is ready."""
+    """A process of *kind*, resting before or new; it will report when it is ready."""
     variables = kind.variables()
     key = (
         os.getpid(),
@@ -180,7 +189,7 @@ def _tie(pid: int, watched: int) -> None:
 
 @atexit.register
 def _end_resting() -> None:
-    """End the resting workers of this process before the interpreter takes itself apart."""
+    """End the resting workers of this process before the interpreter shuts down."""
     for key, resting in _RESTING.items():
         for worker in resting if key[0] == os.getpid() else ():
             worker.end()

@@ -23,12 +23,17 @@ class Gradient:
     objective depends on none that is alive.
 
     Paper: OSDI'20 §6.2.  Source: TVM's TaskScheduler, alpha 0.2, beta 2, window 3.
-    Differs: rounds vary in size, so ``t`` counts ``unit`` trials; the gradient is divided by the
-    task's cost; ``h`` is ``g`` in the paper, which expects times to approach zero, and here at
-    least ``doubt * g``, because rooflines are estimates; the family term is dropped once a task had
-    ``catching_up`` rounds more than the others in its family; a task with more than ``heavy`` of
-    the time and ``far`` of its time above the roofline comes first while it has less than ``floor``
-    of its planned trials (TVM instead picks tasks at random now and then).
+    Differs:
+
+    - Rounds vary in size, so ``t`` counts ``unit`` trials, and the gradient is divided by the
+      task's cost.
+    - ``h`` is ``g`` in the paper, which expects times to approach zero.  Here it is at least
+      ``doubt * g``, because rooflines are estimates.
+    - The family term is dropped once a task has had ``catching_up`` rounds more than the others in
+      its family.
+    - A task that takes more than ``heavy`` of the time, with more than ``far`` of its own time
+      above the roofline, comes first while it has less than ``floor`` of its planned trials.  TVM
+      instead picks tasks at random now and then.
     """
 
     alpha: float = 0.2
