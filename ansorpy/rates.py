@@ -13,7 +13,7 @@ __all__ = ["Rates"]
 
 @dataclass(frozen=True)
 class Rates:
-    """The measured rates of a machine, which the closed-form cost model uses.
+    """The measured rates of a machine, which the analytic cost model uses.
 
     Args:
         clock_hz: Cycles per second; the per-cycle rates below refer to this clock.

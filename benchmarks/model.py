@@ -1,7 +1,7 @@
 """Evaluate how well cost models rank recorded programs that they have not seen.
 
 ``python -m benchmarks.model tune.db``: each task's later trials are held out and ranked by the
-closed-form model, by trees not trained on the task, by trees also trained on its first trials, and
+analytic model, by trees not trained on the task, by trees also trained on its first trials, and
 by a trained model that learns these in addition.  All trees are trained on tasks of other folds.
 Nothing is timed.  ``ansorpy db model`` reports the same for one database.
 """

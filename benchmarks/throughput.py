@@ -109,7 +109,7 @@ CASES: dict[str, Callable[[], list[Tensor]]] = {"matmul": matmul, "convolution":
 
 
 def trained(task: Task, sampler: StructureSampler, rng: np.random.Generator) -> BoostedTrees:
-    """A model trained on 256 programs, whose times are closed-form estimates with noise."""
+    """A model trained on 256 programs, whose times are analytic estimates with noise."""
     model, structures = BoostedTrees(), sampler.draw(8, rng)
     for structure in structures:
         table = sample_valid(structure, _TRAINED_ON // len(structures), rng)
@@ -166,7 +166,7 @@ class _Bench:
         )
 
     def _scored(self, pairs: Sequence[tuple[Structure, Rows]]) -> tuple[float, ...]:
-        """Seconds of nests, features, the closed-form model and the trees."""
+        """Seconds of nests, features, the analytic model and the trees."""
         nests, nest_s = timed(lambda: [s.space.nest(t) for s, t in pairs], self.repeats)
         sized = [(nest, len(t)) for nest, (_, t) in zip(nests, pairs, strict=True)]
         features_s = timed(

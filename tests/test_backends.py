@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ansorpy.codegen.backends import CODEGEN
-from ansorpy.cost.hardware import HARDWARE
+from ansorpy.cost.analytic.hardware import HARDWARE
 from ansorpy.measure.devices import DEVICES
 from ansorpy.registry import Registry
 from ansorpy.rules.presets import PRESETS

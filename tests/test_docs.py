@@ -60,6 +60,14 @@ def test_links_lead_somewhere() -> None:
             assert "://" in target or (path.parent / target).exists(), f"{path.name}: {target}"
 
 
+def test_modules_named_exist() -> None:
+    package = Path(ansorpy.__file__).parent
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS):
+        for name in re.findall(r"`([a-z_]+/[\w/]+\.py)`", path.read_text()):
+            found = [(root / name).exists() for root in (ROOT, package, ROOT / "tests")]
+            assert any(found), f"{path.name}: {name}"
+
+
 def test_every_environment_variable_is_documented() -> None:
     text = (ROOT / "docs" / "environment.md").read_text()
     documented = set(re.findall(r"^\| `(ANSORPY_\w+)`", text, flags=re.MULTILINE))

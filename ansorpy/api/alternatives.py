@@ -1,6 +1,6 @@
 """Choose how to partition each region of a network: the alternative with the least total time.
 
-Measured times decide; if no alternative is measured completely, the closed-form model decides.
+Measured times decide; if no alternative is measured completely, the analytic model decides.
 """
 
 from __future__ import annotations

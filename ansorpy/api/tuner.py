@@ -293,7 +293,7 @@ class Tuner:
 
     @property
     def _model(self) -> CostModel | None:
-        """The cost model for predictions; None stands for the untrained closed-form model."""
+        """The cost model for predictions; None stands for the untrained analytic model."""
         parts = self.request.parts
         return None if parts.choices["cost_model"] in ("boosted", "analytic") else parts.model()
 

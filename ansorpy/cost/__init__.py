@@ -1,1 +1,1 @@
-"""Cost models: features, the closed-form model, and the model learned from records."""
+"""Cost models: features, the analytic model, and the model learned from records."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SAMPLE_VERSION", "BoostedOptions", "BoostedTrees", "WeightedTrees"]
 
 SAMPLE_VERSION = f"{FEATURE_VERSION}-{PRIOR_VERSION}"
-"""Version of the training samples: the features, and the closed-form estimate trees correct."""
+"""Version of the training samples: the features, and the analytic estimate trees correct."""
 
 _ROWS_A_THREAD = 32768
 """Training uses one more thread for each this many rows.  LightGBM's threads spin while waiting:
@@ -112,14 +112,14 @@ class _Blend:
 
 
 class BoostedTrees:
-    """Learns from this machine's measurements to correct the closed-form model.
+    """Learns from this machine's measurements to correct the analytic model.
 
-    A program's score is the closed-form throughput times one factor per statement, the exponential
+    A program's score is the analytic throughput times one factor per statement, the exponential
     of the trees' output scaled by ``trust``.  The trees are trained to order each task's programs
     (:func:`~ansorpy.cost.ranking.pack_ranking`), and retrained from scratch on all records.
     Trees of an earlier model (*base*) are combined with those trained here; their weight falls as
     more programs are learned here (``base_programs``).
-    Paper: OSDI'20 §5.2.  Differs: starts from the closed-form model, so the first rounds are not
+    Paper: OSDI'20 §5.2.  Differs: starts from the analytic model, so the first rounds are not
     random.  Uses a ranking loss; the paper fits throughput by squared error, which ordered fewer
     held-out programs correctly (docs/cost_models.md).
     """
@@ -166,7 +166,7 @@ class BoostedTrees:
         return score
 
     def _factor(self, total: Floats) -> Floats:
-        """The factor by which the trees' sum scales the closed-form throughput."""
+        """The factor by which the trees' sum scales the analytic throughput."""
         factor: Floats = np.exp(total * (self.options.trust / PRIOR_WEIGHT))
         return factor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ansorpy.cost.hardware import hardware_of
+from ansorpy.cost.analytic.hardware import hardware_of
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.rules.algorithms.base import Definition

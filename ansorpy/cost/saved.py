@@ -136,7 +136,7 @@ def _header(head: str, name: str) -> _Header:
         )
     if values.get("features") != SAMPLE_VERSION:
         raise ForeignFile(
-            f"{name} was trained with features or a closed-form model that differ from those of "
+            f"{name} was trained with features or an analytic model that differ from those of "
             "this version of ansorpy",
             hint=_AGAIN,
         )

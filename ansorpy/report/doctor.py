@@ -115,7 +115,7 @@ def _cpu() -> Finding:
 
 
 def _rates(again: bool) -> tuple[Rates | None, Finding]:
-    """The rates of this machine, for the closed-form cost model."""
+    """The rates of this machine, for the analytic cost model."""
     advice = "ansorpy doctor --calibrate measures, as does the first search"
     try:
         rates = calibrated(Target.host(), again=True).rates if again else kept_rates()

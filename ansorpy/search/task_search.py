@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ansorpy.cost.analytic.hardware import hardware_of
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.hardware import hardware_of
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.protocol import CostModel, Remembering
 from ansorpy.errors import AnsorpyError
@@ -45,7 +45,7 @@ class SearchOptions:
         strategy: Makes candidates; one instance per task.
         selector: Picks the candidates to measure.
         transfer: Decides what to reuse from earlier trials, of this task and of others.
-        default_margin: The default schedule is measured unless the closed-form model predicts that
+        default_margin: The default schedule is measured unless the analytic model predicts that
             it takes at least this many times the best measured time.
     """
 

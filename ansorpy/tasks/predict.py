@@ -67,6 +67,6 @@ def predicted_best(
 
 
 def predicted_seconds(task: Task, state: State) -> float:
-    """Seconds that the closed-form model predicts for *state*, a program of *task*."""
+    """Seconds that the analytic model predicts for *state*, a program of *task*."""
     [seconds] = AnalyticModel().seconds(task, view_nest(build_nest(state, {}), 1))
     return float(seconds)

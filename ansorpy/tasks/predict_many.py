@@ -40,7 +40,7 @@ def predicted_of_all(
 
     Args:
         preset: Rules; if given, all predictions are made in this process; default: the target's.
-        model: Cost model; if given, likewise; default: the closed-form model.
+        model: Cost model; if given, likewise; default: the analytic model.
         processes: Number of processes; default: as many as pay off, at most one per core.
 
     Raises:

@@ -54,7 +54,7 @@ class Plan:
         return Task(self.case.dag, target, self.threads, name=self.name)
 
     def structure(self, task: Task) -> Structure:
-        """The most promising of some random structures, according to the closed-form model."""
+        """The most promising of some random structures, according to the analytic model."""
         rng = np.random.default_rng(0)
         sampler = StructureSampler(task)
         best: tuple[float, Structure] | None = None

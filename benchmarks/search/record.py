@@ -155,7 +155,7 @@ def begin(plan: Plan) -> Grid:
 
 @dataclass
 class _Recording:
-    """A grid being measured; its fixed program is the one that the closed-form model ranks best."""
+    """A grid being measured; its fixed program is the one that the analytic model ranks best."""
 
     grid: Grid
 

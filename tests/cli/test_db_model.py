@@ -102,7 +102,7 @@ def test_files_that_are_no_model_are_refused_before_anything_starts(
     (tmp_path / "cut").write_text(f"{head}\n{trees[:-9]}")
     for name, code, message in (
         ("text", 6, "is not a cost model written by ansorpy"),
-        ("old", 6, "was trained with features or a closed-form model that differ"),
+        ("old", 6, "was trained with features or an analytic model that differ"),
         ("cut", 6, "is damaged"),
         ("absent", 2, 'unknown cost model "'),
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.codegen.promote import promote
+from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.ir.interpret.program import run_program
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import integers
 
-from ansorpy.codegen.promote import promote
+from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.codegen.storage import (
     STACK_BYTES,
     TILE_BYTES,

@@ -1,4 +1,4 @@
-"""Random populations of one small nest, and a machine unlike the closed-form one to time them."""
+"""Random populations of one small nest, and a machine unlike the analytic one to time them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def population(n: int, seed: int) -> tuple[Nest, dict[str, Column]]:
 
 
 def true_seconds(columns: dict[str, Column]) -> Floats:
-    """A machine unlike the closed-form one: likes tall tiles and short inner reductions."""
+    """A machine unlike the analytic one: likes tall tiles and short inner reductions."""
     i2, k1, vector = (columns[c].values for c in ("i2", "k1", "vector"))
     seconds: Floats = 1e-3 * (1 + 8 / i2) * (1 + 0.3 * k1) * (1 + 2 * (vector == 0))
     return seconds

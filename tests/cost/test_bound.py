@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.builders import select, sum

@@ -101,7 +101,7 @@ def test_other_features_are_told_from_other_files() -> None:
     head, _, trees = SavedModel.of(trained(), FAMILY).text().partition("\n")
     for version in ("0123", FEATURE_VERSION, f"{FEATURE_VERSION}-{PRIOR_VERSION + 1}"):
         other = json.dumps({**json.loads(head), "features": version})
-        with pytest.raises(ForeignFile, match="features or a closed-form model that differ"):
+        with pytest.raises(ForeignFile, match="features or an analytic model that differ"):
             SavedModel.parse(f"{other}\n{trees}", "m.txt")
 
 

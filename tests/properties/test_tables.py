@@ -14,8 +14,8 @@ from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.vectors import lanes_of, loop_lanes
-from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.analytic.tile import tile_of
+from ansorpy.cost.analytic.cpu.machine import MachineModel
+from ansorpy.cost.analytic.cpu.tile import tile_of
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as ap

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ansorpy.cost.analytic.cpu import CpuModel
-from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.analytic.cpu.machine import MachineModel
+from ansorpy.cost.analytic.cpu.model import CpuModel
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -20,7 +20,7 @@ from ansorpy.schedule.tables.nest import build_nest
 ODD_MACHINE = MachineModel(
     vector_registers=12, l1_bytes=8 * 1024, l2_bandwidth=4.0, l3_bandwidth=3.0, fma_latency=9.0
 )
-"""Unlike any target: the closed-form model of the target is wrong about it."""
+"""Unlike any target: the analytic model of the target is wrong about it."""
 
 
 def true_seconds(task: Task, state: State) -> float:

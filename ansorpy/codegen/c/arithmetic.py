@@ -13,7 +13,7 @@ from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.prelude import elementary_name
 from ansorpy.codegen.c.types import computed_type, float_suffix, register_type, short_name
 from ansorpy.codegen.clike.code import ADD, AND, COMPARE, MULTIPLY, OR, UNARY, Code
-from ansorpy.codegen.elementary import undefined
+from ansorpy.codegen.passes.expand_functions import undefined
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY

@@ -16,10 +16,10 @@ from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.c.words import WORDS
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import identifier
-from ansorpy.codegen.instructions import expand_instructions
-from ansorpy.codegen.ownership import stored_once
-from ansorpy.codegen.powers import constant_powers
-from ansorpy.codegen.promote import promote
+from ansorpy.codegen.passes.expand_instructions import expand_instructions
+from ansorpy.codegen.passes.expand_powers import constant_powers
+from ansorpy.codegen.passes.promote_accumulators import promote
+from ansorpy.codegen.passes.store_once import stored_once
 from ansorpy.codegen.storage import StoragePlan, buffers_read, buffers_used, plan_storage
 from ansorpy.ir.analysis.overwrite import may_overlap
 from ansorpy.ir.loops import Program, Scope, Seq, Stmt

@@ -1,1 +1,1 @@
-"""The closed-form cost model: a program's time from its loops and the machine alone."""
+"""The analytic cost model: a program's time from its loops and the machine alone."""

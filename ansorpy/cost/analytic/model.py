@@ -1,11 +1,11 @@
-"""The closed-form cost model: seconds of a program from its loops and the machine alone."""
+"""The analytic cost model: seconds of a program from its loops and the machine alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ansorpy.cost.hardware import HardwareModel, hardware_of
+from ansorpy.cost.analytic.hardware import HardwareModel, hardware_of
 from ansorpy.cost.nest_view import Floats, LeafView, view_nest
 from ansorpy.ir.task import Task
 from ansorpy.schedule.tables.nest import Nest

@@ -1,1 +1,1 @@
-"""Measure the rates of this machine: the parameters of the closed-form cost model."""
+"""Measure the rates of this machine: the parameters of the analytic cost model."""

@@ -52,7 +52,7 @@ class Samples:
     Args:
         version: Version of the features; samples of different versions do not mix.
         features: ``[statements, width]`` of each program.
-        prior_s: Estimate of a closed-form model for each.
+        prior_s: Estimate of an analytic model for each.
         seconds: Measured times; infinite for failures.
     """
 

@@ -22,12 +22,12 @@ from ansorpy.ir.expr import Binary, BinaryOp, Const, Function, ReduceKind
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import Program, Seq
 from tests.codegen import test_division as division
-from tests.codegen import test_elementary as elementary
 from tests.codegen import test_float_to_integer as integers
 from tests.codegen import test_rounding as rounding
 from tests.codegen.c.compiled import STRICT, needs_cc
 from tests.codegen.c.sanitized import UNDEFINED, run_apart
 from tests.codegen.llvm.emit import test_dots as dots
+from tests.codegen.passes import test_expand_functions as elementary
 from tests.codegen.programs import Array, at, buffer, empty, nest, program, put, random
 from tests.codegen.random_guards import guarded_program
 from tests.codegen.test_random_expressions import expression_program, tolerance

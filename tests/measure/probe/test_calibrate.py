@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.errors import ForeignFile
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.probe.calibrate import calibrated, kept_rates, rates_file

@@ -27,7 +27,7 @@ from ansorpy.codegen.c.vector.accesses import (
 from ansorpy.codegen.clike.code import ADD, ATOM, COMPARE, MULTIPLY, TERNARY, UNARY, Code
 from ansorpy.codegen.clike.indices import is_index
 from ansorpy.codegen.clike.sharing import reads_twice, sharing
-from ansorpy.codegen.elementary import undefined
+from ansorpy.codegen.passes.expand_functions import undefined
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY

@@ -21,9 +21,9 @@ from ansorpy.codegen.cuda.passes.unroll_registers import (
 )
 from ansorpy.codegen.cuda.passes.unroll_sums import longest_bodies
 from ansorpy.codegen.cuda.passes.write_out_choices import written_choices
-from ansorpy.codegen.instructions import expand_instructions
-from ansorpy.codegen.powers import constant_powers
-from ansorpy.codegen.promote import promote
+from ansorpy.codegen.passes.expand_instructions import expand_instructions
+from ansorpy.codegen.passes.expand_powers import constant_powers
+from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.codegen.storage import buffers_used
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.overwrite import may_overlap

@@ -1,7 +1,7 @@
 """Emit elementwise functions, listed in :data:`FUNCTIONS`.
 
-Approximated functions were expanded earlier (:mod:`ansorpy.codegen.elementary`); a function without
-a float64 approximation calls the C library lane by lane.
+Approximated functions were expanded earlier (:mod:`ansorpy.codegen.passes.expand_functions`); a
+function without a float64 approximation calls the C library lane by lane.
 """
 
 from __future__ import annotations

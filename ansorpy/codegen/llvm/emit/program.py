@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ansorpy.codegen.elementary import expand_functions
-from ansorpy.codegen.instructions import expand_instructions
 from ansorpy.codegen.llvm.emit.expressions import EXPRESSIONS
 from ansorpy.codegen.llvm.emit.functions import (
     SCRATCH,
@@ -16,8 +14,10 @@ from ansorpy.codegen.llvm.emit.functions import (
 from ansorpy.codegen.llvm.emit.indices import INDICES
 from ansorpy.codegen.llvm.emit.module import Module, Tables
 from ansorpy.codegen.llvm.emit.statements import STATEMENTS
-from ansorpy.codegen.prefetch import prefetch_constants
-from ansorpy.codegen.promote import promote
+from ansorpy.codegen.passes.expand_functions import expand_functions
+from ansorpy.codegen.passes.expand_instructions import expand_instructions
+from ansorpy.codegen.passes.prefetch_constants import prefetch_constants
+from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
 from ansorpy.codegen.vectors import loop_lanes
 from ansorpy.errors import CodegenError

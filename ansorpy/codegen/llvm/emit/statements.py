@@ -1,6 +1,7 @@
 """Emit statements, with one function per node kind, listed in :data:`STATEMENTS`.
 
-Instructions have no such function: :mod:`ansorpy.codegen.instructions` turned them into loops.
+Instructions have no such function: :mod:`ansorpy.codegen.passes.expand_instructions` turned them
+into loops.
 """
 
 from __future__ import annotations

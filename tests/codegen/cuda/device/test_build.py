@@ -12,7 +12,7 @@ from ansorpy.codegen.cuda.device import nvrtc
 from ansorpy.codegen.cuda.device.build import build_cuda
 from ansorpy.codegen.cuda.device.nvrtc import compile_source
 from ansorpy.codegen.cuda.emit.prelude import HELPERS, prelude
-from ansorpy.cost.gpu.kernel import gpu_seconds
+from ansorpy.cost.analytic.gpu.kernel import gpu_seconds
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.errors import CodegenError, MissingDependency
 from ansorpy.ir.dag import ComputeDAG
@@ -149,7 +149,7 @@ ATTENTIONS = {
 
 @pytest.mark.parametrize("name", some(ATTENTIONS))
 def test_attention_is_one_kernel_without_spills(name: str) -> None:
-    """Of networks' sizes: the programs that the closed-form model puts first."""
+    """Of networks' sizes: the programs that the analytic model puts first."""
     dag, rng = ComputeDAG.of(ATTENTIONS[name]), np.random.default_rng(0)
     for target in (SM_80, SM_90):
         sampler = StructureSampler(Task(dag, target, 1))

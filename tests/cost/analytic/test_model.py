@@ -1,4 +1,4 @@
-"""The closed-form model: what it must get right before anything is measured."""
+"""The analytic model: what it must get right before anything is measured."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.cost.analytic.cpu import CpuModel, LeafCost, leaf_cost
-from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.analytic.memory import Footprints
+from ansorpy.cost.analytic.cpu.cache_sets import SetCache
+from ansorpy.cost.analytic.cpu.machine import MachineModel
+from ansorpy.cost.analytic.cpu.memory import Footprints
+from ansorpy.cost.analytic.cpu.model import CpuModel, LeafCost, leaf_cost
+from ansorpy.cost.analytic.cpu.tile import tile_of
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.analytic.sets import SetCache
-from ansorpy.cost.analytic.tile import tile_of
 from ansorpy.cost.counts import count_ops
 from ansorpy.cost.nest_view import LeafView, view_nest
 from ansorpy.ir.builders import sum as sum_over

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.analytic.sets import Rows, SetCache, distinct, stacked
+from ansorpy.cost.analytic.cpu.cache_sets import Rows, SetCache, distinct, stacked
 from ansorpy.cost.nest_view import BufferView, Floats, LeafView, Masks
 
 __all__ = ["Footprints", "Traffic"]

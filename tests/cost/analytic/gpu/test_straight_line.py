@@ -6,8 +6,8 @@ import numpy as np
 
 from ansorpy.codegen.cuda.passes.unroll_registers import unroll_registers
 from ansorpy.codegen.cuda.passes.unroll_sums import longest_bodies
-from ansorpy.cost.gpu.machine import GpuMachine
-from ansorpy.cost.gpu.statement import Statement
+from ansorpy.cost.analytic.gpu.machine import GpuMachine
+from ansorpy.cost.analytic.gpu.statement import Statement
 from ansorpy.cost.nest_view import LeafView, view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import ReduceKind

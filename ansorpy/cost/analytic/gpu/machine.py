@@ -1,4 +1,4 @@
-"""Rates and capacities of a GPU, for the closed-form model."""
+"""Rates and capacities of a GPU, for the analytic model."""
 
 from __future__ import annotations
 

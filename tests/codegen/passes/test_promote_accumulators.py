@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ansorpy.codegen.promote import promote
+from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Load, ReduceKind
 from ansorpy.ir.loops import (

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ansorpy.cost.gpu.banks import BANK_BYTES
+from ansorpy.cost.analytic.gpu.banks import BANK_BYTES
 from ansorpy.cost.nest_view import Floats
 from ansorpy.ir.loops import ForKind
 
 if TYPE_CHECKING:
-    from ansorpy.cost.gpu.statement import Resources, Statement
+    from ansorpy.cost.analytic.gpu.statement import Resources, Statement
 
 __all__ = ["operand_resources", "sum_resources"]
 

@@ -1,11 +1,11 @@
-"""The closed-form model of GPUs, as a hardware model that the search can use."""
+"""The analytic model of GPUs, as a hardware model that the search can use."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ansorpy.cost.gpu.kernel import gpu_least_seconds, gpu_seconds
+from ansorpy.cost.analytic.gpu.kernel import gpu_least_seconds, gpu_seconds
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -15,7 +15,7 @@ __all__ = ["GpuModel"]
 
 @dataclass(frozen=True)
 class GpuModel:
-    """Sums the predicted times of kernels, which run in sequence (:mod:`ansorpy.cost.gpu.kernel`).
+    """Sums the predicted times of kernels, which run in sequence (:mod:`.kernel`).
 
     The default schedule is a single thread, so it is never the fastest.
     """

@@ -1,4 +1,4 @@
-"""The closed-form model of CPUs: seconds of each statement from its loops and the machine alone."""
+"""The analytic model of CPUs: seconds of each statement from its loops and the machine alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.cost.analytic.bound import least_cpu_seconds
-from ansorpy.cost.analytic.core import core_cycles
-from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.analytic.memory import Footprints
-from ansorpy.cost.analytic.tile import tile_of
+from ansorpy.cost.analytic.cpu.bound import least_cpu_seconds
+from ansorpy.cost.analytic.cpu.core import core_cycles
+from ansorpy.cost.analytic.cpu.machine import MachineModel
+from ansorpy.cost.analytic.cpu.memory import Footprints
+from ansorpy.cost.analytic.cpu.tile import tile_of
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task

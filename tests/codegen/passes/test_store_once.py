@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ansorpy.codegen.ownership import stored_once
-from ansorpy.codegen.promote import promote
+from ansorpy.codegen.passes.promote_accumulators import promote
+from ansorpy.codegen.passes.store_once import stored_once
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.builders import minimum
 from ansorpy.ir.expr import Expr, Load, Var

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.codegen.llvm.emit.program import emit_llvm
-from ansorpy.codegen.prefetch import prefetch_constants
+from ansorpy.codegen.passes.prefetch_constants import prefetch_constants
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.interpret import run_program

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ansorpy.cost.gpu.banks import bank_cycles
+from ansorpy.cost.analytic.gpu.banks import bank_cycles
 
 
 def turns(extents: list[int], strides: list[int], width: int) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from ansorpy.codegen.elementary import expand_functions
+from ansorpy.codegen.passes.expand_functions import expand_functions
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.analytic.tile import Tile
+from ansorpy.cost.analytic.cpu.machine import MachineModel
+from ansorpy.cost.analytic.cpu.tile import Tile
 from ansorpy.cost.counts import OpCounts
 from ansorpy.cost.nest_view import Floats, LeafView
 
@@ -68,7 +68,7 @@ def _in_registers(tile: Tile, machine: MachineModel) -> Floats:
     """Accumulators that generated code keeps in registers: all of an unrolled tile, or none.
 
     A tile that needs more than twice the registers is not promoted
-    (:mod:`ansorpy.codegen.promote`).
+    (:mod:`ansorpy.codegen.passes.promote_accumulators`).
     """
     kept = tile.unrolled & (tile.accumulators <= 2 * machine.vector_registers)
     return np.where(kept, tile.accumulators, 0.0)

@@ -1,4 +1,4 @@
-"""The closed-form model of GPU kernels: predicts seconds from the loops and the chip alone.
+"""The analytic model of GPU kernels: predicts seconds from the loops and the chip alone.
 
 A kernel consists of all statements with the same outermost stage.  Each needs instructions to be
 issued, cycles of the shared-memory banks, and bytes from the L2 cache and from memory; blocks
@@ -14,8 +14,8 @@ from math import prod
 
 import numpy as np
 
-from ansorpy.cost.gpu.machine import GpuMachine
-from ansorpy.cost.gpu.statement import Resources, Statement, fills
+from ansorpy.cost.analytic.gpu.machine import GpuMachine
+from ansorpy.cost.analytic.gpu.statement import Resources, Statement, fills
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.analysis.conditions import least_added
 from ansorpy.ir.dag import ComputeDAG

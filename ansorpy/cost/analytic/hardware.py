@@ -1,4 +1,4 @@
-"""Closed-form hardware models, one for each backend."""
+"""Analytic hardware models, one for each backend."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class HardwareModel(Protocol):
 HARDWARE: Registry[HardwareModel] = Registry(
     "hardware model",
     {
-        "llvm": "ansorpy.cost.analytic.cpu:CpuModel",
-        "cuda": "ansorpy.cost.gpu.model:GpuModel",
-        "c": "ansorpy.cost.analytic.cpu:CpuModel",
+        "llvm": "ansorpy.cost.analytic.cpu.model:CpuModel",
+        "cuda": "ansorpy.cost.analytic.gpu.model:GpuModel",
+        "c": "ansorpy.cost.analytic.cpu.model:CpuModel",
     },
 )
 """The hardware model of each backend."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from ansorpy.codegen.cuda.passes.residency import ADDRESSES, BESIDE
 from ansorpy.cost.access import AccessView, Masks, number_of
-from ansorpy.cost.gpu.banks import BANK_BYTES, bank_cycles
-from ansorpy.cost.gpu.machine import GpuMachine
-from ansorpy.cost.gpu.straight_line import Body
-from ansorpy.cost.gpu.warps import operand_resources, sum_resources
+from ansorpy.cost.analytic.gpu.banks import BANK_BYTES, bank_cycles
+from ansorpy.cost.analytic.gpu.machine import GpuMachine
+from ansorpy.cost.analytic.gpu.straight_line import Body
+from ansorpy.cost.analytic.gpu.warps import operand_resources, sum_resources
 from ansorpy.cost.nest_view import BufferView, Floats, LeafView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import BLOCK_INDICES, THREAD_INDICES, ForKind

@@ -1,11 +1,11 @@
-"""The machine parameters of the closed-form model."""
+"""The machine parameters of the analytic model of CPUs."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 
-from ansorpy.cost.analytic.sets import SetCache
+from ansorpy.cost.analytic.cpu.cache_sets import SetCache
 from ansorpy.rates import Rates
 from ansorpy.target import Target
 

@@ -1,4 +1,4 @@
-"""The closed-form model of GPU kernels: what it must prefer, and that columns are rows."""
+"""The analytic model of GPU kernels: what it must prefer, and that columns are rows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ansorpy.cost.analytic.gpu.kernel import gpu_seconds
+from ansorpy.cost.analytic.gpu.machine import GpuMachine
+from ansorpy.cost.analytic.gpu.statement import Statement, fills
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import least_seconds
-from ansorpy.cost.gpu.kernel import gpu_seconds
-from ansorpy.cost.gpu.machine import GpuMachine
-from ansorpy.cost.gpu.statement import Statement, fills
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task

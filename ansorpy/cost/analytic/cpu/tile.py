@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ansorpy.codegen.vectors import bits_of
-from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.nest_view import AccessView, Floats, LeafView, Masks
 
 __all__ = ["Tile", "tile_of"]
@@ -152,7 +152,7 @@ def _inside(
 
     Space loops around reduce loops also belong to it if everything inside is unrolled and the
     accumulators fit in registers, because codegen promotes accumulators across the outermost loop
-    it can (:mod:`ansorpy.codegen.promote`).
+    it can (:mod:`ansorpy.codegen.passes.promote_accumulators`).
     """
     inside: dict[int, Masks] = {}
     lanes = _lanes(view, machine)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.ir.analysis.conditions import least_added
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Load, Reduce, walk

@@ -1,0 +1,1 @@
+"""Passes over loop programs before they are emitted, shared by the back ends."""
