@@ -75,7 +75,7 @@ def test_tiles_of_hand_written_products_come_first(rng: np.random.Generator) -> 
     views = view_nest(structure.space.nest(table), len(table))
     found = np.broadcast_to(gpu_seconds(h100, views), len(table))
     assert (found < max(hand)).mean() < 0.08
-    assert found.min() > 0.9 * min(hand)
+    assert found.min() > 0.85 * min(hand)
 
 
 def test_a_few_large_blocks_leave_multiprocessors_idle() -> None:
