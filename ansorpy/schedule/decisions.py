@@ -1,4 +1,4 @@
-"""Open decisions: what a sketch leaves to the search, and the values each may take.
+"""Open decisions, which a sketch leaves to the search, and the values that each may take.
 
 A decision owns one or several *columns* of the population table.  Its domain is ``Factors`` for
 the inner factors of one split, which are chosen together, or ``OneOf`` for one value of a list.

@@ -206,7 +206,7 @@ class Stage:
     def is_arranged(self) -> bool:
         """True once a step has changed the loops, their order or how they run.
 
-        Where the stage is computed and what memory keeps its result do not count.
+        The stage's compute location and the memory that keeps its result do not count.
         """
         placed = replace(self, attach=None, scope=None, is_write_cache=False)
         return placed != initial_stage(self.op)

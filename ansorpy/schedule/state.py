@@ -62,10 +62,10 @@ class State:
       definition, or one that an algorithm derived from it (Winograd's).  Steps are replayed on it,
       and records identify it.
     - :attr:`current_dag` (TVM's ``current_compute_dag``) has one operator for each stage, its
-      :attr:`Stage.op`; primitives such as ``cache_write`` and ``rfactor`` rewrite it.  It tells
-      which stages read which, and what an operator itself computes.
+      :attr:`Stage.op`; primitives such as ``cache_write`` and ``rfactor`` rewrite it.  Use
+      it to find which stages read which, and what an operator itself computes.
     - :attr:`inlined_dag` has one operator for each stage with loops; inlined stages are substituted
-      into it.  Code is generated from these operators.  It tells vector widths and memory accesses.
+      into it.  Code is generated from it.  Use it for vector widths and memory accesses.
 
     Loops that a primitive creates are named after their origins: splitting ``i`` gives
     ``i.0, i.1, ...``, fusing ``i`` and ``j`` gives ``i@j@``.

@@ -1,4 +1,4 @@
-"""The ways to cut a network: what they change, which are decided together, that all are right."""
+"""Ways to cut a network: what they change, which are decided together, and their results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def calls(network: Network) -> Counter[str]:
 
 
 def assert_calls_add_up(found: Cuts) -> None:
-    """Whatever is taken: the calls that all ways share, and those of the ways taken."""
+    """Any choice gives the calls that all ways share and those of the ways taken."""
     first = Counter[str]()
     for region in found.regions:
         first += Counter(region.options[0].calls)
@@ -144,7 +144,7 @@ FUNCTIONS = {"as it is": None, "tanh": Fn.TANH, "erf": Fn.ERF}
 
 
 def asking(questions: Mapping[str, tuple[int, ...]]) -> object:
-    """A pass that asks whether the nodes of these numbers shall be another function."""
+    """A pass that asks whether to replace the functions of the nodes with these numbers."""
 
     def arrange(graph: Graph, choices: Choices) -> Graph:
         ways = {q: choices.way(q, FUNCTIONS) for q in questions}
@@ -159,7 +159,7 @@ def asking(questions: Mapping[str, tuple[int, ...]]) -> object:
 
 
 def separate(count: int) -> Graph:
-    """Functions of inputs of different sizes: a call each."""
+    """Functions of inputs of different sizes, with one call for each."""
     inputs: dict[str, Any] = {f"x{n}": (n + 2,) for n in range(count)}
     net = Net(**inputs)
     return load(net.model(*(net.op("Exp", f"x{n}") for n in range(count))))

@@ -1,4 +1,4 @@
-"""The conditions of the rules, on definitions that tell their clauses apart."""
+"""The predicates of rules, on definitions that distinguish their clauses."""
 
 from __future__ import annotations
 

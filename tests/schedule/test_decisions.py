@@ -1,4 +1,4 @@
-"""Domains that were cut down, and the nearest of their rows."""
+"""Domains reduced to some rows, and the nearest rows in them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def definition() -> State:
 
 
 def conditions_around_sums(stmt: Stmt) -> list[str]:
-    """The loops inside each condition that sums stand under."""
+    """The loops inside each condition that guards a sum."""
     return [
         " ".join(s.var.name for s in walk_stmts(found.then) if isinstance(s, For))
         for found in walk_stmts(stmt)

@@ -197,7 +197,7 @@ def test_borders_and_quotients_are_proved() -> None:
 
 
 def test_boxes_that_miss_an_element_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bound inference makes none, so it is made to."""
+    """Bound inference makes no such error, so the test plants it."""
     whole = Bounds.region
 
     def cut(self: Bounds, name: str, owner: str, level: int) -> tuple[Span, ...]:

@@ -1,4 +1,4 @@
-"""What a primitive is asked of a stage that cannot do it is refused there, not when lowering."""
+"""A primitive refuses a stage that it cannot act on; the error does not wait for lowering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spaces as strategies walk them: all rows in order, neighbours, tokens."""
+"""Traversal of spaces by strategies: all rows in order, neighbours, tokens."""
 
 from __future__ import annotations
 

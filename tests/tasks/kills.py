@@ -26,7 +26,7 @@ WORKER = b"ansorpy.measure.workers.worker"
 
 
 def kill_at_random(path: str, *, kills: int, trials: int, longest_s: float, seed: int) -> list[str]:
-    """Kill *kills* tuners on the database *path*, let one finish; returns a line each.
+    """Kill *kills* tuners on the database *path*, let one finish; returns a line for each.
 
     Raises:
         AssertionError: Something was lost, left over or spent twice.
@@ -94,7 +94,7 @@ def workers(parent: int) -> list[int]:
 
 
 def intact(path: str) -> bool:
-    """What SQLite itself says of the file; True when there is none yet."""
+    """Whether SQLite finds the file intact; True if there is none yet."""
     if not Path(path).exists():
         return True
     with sqlite3.connect(path, timeout=60) as raw:

@@ -21,7 +21,7 @@ def progress(
     gradient: float = 1.0,
     share: float = 0.0,
 ) -> TaskProgress:
-    """Rounds of eight trials unless said otherwise."""
+    """Progress in rounds of eight trials by default."""
     trials = trials_after or [8 * (n + 1) for n in range(len(best_after))]
     return TaskProgress(
         best_after, trials, flops, alive, since_gain, family, least_s, cost, gradient, share

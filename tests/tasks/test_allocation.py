@@ -1,4 +1,4 @@
-"""Trials go where the time is: whole runs on a machine and with a clock that are formulas."""
+"""Trials go to the tasks that take the time: whole runs on a simulated machine and clock."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class RoundClock(RecordingJournal):
 
 @dataclass(frozen=True)
 class Ended:
-    """What a task got of the trials planned for it, its part of the time, and what it may gain."""
+    """A task's trials compared with the plan, its part of the time, and its possible gain."""
 
     allotment: Allotment
     share: float

@@ -1,4 +1,4 @@
-"""Why tasks get other numbers of trials than planned."""
+"""Reasons why tasks get more or fewer trials than planned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tasks that stopped improving get what time is left."""
+"""The remaining time goes to tasks that stopped improving but are far from their roofline."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.tasks.progress import progress
 def spend(
     weights: list[float], limit_s: float, first_x: float, later_x: float
 ) -> tuple[float, list[list[int]]]:
-    """Seconds a run takes on a machine so many times slower than expected; rounds by task."""
+    """Seconds of a run on a machine slower than expected by a factor, and rounds of each task."""
     pace, clock = Pace(Budget(time_limit_s=limit_s), len(weights)), 0.0
     rounds: list[list[int]] = [[] for _ in weights]
     rng = np.random.default_rng(0)

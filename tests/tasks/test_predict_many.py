@@ -1,4 +1,4 @@
-"""Predictions are the same whoever makes them, and a worker's failure is told."""
+"""Predictions are the same in any process, and a worker's failure is reported."""
 
 from __future__ import annotations
 

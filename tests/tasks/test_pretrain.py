@@ -1,4 +1,4 @@
-"""Of other tasks' trials a run's model is taught some, those of its own classes first."""
+"""A run's model learns from some trials of other tasks, those of its own classes first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.search.tasks import matmul, scale
 
 
 class Pupil:
-    """Counts what it is taught, by task."""
+    """Counts the samples it learns from, by task."""
 
     remembers = (SAMPLE_VERSION, len(FEATURE_NAMES))
 
@@ -35,7 +35,7 @@ class Pupil:
 
 
 def record(database: Database, task: Task, trials: int) -> None:
-    """Give *task* so many trials, each with a sample."""
+    """Record some trials of *task*, each with a sample."""
     state = State.initial(task.dag)
     features = [np.ones((1, len(FEATURE_NAMES)))]
     for _, factor in zip(range(trials), range(1, 1000), strict=False):

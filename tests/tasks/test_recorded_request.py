@@ -1,4 +1,4 @@
-"""What a run keeps of itself: its request, and every event in order."""
+"""The record of a run: its request, and every event in order."""
 
 from __future__ import annotations
 

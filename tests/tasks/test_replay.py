@@ -1,4 +1,4 @@
-"""A recorded run replays to the same events, whatever became of the database since."""
+"""A recorded run replays to the same events, whatever happened to the database since."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_resumed_run_starts_from_what_there_was_then(path: Path) -> None:
 
 
 def test_a_definition_that_repeats_itself_replays(path: Path) -> None:
-    """The database holds equal parts of a definition once; the search must see them so too."""
+    """The database stores equal parts of a definition once; the search must share them too."""
     x, mean = placeholder((32, 64), name="x"), placeholder((32,), name="mean")
     k = reduce_axis(64, name="k")
     squares = compute(
@@ -167,7 +167,7 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
 
     @dataclass
     class Beside(FormulaRunner):
-        """Before each batch another tuner measures the similar task, and compares times anew."""
+        """Before each batch another tuner measures the similar task, and compares times again."""
 
         given: list[State] = field(default_factory=list)
 

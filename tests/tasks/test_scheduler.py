@@ -1,4 +1,4 @@
-"""Which task gets the next round."""
+"""Task scheduling policies."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_gains_end_at_the_roofline_but_for_a_doubt() -> None:
 
 
 def test_a_task_near_its_roofline_is_not_left_alone_for_heavier_ones() -> None:
-    """It has a third of the gain, so its turn comes after three of theirs, not after all."""
+    """It has a third of the gain, so it gets a round after three of theirs, not after all."""
     near = progress(1.0, least_s=0.75)
     assert choose(Gradient(), near, progress(*[1.0] * 2, least_s=0.25)) == 1
     assert choose(Gradient(), near, progress(*[1.0] * 4, least_s=0.25)) == 0

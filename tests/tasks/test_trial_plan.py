@@ -1,4 +1,4 @@
-"""What a run is expected to do."""
+"""The estimate of trials and time before a run."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_database_says_what_was_found_before(tmp_path: Path) -> None:
 
 
 def test_rooflines_are_of_the_fastest_definition_that_the_search_has() -> None:
-    """Winograd's products are fewer than the direct definition's."""
+    """Winograd has fewer products than the direct definition."""
     dag = ComputeDAG.of(convolution((14, 14), (3, 3), 64, 64, pad=1))
     free, strict = Task(dag, TARGET, 1), Task(dag, TARGET, 1, "strict")
     exact, without = least_seconds(free, dag), replace(CPU, algorithms=())

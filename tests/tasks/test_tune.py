@@ -1,4 +1,4 @@
-"""Tuning several tasks on a machine that is a formula."""
+"""Tuning several tasks on a simulated machine."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_run_resumes_past_schedules_it_cannot_read(tmp_path: Path) -> None:
 
 @dataclass
 class TrialClock(RecordingJournal):
-    """A second a trial."""
+    """One second per trial."""
 
     database: Database = field(default_factory=Database)
     runner: FormulaRunner = field(default_factory=FormulaRunner)
@@ -148,7 +148,7 @@ def test_time_left_goes_to_tasks_that_rest_far_from_their_roofline() -> None:
 
 @dataclass
 class AtRoofline(FormulaRunner):
-    """All programs take what the fastest definition takes at least, or a little more."""
+    """All programs take the roofline time of the fastest definition, or a little more."""
 
     over: float = 1.05
 
@@ -173,7 +173,7 @@ def test_tasks_near_their_roofline_leave_the_time() -> None:
 
 
 def test_rooflines_are_of_the_fastest_definition() -> None:
-    """Winograd's products are fewer than the direct definition's: it is what time is left for."""
+    """Winograd has fewer products than the direct definition, so the remaining time is for it."""
     dag = ComputeDAG.of(convolution((14, 14), (3, 3), 64, 64, pad=1))
     task = Task(dag, Target.parse("x86-64-v4"), 1)
     seen: list[TaskProgress] = []
@@ -307,7 +307,7 @@ SAMPLING = TuneOptions(SearchOptions(RandomSearch))
 
 @dataclass
 class TimedRunner(FormulaRunner):
-    """After the first *spared* trials, one hangs; notes the seconds there were for each."""
+    """Trials after the first *spared* hang; records the seconds left for each trial."""
 
     spared: int = 0
     given_s: list[float] = field(default_factory=list)
@@ -388,7 +388,7 @@ def test_a_second_run_counts_the_first_ones_trials(tmp_path: Path) -> None:
 
 @dataclass
 class Retimes(FormulaRunner):
-    """Notes which tasks are timed again."""
+    """Records which tasks are timed again."""
 
     again: list[str] = field(default_factory=list)
 
@@ -432,7 +432,7 @@ class Long(Retimes):
 def test_long_kernels_leave_time_for_comparing_them(
     length_s: float, trials: int, again: int
 ) -> None:
-    """At least three rounds are planned for, in a tenth of the time at most."""
+    """The plan has at least three rounds, in at most a tenth of the time."""
     runner = Long(length_s=length_s)
     budget, options = Budget(time_limit_s=30), replace(SAMPLING, round_size=1)
     tune_timed([TASKS[0]], budget, runner, options)

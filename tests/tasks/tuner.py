@@ -35,7 +35,7 @@ def done(path: str) -> dict[int, tuple[object, ...]]:
 
 
 def main() -> None:
-    """Tune two operators until the database holds as many trials as asked."""
+    """Tune two operators until the database holds the requested number of trials."""
     parser = argparse.ArgumentParser()
     parser.add_argument("db")
     parser.add_argument("--trials", type=int, required=True)

@@ -96,7 +96,10 @@ _SEEN = (
 
 
 class Irregular(Exception):
-    """Threads may not all pass the same barriers, commits, waits and fences; says why."""
+    """Threads may not all pass the same barriers, commits, waits and fences.
+
+    The message gives the reason.
+    """
 
 
 class Clocks:

@@ -121,7 +121,7 @@ class Defined:
                 return True
         return False
 
-    # What was written
+    # Writers, and the elements that they write
 
     def _writers(self, use: Use) -> list[Use]:
         """The accesses that write the buffer instance that *use* reads, except asynchronous
@@ -220,7 +220,7 @@ class Defined:
     ) -> Iterator[_Source]:
         """The elements that *writers* wrote, by the coordinates *inputs* of the reader.
 
-        The coordinates *where* of a writer equal *inputs*, but the last compares as *last* says.
+        The coordinates *where* of a writer equal *inputs*, except the last, which *last* compares.
         A writer with fewer coordinates counts for all values of the others.
         """
         total, exact = None, True

@@ -96,7 +96,7 @@ class Facts:
         """The clock at *site*, which is in a launch.
 
         Raises:
-            Irregular: Threads may differ in what they have passed.
+            Irregular: Threads may not all pass the same barriers, commits, waits and fences.
         """
         return self._clocks_around(site).at(site.position)
 
@@ -104,7 +104,7 @@ class Facts:
         """The clock where a buffer created at *home* is freed; None if it outlives the launch.
 
         Raises:
-            Irregular: Threads may differ in what they have passed.
+            Irregular: Threads may not all pass the same barriers, commits, waits and fences.
         """
         region = site.region
         if region is None or home.position is None or home.level < len(region.position):

@@ -186,7 +186,7 @@ class Writer:
         return found.map.intersect_domain(self.points.may)
 
     def _is_in_one_order(self) -> bool:
-        """True if what determines the element does not vary while the other loops run."""
+        """True if only one iteration of the loops that determine an element writes it."""
         if not self.moving or not self.repeated:
             return True
         moved = self.image(self.elements).reverse().apply_range(self.image(self.moving))

@@ -96,7 +96,7 @@ class Races:
         self._agreement = agreement
 
     def check(self, region: Region, buffer: Buffer, uses: Sequence[Use]) -> Finding:
-        """*uses* are those of *buffer* in *region*; some of them write."""
+        """Check the *uses* of *buffer* in *region*, some of which write."""
         if not region.is_launch:
             return self._parallel(region, uses)
         try:

@@ -77,7 +77,7 @@ class Started:
     def is_alive(self) -> bool:
         return self.process.poll() is None
 
-    def said(self) -> str:
+    def stderr_tail(self) -> str:
         """The end of the worker's stderr, where LLVM and libc explain their aborts."""
         size = self.stderr.seek(0, os.SEEK_END)
         self.stderr.seek(max(0, size - _KEPT_STDERR_BYTES))
@@ -91,7 +91,7 @@ class Started:
     def rest(self) -> bool:
         """Keep the process for the next :func:`started` of its kind; no answer may be outstanding.
 
-        Returns whether it could be told to rest.
+        Returns False if the process does not take the message.
         """
         if not self._send(REST):
             return False

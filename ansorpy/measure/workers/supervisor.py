@@ -283,7 +283,7 @@ class Worker:
         return Failure("crash", _joined(_exit_text(self.kill()), said))
 
     def _said(self) -> str:
-        return "" if self._started is None else self._started.said()
+        return "" if self._started is None else self._started.stderr_tail()
 
 
 def _exit_text(status: int | None) -> str:

@@ -125,7 +125,7 @@ class ThreadBind(AnnotationRule):
         return widen_copies(space, _vector_columns(space.state), table, rng)
 
     def _bind_untiled(self, state: State, name: str, target: Target) -> State:
-        state, inside = self._choices_inside(state, name)
+        state, inside = self._formula_loops_inside(state, name)
         outer = [it for it in _outer_space(state, state.stage(name)) if it.name not in inside]
         if not outer:
             return state
@@ -144,7 +144,7 @@ class ThreadBind(AnnotationRule):
         state, (block, thread) = state.split(name, fused, (number,))
         return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
 
-    def _choices_inside(self, state: State, name: str) -> tuple[State, frozenset[str]]:
+    def _formula_loops_inside(self, state: State, name: str) -> tuple[State, frozenset[str]]:
         """Move the loops that select between formulas inside all others, and unroll them.
 
         A thread then evaluates all the formulas on operands that it loads once.

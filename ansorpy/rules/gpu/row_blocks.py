@@ -121,7 +121,7 @@ class RowBlock:
         return inner
 
     def tile_single(self) -> None:
-        """Like :meth:`tile_last`, for one element per row; all threads share the elements."""
+        """Like :meth:`tile_last` for rows of one element, which all threads of a block divide."""
         name, kernel = self.kernel.last, self.kernel
         assert kernel.row is not None
         outer, own = self._own(name, kernel.row)

@@ -47,7 +47,7 @@ class AddCacheRead(SketchRule):
         if stage.op.size == 1:
             return Verdict.skip("a single element: a register holds it")
         if any(reader.fragment is not None for reader in readers):
-            return Verdict.apply_and_skip_rest("warps load fragments of it again and again")
+            return Verdict.apply_and_skip_rest("warps re-read it as fragments")
         reader = readers[0]
         if not _is_tiled_reduction(state, reader):
             return Verdict.skip(f'its consumer "{reader.name}" is not a tiled reduction')

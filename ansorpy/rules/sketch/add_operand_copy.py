@@ -45,7 +45,7 @@ class AddOperandCopy(SketchRule):
             return Verdict.skip(f'"{reader.name}" is not a tiled reduction')
         if moving_load(state, stage, reader) is None:
             return Verdict.skip(f'the vector loop of "{reader.name}" does not move along it')
-        return Verdict.apply(f'tiles of "{reader.name}" read it again and again')
+        return Verdict.apply(f'tiles of "{reader.name}" re-read it')
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)

@@ -59,7 +59,7 @@ class AlwaysInline(SketchRule):
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
         if self.evaluated_once and _is_broadcast_copy(state, stage):
-            return Verdict.apply_and_skip_rest("moves rows whose elements a product broadcasts")
+            return Verdict.apply_and_skip_rest("it copies rows whose elements a product broadcasts")
         if self.evaluated_once and is_repeated_in_tiles(state, stage):
             return Verdict.skip("a product would repeat its arithmetic at every read")
         plain = not is_input(state, stage) and not has_reduce_iters(stage)
@@ -67,7 +67,7 @@ class AlwaysInline(SketchRule):
         if self.evaluated_once and plain and is_evaluated_once(state, stage):
             return Verdict.apply_and_skip_rest("its only reader uses each element once")
         if self.evaluated_once and plain and is_costly_broadcast(state, stage):
-            return Verdict.skip("costly, and read by many elements")
+            return Verdict.skip("it is costly, and many elements read it")
         if self.most_loads is not None and _fills_tiles(state, stage, self.most_loads):
             return Verdict.skip("each block that reads an element would recompute it")
         if self.most_formulas is not None and _formulas_with(state, stage) > self.most_formulas:

@@ -49,7 +49,7 @@ class ComputeAtBlock(SketchRule):
         if stage_id != len(state.stages) - 1 or state.current_dag.outputs != (last.op,):
             return Verdict.skip("not the only output")
         if last.is_placeholder or last.relations or last.op in state.current_dag.constant_ops:
-            return Verdict.skip("its loops are arranged already, or it runs at bind time")
+            return Verdict.skip("its loops are already scheduled, or it runs at bind time")
         state, members = with_cheap_inlined(state, last)
         if not members:
             return Verdict.skip("no producer needs a compute location")

@@ -49,7 +49,7 @@ class RowsAtBlock(SketchRule):
         if stage_id != len(state.stages) - 1 or state.current_dag.outputs != (last.op,):
             return Verdict.skip("not the only output")
         if state.history or last.is_placeholder or last.op in state.current_dag.constant_ops:
-            return Verdict.skip("loops of stages are arranged already, or they run at bind time")
+            return Verdict.skip("some loops are already scheduled, or the stages run at bind time")
         plan = self._plan(state, last)
         if isinstance(plan, str):
             return Verdict.skip(plan)

@@ -32,7 +32,7 @@ class SumInRegisters(SketchRule):
         if is_input(state, stage) or not has_reduce_iters(stage):
             return Verdict.skip("it is not a reduction")
         if stage.relations or any(it.annotation is not ForKind.SERIAL for it in stage.iters):
-            return Verdict.skip("its loops are arranged already")
+            return Verdict.skip("its loops are already scheduled")
         if stage.attach is not None or stage.inlined or not stage.compute.axes:
             return Verdict.skip("it has no threads of its own")
         return Verdict.apply_and_skip_rest("an untiled sum fits in a register of its thread")

@@ -176,7 +176,7 @@ def test_asynchronous_instructions_need_fences_barriers_and_waits(
 
 
 def in_registers(row: Expr, column: Expr) -> Stmt:
-    """A warp writes 8 x 8 elements, two a lane, and copies them out."""
+    """A warp writes 8 x 8 elements, two per lane, and copies them out."""
     share = ((Digit(8, lane=4),), (Digit(4, lane=1), Digit(2, register=1)))
     held = Buffer("held", (8, 8), DType.FLOAT32, Scope.WARP, fragment=share)
     body = Seq((

@@ -1,4 +1,4 @@
-"""Random changes of random programs: what the interpreter faults is never proved."""
+"""Random changes of random programs: programs that fail in the interpreter are never proved."""
 
 from __future__ import annotations
 

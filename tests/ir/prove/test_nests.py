@@ -1,4 +1,4 @@
-"""Programs of CPUs: what is proved, and the message for each kind of planted fault."""
+"""CPU programs: what is proved, and the message for each kind of planted fault."""
 
 from __future__ import annotations
 

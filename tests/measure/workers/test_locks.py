@@ -1,4 +1,4 @@
-"""Overlapping core sets exclude each other across processes; death releases."""
+"""Overlapping core sets exclude each other across processes; a dead process releases its set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames survive any cutting, and nothing else is taken for one."""
+"""Frames are decoded however the stream is cut, and nothing else is taken for a frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker may hang, crash, lie or go deaf; its driver notices, says so, and goes on."""
+"""A worker may hang, crash, lie or stop reading; its driver notices, reports it and goes on."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_requests_over_several_workers_lose_only_the_bad_ones():
 
 
 def test_time_without_a_core_is_not_the_candidates(worker):
-    """Who sleeps looks like who waits for a core; who spins had one."""
+    """A sleeping worker looks like one that waits for a core; a spinning one had a core."""
     slept = worker.request(Message("sleep", {"s": 1.0}), 0.3, starved_s=20.0)
     assert isinstance(slept, Message)
     spun = worker.request(Message("spin"), 0.3, starved_s=20.0)

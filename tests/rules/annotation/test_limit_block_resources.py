@@ -79,7 +79,7 @@ def test_new_rows_mostly_fit(rng: np.random.Generator) -> None:
 
 
 def test_of_a_chain_the_larger_sums_count(rng: np.random.Generator) -> None:
-    """They are in registers one after the other; the rows between them are in shared memory."""
+    """The sums occupy registers one after the other; rows between them are in shared memory."""
     space = annotated(workloads.attention(2, 24, 40, 16))
     table = space.sample(400, rng)
     table = table[space.valid(table)][:16]

@@ -1,4 +1,4 @@
-"""LimitCodeSize: what is written out is predicted from the table, and too much of it is refused."""
+"""LimitCodeSize: code size is predicted from the table, and rows with too much are rejected."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WORKLOADS = {
 def test_a_column_equals_each_program_alone(
     tensors: list[Tensor], rng: np.random.Generator
 ) -> None:
-    """What the table predicts is what the loops of the bound program predict."""
+    """The table predicts the same as the loops of each resolved program."""
     task = Task(ComputeDAG.of(tensors), CPU, 2)
     for structure in StructureSampler(task).draw(3, rng):
         table, space = structure.sample(6, rng), structure.space
@@ -65,7 +65,7 @@ def unrolled_matmul(limit: int) -> Space:
 
 
 def test_rows_with_more_code_are_refused(rng: np.random.Generator) -> None:
-    """Refused rows are those whose emitted text is long."""
+    """The rejected rows are those with long emitted text."""
     space = unrolled_matmul(limit=400)
     table = space.sample(400, rng)
     valid = space.valid(table)
@@ -101,7 +101,7 @@ def _activated(y: Tensor, i: Expr, j: Expr) -> Expr:
 
 
 def test_what_no_decision_changes_is_not_refused() -> None:
-    """A stage that is as long whatever is decided has no constraint: nothing would be left."""
+    """A stage whose length no decision affects has no constraint: it would reject every row."""
     state = State.initial(workloads.matmul(4, 4, 4))
     i, j, k = state.stage("C").iters
     for it in (i, j, k):

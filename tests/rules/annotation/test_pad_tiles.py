@@ -1,4 +1,4 @@
-"""PadTiles: elements left free behind the rows of shared tiles."""
+"""PadTiles: unused elements after the rows of shared tiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AnnotateParallel: which leading loops may be collapsed, and how many a new row takes."""
+"""AnnotateParallel: which leading loops may be collapsed, and how many a sampled row takes."""
 
 from __future__ import annotations
 

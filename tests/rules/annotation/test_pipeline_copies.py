@@ -1,4 +1,4 @@
-"""PipelineCopies: the loops around shared tiles are one, with an open number of tiles in it."""
+"""PipelineCopies: the loops around shared tiles are fused; the pipeline's depth is open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReduceInLanes: reductions that read along what they reduce."""
+"""ReduceInLanes: reductions that read memory along their reduce axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.rules.asking import CPU, shows
 
 
 def in_lanes(state: State | list[Tensor]) -> State:
-    """After the rule that takes what has vectors along space; CPU has 8 lanes."""
+    """Follows the rule for stages that vectorise along a space axis; the CPU has 8 lanes."""
     state = state if isinstance(state, State) else State.initial(state)
     space = TileForVectors().declare(Space(state), CPU)
     return ReduceInLanes().declare(space, CPU).state

@@ -105,7 +105,7 @@ def test_new_rows_copy_by_the_widest_vectors_mostly(rng: np.random.Generator) ->
 
 
 def in_rows() -> Space:
-    """Attention as one kernel of rows and lanes, its copies bound."""
+    """Attention as one kernel of rows and lanes, with its copies bound to threads."""
     [(state, _)] = derive(ChainInRows(), workloads.attention(2, 64, 96, 32), "out", CUDA)
     rule = ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128))
     return rule.declare(Space(state), CUDA)

@@ -1,4 +1,4 @@
-"""ThreadTile: what a thread keeps in registers has loops of its own number of statements."""
+"""ThreadTile: the loops over a thread's registers are unrolled or vectorised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AnnotateUnroll: one limit a reduction, and the loops a definition marks."""
+"""AnnotateUnroll: one limit per reduction, and the loops that a definition marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AnnotateVectorize: which inner loops qualify, and how many a new row takes."""
+"""AnnotateVectorize: which inner loops qualify, and how many of them a sampled row takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiles of blocks are drawn within the limits, whole warps where there are some."""
+"""Tiles of blocks are drawn within the limits, with whole warps if possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPU blocks of rows and lanes: which kernels they are of, and that all stages follow them."""
+"""GPU kernels of rows and lanes: which stages can form one, and how all of them follow it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_stage_whose_rows_are_others_is_refused() -> None:
 @pytest.mark.parametrize("across", [False, True])
 @pytest.mark.parametrize(("rows", "columns"), [(6, 10), (1 << 5, 3), (7, 33)])
 def test_all_threads_come_to_all_barriers(rows: int, columns: int, across: bool) -> None:  # noqa: FBT001
-    """However short the loops of a stage are: none has fewer threads than the kernel."""
+    """However short its loops are, no stage runs on fewer threads than the kernel has."""
     made = RowBlock(shares(rows, columns), Kernel("out", ("total",), ("i",), "i", columns, across))
     made.tile_last()
     made.place("total")

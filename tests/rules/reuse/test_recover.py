@@ -1,4 +1,4 @@
-"""RecordingJournal schedules are found again as rows of the structures they were drawn from."""
+"""Recorded schedules are found again as rows of the structures that they were drawn from."""
 
 from __future__ import annotations
 

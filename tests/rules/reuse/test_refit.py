@@ -1,4 +1,4 @@
-"""Schedules made for other shapes: what is re-fitted is a program of the new space."""
+"""Schedules made for other shapes are refitted to programs of the new space."""
 
 from __future__ import annotations
 

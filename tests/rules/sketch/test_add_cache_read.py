@@ -1,4 +1,4 @@
-"""AddCacheRead: shared copies of what a tiled reduction reads."""
+"""AddCacheRead: copies in shared memory of the inputs of a tiled reduction."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_not_through_an_inlined_stage() -> None:
 
 
 def test_rows_of_a_copy_are_those_of_its_source() -> None:
-    """A transposed view is copied as the tensor behind it lies in memory."""
+    """A transposed view is copied in the order of the tensor in memory."""
     a, b = placeholder((16, 24), name="A"), placeholder((32, 24), name="B")
     view = compute((24, 32), lambda i, j: b[j, i], name="view")
     k = reduce_axis(24, name="k")

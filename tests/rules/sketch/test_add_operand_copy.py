@@ -1,4 +1,4 @@
-"""AddOperandCopy: inputs re-laid inside the kernel, and where that may happen."""
+"""AddOperandCopy: inputs rearranged inside the kernel, and where that may happen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlwaysInline: cheap stages, or all but reductions."""
+"""AlwaysInline: inline cheap stages, or all stages except reductions."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_transform_that_many_blocks_read_is_a_kernel_of_its_own() -> None:
 
 @pytest.mark.parametrize("windows", [2, 3])
 def test_transforms_of_three_windows_are_not_one_formula(windows: int) -> None:
-    """6 * 6 formulas are written out for a thread, 6 * 6 * 6 are not."""
+    """A thread evaluates up to 6 * 6 formulas, but not 6 * 6 * 6."""
     dag = ComputeDAG.of(convolution((8,) * windows, (3,) * windows, 32, 32, pad=1))
     (found, *_) = Winograd(tiles=(4,)).rewrite(dag, CUDA)
     state, *_ = generate_sketches(found.dag, CUDA, DEFAULT_CUDA)
@@ -172,4 +172,5 @@ def test_a_value_is_as_costly_as_what_is_inlined_into_it() -> None:
     u = ap.compute((6, 9), lambda i, j: t[i] + a[i, j], name="U")
     rule, state = AlwaysInline(evaluated_once=True), State.initial([x, a, u])
     assert "costly" not in ask(rule, state, "T").reason
-    assert ask(rule, state.compute_inline("E"), "T").reason == "costly, and read by many elements"
+    reason = "it is costly, and many elements read it"
+    assert ask(rule, state.compute_inline("E"), "T").reason == reason

@@ -1,4 +1,4 @@
-"""ChainAtBlock: products and what feeds them, a block of the result at a time."""
+"""ChainAtBlock: products and their producers, one block of the result at a time."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ for i in 0..1
                       for z.3 in 0..2  # unrolled
                         for o.3 in 0..?
                           out[i, y, z, o] = ..."""
-"""Every stage has its place around a block of tiles."""
+"""Every stage is computed at a block of tiles."""
 
 
 def test_winograd_is_computed_a_block_of_tiles_at_a_time() -> None:
@@ -102,7 +102,7 @@ def test_attention_keeps_scores_and_their_sums_in_the_block() -> None:
 
 
 def test_a_copy_of_keys_serves_all_blocks_of_rows_of_a_head() -> None:
-    """K is read across its rows: copied at the root or once a head, wherever blocks are."""
+    """K is read across its rows, so it is copied at the root or once per head, for any blocks."""
     (state, _), _ = derive(RULE, workloads.attention(4, 32, 32, 16), "out")
     places = locations(state, state.stage("K.local"))
     assert [(at.stage, at.iter) for at in places] == [("out", "h.0")]
@@ -143,7 +143,7 @@ def test_prime_channels_fill_vectors() -> None:
 
 
 def causal_attention(heads: int, tokens: int, dim: int) -> list[Tensor]:
-    """``softmax(Q K^T) V`` a head, where no token looks at later ones."""
+    """``softmax(Q K^T) V`` for each head, where no token looks at later ones."""
     given, square = (heads, tokens, dim), (heads, tokens, tokens)
     q, k, v = (placeholder(given, name=name) for name in "QKV")
     d, *r = (reduce_axis(n, name=x) for n, x in ((dim, "d"), *((tokens, x) for x in "abc")))
@@ -211,7 +211,7 @@ def test_a_chain_may_end_in_a_sum_and_hold_a_single_element(sizes: tuple[int, ..
 
 
 def assert_programs_compute(dag: ComputeDAG, rng: np.random.Generator) -> None:
-    """Some programs of *dag* give what the interpreter of definitions gives."""
+    """Check that some programs of *dag* give the same results as the interpreter."""
     data = inputs_of(State.initial(dag), rng)
     [want] = run_dag(dag, data)
     for structure in StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(4, rng):

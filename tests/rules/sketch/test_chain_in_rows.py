@@ -1,4 +1,4 @@
-"""ChainInRows: two products and what is between them in one GPU kernel, rows in shared memory."""
+"""ChainInRows: two products, and all stages between, in one GPU kernel with shared rows."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_two_products_without_rows_in_between_are_one_kernel(rng: np.random.Gene
 def test_a_convolution_of_each_channel_and_one_of_all_are_one_kernel(
     rng: np.random.Generator,
 ) -> None:
-    """Windows of the first reach into the rows beside: its tiles do, its results do not."""
+    """The first convolution reads neighbouring rows: its tiles overlap, its results do not."""
     tensors = workloads.depthwise_pointwise(1, 6, 7, 5, 8)
     dag = ComputeDAG.of(tensors)
     data = random_values(dag, rng)

@@ -1,4 +1,4 @@
-"""ComputeAtBlock: one pass over rows, everything between in the cache."""
+"""ComputeAtBlock: one pass over rows, with all intermediate values in the cache."""
 
 from __future__ import annotations
 

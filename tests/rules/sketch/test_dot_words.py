@@ -1,4 +1,4 @@
-"""DotWords: which sums become dot products, and that every program of theirs is exact."""
+"""DotWords: the sums that become dot products, and the exact results of all their programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MultiLevelTiling: one split a letter, in the order of the letters."""
+"""MultiLevelTiling: one split per letter, in the order of the letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RowsAtBlock: softmax, norms and row sums in one kernel, several rows a block."""
+"""RowsAtBlock: softmax, norms and row sums in one kernel, with several rows per block."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_softmax_of_short_rows() -> None:
 
 
 def columns_summed() -> list[Tensor]:
-    """A softmax's sum down the columns: what lies together are not the rows."""
+    """A softmax along columns, whose summed elements are not contiguous."""
     x, k = placeholder((9, 13), name="x"), reduce_axis(9, name="k")
     total = compute((13,), lambda j: sum_over(x[k, j], axis=k), name="total")
     return [x, compute((13, 9), lambda j, i: x[i, j] / total[j], name="out")]
@@ -127,7 +127,7 @@ def test_random_programs_of_random_shapes_compute_them(
 
 
 def test_groups_of_threads_have_parts_of_a_long_sum() -> None:
-    """Neighbours of the result are neighbours in the matrix: they are lanes, rows share the sum."""
+    """Neighbouring results are neighbours in the matrix: they go to lanes; rows share the sum."""
     [(state, _)] = derive(RULE, vector_matmul(1, 37, 300, transposed=False), "out", GPU)
     shows(
         state,

@@ -1,4 +1,4 @@
-"""SkipStage: always, and nothing happens."""
+"""SkipStage: it always applies and changes nothing."""
 
 from __future__ import annotations
 

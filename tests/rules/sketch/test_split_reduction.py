@@ -82,7 +82,7 @@ def test_what_follows_is_done_where_the_parts_are_added_up() -> None:
 
 
 def test_of_other_sums_the_outermost_long_axis_is_shared() -> None:
-    """Also where no number of parts divides it: 127 is a prime number."""
+    """This also holds where no number of parts divides the axis: 127 is a prime number."""
     tensors = workloads.matrix_norm(1, 127, 130)
     for most, parts in ((256, 127), (50, 43)):
         rule = SplitReduction(long=100, most_sums=most)

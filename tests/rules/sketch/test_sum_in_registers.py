@@ -1,4 +1,4 @@
-"""SumInRegisters: a thread keeps the sum that it, or what follows, stores."""
+"""SumInRegisters: a thread keeps its sum in a register until its result is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorCores: an alternative for products of narrow values, with its tiles and what follows."""
+"""TensorCores: a sketch for products of narrow values, with its tiles and epilogue."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_fragments_take_the_axes_they_fill_best() -> None:
 
 
 def loads(tensors: Sequence[Tensor]) -> list[str]:
-    """What loads whole fragments, of both operands at most."""
+    """The instructions that load whole fragments, for both operands at most."""
     ((state, _),) = derive(RULE, tensors, "C", GPU)
     found = [s.tensorized[1] for s in state.stages if s.tensorized is not None]
     return [by for by in found if by.startswith("ldmatrix")]

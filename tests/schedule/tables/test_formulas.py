@@ -40,7 +40,7 @@ OPERATIONS: tuple[Callable[[Size, Size], Size], ...] = (
 
 
 def computed(steps: list[tuple[int, int, int]], values: Mapping[str, Size]) -> list[Size]:
-    """*values* and two numbers, then one size a step, made from two of those before."""
+    """*values* and two numbers, then one size per step, made from two earlier ones."""
     sizes: list[Size] = [*values.values(), 0, 1]
     for op, x, y in steps:
         sizes.append(OPERATIONS[op](sizes[x % len(sizes)], sizes[y % len(sizes)]))
