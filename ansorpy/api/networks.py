@@ -166,7 +166,7 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
     with open_tuner(request) as tuner:
         weights = networks.task_weights
         request.listener(Planned(networks.projects, request, tuner.plan(weights)))
-        tuner.search(
+        tuner.run(
             weights, _tuned_networks(networks), lambda tuning: _report(networks, tuner, tuning)
         )
         chosen = networks.cut(lambda project: decide(tuner, project))

@@ -1,4 +1,4 @@
-"""A search, from a request to the code of the best programs."""
+"""Tune the tasks of a request, and choose a program for each: a database and machines in use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from ansorpy.errors import LoweringError, NoValidProgram
 from ansorpy.ir.prove import Proof
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.devices import Machines
 from ansorpy.measure.machines import LOCAL, open_machines
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.proofs.prover import Prover
@@ -25,7 +24,8 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.runner import Expecting, MeasureOptions, Observer
+from ansorpy.measure.run.interfaces import Expecting, Machines, Observer, Sharing
+from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.measure.versions import versions
 from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.presets import preset_for
@@ -33,7 +33,6 @@ from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import Best
-from ansorpy.search.trials import Sharing
 from ansorpy.target import Target
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.predict import PredictOptions, predicted_seconds
@@ -47,7 +46,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def _unreported(tuning: Tuning) -> None:
-    """The default of ``report`` in :meth:`Tuner.search`, which reports nothing."""
+    """The default of ``report`` in :meth:`Tuner.run`, which reports nothing."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Tuner:
         tasks = {self._on_machine(task): weight for task, weight in weights.items()}
         return plan(tasks, self.request.budget, before(self.database, tasks), self.request.preset)
 
-    def search(
+    def run(
         self,
         weights: Mapping[Task, float],
         networks: Sequence[TunedNetwork] = (),

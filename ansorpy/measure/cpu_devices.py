@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from ansorpy.errors import UsageError
-from ansorpy.measure.devices import Machines
 from ansorpy.measure.fleet.ray_cluster import connect
 from ansorpy.measure.fleet.runner import FleetRunner
+from ansorpy.measure.run.interfaces import Machines
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
 

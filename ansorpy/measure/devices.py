@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from ansorpy.ir.task import Task
-from ansorpy.measure.build.built import Built
-from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.run.runner import MeasureOptions, Runner
+from ansorpy.measure.run.interfaces import Machines
+from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.registry import Registry
-from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["DEVICES", "Devices", "Machines", "devices_of"]
-
-
-class Machines(Runner, Protocol):
-    """A runner that can also re-time finalists and return the code it timed."""
-
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult] | None:
-        """Re-time finalists in turns on one machine; None when no machine is left."""
-
-    def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each candidate: object code, or the result that explains the failure."""
-
-    def built(self, object_digest: str) -> Built | None:
-        """Return recently measured code by its digest."""
+__all__ = ["DEVICES", "Devices", "devices_of"]
 
 
 class Devices(Protocol):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from ansorpy.errors import UsageError
-from ansorpy.measure.devices import Machines, devices_of
+from ansorpy.measure.devices import devices_of
+from ansorpy.measure.run.interfaces import Machines
 from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.target import Target
 

@@ -13,7 +13,7 @@ from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.recorded_grid import Grid
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.runner import Observer
+from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.rules.algorithms.base import Definition
 from ansorpy.rules.presets import preset_for
@@ -129,7 +129,7 @@ class RowNumbers:
 
 
 class GridRunner:
-    """A :class:`~ansorpy.measure.run.runner.Runner` that returns results recorded in a grid.
+    """A :class:`~ansorpy.measure.run.interfaces.Runner` that returns results recorded in a grid.
 
     A program that is neither in the grid nor its default schedule is NOT_RECORDED.
     """

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
@@ -18,30 +17,12 @@ from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.records.rows import Record, Scheduled
 from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.runner import Runner
+from ansorpy.measure.run.interfaces import Retimer, Runner, Sharing
 from ansorpy.measure.trial_end import OnEnd, TrialEnd
 from ansorpy.schedule.state import State
 from ansorpy.search.history import Best
 
-__all__ = ["MeasuredTrials", "Retimer", "Sharing", "Trials"]
-
-
-@runtime_checkable
-class Retimer(Protocol):
-    """A runner that can time finished programs again, alternating between them."""
-
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult] | None:
-        """One result per candidate, in order; None if the runner's clock cannot compare them."""
-
-
-@runtime_checkable
-class Sharing(Protocol):
-    """A runner whose timing is disturbed by other computation."""
-
-    def computing(self) -> AbstractContextManager[None]:
-        """A context held while this process computes; entering it waits for others' timing runs."""
+__all__ = ["MeasuredTrials", "Trials"]
 
 
 class Trials(ABC):

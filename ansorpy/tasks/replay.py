@@ -18,7 +18,7 @@ from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import Diverged, ReplayEnded, ReplayJournal
 from ansorpy.measure.records.rows import Event
-from ansorpy.measure.run.runner import BuildService
+from ansorpy.measure.run.interfaces import BuildService
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.replay import ReplayedTrials
@@ -33,7 +33,7 @@ from ansorpy.tasks.recorded_request import (
     differences,
     place_of,
 )
-from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, search_tasks
+from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_with_trials
 
 __all__ = ["Rerun", "TaskRerun", "rerun"]
 
@@ -141,7 +141,7 @@ class _Replay:
         divergence = ""
         outcomes: tuple[Outcome, ...] = ()
         try:
-            outcomes = search_tasks(entries, request.budget, trials, options=options).outcomes
+            outcomes = tune_with_trials(entries, request.budget, trials, options=options).outcomes
         except Diverged as found:
             divergence = _with_names(str(found), entries)
         except (ReplayEnded, NoValidProgram):

@@ -17,7 +17,7 @@ from ansorpy.deadline import until
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import Journal
-from ansorpy.measure.run.runner import Runner
+from ansorpy.measure.run.interfaces import Runner
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import Best, History
@@ -38,7 +38,7 @@ from ansorpy.tasks.schedulers.gradient import Gradient
 from ansorpy.tasks.trial_plan import expected_shares
 
 __all__ = [
-    "PATIENCE", "Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "search_tasks",
+    "PATIENCE", "Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_with_trials",
     "tune_tasks",
 ]  # fmt: skip
 
@@ -136,10 +136,10 @@ def tune_tasks(
             not raised if the budget was spent before the default schedule was tried.
     """
     trials = MeasuredTrials(runner, database, journal)
-    return search_tasks(tasks, budget, trials, options=options, listener=listener)
+    return tune_with_trials(tasks, budget, trials, options=options, listener=listener)
 
 
-def search_tasks(
+def tune_with_trials(
     tasks: Sequence[WeightedTask],
     budget: Budget,
     trials: Trials,

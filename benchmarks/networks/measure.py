@@ -17,7 +17,7 @@ from ansorpy.cli.comparison import verify_model
 from ansorpy.cli.lookup import Lookup
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
-from ansorpy.measure.probe.disturbance import Cores
+from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.report.bench.turns import Contender, compare
@@ -92,7 +92,7 @@ def measure(
     size = 0 if project is None else project.touched_bytes
     before = measure_peak(threads, size)
     contenders = [_contender(n, path, threads, settings) for n in _names(settings, failures)]
-    is_disturbed = Cores(threads).look
+    is_disturbed = CoreProbe(threads).is_disturbed
     timings = compare(contenders, left_out=left_out, is_disturbed=is_disturbed)
     kernels_s = None if project is None else _kernels_s(project, settings)
     peak = before.or_better(measure_peak(threads, size))

@@ -12,7 +12,7 @@ from typing import Any
 
 import ansorpy as ap
 from ansorpy.errors import AnsorpyError
-from ansorpy.measure.probe.disturbance import Cores
+from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.report.bench.turns import Contender, Policy, Timing, compare
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.tasks.budget import Effort
@@ -78,7 +78,10 @@ def measure(
         contenders = [_contender(n, case, threads, settings, reference) for n in names]
         before = measure_peak(threads, case.bytes)
         timings = compare(
-            contenders, settings.policy, left_out=left_out, is_disturbed=Cores(threads).look
+            contenders,
+            settings.policy,
+            left_out=left_out,
+            is_disturbed=CoreProbe(threads).is_disturbed,
         )
         peak = before.or_better(measure_peak(threads, case.bytes))
     engines = {name: _engine_time(t) for name, t in timings.items()}

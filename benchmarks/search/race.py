@@ -17,7 +17,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.recorded_grid import Grid, read_grid
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.run.runner import Observer
+from ansorpy.measure.run.interfaces import Observer
 from ansorpy.schedule.state import State
 from ansorpy.search.recorded_grid import GridRunner, GridSource
 from ansorpy.search.selectors import SELECTORS

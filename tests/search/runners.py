@@ -12,7 +12,7 @@ from ansorpy.cost.analytic.cpu.model import CpuModel
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.runner import Observer
+from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest

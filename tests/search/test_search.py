@@ -17,7 +17,7 @@ from ansorpy.errors import NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.runner import Runner
+from ansorpy.measure.run.interfaces import Runner
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import Nest

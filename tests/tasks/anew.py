@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.run.runner import Runner
+from ansorpy.measure.run.interfaces import Runner
 from ansorpy.search.events import Listener, silent
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, Tuning, WeightedTask, tune_tasks

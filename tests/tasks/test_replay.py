@@ -26,7 +26,8 @@ from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.runner import LocalRunner, Observer
+from ansorpy.measure.run.interfaces import Observer
+from ansorpy.measure.run.runner import LocalRunner
 from ansorpy.rules.presets import CPU
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State

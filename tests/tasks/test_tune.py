@@ -23,7 +23,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database, trial_digest
 from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
-from ansorpy.measure.run.runner import Observer
+from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.profiler import Activity, Profiler
 from ansorpy.rules.structure import StructureSampler

@@ -39,7 +39,7 @@ def bench(
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.profiling import profile_of
     from ansorpy.config import default_threads
-    from ansorpy.measure.probe.disturbance import Cores
+    from ansorpy.measure.probe.disturbance import CoreProbe
     from ansorpy.report.bench.result import Comparison
     from ansorpy.report.bench.turns import compare
     from ansorpy.report.profile import profile_table
@@ -54,7 +54,7 @@ def bench(
     contenders = _contenders(lookup, original, against or [], seed)
     timings = compare(
         contenders, progress=lambda line: print(line, file=sys.stderr),
-        is_disturbed=Cores(used).look,
+        is_disturbed=CoreProbe(used).is_disturbed,
     )  # fmt: skip
     comparison = Comparison((original or model).stem, used, timings)
     result = comparison.to_dict()

@@ -24,7 +24,7 @@ from ansorpy.measure.fleet.calls import Calls
 from ansorpy.measure.fleet.roster import Roster
 from ansorpy.measure.fleet.wire import Work, read_answer, read_hello, read_results, write_work
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
-from ansorpy.measure.run.runner import Observer
+from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State

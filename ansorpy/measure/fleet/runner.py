@@ -17,7 +17,8 @@ from ansorpy.measure.fleet.patience import Deadlines, Patience
 from ansorpy.measure.fleet.roster import Roster
 from ansorpy.measure.fleet.wire import Work, read_results, write_work
 from ansorpy.measure.result import MeasureResult, out_of_time
-from ansorpy.measure.run.runner import MeasureOptions, Observer, RunnerBase
+from ansorpy.measure.run.interfaces import Observer
+from ansorpy.measure.run.runner import MeasureOptions, RunnerBase
 from ansorpy.schedule.state import State
 
 __all__ = ["FleetRunner"]

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 
 from ansorpy.codegen.cuda.device.driver import bus_place
 from ansorpy.errors import UsageError
-from ansorpy.measure.devices import Machines
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
+from ansorpy.measure.run.interfaces import Machines
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
 

@@ -16,13 +16,8 @@ from ansorpy.measure.build.built import Built
 from ansorpy.measure.check.compare import extra_error
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.run.client import RunClient
-from ansorpy.measure.run.runner import (
-    BuildingRunner,
-    BuildService,
-    LocalRunner,
-    MeasureOptions,
-    Observer,
-)
+from ansorpy.measure.run.interfaces import BuildService, Observer
+from ansorpy.measure.run.runner import BuildingRunner, LocalRunner, MeasureOptions
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.locks import lock_gpus

@@ -19,7 +19,7 @@ from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.llvm.objects.timing import bench
 from ansorpy.measure.probe.loops import busy_address, full_lanes, relay_address
 
-__all__ = ["Cores", "Watch"]
+__all__ = ["CoreProbe", "Watch"]
 
 _BUSY_LIMIT = 1.7
 """A neighbour on one core costs a factor of 1.5; two cores that share one cost a factor of 2."""
@@ -56,7 +56,7 @@ class Watch:
         return least > self._limit * min(self._recent)
 
 
-class Cores:
+class CoreProbe:
     """Checks the cores that *threads* threads run on; one check takes 0.1 to 2 ms.
 
     Args:
@@ -66,7 +66,7 @@ class Cores:
     def __init__(self, threads: int, watches: Sequence[Watch] | None = None) -> None:
         self._watches = _watches(threads) if watches is None else watches
 
-    def look(self) -> bool:
+    def is_disturbed(self) -> bool:
         """Return True while the cores are shared, or farther apart than they were."""
         return any([watch.is_slow() for watch in self._watches])
 

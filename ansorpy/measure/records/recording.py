@@ -9,7 +9,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Record, Trial
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.runner import Runner
+from ansorpy.measure.run.interfaces import Runner
 from ansorpy.measure.trial_end import OnEnd, TrialEnd, ignore
 from ansorpy.schedule.state import State
 

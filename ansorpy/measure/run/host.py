@@ -10,7 +10,7 @@ from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.build.built import Built
-from ansorpy.measure.probe.disturbance import Cores
+from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.measure.run.buffers import CheckBuffers, TaskArrays
 from ansorpy.measure.run.device import Array
 from ansorpy.measure.run.kernel import LoadedKernel, Loader
@@ -41,7 +41,7 @@ class HostTask:
         return [guarded.array for guarded in self.arrays.checked]
 
     def is_disturbed(self) -> bool:
-        return _cores(self.threads).look()
+        return _core_probe(self.threads).is_disturbed()
 
     @contextmanager
     def load(self, built: Built) -> Iterator[_Candidate]:
@@ -81,6 +81,6 @@ class _Candidate:
 
 
 @cache
-def _cores(threads: int) -> Cores:
+def _core_probe(threads: int) -> CoreProbe:
     """One instance for all tasks, because its history describes the machine."""
-    return Cores(threads)
+    return CoreProbe(threads)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 from cachetools import LRUCache
 
@@ -24,6 +24,7 @@ from ansorpy.measure.check.compare import extra_error
 from ansorpy.measure.check.reference import reference_state
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.client import Reference, RunClient
+from ansorpy.measure.run.interfaces import BuildService, Observer
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.locks import lock_cores
@@ -32,55 +33,7 @@ from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = [
-    "BuildService", "BuildingRunner", "Expecting", "LocalRunner", "MeasureOptions", "Observer",
-    "Runner", "RunnerBase",
-]  # fmt: skip
-
-
-class Observer(Protocol):
-    """Notified of each candidate right before it runs and right after."""
-
-    def started(self, state: State) -> MeasureResult | None:
-        """*state* is about to run; if this returns a result, that is used instead."""
-
-    def ended(self, end: TrialEnd) -> None:
-        """A candidate has a result; not called if :meth:`started` returned one."""
-
-
-class BuildService(Protocol):
-    """Turns schedules into object code, on this machine or on others."""
-
-    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each of *states*, in order: object code, or the result that explains a failure."""
-
-    def close(self) -> None:
-        """Release all resources."""
-
-
-class Runner(Protocol):
-    """Turns candidates into results.
-
-    Candidates without a result when the deadline (:mod:`ansorpy.deadline`) passes are CUT.
-    """
-
-    def measure(
-        self,
-        task: Task,
-        candidates: Sequence[State],
-        *,
-        incumbent_s: float | None,
-        observer: Observer | None = None,
-    ) -> list[MeasureResult]:
-        """Return one result per candidate, in order; *incumbent_s*: best known time of *task*."""
-
-
-@runtime_checkable
-class Expecting(Protocol):
-    """A runner that can prepare candidates in the background."""
-
-    def expect(self, task: Task, candidates: Sequence[State]) -> None:
-        """Announce that *candidates* of *task* will be built or measured; returns at once."""
+__all__ = ["BuildingRunner", "LocalRunner", "MeasureOptions", "RunnerBase"]
 
 
 @dataclass(frozen=True)

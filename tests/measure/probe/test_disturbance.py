@@ -10,7 +10,7 @@ import pytest
 
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.codegen.llvm.objects.timing import bench
-from ansorpy.measure.probe.disturbance import Cores, Watch
+from ansorpy.measure.probe.disturbance import CoreProbe, Watch
 from ansorpy.measure.probe.loops import RELAY_LAPS, relay_address
 
 
@@ -41,13 +41,13 @@ def test_who_is_slow_for_long_has_become_so():
 def test_one_slow_loop_is_enough_and_all_of_them_are_remembered():
     busy = Watch(taking([1.0] * 12), limit=1.7)
     far = Watch(taking([1.0] * 12, [5.0] * 12), limit=2.5)
-    cores = Cores(2, [far, busy])
-    assert [cores.look() for _ in range(3)] == [False, True, False]
+    cores = CoreProbe(2, [far, busy])
+    assert [cores.is_disturbed() for _ in range(3)] == [False, True, False]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_the_loops_run_on_all_threads(threads: int):
-    assert Cores(threads).look() in (True, False)
+    assert CoreProbe(threads).is_disturbed() in (True, False)
 
 
 def test_threads_hand_the_token_around_or_give_up():
