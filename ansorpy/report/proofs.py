@@ -16,11 +16,11 @@ __all__ = ["ProofCounts", "StaticVerification"]
 
 @dataclass(frozen=True)
 class ProofCounts:
-    """How many claims have which verdict.
+    """The number of claims with each verdict.
 
     Args:
-        by_data: Of the undecided, those that depend on data.
-        unfinished: Programs of which nothing is known, as the prover was stopped.
+        by_data: Undecided claims that depend on data.
+        unfinished: Programs about which nothing is known because the prover was stopped.
     """
 
     programs: int
@@ -47,7 +47,7 @@ class ProofCounts:
         text = f"memory safety of {programs}: {self.proved} claims proved, {self.refuted} refuted"
         text += f", {self.undecided} undecided"
         if self.by_data:
-            text += f" ({self.by_data} by data)"
+            text += f" ({self.by_data} because of data)"
         return text + (f", {self.unfinished} not finished" if self.unfinished else "")
 
 
@@ -98,13 +98,15 @@ class StaticVerification:
 
     def lines(self) -> list[str]:
         """One line for each claim that is not proved, then the counts."""
-        said = [
+        found = [
             f"{name}: {finding.verdict.value}: {finding.message}"
             for name, proof in self.proofs
             for finding in (*proof.refuted, *proof.undecided)
         ]
-        said += [f"{name}: not finished: {p.unfinished}" for name, p in self.proofs if p.unfinished]
-        return [*said, str(self.counts)]
+        found += [
+            f"{name}: not finished: {p.unfinished}" for name, p in self.proofs if p.unfinished
+        ]
+        return [*found, str(self.counts)]
 
     def demand(self) -> None:
         """Raise :class:`VerificationFailed`, naming the first claim refuted, unless none is."""

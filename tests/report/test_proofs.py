@@ -19,7 +19,7 @@ def test_claims_are_counted_by_verdict() -> None:
         "memory safety of 1 program: 2 claims proved, 0 refuted, 0 undecided"
     )
     assert str(ProofCounts.of([GOOD, BAD, GATHER, CUT])) == (
-        "memory safety of 4 programs: 3 claims proved, 1 refuted, 1 undecided (1 by data), "
+        "memory safety of 4 programs: 3 claims proved, 1 refuted, 1 undecided (1 because of data), "
         "1 not finished"
     )
 

@@ -1,4 +1,4 @@
-"""Move reshapes behind the arithmetic and norms that follow them.
+"""Move reshapes past the arithmetic and norms that follow them.
 
     reshape(x) * c            -->   reshape(x * c')
     layer_norm(reshape(x))    -->   reshape(layer_norm(x))

@@ -102,7 +102,7 @@ class Races:
         try:
             return self._launch(region, buffer, uses)
         except Irregular as problem:
-            message = f"cannot tell which threads share {buffer.name}: {problem}"
+            message = f"cannot tell whether threads race on {buffer.name}: {problem}"
             return Finding.undecided(Claim.APART, message)
 
     def is_apart(self, region: Region, uses: Sequence[Use]) -> bool:

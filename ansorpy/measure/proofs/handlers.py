@@ -1,4 +1,4 @@
-"""The proving worker: takes a definition and steps, answers with what isl finds."""
+"""The proving worker: receives a definition and steps, and answers with the proof."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["make_handlers", "proof_of"]
 
 
 def proof_of(lowered: Lowered) -> Proof:
-    """What isl finds about the program of a call and about the one that packs its constants."""
+    """Prove the program of a call and the one that packs its constants."""
     found = prove(lowered.run, lowered.bind)
     return found if lowered.bind is None else found + prove(lowered.bind)
 

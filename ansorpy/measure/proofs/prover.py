@@ -1,4 +1,4 @@
-"""Proving chosen programs, each within a time limit, and only once."""
+"""Prove chosen programs in a worker process, each within a time limit and only once."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from ansorpy.schedule.steps.records import steps_to_json
 __all__ = ["LIMIT_S", "Prover"]
 
 LIMIT_S = 2.0
-"""Seconds for one program, which most take a twentieth of: isl has no limit of time itself."""
+"""Time limit for one program in seconds, as isl has none; most take a twentieth of it."""
 
 _STARVED_S = 20.0
-"""Seconds where other processes keep the worker off its core."""
+"""The same if other processes keep the worker off its core."""
 
 _MEMORY_BYTES = 4 << 30
 
 
 class Prover:
-    """A proving worker, started when first needed; *database* keeps what it finds.
+    """A proving worker, started when first needed; *database* keeps its proofs.
 
     Args:
-        limit_s: Seconds for one program; without an answer by then, nothing of it is proved.
+        limit_s: Seconds for one program; if there is no answer by then, nothing is proved about it.
         module: Module with the worker's handlers.
         lock_folder: Folder of the machine-wide core locks: proving waits while others time.
     """
@@ -64,9 +64,10 @@ class Prover:
         self._worker.close()
 
     def prove(self, state: State) -> Proof:
-        """What isl finds about the programs of *state*, every decision of which is bound.
+        """Prove the programs of *state*, which has no open decision.
 
-        Unfinished where the worker did not answer in time or crashed; that is not kept.
+        The proof is unfinished if the worker did not answer in time or crashed; such proofs are not
+        kept.
         """
         definition, steps = definition_json(state.definition), steps_to_json(state.history)
         identity = self._database.definitions.identify(state.definition), trial_digest(state)
@@ -75,12 +76,12 @@ class Prover:
             return known
         message = Message("prove", {}, (definition.encode(), steps.encode()))
         with profiled(Activity.PROVE):
-            proof = _interpreted(self._asked(message))
+            proof = _interpreted(self._request(message))
         if not proof.unfinished:
             self._database.proofs.put(*identity, proof)
         return proof
 
-    def _asked(self, message: Message) -> Outcome:
+    def _request(self, message: Message) -> Outcome:
         try:
             with lock_cores(sorted(os.sched_getaffinity(0)), self._lock_folder, shared=True):
                 return self._worker.request(message, self._limit_s, starved_s=_STARVED_S)

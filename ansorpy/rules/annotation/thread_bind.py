@@ -1,4 +1,4 @@
-"""Binding loops to the GPU's blocks, virtual threads and threads."""
+"""Bind loops to the GPU's blocks, virtual threads and threads."""
 
 from __future__ import annotations
 

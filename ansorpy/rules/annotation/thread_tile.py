@@ -1,4 +1,4 @@
-"""Keeping a GPU thread's tile in registers."""
+"""Keep a GPU thread's tile in registers."""
 
 from __future__ import annotations
 

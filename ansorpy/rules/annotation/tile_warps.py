@@ -1,4 +1,4 @@
-"""Drawing the tiles of tensor-core kernels."""
+"""Draw the tiles of tensor-core kernels."""
 
 from __future__ import annotations
 

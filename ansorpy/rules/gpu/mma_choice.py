@@ -1,4 +1,4 @@
-"""Choosing the ``mma.sync`` or ``wgmma`` instruction for an operator's products, and its axes."""
+"""Choose the ``mma.sync`` or ``wgmma`` instruction for an operator's products, and its axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw the vector widths with which new rows of a GPU space copy tiles: mostly the widest."""
+"""Draw the vector widths of copies into shared tiles for sampled rows: mostly the widest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reuse of schedules made for other shapes: the rows of a space nearest to their numbers."""
+"""Refit schedules made for other shapes: find the rows of a space nearest to their numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Levels of tiles, their loops, and which sizes are drawn."""
+"""Levels of tiles, their loops, and the sizes that are drawn."""
 
 from __future__ import annotations
 
