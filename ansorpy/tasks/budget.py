@@ -1,4 +1,4 @@
-"""Limits on how much a tuning run may measure."""
+"""Limits on how much a tuning run may measure; what each effort (none, quick, full) allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let a product write its result in the order of the transpose after it.
+"""Absorb the transpose after a product: it writes its result in that order.
 
     transpose(a b)   -->   a b with permuted axes
 
@@ -13,10 +13,10 @@ from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import MatMul, Transpose
 from ansorpy.graph.uses import Uses
 
-__all__ = ["turn_products"]
+__all__ = ["absorb_transposes"]
 
 
-def turn_products(graph: Graph) -> Graph:
+def absorb_transposes(graph: Graph) -> Graph:
     """*graph* with these transposes merged into the products before them."""
     uses = Uses(graph)
     builder = GraphBuilder.like(graph)

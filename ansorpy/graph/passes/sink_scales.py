@@ -19,10 +19,10 @@ from ansorpy.graph.ops import Elementwise, Fn, MatMul, Reshape, Transpose
 from ansorpy.graph.uses import Uses
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["scale_behind"]
+__all__ = ["sink_scales"]
 
 
-def scale_behind(graph: Graph) -> Graph:
+def sink_scales(graph: Graph) -> Graph:
     """*graph* with scales by numbers moved from operands of products to their results."""
     finder = _Finder(graph)
     factors: dict[str, float] = {}

@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph.ops import LayerNorm
-from ansorpy.graph.passes.join_norms import join_norms
+from ansorpy.graph.passes.fuse_norms import fuse_norms
 from tests.frontend.models import graph_model
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net
@@ -33,7 +33,7 @@ def norm(
 
 
 def found(net: Net, *outputs: str) -> list[LayerNorm]:
-    graph = join_norms(load(net.model(*outputs)))
+    graph = fuse_norms(load(net.model(*outputs)))
     return [node.op for node in graph.nodes if isinstance(node.op, LayerNorm)]
 
 
@@ -59,7 +59,7 @@ def test_a_norm_of_half_precision_becomes_one_operator(centred: bool) -> None:
     held = {name: array.astype(np.float16) for name, array in net.constants.items()}
     types = dict.fromkeys(("x", y), TensorProto.FLOAT16)
     model = graph_model(net.nodes, net.inputs, [y], held, types=types)
-    [op] = [node.op for node in join_norms(load(model)).nodes]
+    [op] = [node.op for node in fuse_norms(load(model)).nodes]
     assert isinstance(op, LayerNorm) and op.centred == centred
 
 

@@ -1,4 +1,4 @@
-"""Recognise a softmax whose NaN rows are replaced by 0.
+"""Fuse a softmax with the operators that replace its NaN rows by 0.
 
     where(is_nan(softmax(x)), 0, softmax(x))   -->   guarded softmax(x)
 
@@ -12,10 +12,10 @@ from dataclasses import replace
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Elementwise, Fn, Softmax
 
-__all__ = ["guard_softmax"]
+__all__ = ["fuse_guarded_softmax"]
 
 
-def guard_softmax(graph: Graph) -> Graph:
+def fuse_guarded_softmax(graph: Graph) -> Graph:
     """*graph* with each such group of operators as one operator."""
     producers = graph.producers()
     builder = GraphBuilder.like(graph)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ansorpy.frontend.onnx import load
-from ansorpy.graph.passes.scale_behind import scale_behind
+from ansorpy.graph.passes.sink_scales import sink_scales
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net
 
@@ -14,7 +14,7 @@ from tests.graph.nets import Net
 def labels(net: Net, *outputs: str) -> list[str]:
     model = net.model(*outputs)
     assert_same_as_onnxruntime(model, np.random.default_rng(4))
-    return [node.op.label for node in scale_behind(load(model)).nodes]
+    return [node.op.label for node in sink_scales(load(model)).nodes]
 
 
 @pytest.mark.parametrize("fn", ["Mul", "Div"])

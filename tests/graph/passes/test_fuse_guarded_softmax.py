@@ -12,7 +12,7 @@ from ansorpy.graph.choices import Choices
 from ansorpy.graph.ops import Softmax
 from ansorpy.graph.optimize import arrange, simplify
 from ansorpy.graph.passes.fuse_attention import WAYS
-from ansorpy.graph.passes.guard_softmax import guard_softmax
+from ansorpy.graph.passes.fuse_guarded_softmax import fuse_guarded_softmax
 from tests.graph.executor import assert_same_as_onnxruntime, run_network
 from tests.graph.nets import Net
 
@@ -56,5 +56,5 @@ def test_only_zeros_are_a_guard(otherwise: float) -> None:
     net = Net(x=(3, 5))
     model = net.model(guarded(net, "x", otherwise))
     assert_same_as_onnxruntime(model, np.random.default_rng(3))
-    ops = [node.op for node in guard_softmax(load(model)).nodes]
+    ops = [node.op for node in fuse_guarded_softmax(load(model)).nodes]
     assert (ops == [Softmax((1,), guarded=True)]) == (otherwise == 0.0)

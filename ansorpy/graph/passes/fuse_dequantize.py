@@ -1,4 +1,4 @@
-"""Compute products of dequantized operands from their integers::
+"""Fuse dequantized operands into products, which then multiply their integers::
 
     product((x - zero) * s, (w - offset) * t)  -->  product(x - zero, w - offset) * (s * t)
 
@@ -19,7 +19,7 @@ from ansorpy.graph.integers import Integers, as_bytes, convolved, multiplied
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Quantized
 from ansorpy.graph.ops import Conv, Fn, MatMul, Shape
 
-__all__ = ["multiply_bytes"]
+__all__ = ["fuse_dequantize"]
 
 _BITS = 8
 _SUM_BITS = 31
@@ -27,7 +27,7 @@ _WORD = 4
 """Number of byte products that one instruction adds up."""
 
 
-def multiply_bytes(graph: Graph) -> Graph:
+def fuse_dequantize(graph: Graph) -> Graph:
     """*graph* with integer products wherever dot products of bytes can compute them."""
     if not graph.quantized:
         return graph

@@ -1,4 +1,4 @@
-"""Recognise normalisations that exporters write as several small operators.
+"""Fuse normalisations that exporters write as several small operators.
 
     d / sqrt(mean(d ** 2) + e),  d = x - mean(x)   -->   layer_norm(x)
     x / sqrt(mean(x ** 2) + e)                     -->   layer_norm(x), not centred
@@ -17,13 +17,13 @@ import numpy as np
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Cast, Elementwise, Fn, LayerNorm, Reduce, ReduceOp, Shape
 
-__all__ = ["join_norms"]
+__all__ = ["fuse_norms"]
 
 _TOLERANCE = 1e-5
 """Relative tolerance of a mean's factor, as exporters round 1 / n to float32."""
 
 
-def join_norms(graph: Graph) -> Graph:
+def fuse_norms(graph: Graph) -> Graph:
     """*graph* with each such group of operators as one operator."""
     builder = GraphBuilder.like(graph)
     finder = _Finder(graph)

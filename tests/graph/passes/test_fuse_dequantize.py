@@ -14,7 +14,7 @@ from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.frontend.onnx import load
 from ansorpy.graph.ops import Conv, MatMul
-from ansorpy.graph.passes.multiply_bytes import multiply_bytes
+from ansorpy.graph.passes.fuse_dequantize import fuse_dequantize
 from ansorpy.ir.dtypes import DType
 from ansorpy.target import Target
 from tests.frontend.models import graph_model, node
@@ -44,7 +44,7 @@ def quantized_data(kind: str, constants: dict[str, Array]) -> list[NodeProto]:
 
 def is_of_bytes(model: ModelProto) -> bool:
     """Whether the model's one product is of 8-bit integers; otherwise it must be of floats."""
-    graph = multiply_bytes(load(model))
+    graph = fuse_dequantize(load(model))
     [product] = [n for n in graph.nodes if isinstance(n.op, Conv | MatMul)]
     types = [graph.types[name].dtype for name in (*product.inputs, product.output)]
     assert {t.is_float for t in types} in ({True}, {False})

@@ -1,4 +1,4 @@
-"""Move whole rows before they are normalised instead of afterwards.
+"""Move norms behind the transposes that move whole rows.
 
     transpose(reshape(layer_norm(x) * s + t))   -->   layer_norm(transpose(reshape(x))) * s + t
 
@@ -16,7 +16,7 @@ from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Elementwise, LayerNorm, Op, Reshape, Shape, Transpose
 from ansorpy.graph.uses import Uses
 
-__all__ = ["turn_norms"]
+__all__ = ["sink_norms"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class _Chain:
     moves: Sequence[Node]
 
 
-def turn_norms(graph: Graph) -> Graph:
+def sink_norms(graph: Graph) -> Graph:
     """*graph* (channels last) with these movements before the norms."""
     finder = _Finder(graph)
     chains = {c.moves[-1].output: c for c in map(finder.chain, graph.nodes) if c is not None}
