@@ -46,8 +46,8 @@ class AlwaysInline(SketchRule):
     along it: the product only broadcasts its elements.  A stage that loads more than ``most_loads``
     elements for each of its own (a Winograd transform) is not inlined into a copy that fills shared
     tiles: each block that reads an element would recompute it.  A transform is not inlined into
-    another either if that would then select among more than ``most_formulas`` formulas; for three
-    windows there are 216.
+    another either if that would then select among more than ``most_formulas`` formulas; a
+    convolution over three axes has 216.
     """
 
     expensive: frozenset[Function] = frozenset({Function.EXP})

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["MmaStep"]
 
 MOST_SWIZZLED = 128
-"""The most bytes of a part of a row (PTX ISA, "Swizzling modes")."""
+"""The most bytes in a segment of a swizzled row (PTX ISA, "Swizzling modes")."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,10 @@ def _is_of(axis: Axis, one: Expr, other: Expr) -> bool:
 
 
 def _swizzle(by: Intrinsic, tensor: Tensor) -> int:
-    """The most bytes of the parts into which rows of an operand in shared memory may be cut.
+    """The most bytes in a segment of a swizzled row of an operand in shared memory.
 
-    Rows along the reduction may have several of its steps in a part, others one matrix's row.
+    If rows run along the reduction, a segment may have several of its steps; otherwise, it has at
+    most one row of the instruction's matrix.
     """
     along = is_along(by, tensor)
     return MOST_SWIZZLED if along else min(MOST_SWIZZLED, tensor.shape[-1] * tensor.dtype.bytes)

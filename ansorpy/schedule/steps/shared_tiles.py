@@ -59,7 +59,7 @@ class PipelineStep(Step):
         stage = compute_stage(state, self.stage, self)
         if stage.iter(self.iter).kind is not AxisKind.REDUCE:
             raise ScheduleError(
-                "only a reduce loop of one thread block after the other is a pipeline",
+                "only a reduce loop can be pipelined",
                 step=self.call(), stage=stage.name,
                 program=state.text(stage.name, {self.iter}),
             )  # fmt: skip

@@ -46,7 +46,7 @@ class CacheWriteStep(Step):
         stage = compute_stage(state, self.stage, self)
         if stage.is_arranged or state.attached(stage):
             raise ScheduleError(
-                "only a stage whose loops are as given can have a write cache",
+                "only a stage whose loops have not been changed can have a write cache",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint="call cache_write first, then schedule the two stages it leaves",
             )  # fmt: skip
