@@ -130,7 +130,7 @@ def test_an_output_that_others_read_is_stored_whole(
         (lambda s: s.rfactor("R", "k", 2), "none of number 2"),
         (
             lambda s: s.split("B", "i", (2,))[0].follow_fused_split("D", "i", [("B", "i")], -1),
-            "level -1 is none of the 1",
+            "level -1 is out of range",
         ),
     ],
 )

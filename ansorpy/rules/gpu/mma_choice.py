@@ -34,10 +34,10 @@ __all__ = [
     "wgmma_choices",
 ]  # fmt: skip
 
-FIRST_WITH_THEM = 80
+FIRST_WITH_MMA_SYNC = 80
 """The first architecture with all of these instructions (PTX ISA, ``mma``)."""
 
-WITH_GROUPS = "sm_90a"
+WGMMA_ARCHITECTURE = "sm_90a"
 """The only architecture with warpgroup products (PTX ISA, ``wgmma``)."""
 
 
@@ -71,12 +71,12 @@ class MmaChoice:
 
 def has_mma_sync(target: Target) -> bool:
     """True for GPUs with matrix products of warps (PTX ISA, ``mma.sync``)."""
-    return target.capability >= FIRST_WITH_THEM
+    return target.capability >= FIRST_WITH_MMA_SYNC
 
 
 def has_wgmma(target: Target) -> bool:
     """True for GPUs with matrix products of warpgroups (PTX ISA, ``wgmma``)."""
-    return target.cpu == WITH_GROUPS
+    return target.cpu == WGMMA_ARCHITECTURE
 
 
 def best_choice(op: Tensor) -> MmaChoice | None:

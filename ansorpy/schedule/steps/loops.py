@@ -61,7 +61,7 @@ class SplitStep(Step):
             )  # fmt: skip
         if any(isinstance(factor, OneOf) for factor in self.factors):
             raise ScheduleError(
-                "what is left of the loop for the factors that are None is itself open",
+                "factors that are None cannot be mixed with a OneOf: their extent would be open",
                 step=self.call(), stage=self.stage, program=state.text(self.stage, {it.name}),
                 hint="make every open factor None, or every one a OneOf",
             )  # fmt: skip
@@ -71,7 +71,7 @@ class SplitStep(Step):
             a.name for a in stage.compute.axes
         }:
             raise ScheduleError(
-                f'only a space axis itself can be split with tail="{self.tail}"',
+                f'only an original space axis can be split with tail="{self.tail}"',
                 step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
                 hint='use tail="guard" for other loops',
             )  # fmt: skip
@@ -119,7 +119,7 @@ class FollowSplitStep(Step):
         factors = source.factors
         if not 1 <= self.n_split <= len(factors):
             raise ScheduleError(
-                f"n_split={self.n_split} but the split of {self.source[1]} in stage "
+                f"n_split is {self.n_split}, but the split of {self.source[1]} in stage "
                 f'"{self.source[0]}" has {len(factors)} inner factors',
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
             )  # fmt: skip
@@ -150,7 +150,8 @@ class FollowFusedSplitStep(Step):
             factors = find_split(state, source, self.call()).factors
             if not 0 <= self.level < len(factors):
                 raise ScheduleError(
-                    f"level {self.level} is none of the {len(factors)} inner factors of {source}",
+                    f"level {self.level} is out of range: the split of {source} has {len(factors)} "
+                    "inner factors",
                     step=self.call(), stage=stage.name, program=state.text(stage.name),
                 )  # fmt: skip
             factor += factors[self.level]
