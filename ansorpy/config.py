@@ -18,8 +18,9 @@ from ansorpy.errors import MissingDependency, UsageError
 
 __all__ = [
     "CACHE", "CALIBRATE", "DB", "DEBUG", "DEVICE", "DUMP", "KNOBS", "NUM_THREADS", "SEED",
-    "VERIFY", "Knob", "available_cores", "cache_folder", "cgroup_quota", "compiler_command",
-    "default_database", "default_threads", "ray_cluster", "ray_uses_tls",
+    "STATE", "VERIFY", "Knob", "available_cores", "cache_folder", "cgroup_quota",
+    "compiler_command", "default_database", "default_threads", "ray_cluster", "ray_uses_tls",
+    "state_folder",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -110,6 +111,14 @@ DB: Knob[Path | None] = Knob(
     Path,
     "a path",
 )
+STATE: Knob[Path | None] = Knob(
+    "ANSORPY_STATE",
+    "folder of the key that signs your records; default: ansorpy in $XDG_STATE_HOME or"
+    " ~/.local/state",
+    None,
+    Path,
+    "a path",
+)
 CALIBRATE: Knob[bool] = Knob(
     "ANSORPY_CALIBRATE",
     "0 takes built-in figures of processors instead of measuring this machine once",
@@ -117,16 +126,22 @@ CALIBRATE: Knob[bool] = Knob(
     _flag,
     "0 or 1",
 )
-KNOBS = (NUM_THREADS, DEVICE, DEBUG, DUMP, VERIFY, SEED, CACHE, DB, CALIBRATE)
+KNOBS = (NUM_THREADS, DEVICE, DEBUG, DUMP, VERIFY, SEED, CACHE, DB, STATE, CALIBRATE)
 
 
 def cache_folder() -> Path:
     """Folder for files kept between runs; it need not exist."""
-    asked = CACHE.get()
-    if asked is not None:
-        return asked
-    base = os.environ.get("XDG_CACHE_HOME", "").strip()
-    return (Path(base) if base else Path.home() / ".cache") / "ansorpy"
+    return CACHE.get() or _own_folder("XDG_CACHE_HOME", ".cache")
+
+
+def state_folder() -> Path:
+    """Folder of what belongs to this user on this machine; it need not exist."""
+    return STATE.get() or _own_folder("XDG_STATE_HOME", ".local/state")
+
+
+def _own_folder(variable: str, otherwise: str) -> Path:
+    base = os.environ.get(variable, "").strip()
+    return (Path(base) if base else Path.home() / otherwise) / "ansorpy"
 
 
 def default_database() -> Path:

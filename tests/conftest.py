@@ -35,6 +35,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 _CACHE = Path(mkdtemp(prefix="ansorpy-cache-"))
 atexit.register(shutil.rmtree, _CACHE, ignore_errors=True)
 os.environ["ANSORPY_CACHE"] = str(_CACHE)
+os.environ["ANSORPY_STATE"] = str(_CACHE / "state")
 os.environ["ANSORPY_DB"] = str(_CACHE / "imports.db")
 
 GOLDEN = Path(__file__).parent / "golden"

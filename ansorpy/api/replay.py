@@ -8,6 +8,7 @@ from ansorpy.config import available_cores
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.build.builder import Builder
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.results import Believe
 from ansorpy.tasks.replay import Rerun, rerun
 from ansorpy.tasks.tune import TuneOptions
 
@@ -33,8 +34,12 @@ def replay(
     if not isinstance(database, Database):
         if not Path(database).exists():
             raise ForeignFile(f"there is no database {database}")
-        with Database(database) as opened:
-            return replay(opened, run, options=options)
+        with Database(database) as own:
+            number = _last(own) if run is None else run
+            # A run of another user is followed with the results that it had.
+            believe = Believe.ALL if own.unsigned(number) else Believe.OWN
+        with Database(database, believe=believe) as opened:
+            return replay(opened, number, options=options)
     builder = Builder(available_cores())
     try:
         return list(

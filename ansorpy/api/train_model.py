@@ -107,7 +107,7 @@ def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTr
     task = _task(database, row, target)
     for record in missing:
         try:
-            state = record.state(database.definition(record.definition))
+            state = record.state(database.definitions.get(record.definition))
         except ForeignFile:
             continue
         seconds = np.array([training_seconds(record.result)])
@@ -115,7 +115,7 @@ def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTr
 
 
 def _task(database: Database, row: TaskRow, target: Target) -> Task:
-    dag = database.definition(row.definition)
+    dag = database.definitions.get(row.definition)
     known: dict[str, Precision] = {name: name for name in get_args(Precision)}
     precision = known.get(row.precision, "default")
     return Task(dag, target, row.threads, precision, row.reuse_distance_bytes, row.name)

@@ -43,6 +43,8 @@ from ansorpy.tasks.tune import Tuning, WeightedTask, tune_tasks
 __all__ = ["Chosen", "Tuner", "open_tuner"]
 
 _LOG = logging.getLogger(__name__)
+_HINTS = 4
+"""How many programs that others recorded are tried before predicted ones."""
 
 
 def _unreported(tuning: Tuning) -> None:
@@ -157,7 +159,8 @@ class Tuner:
             if best is not None:
                 chosen.append(best)
                 continue
-            chosen.append(self._first_correct(task, predicted[task.key]))
+            states = [*self._hinted(task), *predicted[task.key]]
+            chosen.append(self._first_correct(task, states))
             self.request.listener(
                 Progress(Phase.PICKED, task.name, total_trials=number + 1, trial_limit=len(tasks))
             )
@@ -229,6 +232,20 @@ class Tuner:
             state = self.database.state(record)
             if state is not None:
                 yield Best(state, record.result)
+
+    def _hinted(self, task: Task) -> list[State]:
+        """Programs recorded by others for *task*, if our rules derive their definitions."""
+        hints = self.database.hints(task.key, _HINTS)
+        if not hints:
+            return []
+        definitions = {
+            self.database.definitions.identify(d.dag): d.dag for d in self._source(task).definitions
+        }
+        states = (
+            self.database.state(hint, definitions[hint.definition])
+            for hint in hints if hint.definition in definitions
+        )  # fmt: skip
+        return [state for state in states if state is not None]
 
     def assembled(self, task: Task, best: Best, proof: Proof) -> Chosen:
         """A measured program with the code that was timed, or rebuilt code if that is gone."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.results import Believe
 from ansorpy.report.inputs import random_value
 from ansorpy.runtime.ports import Port, described
 
@@ -23,9 +24,9 @@ Array = NDArray[np.generic]
 
 
 def open_database(path: Path) -> Database:
-    """Open the database *path*, which must exist."""
+    """Open the database *path*, which must exist, to report what it says, whoever wrote it."""
     demand_database(path)
-    return Database(path)
+    return Database(path, believe=Believe.ALL)
 
 
 def demand_database(path: Path) -> None:

@@ -12,7 +12,6 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Record
 from ansorpy.rules.reuse.recover import Steps
 from ansorpy.schedule.state import State
-from ansorpy.schedule.steps.records import steps_from_json
 from ansorpy.search.population import Candidate, Rebuilding, StructureSource
 
 __all__ = ["ResumedTrials", "resumed_trials"]
@@ -82,5 +81,5 @@ def _readable(records: Sequence[Record]) -> dict[int, Steps]:
     found: dict[int, Steps] = {}
     for number, record in enumerate(records):
         with suppress(ForeignFile):
-            found[number] = steps_from_json(record.steps)
+            found[number] = record.schedule()
     return found

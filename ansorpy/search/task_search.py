@@ -34,6 +34,9 @@ from ansorpy.search.trials import Trials
 
 __all__ = ["SearchOptions", "TaskSearch", "training_seconds"]
 
+_HINTS = 8
+"""How many programs are tried that others recorded for the task."""
+
 _Found: TypeAlias = tuple[Candidate, TrialEnd]
 
 
@@ -83,7 +86,7 @@ class TaskSearch:
         self._listener = listener
         self.default_pending = True
         self._seeds: list[Candidate] | None = None
-        """Unmeasured candidates of the transfer source; None before it was queried."""
+        """Unmeasured candidates from records; None before these were read."""
         trials.define(task, {d.name: d.dag for d in source.definitions})
 
     def step(self, n: int) -> int:
@@ -117,7 +120,7 @@ class TaskSearch:
         schedules made for other shapes may not suit these.
         """
         if self._seeds is None:
-            self._seeds = self._transferred()
+            self._seeds = different([*self._hinted(), *self._transferred()])
         self._seeds = self._new(self._seeds)
         begun = self.history.trials
         seeds = self._seeds[: (begun + n) // 2 - begun // 2]
@@ -133,11 +136,18 @@ class TaskSearch:
         """Those of *candidates* that have not been measured."""
         return [c for c in candidates if c.key not in self.context.measured]
 
-    def _transferred(self) -> list[Candidate]:
+    def _hinted(self) -> list[Candidate]:
+        """The programs that are fastest by results that do not count, where our rules make them."""
+        known = self.trials.known
+        hints = known.hints(self.task.key, _HINTS)
+        found = resumed_trials(self.task, self.context.source, known.database, hints)
+        return [candidate for _, candidate in sorted(found.candidates.items())]
+
+    def _transferred(self) -> Sequence[Candidate]:
         """Candidates that the transfer source recommends from other tasks' records."""
         own = self.context
         context = TransferContext(self.task, own.source, own.model, self.trials.known, own.rng)
-        return different(self.options.transfer.first(context))
+        return self.options.transfer.first(context)
 
     def resume(self) -> None:
         """Count this task's earlier trials, so that none is measured again.

@@ -138,7 +138,8 @@ class MeasuredTrials(Trials):
         return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
 
     def define(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
-        self.database.add_variants(task, definitions)
+        self.database.add_task(task)
+        self.database.definitions.add_variants(task.key, definitions)
 
     def refuse(self, task: Task, program: Scheduled, result: MeasureResult) -> Record | None:
         trial = self.database.start(task, program)

@@ -70,7 +70,7 @@ class TaskRequest(TaskConditions):
 
     def task(self, database: Database) -> Task:
         """The task; its definition is read from *database*."""
-        return self.task_of(database.definition(self.definition))
+        return self.task_of(database.definitions.get(self.definition))
 
 
 class RunRequest(_Body):

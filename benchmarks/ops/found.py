@@ -22,7 +22,7 @@ def algorithm_found(case: Case, threads: int, db: Path) -> str:
         record = database.best(task.key)
         if record is None:
             return ""
-        found = structural_hash(database.definition(record.definition))
+        found = structural_hash(database.definitions.get(record.definition))
     known = definitions(task.dag, preset_for(task.target).algorithms, task.target, task.precision)
     names = {structural_hash(definition.dag): definition.name for definition in known}
     return names.get(found, "another")

@@ -9,7 +9,7 @@ from ansorpy.config import available_cores
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.builder import Builder
 from ansorpy.measure.build.built import Built, built_from_parts
-from ansorpy.measure.records.database import trial_digest
+from ansorpy.measure.records.rows import trial_digest
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.workers.protocol import Decoder, Message, encode
 from ansorpy.schedule.state import State

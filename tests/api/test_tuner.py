@@ -16,12 +16,15 @@ from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.prove import Claim, Finding, Proof, Verdict
 from ansorpy.ir.task import Task
+from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Record
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.profiler import Activity, Profiler
 from ansorpy.rates import Rates
+from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.predict import PredictOptions
@@ -52,6 +55,48 @@ def test_the_best_recorded_program_is_taken(tmp_path: Path) -> None:
     assert best is not None and chosen.median_s == best.median_s
     assert chosen.built.digest == best.object_digest
     assert str(chosen.state.history) == str(best.state(task.dag).history)
+
+
+@pytest.mark.parametrize("is_searched", [True, False])
+def test_programs_of_another_user_are_measured_before_they_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_searched: bool
+) -> None:
+    task, request = _task(), replace(SMALL, db=tmp_path / "t.db")
+    with monkeypatch.context() as other:
+        other.setenv("ANSORPY_STATE", str(tmp_path / "other"))
+        with open_tuner(request) as tuner:
+            tuner.tune({task: 1.0})
+            theirs = tuner.database.best(task.key)
+    assert theirs is not None
+    asked = replace(request, budget=Budget(trials=2) if is_searched else None)
+    with open_tuner(asked) as tuner:
+        assert tuner.database.best(task.key) is None and tuner.recorded_s(task) is None
+        tuner.tune({task: 1.0})
+        [chosen] = tuner.choose([task])
+        mine = tuner.database.records(task.key)
+    assert theirs.digest in {record.digest for record in mine}
+    assert chosen.median_s in {record.median_s for record in mine}
+
+
+def test_a_forged_definition_and_forged_code_are_never_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger's file says that another computation is the fastest way to compute the task."""
+    task, request = _task(), replace(SMALL, db=tmp_path / "t.db")
+    with monkeypatch.context() as other:
+        other.setenv("ANSORPY_STATE", str(tmp_path / "other"))
+        with Database(tmp_path / "t.db") as database:
+            wrong = State.initial(matmul(24, 24, 23))
+            database.add_task(task)
+            database.definitions.add_variants(task.key, {"direct": wrong.definition})
+            built = build_lowered(lower(wrong), task.target, "kernel")
+            database.objects.put(built)
+            result = MeasureResult(TrialKind.OK, (1e-12,), object_digest=built.digest)
+            database.complete(database.start(task, wrong), result)
+    with open_tuner(replace(request, budget=None)) as tuner:
+        [chosen] = tuner.choose([task])
+    assert chosen.built.digest != built.digest
+    assert str(chosen.state.definition) == str(task.dag) or chosen.median_s != 1e-12
 
 
 def _refute(database: Database, record: Record) -> None:

@@ -195,7 +195,10 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
         for state in rows[:-3]:
             result = MeasureResult(TrialKind.OK, (float(rng.random()),))
             database.complete(database.start(similar, state), result)
-        database.add_variants(similar, {d.name: d.dag for d in other_entry.source.definitions})
+        database.add_task(similar)
+        database.definitions.add_variants(
+            similar.key, {d.name: d.dag for d in other_entry.source.definitions}
+        )
     # The task that is like the other's has its first round after another's.
     tasks = [*entries(scale(4096)), *entries(dense_relu(16, 32, 64))]
     with Database(path) as database:

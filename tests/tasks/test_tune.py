@@ -20,8 +20,9 @@ from ansorpy.errors import NoValidProgram
 from ansorpy.graph.alternatives import Alternative, Alternatives
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.records.database import Database, trial_digest
+from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import RecordingJournal
+from ansorpy.measure.records.rows import trial_digest
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd

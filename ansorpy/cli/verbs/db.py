@@ -115,7 +115,7 @@ def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool)
     from ansorpy.report.tables import show
 
     load_plugins(plugin or ())
-    found = replay(database, run)
+    found = replay(database.path, run)
     recorded = {session.id: session.versions for session in database.sessions()}
     for line in changed_versions(recorded[found[0].run], versions()):
         print(line, file=sys.stderr)

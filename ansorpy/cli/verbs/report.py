@@ -18,12 +18,21 @@ def report(file: DatabaseFile = None, as_json: AsJson = False) -> None:
 
     path = file or default_database()
     with open_database(path) as database:
-        tasks = summaries(database)
+        tasks, unsigned = summaries(database), database.unsigned()
     if as_json:
-        print(json.dumps({"tasks": [task.to_dict() for task in tasks]}, indent=2))
+        print(
+            json.dumps(
+                {"tasks": [task.to_dict() for task in tasks], "unsigned": unsigned}, indent=2
+            )
+        )
         return
     show(tasks_table(tasks, str(path)))
     failures = failures_table(tasks)
     if failures.rows:
         print()
         show(failures)
+    if unsigned:
+        print(
+            f"\n{unsigned} results were not recorded by you on this machine: programs among them"
+            " are checked and measured again before they are used"
+        )

@@ -10,8 +10,9 @@ from ansorpy.deadline import OutOfTime
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.prove import Proof
 from ansorpy.measure.proofs.wire import proof_from_fields
-from ansorpy.measure.records.database import Database, trial_digest
+from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.definitions import definition_json
+from ansorpy.measure.records.rows import trial_digest
 from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker

@@ -3,15 +3,14 @@
 The database is one SQLite file in WAL mode.  Only drivers write to it; several may share a file.
 Results are appended and never changed; the last result of a trial counts.  A trial that was started
 twice and never finished killed its driver twice: it counts as a crash and is not run again.
-Nothing in the file is ever executed or unpickled.
+Results count if this user signed them (:mod:`ansorpy.measure.records.results`).  Nothing in the
+file is unpickled, and object code is used only if the result of a trial that counts names it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
-import os
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -29,6 +28,15 @@ from ansorpy.measure.records.definitions import DefinitionStore
 from ansorpy.measure.records.models import ModelStore
 from ansorpy.measure.records.objects import ObjectStore
 from ansorpy.measure.records.proofs import ProofStore
+from ansorpy.measure.records.results import (
+    BELIEVED,
+    LAST,
+    RECORDS,
+    SIGNED,
+    Believe,
+    register,
+    signed_row,
+)
 from ansorpy.measure.records.rows import (
     NOW,
     Event,
@@ -40,6 +48,7 @@ from ansorpy.measure.records.rows import (
     Trial,
     program_name,
     read_row,
+    trial_digest,
 )
 from ansorpy.measure.records.samples import SampleStore
 from ansorpy.measure.records.schema import IN_MEMORY, connect, plain_errors, transaction
@@ -49,7 +58,7 @@ from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
 
-__all__ = ["Database", "trial_digest"]
+__all__ = ["Database"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,27 +69,13 @@ _KEPT_STATES = 512
 
 _CRASHED_TWICE = "the driver died twice while this candidate ran"
 
-_RECORDS = """
-SELECT trials.id, task_key, definition, digest, steps, attempts, started_at,
-    results.id AS number, results.session, kind, reason, seconds, scale, median_s, spread, build_s,
-    run_s, max_error, object_digest, load, finished_at
-FROM trials JOIN results ON trial = trials.id
-"""
-
-_LAST = " results.id = (SELECT max(id) FROM results WHERE trial = trials.id AND id <= ?) "
-"""Selects each trial's last result among those up to a given number."""
-
-
-def trial_digest(program: Scheduled) -> str:
-    """Digest of the steps, which identifies a schedule among those of one definition."""
-    return hashlib.sha256(steps_to_json(program.history).encode()).hexdigest()
-
 
 class Database:
     """The tuning database at *path*, created if missing; None: in memory, until it is closed.
 
     Args:
         seed, versions: Recorded with this run's session.
+        believe: Which results count (:class:`.Believe`); the others are hints (:meth:`hints`).
 
     Raises:
         ForeignFile: The file is not a tuning database, is damaged or has another format.
@@ -92,9 +87,11 @@ class Database:
         *,
         seed: int = 0,
         versions: Mapping[str, str] | None = None,
+        believe: Believe = Believe.OWN,
     ) -> None:
         self.path = IN_MEMORY if path is None else Path(path)
         self._connection = connect(self.path)
+        register(self._connection, believe)
         self._seed = seed
         self._versions = dict(versions or {})
         self._session: int | None = None
@@ -213,25 +210,6 @@ class Database:
         )
         return [read_row(TaskRow, row, self.path) for row in rows]
 
-    def add_variants(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
-        """Record the names of *definitions*, equivalent definitions of *task*."""
-        self.add_task(task)
-        with self._transaction():
-            for name, dag in definitions.items():
-                self._do(
-                    "INSERT OR IGNORE INTO variants VALUES (?, ?, ?)",
-                    (task.key, self.definitions.put(dag), name),
-                )
-
-    def variants(self, task_key: str) -> dict[str, str]:
-        """Names of the definitions that :meth:`add_variants` recorded for a task, by their ids."""
-        rows = self._do("SELECT definition, name FROM variants WHERE task_key = ?", (task_key,))
-        return {str(row["definition"]): str(row["name"]) for row in rows}
-
-    def definition(self, identifier: str) -> ComputeDAG:
-        """The recorded definition with this id; raises :class:`ForeignFile` if it is damaged."""
-        return self.definitions.get(identifier)
-
     # Trials
 
     def start(self, task: Task, program: Scheduled) -> Trial:
@@ -253,7 +231,7 @@ class Database:
             elif not self._runs_elsewhere(trial):
                 if trial.attempts >= 2:
                     crash = MeasureResult(TrialKind.CRASH, reason=_CRASHED_TWICE)
-                    return self._append(trial.id, trial.session, crash)
+                    return self._append(trial.id, identity, trial.session, crash)
                 self._do(
                     "UPDATE trials SET attempts = attempts + 1, session = ? WHERE id = ?",
                     (self.session, trial.id),
@@ -271,7 +249,7 @@ class Database:
         with self._transaction():
             found = self._trial(identity)
             number = self._insert(identity, trial.steps) if found is None else found.id
-            return self._append(number, self.session, result, scale)
+            return self._append(number, identity, self.session, result, scale)
 
     def abandon(self, trial: Trial) -> None:
         """Undo :meth:`start`: the trial did not run, because the user stopped the work.
@@ -295,7 +273,7 @@ class Database:
 
     def record(self, number: int) -> Record:
         """The result with this number and its trial; raises :class:`ForeignFile` if missing."""
-        row = self._do(f"{_RECORDS} WHERE results.id = ?", (number,)).fetchone()
+        row = self._do(f"{RECORDS} WHERE results.id = ?", (number,)).fetchone()
         if row is None:
             raise ForeignFile(f"{self.path} lacks the result {number}, to which an event refers")
         return read_row(Record, row, self.path)
@@ -303,7 +281,7 @@ class Database:
     def records(self, task_key: str, at: Position = NOW) -> list[Record]:
         """All finished trials of a task, failures included, in the order they were started."""
         rows = self._do(
-            f"{_RECORDS} WHERE task_key = ? AND {_LAST} ORDER BY trials.id", (task_key, at.results)
+            f"{RECORDS} WHERE task_key = ? AND {LAST} ORDER BY trials.id", (task_key, at.results)
         )
         return [read_row(Record, row, self.path) for row in rows]
 
@@ -317,11 +295,33 @@ class Database:
     def fastest(self, task_key: str, n: int, at: Position = NOW) -> list[Record]:
         """The *n* fastest correct trials of a task, best first; -1: all."""
         rows = self._do(
-            f"{_RECORDS} WHERE task_key = ? AND {_LAST} AND kind = ?"
+            f"{RECORDS} WHERE task_key = ? AND {LAST} AND kind = ?"
             " ORDER BY median_s, number LIMIT ?",
             (task_key, at.results, TrialKind.OK.value, n),
         )
         return [read_row(Record, row, self.path) for row in rows]
+
+    def hints(self, task_key: str, n: int, at: Position = NOW) -> list[Record]:
+        """The *n* programs that are fastest by results that do not count; -1: all.
+
+        They may be wrong in everything: what uses one builds, checks and measures it first.
+        """
+        rows = self._do(
+            f"{RECORDS} WHERE task_key = ? AND results.id <= ? AND NOT {BELIEVED} AND kind = ?"
+            " AND NOT EXISTS (SELECT 1 FROM results WHERE trial = trials.id AND results.id <= ?"
+            f" AND {BELIEVED}) GROUP BY trials.id ORDER BY median_s, number LIMIT ?",
+            (task_key, at.results, TrialKind.OK.value, at.results, n),
+        )
+        return [read_row(Record, row, self.path) for row in rows]
+
+    def unsigned(self, session: int | None = None) -> int:
+        """Number of results, of a session or of all, that this user did not sign."""
+        row = self._do(
+            "SELECT count(*) FROM trials JOIN results ON trial = trials.id"
+            f" WHERE NOT {SIGNED} AND (? IS NULL OR results.session = ?)",
+            (session, session),
+        ).fetchone()
+        return int(row[0])
 
     def state(self, record: Record, dag: ComputeDAG | None = None) -> State | None:
         """The schedule of *record*, on *dag* or on the definition it was recorded with.
@@ -334,7 +334,7 @@ class Database:
         if known is not None:
             return known
         try:
-            state = record.state(dag or self.definition(record.definition))
+            state = record.state(dag or self.definitions.get(record.definition))
         except ForeignFile as error:
             if not self._unreadable:
                 _LOG.warning(
@@ -354,7 +354,7 @@ class Database:
         """
         rows = self._do(
             "SELECT task_key, min(median_s) FROM trials JOIN results ON trial = trials.id"
-            f" WHERE {_LAST} AND kind = ?"
+            f" WHERE {LAST} AND kind = ?"
             " AND results.session IN (SELECT session FROM events WHERE kind = 'request')"
             " GROUP BY task_key",
             (NOW.results, TrialKind.OK.value),
@@ -365,7 +365,7 @@ class Database:
         """Number of finished trials of a task, or of those that ended as *kind*."""
         row = self._do(
             "SELECT count(*) FROM trials JOIN results ON trial = trials.id"
-            f" WHERE task_key = ? AND {_LAST} AND (? IS NULL OR kind = ?)",
+            f" WHERE task_key = ? AND {LAST} AND (? IS NULL OR kind = ?)",
             (task_key, at.results, *[None if kind is None else kind.value] * 2),
         ).fetchone()
         return int(row[0])
@@ -374,7 +374,7 @@ class Database:
         """Count and first full reason of each kind of failure."""
         rows = self._do(
             "SELECT kind, count(*) AS n, reason, min(results.id)"
-            f" FROM trials JOIN results ON trial = trials.id WHERE task_key = ? AND {_LAST}"
+            f" FROM trials JOIN results ON trial = trials.id WHERE task_key = ? AND {LAST}"
             " AND kind != ? GROUP BY kind ORDER BY kind",
             (task_key, NOW.results, TrialKind.OK.value),
         )
@@ -396,21 +396,19 @@ class Database:
         return cursor.lastrowid
 
     def _append(
-        self, trial: int, session: int, result: MeasureResult, scale: float | None = None
+        self,
+        trial: int,
+        identity: _Identity,
+        session: int,
+        result: MeasureResult,
+        scale: float | None = None,
     ) -> Record:
-        counted = result if scale is None else result.scaled(scale)
-        finite = result.max_error != float("inf")
+        columns = signed_row(identity, result, scale)
+        marks = ", ".join("?" * (len(columns) + 2))
         cursor = self._do(
-            "INSERT INTO results (trial, session, kind, reason, seconds, scale, median_s, spread,"
-            " build_s, run_s, max_error, object_digest, load, finished_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                trial, session, result.kind.value, result.reason, json.dumps(result.seconds),
-                scale, counted.median_s if result.seconds else None, result.spread, result.build_s,
-                result.run_s, result.max_error if finite else -1.0, result.object_digest,
-                os.getloadavg()[0], time.time(),
-            ),
-        )  # fmt: skip
+            f"INSERT INTO results (trial, session, {', '.join(columns)}) VALUES ({marks})",
+            (trial, session, *columns.values()),
+        )
         assert cursor.lastrowid is not None
         return self.record(cursor.lastrowid)
 
@@ -430,7 +428,7 @@ class Database:
 
     def _record(self, identity: _Identity, at: Position = NOW) -> Record | None:
         row = self._do(
-            f"{_RECORDS} WHERE task_key = ? AND definition = ? AND digest = ? AND {_LAST}",
+            f"{RECORDS} WHERE task_key = ? AND definition = ? AND digest = ? AND {LAST}",
             (*identity, at.results),
         ).fetchone()
         return None if row is None else read_row(Record, row, self.path)

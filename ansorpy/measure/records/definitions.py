@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -13,7 +14,7 @@ from cachetools import LRUCache
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
-from ansorpy.measure.records.schema import plain_errors
+from ansorpy.measure.records.schema import plain_errors, transaction
 from ansorpy.profiler import Activity, profiled
 
 __all__ = ["KEPT", "DefinitionStore", "definition_json"]
@@ -59,10 +60,26 @@ class DefinitionStore:
             self._read[identifier] = dag
         return dag
 
+    def add_variants(self, task_key: str, definitions: Mapping[str, ComputeDAG]) -> None:
+        """Record the names of *definitions*, equivalent definitions of a recorded task."""
+        with transaction(self._connection, self._path):
+            for name, dag in definitions.items():
+                self._do(
+                    "INSERT OR IGNORE INTO variants VALUES (?, ?, ?)", task_key, self.put(dag), name
+                )
+
+    def variants(self, task_key: str) -> dict[str, str]:
+        """Names of the definitions that :meth:`add_variants` recorded for a task, by their ids."""
+        rows = self._do("SELECT definition, name FROM variants WHERE task_key = ?", task_key)
+        return {str(row["definition"]): str(row["name"]) for row in rows}
+
     def _parsed(self, identifier: str, row: sqlite3.Row) -> ComputeDAG:
         try:
-            return dag_from_dict(json.loads(row["dag"]))
-        except (TypeError, ValueError) as error:
+            text = row["dag"]
+            if hashlib.sha256(text.encode()).hexdigest() != identifier:
+                raise ValueError("its text is not the one that was recorded")
+            return dag_from_dict(json.loads(text))
+        except (AttributeError, TypeError, ValueError) as error:
             raise ForeignFile(
                 f"{self._path} has no readable definition {identifier[:12]}: {error}",
                 hint="the file is damaged; name another with --db",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.records.database import Database, trial_digest
-from ansorpy.measure.records.rows import Position, Record, Scheduled, TaskRow
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.rows import Position, Record, Scheduled, TaskRow, trial_digest
 from ansorpy.measure.result import TrialKind
 
 __all__ = ["KnownTrials"]
@@ -50,17 +50,21 @@ class KnownTrials:
         found = self.database.fastest(task_key, n, self.began) + self._ok(task_key)
         return sorted(found, key=lambda r: (r.result.median_s, r.number))[:n]
 
+    def hints(self, task_key: str, n: int) -> list[Record]:
+        """The *n* fastest programs of a task by results that do not count, from before the run."""
+        return self.database.hints(task_key, n, self.began)
+
     def similar(self, task: Task) -> list[TaskRow]:
         """The other tasks of *task*'s class that have correct trials."""
         return [row for row in self.database.similar(task) if self.correct(row.key)]
 
     def variants(self, task_key: str) -> dict[str, str]:
         """Names of the definitions recorded for a task, by their ids."""
-        return self.database.variants(task_key)
+        return self.database.definitions.variants(task_key)
 
     def definition(self, identifier: str) -> ComputeDAG:
         """The recorded definition with this id."""
-        return self.database.definition(identifier)
+        return self.database.definitions.get(identifier)
 
     def _ok(self, task_key: str) -> list[Record]:
         return [r for (key, *_), r in self._measured.items() if key == task_key and r.ok]

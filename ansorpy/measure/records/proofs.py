@@ -10,6 +10,7 @@ from ansorpy.errors import ForeignFile
 from ansorpy.ir.prove import Proof
 from ansorpy.measure.proofs.wire import proof_from_fields, proof_to_fields
 from ansorpy.measure.records.schema import plain_errors
+from ansorpy.measure.records.signing import is_signed, sign
 from ansorpy.version import __version__
 
 __all__ = ["ProofStore"]
@@ -19,7 +20,7 @@ class ProofStore:
     """Finished proofs of programs, named by definition and digest of the steps.
 
     Those of another version of ansorpy, which may lower or prove otherwise, count as missing, and
-    so do damaged ones.
+    so do damaged ones and those that this user did not sign.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -30,18 +31,25 @@ class ProofStore:
         """The proof of a program; None if it was not proved."""
         with plain_errors(self._path):
             row = self._connection.execute(
-                "SELECT findings FROM proofs WHERE definition = ? AND digest = ? AND version = ?",
+                "SELECT CAST(findings AS BLOB) AS findings, signature FROM proofs"
+                " WHERE definition = ? AND digest = ? AND version = ?",
                 (definition, digest, __version__),
             ).fetchone()
+        if row is None:
+            return None
         try:
-            return None if row is None else proof_from_fields(json.loads(row["findings"]))
+            stated = definition, digest, __version__, row["findings"]
+            if not is_signed(row["signature"], "proof", *stated):
+                return None
+            return proof_from_fields(json.loads(row["findings"]))
         except (ForeignFile, ValueError):
             return None
 
     def put(self, definition: str, digest: str, proof: Proof) -> None:
         """Record the finished *proof* of a program."""
+        stated = definition, digest, __version__, json.dumps(proof_to_fields(proof))
         with plain_errors(self._path):
             self._connection.execute(
-                "INSERT OR REPLACE INTO proofs VALUES (?, ?, ?, ?)",
-                (definition, digest, __version__, json.dumps(proof_to_fields(proof))),
+                "INSERT OR REPLACE INTO proofs VALUES (?, ?, ?, ?, ?)",
+                (*stated, sign("proof", *stated)),
             )

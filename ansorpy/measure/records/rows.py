@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sqlite3
 from collections.abc import Sequence
@@ -16,11 +17,11 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
-from ansorpy.schedule.steps.records import steps_from_json
+from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 
 __all__ = [
     "NOW", "Event", "Position", "Record", "Scheduled", "Session", "TaskRow", "Trial", "Unmade",
-    "program_name", "read_row",
+    "program_name", "read_row", "trial_digest",
 ]  # fmt: skip
 
 
@@ -88,6 +89,11 @@ class Event(_Row):
     body: Json[dict[str, object]]
 
 
+def trial_digest(program: Scheduled) -> str:
+    """Digest of the steps, which identifies a schedule among those of one definition."""
+    return hashlib.sha256(steps_to_json(program.history).encode()).hexdigest()
+
+
 def program_name(definition: str, digest: str) -> str:
     """Name of a program: prefixes of its definition's identifier and of its digest."""
     return f"{definition[:8]}-{digest[:16]}"
@@ -114,19 +120,29 @@ class Trial(_Row):
         """A short name of the program."""
         return program_name(self.definition, self.digest)
 
+    def schedule(self) -> list[Step]:
+        """The steps of the schedule.
+
+        Raises:
+            ForeignFile: They are not those that were measured, or another version wrote them.
+        """
+        if hashlib.sha256(self.steps.encode()).hexdigest() != self.digest:
+            raise ForeignFile(f"the steps of trial {self.id} are not those that were recorded")
+        return steps_from_json(self.steps)
+
     def state(self, dag: ComputeDAG) -> State:
         """The schedule, replayed on *dag*: the definition it was recorded with (same names).
 
         Raises:
             ForeignFile: The steps do not apply to *dag*.
         """
-        steps = steps_from_json(self.steps)
+        steps = self.schedule()
         try:
             return State.replay(dag, steps)
         except AnsorpyError as error:
             raise ForeignFile(
                 f"the schedule of trial {self.id} does not apply to this definition: {error}",
-                hint="replay it on Database.definition(record.definition)",
+                hint="replay it on Database.definitions.get(record.definition)",
             ) from None
 
 

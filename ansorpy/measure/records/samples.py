@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.task import Task
+from ansorpy.measure.records.results import BELIEVED
 from ansorpy.measure.records.rows import NOW, Position
 from ansorpy.measure.records.schema import plain_errors, transaction
 from ansorpy.measure.result import TrialKind
@@ -22,13 +23,14 @@ Floats = npt.NDArray[np.float64]
 _STORED = np.dtype("<f4")
 _NO_LIMIT = 1 << 31
 
-_EVENLY = """
+_EVENLY = f"""
 SELECT kind, median_s, prior_s, CAST(features AS BLOB) AS features FROM (
     SELECT trials.id AS id, kind, median_s, prior_s, features,
         row_number() OVER (ORDER BY trials.id) AS nth, COUNT(*) OVER () AS total
     FROM samples JOIN trials ON trials.id = samples.trial
         JOIN results ON results.id =
-            (SELECT max(id) FROM results WHERE trial = trials.id AND id <= ?)
+            (SELECT max(results.id) FROM results
+             WHERE trial = trials.id AND results.id <= ? AND {BELIEVED})
     WHERE task_key = ? AND version = ? AND samples.id <= ?
 ) WHERE nth * ? / total > (nth - 1) * ? / total ORDER BY id
 """

@@ -18,7 +18,7 @@ from ansorpy.profiler import Activity, profiled
 
 __all__ = ["FORMAT", "IN_MEMORY", "connect", "plain_errors", "transaction"]
 
-FORMAT = 9
+FORMAT = 10
 """Version of the tables; a file of another version is rejected."""
 
 IN_MEMORY = Path(":memory:")
@@ -87,7 +87,8 @@ CREATE TABLE results (
     max_error REAL NOT NULL,
     object_digest TEXT NOT NULL,
     load REAL NOT NULL,
-    finished_at REAL NOT NULL
+    finished_at REAL NOT NULL,
+    signature TEXT NOT NULL
 );
 CREATE INDEX results_of_trial ON results (trial);
 CREATE TABLE proofs (
@@ -95,6 +96,7 @@ CREATE TABLE proofs (
     digest TEXT NOT NULL,
     version TEXT NOT NULL,
     findings TEXT NOT NULL,
+    signature TEXT NOT NULL,
     PRIMARY KEY (definition, digest, version)
 ) WITHOUT ROWID;
 CREATE TABLE samples (

@@ -12,7 +12,6 @@ from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.measure.records.rows import Record
-from ansorpy.schedule.steps.records import steps_from_json
 from ansorpy.search.population import Candidate, Rebuilding, score
 from ansorpy.search.transfer import TransferContext
 
@@ -99,7 +98,7 @@ def _fitted(context: TransferContext, definition: str, record: Record, n: int) -
     if not isinstance(context.source, Rebuilding):
         return None
     try:
-        steps = steps_from_json(record.steps)
+        steps = record.schedule()
     except ForeignFile:  # written by another version
         return None
     for structure, table in context.source.refit(definition, steps, n, context.rng):

@@ -10,7 +10,8 @@ from ansorpy.ir.prove import Claim, Finding, Proof, Verdict
 from ansorpy.ir.tensor import Tensor, compute, placeholder
 from ansorpy.measure.proofs.prover import Prover
 from ansorpy.measure.proofs.wire import proof_from_fields, proof_to_fields
-from ansorpy.measure.records.database import Database, trial_digest
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.rows import trial_digest
 from ansorpy.schedule.state import State
 from tests import workloads
 from tests.measure.proofs import stuck

@@ -58,6 +58,6 @@ def test_few_definitions_that_were_read_are_held(
     monkeypatch.setattr(definitions, "KEPT", 2)
     with Database(tmp_path / "t.db") as database:
         names = [database.definitions.put(matmul(n=n)) for n in range(3, 7)]
-        read = [weakref.ref(database.definition(name)) for name in names]
+        read = [weakref.ref(database.definitions.get(name)) for name in names]
         gc.collect()
         assert [ref() is None for ref in read] == [True, True, False, False]

@@ -133,10 +133,11 @@ def test_similar_tasks_and_the_names_of_definitions(tmp_path: Path) -> None:
     dag, other = matmul(), matmul(k=19)
     with Database(tmp_path / "a.db") as database:
         for task in (task_of(dag), task_of(other), task_of(dag, threads=2)):
-            database.add_variants(task, {"direct": task.dag, "other": matmul(k=3)})
+            database.add_task(task)
+            database.definitions.add_variants(task.key, {"direct": task.dag, "other": matmul(k=3)})
         similar = {row.key for row in database.similar(task_of(dag))}
         assert similar == {task_of(other).key, task_of(dag, threads=2).key}
-        names = database.variants(task_of(dag).key)
+        names = database.definitions.variants(task_of(dag).key)
         assert names == {
             database.definitions.identify(dag): "direct",
             database.definitions.identify(matmul(k=3)): "other",

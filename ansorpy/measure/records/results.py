@@ -1,0 +1,96 @@
+"""Results of trials: their rows, their signatures, and which of them count.
+
+A signature covers a whole trial: task, definition, steps (by their digests, which are checked when
+they are read), outcome, times and object code (by its digest, likewise).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from enum import Enum
+
+from ansorpy.measure.records.signing import Part, is_signed, sign
+from ansorpy.measure.result import MeasureResult
+
+__all__ = ["BELIEVED", "LAST", "RECORDS", "SIGNED", "Believe", "register", "signed_row"]
+
+_SUBJECT = "result"
+_SIGNED = (
+    "task_key", "definition", "digest", "kind", "seconds", "scale", "median_s", "max_error",
+    "object_digest",
+)  # fmt: skip
+_TEXTS = {"task_key", "definition", "digest", "kind", "seconds", "object_digest"}
+
+
+class Believe(Enum):
+    """Which results of a database count as results.
+
+    ``OWN``: those that this user signed, for everything that uses programs or their times.
+    ``ALL``: every result, for what only reports or replays them.
+    """
+
+    OWN = "own"
+    ALL = "all"
+
+
+def _blob(column: str) -> str:
+    # A text that is not valid UTF-8 must reach the validation of its row.
+    return f"CAST({column} AS BLOB)" if column in _TEXTS else column
+
+
+_ARGUMENTS = f"(results.id, CAST(signature AS BLOB), {', '.join(map(_blob, _SIGNED))})"
+BELIEVED = f" believed{_ARGUMENTS} "
+"""Condition in SQL on a result and its trial, both joined, that the result counts."""
+
+SIGNED = f" signed{_ARGUMENTS} "
+"""Condition in SQL that this user signed a result."""
+
+LAST = f""" results.id = (SELECT max(results.id) FROM results
+    WHERE trial = trials.id AND results.id <= ? AND {BELIEVED}) """
+"""Selects each trial's last result that counts among those up to a given number."""
+
+RECORDS = """
+SELECT trials.id, task_key, definition, digest, steps, attempts, started_at,
+    results.id AS number, results.session, kind, reason, seconds, scale, median_s, spread, build_s,
+    run_s, max_error, object_digest, load, finished_at
+FROM trials JOIN results ON trial = trials.id
+"""
+"""Selects the columns of :class:`.Record`."""
+
+
+def register(connection: sqlite3.Connection, believe: Believe) -> None:
+    """Define :data:`BELIEVED` and :data:`SIGNED` on *connection*; each result is checked once."""
+    known: dict[tuple[int, bytes], bool] = {}
+
+    def signed(number: int, signature: bytes, *parts: Part) -> bool:
+        result = number, signature
+        if result not in known:
+            known[result] = is_signed(signature, _SUBJECT, *parts)
+        return known[result]
+
+    believed: Callable[..., bool] = signed if believe is Believe.OWN else lambda *_: True
+    connection.create_function("signed", -1, signed)
+    connection.create_function("believed", -1, believed)
+
+
+def signed_row(
+    trial: tuple[str, str, str], result: MeasureResult, scale: float | None
+) -> dict[str, Part]:
+    """The columns of a result of *trial*: its task, definition and digest of steps."""
+    counted = result if scale is None else result.scaled(scale)
+    columns: dict[str, Part] = {
+        "kind": result.kind.value, "reason": result.reason,
+        "seconds": json.dumps(result.seconds), "scale": scale,
+        "median_s": counted.median_s if result.seconds else None, "spread": result.spread,
+        "build_s": result.build_s, "run_s": result.run_s,
+        "max_error": -1.0 if result.max_error == math.inf else result.max_error,
+        "object_digest": result.object_digest, "load": os.getloadavg()[0],
+        "finished_at": time.time(),
+    }  # fmt: skip
+    signed = (columns[column] for column in _SIGNED[len(trial) :])
+    return columns | {"signature": sign(_SUBJECT, *trial, *signed)}
