@@ -70,18 +70,25 @@ def tune(
 
 
 def build(
-    state: State, *, target: Target | str | None = None, threads: int | None = None
+    state: State | Sequence[Tensor],
+    *,
+    target: Target | str | None = None,
+    threads: int | None = None,
 ) -> Kernel:
     """Build a kernel like those :func:`tune` returns from a hand-written schedule, unmeasured.
 
     Args:
         state: A schedule with every decision bound; its definition's outputs become the kernel's.
+            Or tensors as :func:`tune` takes them, which are computed as written, by serial loops.
         threads: Default number of threads of a call; default: the cores this process may use.
 
     Raises:
+        UsageError: The tensors do not define a computation.
         ScheduleError: A decision is still open, or the schedule is not legal.
         CodegenError: The schedule uses something that the target lacks.
     """
+    if not isinstance(state, State):
+        state = State.initial(_definition(state))
     made_for = as_target(target)
     name = "_".join(op.name for op in state.definition.outputs)
     task = Task(state.definition, made_for, made_for.threads(threads), name=name)

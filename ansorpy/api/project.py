@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +24,7 @@ from ansorpy.target import Target
 
 __all__ = ["Project", "memory_hint", "open_project"]
 
+_LOG = logging.getLogger(__name__)
 
 _NEAR, _FAR = 2, 4
 """Multiples of the last-level cache.  Up to the first, some data from the previous use is still
@@ -170,6 +172,11 @@ def open_project(
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
     graph = load_onnx(model, shapes, dims)
+    if not graph.nodes:
+        _LOG.warning(
+            "%s has nothing to compute: its outputs are constant, empty, or inputs as they are",
+            name,
+        )
     ends = (*graph.inputs, *(output.value for output in graph.outputs))
     require_memory(name, sum(graph.types[value].bytes for value in ends))
     # Instructions for unsigned by signed bytes serve all dot products; those for signed do not.

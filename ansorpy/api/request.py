@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Unpack, get_args
 
 from ansorpy.api.arguments import LimitArguments, PartArguments, SearchArguments
 from ansorpy.api.parts import Parts
-from ansorpy.config import SEED, default_database
+from ansorpy.config import SEED, available_cores, default_database
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Precision
@@ -24,6 +25,9 @@ from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 
 __all__ = ["Request", "as_target", "require_memory"]
+
+
+_LOG = logging.getLogger(__name__)
 
 
 def _never() -> None:
@@ -91,6 +95,15 @@ class Request:
     def __post_init__(self) -> None:
         _require_whole("threads", self.threads, least=1)
         _require_whole("seed", self.seed, least=0)
+        if (
+            self.workers == LOCAL
+            and self.target.runs_on_host()
+            and self.threads > available_cores()
+        ):
+            _LOG.warning(
+                "%d threads will share the %d cores that this process may use",
+                self.threads, available_cores(),
+            )  # fmt: skip
         if isinstance(self.parts.model, SavedModel):
             self.parts.model.demand(self.target)
         if self.budget is not None and not self.can_time:

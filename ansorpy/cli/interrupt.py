@@ -1,4 +1,6 @@
-"""Ctrl-C handling: the first lets the batch finish and saves its results, the second ends now."""
+"""Handling of Ctrl-C and SIGTERM: the first lets the batch finish and saves its results, the second
+ends at once.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from types import FrameType
 __all__ = ["EXIT_INTERRUPTED", "Interrupt", "graceful_interrupt"]
 
 EXIT_INTERRUPTED = 130
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupt:
@@ -34,10 +37,11 @@ class Interrupt:
 
 @contextmanager
 def graceful_interrupt() -> Iterator[Interrupt]:
-    """Handle SIGINT as the module docstring describes while the block runs."""
+    """Handle both signals as the module docstring describes while the block runs."""
     interrupt = Interrupt()
-    before = signal.signal(signal.SIGINT, interrupt.on_signal)
+    before = {number: signal.signal(number, interrupt.on_signal) for number in _SIGNALS}
     try:
         yield interrupt
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -8,9 +8,8 @@ from ansorpy.errors import UsageError
 from ansorpy.measure.proofs.prover import Prover
 from ansorpy.measure.records.database import Database
 from ansorpy.report.proofs import StaticVerification
-from ansorpy.runtime.elf import find_metadata
-from ansorpy.runtime.metadata import read_metadata
 from ansorpy.runtime.schedules import state_of
+from ansorpy.runtime.shared_library import describe
 
 __all__ = ["verify_static"]
 
@@ -27,7 +26,7 @@ def verify_static(lookup: Lookup) -> StaticVerification:
         chosen = from_records(lookup)[0].chosen
         proofs = tuple((program.task.name, program.proof) for program in chosen)
         return StaticVerification(lookup.model.name, proofs)
-    programs = read_metadata(find_metadata(lookup.model), str(lookup.model)).programs
+    programs = describe(lookup.model)[0].programs
     if not programs:
         raise UsageError(f"{lookup.model} does not say what programs it was made from")
     with Database() as database, Prover(database) as prover:

@@ -11,9 +11,15 @@ from numpy.typing import NDArray
 from ansorpy.graph.ops import Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
 
-__all__ = ["Array", "Graph", "GraphBuilder", "Node", "Output", "Quantized", "text"]
+__all__ = [
+    "Array", "Graph", "GraphBuilder", "LargeConstant", "Node", "Output", "Quantized",
+    "require_small", "text",
+]  # fmt: skip
 
 Array = NDArray[np.generic]
+
+_MOST_BYTES = 2 << 30
+"""More than the constants of one library may take."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,16 @@ class Graph:
         return {node.output: node for node in self.nodes}
 
 
+class LargeConstant(ValueError):
+    """A constant would take more memory than a library can hold."""
+
+
+def require_small(made: TensorType) -> None:
+    """Raise :class:`LargeConstant` if a constant of this type is larger than a library can hold."""
+    if made.bytes > _MOST_BYTES:
+        raise LargeConstant(f"a constant of {made.bytes / 2**30:,.1f} GiB")
+
+
 class GraphBuilder:
     """Builds a graph node by node; nodes that read only constants are computed immediately.
 
@@ -153,6 +169,7 @@ class GraphBuilder:
             self._hold(node.output, np.zeros(inferred.shape, inferred.dtype.numpy))
             return
         if all(i in self.constants for i in node.inputs):
+            require_small(inferred)
             value = node.op.evaluate([self.constants[i] for i in node.inputs])
             if value is not None:
                 self._hold(node.output, value)

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["write_data_object"]
+__all__ = ["SECTION", "write_data_object"]
+
+SECTION = "constants"
+"""Name of the section, which linkers keep apart from all others."""
 
 _ALIGNMENT = 64
 _PROGBITS, _SYMTAB, _STRTAB = 1, 2, 3
@@ -72,7 +75,7 @@ def write_data_object(
 
 def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int, is_written: bool) -> int:
     """Write symbol, name and section tables after the data; returns the section table's offset."""
-    section_names = [b"", b".data" if is_written else b".rodata", b".symtab", b".strtab"]
+    section_names = [b"", SECTION.encode(), b".symtab", b".strtab"]
     section_names += [b".shstrtab", b".note.GNU-stack"]
     blank = form.symbol(0, 0, 0, 0, 0, 0)
     symbols = blank + form.symbol(1, 0, size, _GLOBAL_OBJECT, _HIDDEN, _DATA)

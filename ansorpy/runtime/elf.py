@@ -13,18 +13,21 @@ from pathlib import Path
 
 from ansorpy.errors import ForeignFile
 
-__all__ = ["find_metadata", "machine_of"]
+__all__ = ["find_metadata", "machine_of", "section_called"]
 
 _SUFFIX = b"_metadata"
+_ELF = b"\x7fELF\x02\x01"
+"""A 64-bit little-endian file."""
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_DYNSYM, _NOBITS = 11, 8
+_NOBITS, _DYNSYM = 8, 11
 _MAX_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
 class _Section:
+    name: int
     kind: int
     address: int
     offset: int
@@ -52,6 +55,20 @@ def find_metadata(path: Path) -> bytes:
     return found
 
 
+def section_called(name: str, data: mmap.mmap) -> tuple[int, int]:
+    """Offset and bytes of a section of the ELF file *data*; zeros if it is missing or 32-bit."""
+    if data[:6] != _ELF:
+        return 0, 0
+    sections = _sections(data)
+    names = sections[_HEADER.unpack_from(data, 0)[13]].offset
+    wanted = name.encode() + b"\0"
+    for section in sections:
+        start = names + section.name
+        if data[start : start + len(wanted)] == wanted:
+            return section.offset, section.size
+    return 0, 0
+
+
 def machine_of(path: Path) -> int:
     """The machine number in the header of the ELF file *path* (``e_machine``)."""
     with path.open("rb") as file:
@@ -60,21 +77,25 @@ def machine_of(path: Path) -> int:
 
 
 def _search(data: mmap.mmap) -> bytes | None:
-    magic, *rest = _HEADER.unpack_from(data, 0)
-    if magic[:6] != b"\x7fELF\x02\x01":
+    if data[:6] != _ELF:
         raise ValueError("not a 64-bit little-endian ELF file")
-    table, entry_bytes, count = rest[5], rest[10], rest[11]
-    sections = [_section(data, table + k * entry_bytes) for k in range(count)]
+    sections = _sections(data)
     for section in sections:
-        if section.kind == _DYNSYM and section.link < count:
+        if section.kind == _DYNSYM and section.link < len(sections):
             for value, size in _metadata_symbols(data, section, sections[section.link]):
                 return _content(data, sections, value, size)
     return None
 
 
+def _sections(data: mmap.mmap) -> list[_Section]:
+    fields = _HEADER.unpack_from(data, 0)
+    table, entry_bytes, count = fields[6], fields[11], fields[12]
+    return [_section(data, table + k * entry_bytes) for k in range(count)]
+
+
 def _section(data: mmap.mmap, at: int) -> _Section:
-    _, kind, _, address, offset, size, link, *_ = _SECTION.unpack_from(data, at)
-    return _Section(kind, address, offset, size, link)
+    name, kind, _, address, offset, size, link, *_ = _SECTION.unpack_from(data, at)
+    return _Section(name, kind, address, offset, size, link)
 
 
 def _metadata_symbols(

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from ansorpy.codegen.compiler_driver import Driver, find_driver
 from ansorpy.errors import UsageError
+from ansorpy.runtime.checksum import seal
 from ansorpy.target import Target
 
 __all__ = [
@@ -116,6 +117,7 @@ def linking(name: str, path: Path, linker: Linker) -> Iterator[Link]:
     with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
         link = Link(name, path.name, Path(folder), linker)
         yield link
+        seal(link.folder / link.soname)
         os.replace(link.folder / link.soname, path)
 
 

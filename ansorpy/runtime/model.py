@@ -66,10 +66,15 @@ class Model:
     """
 
     def __init__(
-        self, signature: Signature, code: Runs | None, operands: Operands | None = None
+        self,
+        signature: Signature,
+        code: Runs | None,
+        operands: Operands | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         self._signature = signature
         self._code = code
+        self._check_code = check
         self._inputs = {port.name: port for port in signature.inputs}
         self._outputs = {port.name: port for port in signature.outputs}
         self._none_given = (None,) * len(signature.outputs)
@@ -175,6 +180,9 @@ class Model:
             raise UsageError(
                 f"{self.name} is compiled for another machine", hint="export it and run it there"
             )
+        if self._check_code is not None:
+            self._check_code()
+            self._check_code = None
         return self._code
 
     def _wanted(self, names: Sequence[str] | None) -> Sequence[Port]:
@@ -241,10 +249,13 @@ def load(path: str | Path) -> Model:
     process may use; ``ANSORPY_NUM_THREADS`` overrides both.
 
     Raises:
-        ForeignFile: The file is not an ansorpy library, or has another version of the interface.
+        ForeignFile: The file is not an ansorpy library, was changed since it was written, or has
+            another version of the interface.  Large constants are checked by the first run.
         MissingDependency: It was built for a CPU that this machine does not have.
     """
-    metadata, executable = open_library(Path(path))
+    library = open_library(Path(path))
+    metadata = library.metadata
     threads = NUM_THREADS.get() or min(metadata.threads, available_cores())
     ports = metadata.input_ports, metadata.output_ports
-    return Model(Signature(metadata.name, *ports, threads, metadata.constant_bytes), executable)
+    signature = Signature(metadata.name, *ports, threads, metadata.constant_bytes)
+    return Model(signature, library.executable, check=library.check)

@@ -4,29 +4,60 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ansorpy.errors import ForeignFile, MissingDependency
+from ansorpy.runtime.checksum import Seal, check
 from ansorpy.runtime.elf import find_metadata, machine_of
 from ansorpy.runtime.executable import Code, Executable
 from ansorpy.runtime.metadata import Metadata, read_metadata
 
-__all__ = ["open_library"]
+__all__ = ["Library", "describe", "open_library"]
 
 _THIS = Path("/proc/self/exe")
 """The running executable, whose ELF header gives the machine number of this process."""
 
 
-def open_library(path: Path) -> tuple[Metadata, Executable]:
-    """Load the library *path*; returns its metadata and its functions.
+@dataclass(frozen=True)
+class Library:
+    """A loaded library: its metadata and its functions.
+
+    ``check`` raises :class:`ForeignFile` if its large constants were changed; None if it has none.
+    """
+
+    metadata: Metadata
+    executable: Executable
+    check: Callable[[], None] | None
+
+
+def describe(path: Path) -> tuple[Metadata, bytes, Seal]:
+    """The metadata of the library *path*, its text, and the checksums, without running any of it.
+
+    A library that somebody compiled from C has no checksums, and its metadata names no machine.
 
     Raises:
-        ForeignFile: The file is not an ansorpy library, or has another version of the interface.
+        ForeignFile: The file is not an ansorpy library, is incomplete or changed, or has another
+            version of the interface.
+    """
+    text, seal = find_metadata(path), check(path)
+    metadata = read_metadata(text, str(path))
+    if metadata.target.triple:
+        seal.demand(path)
+    return metadata, text, seal
+
+
+def open_library(path: Path) -> Library:
+    """Load the library *path*.
+
+    Raises:
+        ForeignFile: The file is not an ansorpy library, is incomplete or changed, or has another
+            version of the interface.
         MissingDependency: It was built for another architecture.
     """
-    text = find_metadata(path)
-    metadata = read_metadata(text, str(path))
+    metadata, text, seal = describe(path)
     if machine_of(path) != machine_of(_THIS):
         arch = metadata.target.triple.split("-")[0]
         raise MissingDependency(f"{path} was built for {arch}, which this machine cannot run")
@@ -36,7 +67,8 @@ def open_library(path: Path) -> tuple[Metadata, Executable]:
         for part in ("init", "context_bytes", "run")
     )
     code = Code(str(path), init, context_bytes, run, library, metadata.target.required)
-    return metadata, Executable(code, metadata.input_ports, metadata.output_ports)
+    executable = Executable(code, metadata.input_ports, metadata.output_ports)
+    return Library(metadata, executable, seal.check_constants)
 
 
 def _opened(path: Path, metadata: Metadata, text: bytes) -> ctypes.CDLL:

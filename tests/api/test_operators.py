@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ansorpy as ap
-from ansorpy.errors import ScheduleError
+from ansorpy.errors import ScheduleError, UsageError
 from tests.workloads import matmul_relu
 
 pytestmark = pytest.mark.usefixtures("small_population")
@@ -31,6 +31,17 @@ def test_a_matmul_scheduled_by_hand_runs(shape: tuple[int, int, int], threads: i
     b = rng.standard_normal((k, m)).astype(np.float32)
     kernel = ap.build(scheduled(n, m, k), threads=threads).bind(B=b)
     np.testing.assert_allclose(kernel(a), np.maximum(a @ b, 0), rtol=1e-5, atol=1e-5)
+
+
+def test_tensors_are_built_as_they_are_written(rng: np.random.Generator) -> None:
+    tensors = matmul_relu(3, 5, 7)
+    a, b = (rng.standard_normal(t.shape, dtype=np.float32) for t in tensors[:2])
+    kernel = ap.build(tensors).bind(B=b)
+    np.testing.assert_allclose(kernel(a), np.maximum(a @ b, 0), rtol=1e-5, atol=1e-5)
+    with pytest.raises(UsageError, match="nothing to compute"):
+        ap.build(tensors[:2])
+    with pytest.raises(UsageError, match="is not a tensor"):
+        ap.build([1, 2])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("name", ["state", "sin", "malloc", "a-b", "a:0", "größe", "x.y"])

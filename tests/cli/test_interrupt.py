@@ -1,4 +1,4 @@
-"""The first Ctrl-C is noted and obeyed where nothing is lost, the second raises at once."""
+"""The first Ctrl-C or SIGTERM is obeyed where nothing is lost; the second raises at once."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import pytest
 from ansorpy.cli.interrupt import graceful_interrupt
 
 
-def test_first_and_second_signal(capsys: pytest.CaptureFixture[str]) -> None:
-    before = signal.getsignal(signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_first_and_second_signal(number: int, capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(number)
     with graceful_interrupt() as interrupt:
         interrupt.stop_here()
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
         assert interrupt.requested
         with pytest.raises(KeyboardInterrupt):
             interrupt.stop_here()
         with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+            os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is before
     assert "finishing this batch" in capsys.readouterr().err

@@ -35,6 +35,40 @@ def test_shape_arithmetic_becomes_constants() -> None:
     assert_same_as_onnxruntime(model, RNG)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        node("ConstantOfShape", ["shape"], ["w"]), node("Expand", ["one", "shape"], ["w"]),
+        node("Tile", ["two", "shape"], ["w"]), node("EyeLike", ["wide"], ["w"]),
+    ],
+    ids=lambda made: made.op_type,
+)  # fmt: skip
+def test_constants_beyond_memory_are_refused(make: onnx.NodeProto) -> None:
+    constants = {
+        "shape": np.array([10**6, 10**6]), "one": np.ones(1, np.float32),
+        "two": np.ones((1, 2), np.float32),
+    }  # fmt: skip
+    nodes = [make, node("Add", ["x", "w"], ["y"])]
+    model = graph_model(nodes, {"x": (1,), "wide": (10**6, 10**6)}, ["y"], constants)
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model)
+    [row] = [row for row in caught.value.rows if row.op == make.op_type]
+    assert "GiB" in row.attribute and row.advice == "values that large must be inputs"
+
+
+@pytest.mark.parametrize(
+    ("declared", "is_wrong"), [([4], False), ([7], True), ([4, 1], True), (["n"], False)]
+)
+def test_an_output_that_is_not_as_declared_is_mentioned(
+    declared: list[int | str], is_wrong: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = graph_model([node("Relu", ["x"], ["y"])], {"x": (4,)}, ["y"])
+    info = helper.make_tensor_value_info("y", TensorProto.FLOAT, declared)
+    model.graph.output[0].CopyFrom(info)
+    load(model)
+    assert ("output y has shape [4], though" in caplog.text) is is_wrong
+
+
 def test_constant_nodes_and_repeated_values_are_constants() -> None:
     value = helper.make_tensor("v", TensorProto.FLOAT, [1], [0.5])
     nodes = [

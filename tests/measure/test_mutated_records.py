@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from random import Random
 from typing import Any
@@ -72,7 +73,9 @@ def test_a_fault_of_a_step_is_not_taken_for_a_foreign_file(
 
 
 def recorded(steps: str) -> Record:
-    return Record.model_construct(id=1, steps=steps)
+    """As a stranger writes it: with the digest of its steps."""
+    digest = hashlib.sha256(steps.encode()).hexdigest()
+    return Record.model_construct(id=1, steps=steps, digest=digest)
 
 
 def mutated(steps: Steps, names: list[str], rng: Random) -> Steps:

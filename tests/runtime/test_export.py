@@ -15,6 +15,7 @@ from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime import linker
+from ansorpy.runtime.checksum import SEAL_BYTES, seal
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.elf import find_metadata
 from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
@@ -232,7 +233,8 @@ def test_a_library_for_another_machine_is_refused(rng: Rng, tmp_path: Path) -> N
     exported(rng, tmp_path)
     content = bytearray((tmp_path / "net.so").read_bytes())
     content[18:20] = (243).to_bytes(2, "little")  # RISC-V
-    (tmp_path / "moved.so").write_bytes(content)
+    (tmp_path / "moved.so").write_bytes(content[:-SEAL_BYTES])
+    seal(tmp_path / "moved.so")
     with pytest.raises(MissingDependency, match="which this machine cannot run"):
         load(tmp_path / "moved.so")
 

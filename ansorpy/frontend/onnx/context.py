@@ -11,7 +11,7 @@ import onnx
 from onnx import NodeProto
 
 from ansorpy.graph.emits import Emits
-from ansorpy.graph.ir import Array, GraphBuilder, Quantized
+from ansorpy.graph.ir import Array, GraphBuilder, LargeConstant, Quantized, require_small
 from ansorpy.graph.ops import (
     Concat,
     Op,
@@ -22,7 +22,7 @@ from ansorpy.graph.ops import (
 )
 from ansorpy.ir.dtypes import DType, as_dtype
 
-__all__ = ["NodeContext", "Unsupported", "dtype_of", "widely"]
+__all__ = ["NodeContext", "Unsupported", "TooLarge", "dtype_of", "widely"]
 
 T = TypeVar("T")
 
@@ -34,6 +34,13 @@ class Unsupported(Exception):
         super().__init__(f"{attribute}: {advice}")
         self.attribute = attribute
         self.advice = advice
+
+
+class TooLarge(Unsupported):
+    """A constant would be larger than a library can hold."""
+
+    def __init__(self, what: str):
+        super().__init__(what, "values that large must be inputs")
 
 
 def dtype_of(code: int) -> DType:
@@ -125,10 +132,22 @@ class NodeContext(Emits):
     def constant_ints(self, index: int, what: str) -> Shape:
         return tuple(int(v) for v in np.asarray(self.constant(index, what)).reshape(-1))
 
+    def constant_shape(self, shape: Shape, dtype: DType) -> Shape:
+        """*shape*, of a constant to be made; refuses one that no library could hold."""
+        if min(shape, default=0) < 0:
+            raise Unsupported(f"input shape {shape}", "no size may be negative")
+        try:
+            require_small(TensorType(shape, dtype))
+        except LargeConstant as error:
+            raise TooLarge(str(error)) from None
+        return shape
+
     def emit(self, op: Op, inputs: Sequence[str]) -> str:
         """Append a graph node named after this node's first output."""
         try:
             return self.builder.emit(op, inputs, self.node.output[0])
+        except LargeConstant as error:
+            raise TooLarge(str(error)) from None
         except ValueError as error:
             raise Unsupported("operand shapes", str(error)) from None
 

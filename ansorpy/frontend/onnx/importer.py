@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from onnx import (
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import NodeContext, TooLarge, Unsupported, dtype_of
 from ansorpy.frontend.onnx.quantized.narrow import (
     NarrowArray,
     is_narrow,
@@ -40,12 +41,13 @@ from ansorpy.frontend.onnx.reader import (
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
 from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
 from ansorpy.graph.constants import constant_values
-from ansorpy.graph.ir import Array, Graph, GraphBuilder, Output
+from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["load"]
 
+_LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 _STANDARD = ("", "ai.onnx")
 _IF = "If"
@@ -157,6 +159,21 @@ class _Importer:
                 advice = f"the nodes give {made.dtype.value}"
                 reason = Unsupported(f"element type {declared.value}", advice)
                 self._blame(output.name, "output", made.shape, reason)
+            self._warn_of_shape(output, made.shape)
+
+    def _warn_of_shape(self, output: ValueInfoProto, made: Shape) -> None:
+        """Say if *output* has another shape than the model declares: what reads it may not fit."""
+        declared = output.type.tensor_type.shape.dim
+        fits = len(declared) == len(made) and all(
+            not dim.HasField("dim_value") or dim.dim_value in (-1, size)
+            for dim, size in zip(declared, made, strict=True)
+        )
+        if output.type.tensor_type.HasField("shape") and not fits:
+            sizes = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in declared]
+            _LOG.warning(
+                "output %s has shape %s, though the model declares %s",
+                output.name, list(made), sizes,
+            )  # fmt: skip
 
     def _add_inputs(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         for info in network_inputs(self.model):
@@ -283,6 +300,8 @@ class _Importer:
             made = OPERATORS[node.op_type](context)
             results = (made,) if isinstance(made, str) else made
             return self._computed(node, results) if constant else results
+        except TooLarge:
+            raise
         except Unsupported:
             if not constant or (supported and node.op_type not in ON_SHAPES):
                 raise
@@ -290,12 +309,22 @@ class _Importer:
 
     def _computed(self, node: NodeProto, results: tuple[str, ...]) -> tuple[str | None, ...]:
         """*results*, which depend only on constants, evaluated to constants."""
+        self._require_small(results)
         if all(name in self.builder.constants for name in results):
             return results
-        arrays = constant_values(self.builder.finish(Output(name, name) for name in results))
+        graph = self.builder.finish(Output(name, name) for name in results)
+        self._require_small(made.output for made in graph.nodes)
+        arrays = constant_values(graph)
         return tuple(
             self._constant(name, array) for name, array in zip(node.output, arrays, strict=False)
         )
+
+    def _require_small(self, values: Iterable[str]) -> None:
+        try:
+            for value in values:
+                require_small(self.builder.types[value])
+        except LargeConstant as error:
+            raise TooLarge(str(error)) from None
 
     def _folded(self, node: NodeProto, operands: Sequence[str]) -> tuple[str | None, ...]:
         """The values of a node on constants, computed by onnx's reference implementation."""

@@ -20,6 +20,7 @@ from threading import Event, Lock, Thread, Timer
 
 from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import AnsorpyError
+from ansorpy.measure.workers.processes import command_of
 from ansorpy.profiler import Activity, profiled
 
 __all__ = ["PATIENCE_S", "WaitLog", "holders", "lock_cores", "lock_gpus"]
@@ -148,8 +149,11 @@ class WaitLog:
         if self._named.issuperset(found or (0,)):
             return
         self._named.update(found or (0,))
-        who = ", ".join(f"process {pid}" for pid in found) or "another process"
-        _LOG.warning("waiting for %s, which is using %s", who, unit)
+        who = ", ".join(f"process {pid} ({command_of(pid)})" for pid in found)
+        _LOG.warning(
+            "waiting for %s, which is using %s: only one process at a time may measure there",
+            who or "another process", unit,
+        )  # fmt: skip
 
 
 _WAIT_LOG = WaitLog()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["is_running", "process_identity", "processor_s"]
+__all__ = ["command_of", "is_running", "process_identity", "processor_s"]
+
+_SHOWN = 80
+"""Characters of a command line that are shown."""
 
 
 def process_identity(pid: int | None = None) -> str:
@@ -21,6 +24,16 @@ def is_running(identity: str) -> bool:
     if boot != _boot_id() or not number.isdecimal():
         return False
     return _start_ticks(int(number)) == ticks
+
+
+def command_of(pid: int) -> str:
+    """The command line of *pid*, shortened; empty when there is no such process."""
+    try:
+        parts = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    text = " ".join(part.decode(errors="replace") for part in parts if part)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def _boot_id() -> str:

@@ -17,6 +17,7 @@ from ansorpy.codegen.c.loader import flags_of, load
 from ansorpy.errors import AnsorpyError, MissingDependency
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.c.source import binary_of, c_source, is_apart
+from ansorpy.runtime.checksum import seal
 from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
@@ -67,6 +68,7 @@ class CRuntime:
             write_header(metadata, source)
             library = Path(folder, path.name)
             find_compiler().link(source, library, flags_of(style_of(plan.target)))
+            seal(library)
             os.replace(library, path)
         return metadata
 

@@ -115,7 +115,9 @@ def test_who_waits_says_for_whom_once(tmp_path, caplog, monkeypatch):
         timing.join(0.6)
         assert timing.is_alive()
     other.communicate("")
-    assert caplog.messages == [f"waiting for process {other.pid}, which is using core 0"]
+    [said] = caplog.messages
+    assert said.startswith(f"waiting for process {other.pid} ({sys.executable}")
+    assert said.endswith(", which is using core 0: only one process at a time may measure there")
 
 
 def taken(core: int, folder: Path) -> None:
@@ -127,10 +129,11 @@ def test_a_holder_is_named_once_and_may_be_unknown(caplog, monkeypatch):
     log = locks.WaitLog()
     for pids in ([7, 9], [9], [11], [], []):
         monkeypatch.setattr(locks, "holders", lambda descriptor, pids=pids: pids)
+        monkeypatch.setattr(locks, "command_of", lambda pid: f"tune {pid}")
         log.name_holders(0, "core 3")
     said = [message.partition(", which is using")[0] for message in caplog.messages]
     assert said == [
-        "waiting for process 7, process 9", "waiting for process 11",
+        "waiting for process 7 (tune 7), process 9 (tune 9)", "waiting for process 11 (tune 11)",
         "waiting for another process",
     ]  # fmt: skip
 

@@ -32,11 +32,9 @@ def constant(ctx: NodeContext) -> str:
 def constant_of_shape(ctx: NodeContext) -> str:
     """A tensor of one repeated value; its shape must be known."""
     tensor: TensorProto = ctx.attr("value", numpy_helper.from_array(np.zeros(1, np.float32)))
-    dtype_of(tensor.data_type)
+    dtype = dtype_of(tensor.data_type)
     fill = array_of(tensor)
-    shape = ctx.constant_ints(0, "input shape")
-    if min(shape, default=0) < 0:
-        raise Unsupported(f"input shape {shape}", "no size may be negative")
+    shape = ctx.constant_shape(ctx.constant_ints(0, "input shape"), dtype)
     return _add(ctx, np.full(shape, fill.reshape(-1)[0], fill.dtype))
 
 
@@ -56,7 +54,7 @@ def eye_like(ctx: NodeContext) -> str:
     ctx.require_rank(0, 2)
     code: int = ctx.attr("dtype", 0)
     dtype = dtype_of(code) if code else ctx.type().dtype
-    rows, columns = ctx.shape()
+    rows, columns = ctx.constant_shape(ctx.shape(), dtype)
     return _add(ctx, np.eye(rows, columns, ctx.attr("k", 0)).astype(dtype.numpy))
 
 

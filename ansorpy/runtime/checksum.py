@@ -1,0 +1,110 @@
+"""Checksums of a library, in a few bytes behind its ELF file, which loaders ignore.
+
+A library that was cut short or changed in transit is refused instead of run.  This is no protection
+from somebody who changes a library on purpose: a library is code (docs/trust.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansorpy.errors import ForeignFile
+from ansorpy.runtime.data_object import SECTION
+from ansorpy.runtime.elf import section_called
+
+__all__ = ["LARGE_BYTES", "SEAL_BYTES", "Seal", "check", "seal"]
+
+_MAGIC = b"ansorpy-checked\0"
+_SEAL = struct.Struct("<16s32sQQ32s")
+"""The magic, digest, offset and bytes of the constants, and a digest of everything else."""
+
+SEAL_BYTES = _SEAL.size
+LARGE_BYTES = 16 << 20
+"""Constants from this size on are checked when the library is first used, not when it is loaded."""
+
+
+def seal(path: Path) -> None:
+    """Append the checksums of the library *path*."""
+    with path.open("r+b") as file:
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
+            offset, size = section_called(SECTION, data)
+            if size < LARGE_BYTES:
+                offset = size = 0
+            constants = hashlib.sha256(view[offset : offset + size]).digest()
+            beginning = _MAGIC, constants, offset, size
+            rest = _rest(view, beginning)
+        file.seek(0, 2)
+        file.write(_SEAL.pack(*beginning, rest))
+
+
+@dataclass(frozen=True)
+class Seal:
+    """A checked library: whether it has checksums, and a check of large constants, if any."""
+
+    is_there: bool
+    check_constants: Callable[[], None] | None = None
+
+    def demand(self, path: Path) -> None:
+        """Raise :class:`ForeignFile` unless the library *path* has checksums."""
+        if not self.is_there:
+            raise _changed(path)
+
+
+def check(path: Path) -> Seal:
+    """Check the library *path*, except for large constants.
+
+    Raises:
+        ForeignFile: It cannot be read, or is not as it was written.
+    """
+    with _opened(path) as view:
+        if len(view) < SEAL_BYTES or bytes(view[-SEAL_BYTES:][: len(_MAGIC)]) != _MAGIC:
+            return Seal(False)
+        *beginning, rest = _SEAL.unpack(view[-SEAL_BYTES:])
+        _, constants, offset, size = beginning
+        if _rest(view[:-SEAL_BYTES], (_MAGIC, constants, offset, size)) != rest:
+            raise _changed(path)
+    if not size:
+        return Seal(True)
+
+    def check_constants() -> None:
+        with _opened(path) as view:
+            if hashlib.sha256(view[offset : offset + size]).digest() != constants:
+                raise _changed(path)
+
+    return Seal(True, check_constants)
+
+
+def _rest(view: memoryview, beginning: tuple[bytes, bytes, int, int]) -> bytes:
+    """Digest of all bytes of *view* but the constants, and of the *beginning* of the checksums."""
+    _, _, offset, size = beginning
+    content = hashlib.sha256(view[:offset])
+    content.update(view[offset + size :])
+    content.update(_SEAL.pack(*beginning, b""))
+    return content.digest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[memoryview]:
+    try:
+        with (
+            path.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+            memoryview(data) as view,
+        ):
+            yield view
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is empty"
+        raise ForeignFile(f"cannot read {path}: {reason}") from None
+
+
+def _changed(path: Path) -> ForeignFile:
+    return ForeignFile(
+        f"{path} is incomplete, or was changed after it was made",
+        hint="copy it again, or make it again; programs like strip change a library, too",
+    )
