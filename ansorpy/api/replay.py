@@ -50,7 +50,7 @@ def replay(
 
 
 def _last(database: Database) -> int:
-    for session in reversed(database.sessions()):
-        if any(event.kind == "request" for event in database.events(session.id)):
+    for session in reversed(database.sessions.all()):
+        if any(event.kind == "request" for event in database.sessions.events(session.id)):
             return session.id
     raise UsageError(f"no run in {database.path} recorded a search")

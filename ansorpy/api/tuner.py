@@ -27,6 +27,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Expecting, Machines, Observer, Sharing
 from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.measure.versions import versions
+from ansorpy.measure.workers.processes import command_of
 from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
@@ -131,6 +132,10 @@ class Tuner:
             WeightedTask(self._on_machine(task), self._source(task), weight)
             for task, weight in weights.items()
         ]
+        others = self.database.sessions.others()
+        if others:
+            said = ", ".join(f"process {pid} ({command_of(pid)})" for pid in others)
+            _LOG.warning("%s is also written by %s; both keep every trial", self.request.db, said)
         runner = _StoppableRunner(self.runner, self.request)
         tuning = tune_tasks(
             entries,

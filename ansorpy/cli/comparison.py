@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 
 from ansorpy.cli.lookup import Lookup
-from ansorpy.cli.models import open_model
+from ansorpy.cli.models import given_shapes, open_model
 from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.report.engines.protocol import open_engine
@@ -45,7 +45,7 @@ def verify_model(
     reference = folder / original.name
     _save(extended, reference)
     given = lookup.arguments
-    specs = input_specs(extended, given.get("shapes") or {}, given.get("dims") or {})
+    specs = input_specs(extended, given_shapes(lookup), given.get("dims") or {})
     feeds = random_feeds(specs, input_seed)
     threads = given.get("threads")
     engine = open_engine(against, str(reference), feeds, threads or default_threads())

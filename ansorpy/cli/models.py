@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ansorpy.runtime.compiled import CompiledModel
     from ansorpy.runtime.model import Model
 
-__all__ = ["from_records", "is_library", "onnx_beside", "open_model"]
+__all__ = ["from_records", "given_shapes", "is_library", "onnx_beside", "open_model"]
 
 
 def is_library(path: Path) -> bool:
@@ -39,6 +39,16 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
             hint="give the network with --model net.onnx",
         )
     return model
+
+
+def given_shapes(lookup: Lookup) -> dict[str, tuple[int, ...]]:
+    """The input shapes for a comparison: those of the library, or those that the user gave."""
+    from ansorpy.runtime.shared_library import describe
+
+    if is_library(lookup.model):
+        metadata, *_ = describe(lookup.model)
+        return {port.name: port.shape for port in metadata.input_ports}
+    return {name: tuple(s) for name, s in (lookup.arguments.get("shapes") or {}).items()}
 
 
 def open_model(lookup: Lookup, instead: Path | None = None) -> Model:

@@ -154,7 +154,7 @@ class MeasuredTrials(Trials):
         self.database.models.put(digest, text)
 
     def note_ending(self, reason: str) -> None:
-        self.database.note_ending(reason)
+        self.database.sessions.note_ending(reason)
 
     def _measure(self, task: Task, states: Sequence[State], on_end: OnEnd) -> None:
         measure_recorded(self.runner, self.database, task, states, on_end)

@@ -110,10 +110,10 @@ def rerun(
             no registered name.
         ForeignFile: The run's events are damaged.
     """
-    events = database.events(run)
+    events = database.sessions.events(run)
     starts = [n for n, event in enumerate(events) if event.kind == "request"]
     if not starts:
-        known = ", ".join(str(s.id) for s in database.sessions()) or "none"
+        known = ", ".join(str(s.id) for s in database.sessions.all()) or "none"
         raise UsageError(f"run {run} recorded no search", hint=f"runs: {known}")
     for first, end in zip(starts, [*starts[1:], len(events)], strict=True):
         yield _Replay(database, run, events[first:end], options).result(builder)

@@ -78,7 +78,7 @@ def test_a_search_begins_with_it_and_is_replayed_without_the_file(
     assert main(["db", "replay", db]) == 0
     assert "same history, 12 trials" in capsys.readouterr().out
     with Database(db) as database:
-        [request] = [e for e in database.events(1) if e.kind == "request"]
+        [request] = [e for e in database.sessions.events(1) if e.kind == "request"]
         options = request.body["options"]
         assert isinstance(options, dict)
         digest = options["settings"]["model"]["settings"]["digest"]
@@ -134,7 +134,8 @@ def test_nothing_to_learn_from_and_wrong_words(
         (["db", "model", db, "-o", out, "--target", "sm_90"], 2, "name such a target"),
         (["db", "model", db], 2, "needs a file"),
         (["db", "model", db, "-o", str(tmp_path / "no" / "m")], 2, "cannot write"),
-        (["db", "tasks", db, "-o", out], 2, "are for a model"),
+        (["db", "tasks", db, "-o", out], 2, "is for a model or a repair"),
+        (["db", "tasks", db, "--target", "host"], 2, "is for a model"),
         (["db", "model", str(tmp_path / "absent.db"), "-o", out], 6, "there is no database"),
     ):
         assert main(command) == code

@@ -148,7 +148,7 @@ def test_a_run_keeps_its_events_in_order(tmp_path: Path) -> None:
     budget = Budget(trials=24, time_limit_s=1000)
     with Database(tmp_path / "tune.db") as database:
         tune_tasks(TASKS, budget, FormulaRunner(fails=crashes), database=database, options=QUICK)
-        events = database.events(database.session)
+        events = database.sessions.events(database.sessions.current)
         assert events[0].kind == "request" and events[-1].kind == "found"
         request = RunRequest.model_validate(events[0].body)
         assert request.budget == budget and request.began.results == 0
@@ -186,5 +186,5 @@ def test_a_stopped_run_says_so(tmp_path: Path) -> None:
         tune_tasks(
             TASKS, Budget(trials=64), FormulaRunner(fails=stop), database=database, options=QUICK
         )
-        events = database.events(database.session)
+        events = database.sessions.events(database.sessions.current)
         assert [event.kind for event in events][-3:] == ["tell", "stopped", "found"]

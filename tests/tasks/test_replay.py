@@ -206,7 +206,7 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
         options = replace(QUICK, scheduler=RoundRobin())
         tune_tasks(tasks, Budget(trials=30), runner, database=database, options=options)
         assert len(database.records(similar.key)) == len(rows) and not runner.given
-        run = database.session
+        run = database.sessions.current
     again = replayed(path, run, replace(QUICK, scheduler=RoundRobin()))
     assert again.divergence == "" and again.trials == 30
 
@@ -243,7 +243,7 @@ def test_all_samples_are_told_though_the_best_programs_were_timed_again(path: Pa
     droplet = TuneOptions(SearchOptions(STRATEGIES.factory("droplet"), seed=3))
     tune(path, Budget(trials=48), Sampling(noise=0.1), droplet)
     with Database(path) as database:
-        tells = [event for event in database.events(1) if event.kind == "tell"]
+        tells = [event for event in database.sessions.events(1) if event.kind == "tell"]
         told = TypeAdapter(list[list[int]]).validate_python([e.body["results"] for e in tells])
         records = [database.record(number) for batch in told for number in batch]
     assert {len(record.seconds) for record in records} == {4}
@@ -346,7 +346,7 @@ def test_runs_that_cannot_be_replayed_say_why(path: Path) -> None:
     with Database(path) as database:
         tune_tasks(own, Budget(trials=14), FormulaRunner(), database=database, options=QUICK)
     with Database(path) as database:
-        assert database.session == 3
+        assert database.sessions.current == 3
         with pytest.raises(UsageError, match="run 3 recorded no search(.|\n)*runs: 1, 2, 3"):
             list(rerun(database, 3, NoBuilds()))
     with pytest.raises(UsageError, match="its caller's own rules"):

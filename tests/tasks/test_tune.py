@@ -193,11 +193,11 @@ def test_rooflines_are_of_the_fastest_definition() -> None:
 def test_the_database_keeps_why_a_run_ended(tmp_path: Path) -> None:
     with Database(tmp_path / "tune.db") as database:
         tune_tasks([TASKS[0]], Budget(trials=4), FormulaRunner(), database=database)
-        assert database.sessions()[0].reason == Ending.TRIALS.value
+        assert database.sessions.all()[0].reason == Ending.TRIALS.value
     with Database(tmp_path / "tune.db") as database:
         tune_tasks([weighted(scale(5))], Budget(trials=500), FormulaRunner(), database=database)
     with Database(tmp_path / "tune.db") as database:
-        assert database.sessions()[1].reason == Ending.NOTHING_LEFT.value
+        assert database.sessions.all()[1].reason == Ending.NOTHING_LEFT.value
 
 
 def raising(error: BaseException) -> FormulaRunner:
@@ -224,7 +224,7 @@ def test_what_is_raised_after_a_search_does_not_hide_why_it_ended(tmp_path: Path
         runner = raising(ZeroDivisionError())
         tune_tasks([TASKS[0]], Budget(trials=24), runner, database=database)
     with Database(path) as database:
-        reasons = [run.reason for run in database.sessions()]
+        reasons = [run.reason for run in database.sessions.all()]
     assert reasons == [Ending.TRIALS.value, Ending.INTERRUPTED.value, "ZeroDivisionError"]
 
 
@@ -405,7 +405,7 @@ def test_finalists_are_timed_again_once(tmp_path: Path) -> None:
         runner = Retimes(noise=0.2, seed=trials)
         with Database(tmp_path / "tune.db") as database:
             tune_tasks(TASKS[:2], Budget(trials=trials), runner, database=database, options=options)
-            [replayed] = rerun(database, database.session, NoBuilds(), options=options)
+            [replayed] = rerun(database, database.sessions.current, NoBuilds(), options=options)
             assert replayed.divergence == ""
         return sorted(runner.again)
 

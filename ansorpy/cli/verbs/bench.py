@@ -75,16 +75,16 @@ def _contenders(
     lookup: Lookup, original: Path | None, against: list[str], seed: int
 ) -> list[Contender]:
     """Our engine, then the others in the given order; all with the same inputs and threads."""
-    from ansorpy.cli.models import onnx_beside
+    from ansorpy.cli.models import given_shapes, onnx_beside
     from ansorpy.report.bench.turns import Contender
 
-    given = lookup.arguments
+    given, shapes = lookup.arguments, given_shapes(lookup)
     ours = {"path": str(lookup.model), "seed": seed, "arguments": given}
     contenders = [Contender("ansorpy", "ansorpy.cli.engine:Ours", ours)]
     for name in dict.fromkeys(against):
         peer = {
             "name": name, "path": str(onnx_beside(lookup.model, original)), "seed": seed,
-            "threads": given.get("threads"), "shapes": given.get("shapes", {}),
+            "threads": given.get("threads"), "shapes": shapes,
             "dims": given.get("dims", {}),
         }  # fmt: skip
         contenders.append(Contender(name, "ansorpy.report.engines.protocol:open_peer", peer))

@@ -1,4 +1,4 @@
-"""``ansorpy db``: list a tuning database's tasks or runs, replay a run, or train a cost model."""
+"""``ansorpy db``: list tasks or runs of a tuning database, replay, train a cost model, repair."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ class Action(StrEnum):
     runs = "runs"
     replay = "replay"
     model = "model"
+    repair = "repair"
 
 
 def db(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[tasks|runs|replay|model] [DB]",
+            metavar="[tasks|runs|replay|model|repair] [DB]",
             help="What to do (default: tasks), and the tuning database (default: that of --db).",
         ),
     ] = None,
@@ -41,23 +42,28 @@ def db(
     ] = None,
     plugin: Plugins = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="model: the file to write.")
+        Path | None, typer.Option("-o", "--output", help="model, repair: the file to write.")
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="model: machines to learn from; default: host.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tasks or runs of a tuning database, replay a run and compare, or train a cost model
-    on all its trials."""
+    """List the tasks or runs of a tuning database, replay a run and compare, train a cost model on
+    all its trials, or save what can be read of a damaged one."""
     from ansorpy.cli.files import open_database
     from ansorpy.errors import UsageError
 
     action, file = _parsed(words or [])
     if action is not Action.replay and (run is not None or plugin):
         raise UsageError("--run and --plugin are for a replay", hint="write: ansorpy db replay")
-    if action is not Action.model and (output is not None or target is not None):
-        raise UsageError("--output and --target are for a model", hint="write: ansorpy db model")
+    if output is not None and action not in (Action.model, Action.repair):
+        raise UsageError("--output is for a model or a repair", hint="write: ansorpy db model")
+    if target is not None and action is not Action.model:
+        raise UsageError("--target is for a model", hint="write: ansorpy db model")
+    if action is Action.repair:
+        _repair(file, output, as_json)
+        return
     with open_database(file) as database:
         if action is Action.runs:
             _runs(database, as_json)
@@ -96,11 +102,30 @@ def _tasks(database: Database, as_json: bool) -> None:
         show(tasks_table(tasks, str(database.path)))
 
 
+def _repair(path: Path, output: Path | None, as_json: bool) -> None:
+    from ansorpy.cli.files import check_writable, demand_database
+    from ansorpy.measure.records.repair import repair
+    from ansorpy.report.tables import Table, show
+
+    demand_database(path)
+    made = output or path.with_name(f"{path.stem}.repaired{path.suffix}")
+    check_writable(made)
+    saved = repair(path, made)
+    if as_json:
+        print(json.dumps({"saved": str(made), "tables": [asdict(t) for t in saved]}, indent=2))
+        return
+    rows = tuple(
+        (t.table, str(t.rows), "all" if t.is_all and not t.unfit else "what can be read")
+        for t in saved
+    )
+    show(Table(f"saved to {made}", ("table", "rows", ""), rows, frozenset({"rows"})))
+
+
 def _runs(database: Database, as_json: bool) -> None:
     from ansorpy.report.tables import show
     from ansorpy.report.tuning import sessions_table
 
-    runs = database.sessions()
+    runs = database.sessions.all()
     if as_json:
         print(json.dumps([run.model_dump() for run in runs], indent=2))
     else:
@@ -116,7 +141,7 @@ def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool)
 
     load_plugins(plugin or ())
     found = replay(database.path, run)
-    recorded = {session.id: session.versions for session in database.sessions()}
+    recorded = {session.id: session.versions for session in database.sessions.all()}
     for line in changed_versions(recorded[found[0].run], versions()):
         print(line, file=sys.stderr)
     if as_json:

@@ -9,7 +9,6 @@ file is unpickled, and object code is used only if the result of a trial that co
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 import time
@@ -39,11 +38,9 @@ from ansorpy.measure.records.results import (
 )
 from ansorpy.measure.records.rows import (
     NOW,
-    Event,
     Position,
     Record,
     Scheduled,
-    Session,
     TaskRow,
     Trial,
     program_name,
@@ -51,9 +48,14 @@ from ansorpy.measure.records.rows import (
     trial_digest,
 )
 from ansorpy.measure.records.samples import SampleStore
-from ansorpy.measure.records.schema import IN_MEMORY, connect, plain_errors, transaction
+from ansorpy.measure.records.schema import (
+    IN_MEMORY,
+    connect,
+    plain_errors,
+    transaction,
+)
+from ansorpy.measure.records.sessions import SessionStore
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.workers.processes import is_running, process_identity
 from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
@@ -92,9 +94,6 @@ class Database:
         self.path = IN_MEMORY if path is None else Path(path)
         self._connection = connect(self.path)
         register(self._connection, believe)
-        self._seed = seed
-        self._versions = dict(versions or {})
-        self._session: int | None = None
         self._states = LRUCache[int, State](_KEPT_STATES)
         self._unreadable: set[int] = set()
         self.definitions = DefinitionStore(self._connection, self.path)
@@ -102,6 +101,7 @@ class Database:
         self.proofs = ProofStore(self._connection, self.path)
         self.samples = SampleStore(self._connection, self.path)
         self.models = ModelStore(self._connection, self.path)
+        self.sessions = SessionStore(self._connection, self.path, seed, versions)
 
     def __enter__(self) -> Database:
         return self
@@ -115,29 +115,9 @@ class Database:
         self.close("" if kind is None else kind.__name__)
 
     def close(self, failure: str = "") -> None:
-        """End the session and close the file.
-
-        *failure* (empty: it finished) becomes the session's reason if none was noted: the reason
-        why the last search stopped is more informative than an error raised after it.
-        """
-        if self._session is not None:
-            self._do(
-                "UPDATE sessions SET ended_at = ?, reason = coalesce(nullif(reason, ''), ?)"
-                " WHERE id = ?",
-                (time.time(), failure, self._session),
-            )
-            self._session = None
+        """End the session, with *failure* as its reason if none was noted, and close the file."""
+        self.sessions.end(failure)
         self._connection.close()
-
-    def note_ending(self, reason: str) -> None:
-        """Record why the search stopped; the session keeps the last reason.
-
-        An empty reason means that a search has started again.
-        """
-        if self._session is not None:
-            self._do("UPDATE sessions SET reason = ? WHERE id = ?", (reason, self._session))
-
-    # Sessions and events
 
     @property
     def position(self) -> Position:
@@ -147,35 +127,6 @@ class Database:
             " (SELECT coalesce(max(id), 0) FROM samples) AS samples"
         ).fetchone()
         return read_row(Position, row, self.path)
-
-    @property
-    def session(self) -> int:
-        """Number of this run's session, which is recorded on first use."""
-        if self._session is None:
-            row = self._do(
-                "INSERT INTO sessions (process, seed, versions, started_at) VALUES (?, ?, ?, ?)",
-                (process_identity(), self._seed, json.dumps(self._versions), time.time()),
-            )
-            assert row.lastrowid is not None
-            self._session = row.lastrowid
-        return self._session
-
-    def sessions(self) -> list[Session]:
-        """All runs that wrote to this file, in order."""
-        rows = self._do("SELECT * FROM sessions ORDER BY id")
-        return [read_row(Session, row, self.path) for row in rows]
-
-    def log(self, kind: str, body: Mapping[str, object]) -> None:
-        """Append an event (an ask, a tell, a refit, a reading of the clock) for replay."""
-        self._do(
-            "INSERT INTO events (session, kind, body) VALUES (?, ?, ?)",
-            (self.session, kind, json.dumps(body)),
-        )
-
-    def events(self, session: int) -> list[Event]:
-        """The events of one run, in order."""
-        rows = self._do("SELECT * FROM events WHERE session = ? ORDER BY id", (session,))
-        return [read_row(Event, row, self.path) for row in rows]
 
     # Tasks and definitions
 
@@ -228,13 +179,13 @@ class Database:
             trial = self._trial(identity)
             if trial is None:
                 self._insert(identity, steps_to_json(program.history))
-            elif not self._runs_elsewhere(trial):
+            elif not self.sessions.is_alive(trial.session):
                 if trial.attempts >= 2:
                     crash = MeasureResult(TrialKind.CRASH, reason=_CRASHED_TWICE)
                     return self._append(trial.id, identity, trial.session, crash)
                 self._do(
                     "UPDATE trials SET attempts = attempts + 1, session = ? WHERE id = ?",
-                    (self.session, trial.id),
+                    (self.sessions.current, trial.id),
                 )
             found = self._trial(identity)
         assert found is not None
@@ -249,14 +200,14 @@ class Database:
         with self._transaction():
             found = self._trial(identity)
             number = self._insert(identity, trial.steps) if found is None else found.id
-            return self._append(number, identity, self.session, result, scale)
+            return self._append(number, identity, self.sessions.current, result, scale)
 
     def abandon(self, trial: Trial) -> None:
         """Undo :meth:`start`: the trial did not run, because the user stopped the work.
 
         A start by another driver is kept.
         """
-        if trial.session != self._session:
+        if trial.session != self.sessions.begun:
             return
         with self._transaction():
             self._do(
@@ -307,10 +258,11 @@ class Database:
         They may be wrong in everything: what uses one builds, checks and measures it first.
         """
         rows = self._do(
-            f"{RECORDS} WHERE task_key = ? AND results.id <= ? AND NOT {BELIEVED} AND kind = ?"
-            " AND NOT EXISTS (SELECT 1 FROM results WHERE trial = trials.id AND results.id <= ?"
-            f" AND {BELIEVED}) GROUP BY trials.id ORDER BY median_s, number LIMIT ?",
-            (task_key, at.results, TrialKind.OK.value, at.results, n),
+            f"{RECORDS} WHERE task_key = ? AND kind = ? AND results.id ="
+            " (SELECT max(id) FROM results WHERE trial = trials.id AND id <= ?) AND NOT EXISTS"
+            " (SELECT 1 FROM results WHERE trial = trials.id AND results.id <= ?"
+            f" AND {BELIEVED}) ORDER BY median_s, number LIMIT ?",
+            (task_key, TrialKind.OK.value, at.results, at.results, n),
         )
         return [read_row(Record, row, self.path) for row in rows]
 
@@ -390,7 +342,7 @@ class Database:
         cursor = self._do(
             "INSERT INTO trials (task_key, definition, digest, steps, session, attempts,"
             " started_at) VALUES (?, ?, ?, ?, ?, 1, ?)",
-            (*identity, steps, self.session, time.time()),
+            (*identity, steps, self.sessions.current, time.time()),
         )
         assert cursor.lastrowid is not None
         return cursor.lastrowid
@@ -411,14 +363,6 @@ class Database:
         )
         assert cursor.lastrowid is not None
         return self.record(cursor.lastrowid)
-
-    def _runs_elsewhere(self, trial: Trial) -> bool:
-        """True when the session that started *trial* is this one or still alive."""
-        if trial.session == self._session:
-            return True
-        row = self._do("SELECT * FROM sessions WHERE id = ?", (trial.session,)).fetchone()
-        owner = read_row(Session, row, self.path)
-        return owner.ended_at is None and is_running(owner.process)
 
     def _trial(self, identity: _Identity) -> Trial | None:
         row = self._do(

@@ -52,7 +52,7 @@ class RecordingJournal:
     began_at: float = field(default_factory=time.monotonic)
 
     def note(self, kind: str, body: Body) -> None:
-        self.database.log(kind, body)
+        self.database.sessions.log(kind, body)
 
     def seconds(self) -> float:
         passed = round(self.shown_s(), 6)

@@ -7,16 +7,20 @@ therefore determine the contents of the database when a run began.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from ansorpy.errors import ForeignFile
 from ansorpy.profiler import Activity, profiled
 
-__all__ = ["FORMAT", "IN_MEMORY", "connect", "plain_errors", "transaction"]
+__all__ = [
+    "FORMAT", "IN_MEMORY", "connect", "is_read_only", "open_to_read", "plain_errors", "transaction",
+]  # fmt: skip
 
 FORMAT = 10
 """Version of the tables; a file of another version is rejected."""
@@ -128,17 +132,26 @@ CREATE TABLE objects (
 def connect(path: Path) -> sqlite3.Connection:
     """Open the database at *path*, creating it if missing; each ``IN_MEMORY`` is a new one.
 
+    A file that cannot be written is copied into memory, where what is added to it is lost.
+
     Raises:
         ForeignFile: The file is not a tuning database, is damaged, has another format, or cannot be
             opened or created.
     """
     if path != IN_MEMORY:
         _refuse_other_files(path)
+    copied = is_read_only(path)
     with plain_errors(path):
-        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+        connection = sqlite3.connect(
+            IN_MEMORY if copied else path, timeout=_BUSY_S, isolation_level=None
+        )
         try:
+            if copied:
+                with closing(open_to_read(path)) as source:
+                    source.backup(connection)
             _check(connection, path)
-            if path != IN_MEMORY:
+            _demand_whole(connection, path)
+            if path != IN_MEMORY and not copied:
                 _write_ahead(connection)
             # A commit survives the death of any process; a power failure may lose the last ones.
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -150,6 +163,47 @@ def connect(path: Path) -> sqlite3.Connection:
     # Invalid UTF-8 must reach the validation of its row instead of raising in sqlite3.
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     return connection
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether the database *path* exists but cannot be written: SQLite also needs its folder."""
+    if path == IN_MEMORY or not path.exists():
+        return False
+    return not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def open_to_read(path: Path) -> sqlite3.Connection:
+    """Open the database *path*, which may be damaged, to read it without changing anything.
+
+    Raises:
+        ForeignFile: It is missing, is no SQLite database, or cannot be read at all.
+    """
+    _refuse_other_files(path)
+    address = f"file:{quote(str(path.absolute()))}"
+    with plain_errors(path):
+        for mode in ("mode=ro", "mode=ro&immutable=1"):
+            connection = sqlite3.connect(f"{address}?{mode}", uri=True, isolation_level=None)
+            try:
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            except sqlite3.OperationalError:
+                # In a folder that cannot be written, only an unchanging file can be opened.
+                connection.close()
+                if "immutable" in mode:
+                    raise
+                continue
+            break
+    connection.text_factory = lambda raw: raw.decode(errors="replace")
+    return connection
+
+
+def _demand_whole(connection: sqlite3.Connection, path: Path) -> None:
+    found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    if found != "ok":
+        raise ForeignFile(f"{path} is damaged: {found.strip()}", hint=_repair_hint(path))
+
+
+def _repair_hint(path: Path) -> str:
+    return f"save what can be read: ansorpy db repair {path} -o NEW.db"
 
 
 def _refuse_other_files(path: Path) -> None:
@@ -247,6 +301,5 @@ def plain_errors(path: Path) -> Iterator[None]:
         ) from None
     except sqlite3.DatabaseError as error:
         raise ForeignFile(
-            f"{path} is not a tuning database, or is damaged: {error}",
-            hint="name another file with --db",
+            f"{path} is not a tuning database, or is damaged: {error}", hint=_repair_hint(path)
         ) from None

@@ -148,20 +148,26 @@ def symbols_of(sizes: Iterable[Size]) -> list[Formula]:
 
 def _simplified(op: SizeOp, a: Size, b: Size) -> Size | None:
     """``a op b`` if it is *a*, *b* or a number, else None.  GCD operands must not be negative."""
-    match op, a, b:
-        case (SizeOp.ADD, 0, x) | (SizeOp.MUL, 1, x) | (SizeOp.GCD, 0, x):
-            return x
-        case (SizeOp.ADD | SizeOp.SUB, x, 0) | (SizeOp.MUL | SizeOp.FLOORDIV, x, 1):
-            return x
-        case SizeOp.GCD, x, 0:
-            return x
-        case (SizeOp.MUL, 0, _) | (SizeOp.MUL, _, 0):
-            return 0
-        case (SizeOp.GCD, 1, _) | (SizeOp.GCD, _, 1):
-            return 1
+    if isinstance(b, int):
+        if b == _NEUTRAL.get(op):
+            return a
+        return b if b == _ABSORBING.get(op) else None
+    if isinstance(a, int):
+        if op in _COMMUTES and a == _NEUTRAL.get(op):
+            return b
+        return a if op in _COMMUTES and a == _ABSORBING.get(op) else None
     if a is b:
         return {SizeOp.SUB: 0, SizeOp.ABOVE: 0, SizeOp.MIN: a, SizeOp.MAX: a}.get(op)
     return None
+
+
+_COMMUTES = frozenset({SizeOp.ADD, SizeOp.MUL, SizeOp.GCD})
+_NEUTRAL: Mapping[SizeOp, int] = {
+    SizeOp.ADD: 0, SizeOp.SUB: 0, SizeOp.MUL: 1, SizeOp.FLOORDIV: 1, SizeOp.GCD: 0
+}  # fmt: skip
+"""The second operand that leaves the first as it is."""
+_ABSORBING: Mapping[SizeOp, int] = {SizeOp.MUL: 0, SizeOp.GCD: 1}
+"""The operand that is the result, whatever the other one is."""
 
 
 def _above(a: Ints, b: int) -> Ints:

@@ -86,6 +86,9 @@ class SizeOp(Enum):
     GCD = "gcd"
     ABOVE = ">"
 
+    # Members are hashed for every operation that is recorded; Enum would hash their names.
+    __hash__ = object.__hash__
+
 
 class Symbol(ABC):
     """A size that will be computed later."""

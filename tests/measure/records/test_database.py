@@ -27,6 +27,7 @@ from ansorpy.measure.records.results import Believe
 from ansorpy.measure.records.rows import Record
 from ansorpy.measure.records.schema import FORMAT, connect, transaction
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.workers.processes import process_identity
 from ansorpy.schedule.state import State
 from tests.measure.definitions import matmul, task_of, tiled
 from tests.measure.raw import execute
@@ -200,7 +201,7 @@ def test_started_twice_by_killed_drivers_is_a_crash(path):
         task = task_of(matmul())
         assert db.trials(task.key) == 2
         assert db.failures(task.key)[TrialKind.CRASH][1].startswith("the driver died twice")
-        assert [s.ended_at for s in db.sessions()] == [None] * 2
+        assert [s.ended_at for s in db.sessions.all()] == [None] * 2
     check = sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone()
     assert check == ("ok",)
 
@@ -289,7 +290,7 @@ def test_who_opens_a_new_database_waits_for_another_that_writes_to_it(path, monk
 
     monkeypatch.setattr(time, "sleep", end_the_write)
     with Database(path) as db:
-        assert db.sessions() == [] and len(waits) == 1
+        assert db.sessions.all() == [] and len(waits) == 1
     other.close()
     with sqlite3.connect(path) as again:
         assert again.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -421,13 +422,25 @@ def test_times_of_a_comparison_are_scaled_and_replace_earlier_ones(path):
 
 def test_events_come_back_in_order_by_session(path):
     with Database(path, seed=7, versions={"llvm": "20"}) as db:
-        first = db.session
+        first = db.sessions.current
         for n in range(5):
-            db.log("ask" if n % 2 else "tell", {"n": n, "clock": time.time()})
+            db.sessions.log("ask" if n % 2 else "tell", {"n": n, "clock": time.time()})
     with Database(path) as db:
-        db.log("ask", {"n": 99})
-        assert [e.body["n"] for e in db.events(first)] == [0, 1, 2, 3, 4]
-        assert [e.kind for e in db.events(first)] == ["tell", "ask", "tell", "ask", "tell"]
-        started = db.sessions()[0]
+        db.sessions.log("ask", {"n": 99})
+        assert [e.body["n"] for e in db.sessions.events(first)] == [0, 1, 2, 3, 4]
+        assert [e.kind for e in db.sessions.events(first)] == ["tell", "ask", "tell", "ask", "tell"]
+        started = db.sessions.all()[0]
         assert started.seed == 7 and started.versions == {"llvm": "20"}
         assert started.ended_at is not None
+
+
+def test_other_runs_that_write_to_the_file_are_named(path):
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with Database(path) as db, Database(path) as same_process:
+        assert db.sessions.current != same_process.sessions.current
+        assert db.sessions.others() == []
+        sql = "UPDATE sessions SET process = ? WHERE id = ?"
+        execute(path, sql, (process_identity(child.pid), same_process.sessions.current))
+        assert db.sessions.others() == [child.pid]
+        child.communicate(b"")
+        assert db.sessions.others() == [], "it has ended"

@@ -123,10 +123,10 @@ def test_a_write_that_fails_holds_back_no_later_one(
         with pytest.raises(ForeignFile, match="FOREIGN KEY"):
             database.samples.put([999], samples.rows([0]))
         database.samples.put(numbers, samples)
-        database.log("note", {})
-        session = database.session
+        database.sessions.log("note", {})
+        session = database.sessions.current
     with Database(tmp_path / "a.db") as database:
-        assert [event.kind for event in database.events(session)] == ["note"]
+        assert [event.kind for event in database.sessions.events(session)] == ["note"]
 
 
 def test_similar_tasks_and_the_names_of_definitions(tmp_path: Path) -> None:

@@ -1,0 +1,109 @@
+"""Sessions of a tuning database: the runs that wrote to it, and their events, for replay."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ansorpy.measure.records.rows import Event, Session, read_row
+from ansorpy.measure.records.schema import is_read_only, plain_errors
+from ansorpy.measure.workers.processes import is_running, process_identity
+from ansorpy.profiler import Activity, profiled
+
+__all__ = ["SessionStore"]
+
+_LOG = logging.getLogger(__name__)
+
+
+class SessionStore:
+    """All sessions; *seed* and *versions* are recorded with that of this run."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        seed: int = 0,
+        versions: Mapping[str, str] | None = None,
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._seed = seed
+        self._versions = dict(versions or {})
+        self.begun: int | None = None
+        """Number of this run's session, once something was recorded."""
+
+    @property
+    def current(self) -> int:
+        """Number of this run's session, which is recorded on first use."""
+        if self.begun is None:
+            if is_read_only(self._path):
+                _LOG.warning("%s cannot be written: what this run records is lost", self._path)
+            row = self._do(
+                "INSERT INTO sessions (process, seed, versions, started_at) VALUES (?, ?, ?, ?)",
+                process_identity(), self._seed, json.dumps(self._versions), time.time(),
+            )  # fmt: skip
+            assert row.lastrowid is not None
+            self.begun = row.lastrowid
+        return self.begun
+
+    def all(self) -> list[Session]:
+        """All runs that wrote to this file, in order."""
+        rows = self._do("SELECT * FROM sessions ORDER BY id")
+        return [read_row(Session, row, self._path) for row in rows]
+
+    def others(self) -> list[int]:
+        """The processes of the other runs that are writing to this file now."""
+        rows = self._do("SELECT process FROM sessions WHERE ended_at IS NULL AND id IS NOT ?",
+                        self.begun)  # fmt: skip
+        running = {str(row["process"]) for row in rows} - {process_identity()}
+        return sorted(int(p.split(":")[1]) for p in running if is_running(p))
+
+    def is_alive(self, session: int) -> bool:
+        """Whether the run with this number is this one, or still running."""
+        if session == self.begun:
+            return True
+        row = self._do("SELECT * FROM sessions WHERE id = ?", session).fetchone()
+        owner = read_row(Session, row, self._path)
+        return owner.ended_at is None and is_running(owner.process)
+
+    def log(self, kind: str, body: Mapping[str, object]) -> None:
+        """Append an event (an ask, a tell, a refit, a reading of the clock) for replay."""
+        self._do(
+            "INSERT INTO events (session, kind, body) VALUES (?, ?, ?)",
+            self.current, kind, json.dumps(body),
+        )  # fmt: skip
+
+    def events(self, session: int) -> list[Event]:
+        """The events of one run, in order."""
+        rows = self._do("SELECT * FROM events WHERE session = ? ORDER BY id", session)
+        return [read_row(Event, row, self._path) for row in rows]
+
+    def note_ending(self, reason: str) -> None:
+        """Record why the search stopped; the session keeps the last reason.
+
+        An empty reason means that a search has started again.
+        """
+        if self.begun is not None:
+            self._do("UPDATE sessions SET reason = ? WHERE id = ?", reason, self.begun)
+
+    def end(self, failure: str) -> None:
+        """End this run's session.
+
+        *failure* (empty: it finished) becomes its reason if none was noted: the reason why the last
+        search stopped is more informative than an error raised after it.
+        """
+        if self.begun is not None:
+            self._do(
+                "UPDATE sessions SET ended_at = ?, reason = coalesce(nullif(reason, ''), ?)"
+                " WHERE id = ?",
+                time.time(), failure, self.begun,
+            )  # fmt: skip
+            self.begun = None
+
+    def _do(self, sql: str, *values: object) -> sqlite3.Cursor:
+        with plain_errors(self._path), profiled(Activity.RECORD):
+            return self._connection.execute(sql, values)
