@@ -21,7 +21,7 @@ from ansorpy.report.inputs import random_value
 from ansorpy.report.onnx_edit import FinalSoftmax, softmax_inputs_as_outputs
 from ansorpy.report.verify import compare_outputs
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.linker import library_name
+from ansorpy.runtime.library.linker import library_name
 from benchmarks.light import NAMES, light_model
 
 __all__ = ["check", "main", "run_from_c"]

@@ -43,10 +43,10 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
 
 def given_shapes(lookup: Lookup) -> dict[str, tuple[int, ...]]:
     """The input shapes for a comparison: those of the library, or those that the user gave."""
-    from ansorpy.runtime.shared_library import describe
+    from ansorpy.runtime.library.shared_library import read_library
 
     if is_library(lookup.model):
-        metadata, *_ = describe(lookup.model)
+        metadata, *_ = read_library(lookup.model)
         return {port.name: port.shape for port in metadata.input_ports}
     return {name: tuple(s) for name, s in (lookup.arguments.get("shapes") or {}).items()}
 

@@ -8,8 +8,8 @@ from ansorpy.errors import UsageError
 from ansorpy.measure.proofs.prover import Prover
 from ansorpy.measure.records.database import Database
 from ansorpy.report.proofs import StaticVerification
+from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.runtime.schedules import state_of
-from ansorpy.runtime.shared_library import describe
 
 __all__ = ["verify_static"]
 
@@ -26,7 +26,7 @@ def verify_static(lookup: Lookup) -> StaticVerification:
         chosen = from_records(lookup)[0].chosen
         proofs = tuple((program.task.name, program.proof) for program in chosen)
         return StaticVerification(lookup.model.name, proofs)
-    programs = describe(lookup.model)[0].programs
+    programs = read_library(lookup.model)[0].programs
     if not programs:
         raise UsageError(f"{lookup.model} does not say what programs it was made from")
     with Database() as database, Prover(database) as prover:

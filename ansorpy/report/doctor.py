@@ -18,7 +18,7 @@ from ansorpy.measure.fleet.base import offer
 from ansorpy.measure.probe.calibrate import calibrated, kept_rates
 from ansorpy.rates import Rates
 from ansorpy.report.tables import Table
-from ansorpy.runtime.linker import find_linker
+from ansorpy.runtime.library.linker import find_linker
 from ansorpy.target import Target, machine_name
 
 __all__ = ["Examination", "Finding", "examine"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ansorpy.errors import AnsorpyError
 from ansorpy.registry import Registry
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.metadata import Metadata
+from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.target import Target
 

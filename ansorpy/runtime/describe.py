@@ -9,7 +9,7 @@ import numpy as np
 
 from ansorpy.runtime.cpu_features import required_features
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.metadata import Metadata
+from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.ports import Port
 from ansorpy.version import __version__
 

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from ansorpy.ir.dtypes import DType
-from ansorpy.runtime.metadata import Metadata, TensorSpec
+from ansorpy.runtime.library.metadata import Metadata, TensorSpec
 from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered

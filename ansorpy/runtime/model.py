@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
 from ansorpy.runtime.footprint import Footprint
+from ansorpy.runtime.library.shared_library import open_library
 from ansorpy.runtime.ports import Array, Port, accepted, check_array, one_of
-from ansorpy.runtime.shared_library import open_library
 
 __all__ = ["Model", "Operands", "Runs", "Signature", "load"]
 

@@ -16,13 +16,13 @@ from ansorpy.codegen.llvm.threads.team import needs_team, team_object
 from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.cpu_features import missing_features, required_features
-from ansorpy.runtime.data_object import write_data_object
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry, emit_entry
 from ansorpy.runtime.executable import Code, Executable
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.linker import Link, find_linker, library_name, linking, refuse_size
-from ansorpy.runtime.metadata import Metadata
+from ansorpy.runtime.library.data_object import write_data_object
+from ansorpy.runtime.library.linker import Link, find_linker, library_name, linking, refuse_size
+from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands
 from ansorpy.target import Target
 

@@ -14,15 +14,15 @@ import pytest
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.runtime import linker
-from ansorpy.runtime.checksum import SEAL_BYTES, seal
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.elf import find_metadata
 from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
 from ansorpy.runtime.export import export
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.linker import library_name
-from ansorpy.runtime.metadata import read_metadata
+from ansorpy.runtime.library import linker
+from ansorpy.runtime.library.checksum import SEAL_BYTES, seal
+from ansorpy.runtime.library.elf import find_metadata
+from ansorpy.runtime.library.linker import library_name
+from ansorpy.runtime.library.metadata import read_metadata
 from ansorpy.runtime.model import load
 from ansorpy.target import Target
 from tests.runtime import programs

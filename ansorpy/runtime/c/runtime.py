@@ -17,13 +17,13 @@ from ansorpy.codegen.c.loader import flags_of, load
 from ansorpy.errors import AnsorpyError, MissingDependency
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.c.source import binary_of, c_source, is_apart
-from ansorpy.runtime.checksum import seal
 from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.header import write_header
-from ansorpy.runtime.linker import library_name
-from ansorpy.runtime.metadata import Metadata
+from ansorpy.runtime.library.checksum import seal
+from ansorpy.runtime.library.linker import library_name
+from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.runtime.native import Entry
 from ansorpy.target import Target

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.codegen.cuda.launch.plan import LaunchPlan
 from ansorpy.codegen.llvm.objects.build import compile_ir
-from ansorpy.runtime.data_object import write_data_object
 from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
-from ansorpy.runtime.linker import Linker
+from ansorpy.runtime.library.data_object import write_data_object
+from ansorpy.runtime.library.linker import Linker
 from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered

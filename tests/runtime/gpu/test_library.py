@@ -25,10 +25,10 @@ from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.elf import find_metadata
 from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.metadata import read_metadata
+from ansorpy.runtime.library.elf import find_metadata
+from ansorpy.runtime.library.metadata import read_metadata
 from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.runtime.status import Status, status_error
 from ansorpy.schedule.lowering.program import lower

@@ -364,7 +364,7 @@ def test_a_child_has_threads_of_its_own_for_a_library_and_unloads_it(tmp_path: P
 
 def linked(folder: Path) -> Path:
     """A library of the regions and a team that ends with it."""
-    from ansorpy.runtime.linker import find_linker
+    from ansorpy.runtime.library.linker import find_linker
 
     target = Target.host()
     parts = {

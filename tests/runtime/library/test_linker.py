@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ansorpy.errors import CodegenError, MissingDependency
-from ansorpy.runtime.linker import find_linker
+from ansorpy.runtime.library.linker import find_linker
 from ansorpy.target import Target
 
 HOST = Target.host()

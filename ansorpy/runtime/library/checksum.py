@@ -9,16 +9,15 @@ from __future__ import annotations
 import hashlib
 import mmap
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ansorpy.errors import ForeignFile
-from ansorpy.runtime.data_object import SECTION
-from ansorpy.runtime.elf import section_called
+from ansorpy.runtime.library.data_object import SECTION
+from ansorpy.runtime.library.elf import section_called
 
-__all__ = ["LARGE_BYTES", "SEAL_BYTES", "Seal", "check", "seal"]
+__all__ = ["LARGE_BYTES", "SEAL_BYTES", "Checked", "changed", "check", "seal"]
 
 _MAGIC = b"ansorpy-checked\0"
 _SEAL = struct.Struct("<16s32sQQ32s")
@@ -44,40 +43,34 @@ def seal(path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Seal:
-    """A checked library: whether it has checksums, and a check of large constants, if any."""
+class Checked:
+    """A library that is as it was written; ``constants`` checks its large constants, if any."""
 
-    is_there: bool
-    check_constants: Callable[[], None] | None = None
-
-    def demand(self, path: Path) -> None:
-        """Raise :class:`ForeignFile` unless the library *path* has checksums."""
-        if not self.is_there:
-            raise _changed(path)
+    constants: Callable[[], None] | None
 
 
-def check(path: Path) -> Seal:
-    """Check the library *path*, except for large constants.
+def check(path: Path) -> Checked | None:
+    """Check the library *path*, except for large constants; None if it has no checksums.
 
     Raises:
         ForeignFile: It cannot be read, or is not as it was written.
     """
-    with _opened(path) as view:
+    data = _mapped(path)
+    with memoryview(data) as view:
         if len(view) < SEAL_BYTES or bytes(view[-SEAL_BYTES:][: len(_MAGIC)]) != _MAGIC:
-            return Seal(False)
+            return None
         *beginning, rest = _SEAL.unpack(view[-SEAL_BYTES:])
-        _, constants, offset, size = beginning
-        if _rest(view[:-SEAL_BYTES], (_MAGIC, constants, offset, size)) != rest:
-            raise _changed(path)
-    if not size:
-        return Seal(True)
+        _, digest, offset, size = beginning
+        if _rest(view[:-SEAL_BYTES], (_MAGIC, digest, offset, size)) != rest:
+            raise changed(path)
 
     def check_constants() -> None:
-        with _opened(path) as view:
-            if hashlib.sha256(view[offset : offset + size]).digest() != constants:
-                raise _changed(path)
+        # The file that was loaded, even if it has been replaced since.
+        with memoryview(data) as view:
+            if hashlib.sha256(view[offset : offset + size]).digest() != digest:
+                raise changed(path)
 
-    return Seal(True, check_constants)
+    return Checked(check_constants if size else None)
 
 
 def _rest(view: memoryview, beginning: tuple[bytes, bytes, int, int]) -> bytes:
@@ -89,21 +82,17 @@ def _rest(view: memoryview, beginning: tuple[bytes, bytes, int, int]) -> bytes:
     return content.digest()
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[memoryview]:
+def _mapped(path: Path) -> mmap.mmap:
     try:
-        with (
-            path.open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
-            memoryview(data) as view,
-        ):
-            yield view
+        with path.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is empty"
+        reason = getattr(error, "strerror", None) or "it is not a shared library but empty"
         raise ForeignFile(f"cannot read {path}: {reason}") from None
 
 
-def _changed(path: Path) -> ForeignFile:
+def changed(path: Path) -> ForeignFile:
+    """The refusal of a library that is not as it was written."""
     return ForeignFile(
         f"{path} is incomplete, or was changed after it was made",
         hint="copy it again, or make it again; programs like strip change a library, too",

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from ansorpy.codegen.compiler_driver import Driver, find_driver
 from ansorpy.errors import UsageError
-from ansorpy.runtime.checksum import seal
+from ansorpy.runtime.library.checksum import seal
 from ansorpy.target import Target
 
 __all__ = [

@@ -10,12 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ansorpy.errors import ForeignFile, MissingDependency
-from ansorpy.runtime.checksum import Seal, check
-from ansorpy.runtime.elf import find_metadata, machine_of
 from ansorpy.runtime.executable import Code, Executable
-from ansorpy.runtime.metadata import Metadata, read_metadata
+from ansorpy.runtime.library.checksum import Checked, changed, check
+from ansorpy.runtime.library.elf import find_metadata, machine_of
+from ansorpy.runtime.library.metadata import Metadata, read_metadata
 
-__all__ = ["Library", "describe", "open_library"]
+__all__ = ["Library", "open_library", "read_library"]
 
 _THIS = Path("/proc/self/exe")
 """The running executable, whose ELF header gives the machine number of this process."""
@@ -33,8 +33,8 @@ class Library:
     check: Callable[[], None] | None
 
 
-def describe(path: Path) -> tuple[Metadata, bytes, Seal]:
-    """The metadata of the library *path*, its text, and the checksums, without running any of it.
+def read_library(path: Path) -> tuple[Metadata, bytes, Checked | None]:
+    """The metadata of the library *path*, its text, and its checksums, without running any of it.
 
     A library that somebody compiled from C has no checksums, and its metadata names no machine.
 
@@ -42,11 +42,11 @@ def describe(path: Path) -> tuple[Metadata, bytes, Seal]:
         ForeignFile: The file is not an ansorpy library, is incomplete or changed, or has another
             version of the interface.
     """
-    text, seal = find_metadata(path), check(path)
+    checked, text = check(path), find_metadata(path)
     metadata = read_metadata(text, str(path))
-    if metadata.target.triple:
-        seal.demand(path)
-    return metadata, text, seal
+    if checked is None and metadata.target.triple:
+        raise changed(path)
+    return metadata, text, checked
 
 
 def open_library(path: Path) -> Library:
@@ -57,7 +57,7 @@ def open_library(path: Path) -> Library:
             version of the interface.
         MissingDependency: It was built for another architecture.
     """
-    metadata, text, seal = describe(path)
+    metadata, text, checked = read_library(path)
     if machine_of(path) != machine_of(_THIS):
         arch = metadata.target.triple.split("-")[0]
         raise MissingDependency(f"{path} was built for {arch}, which this machine cannot run")
@@ -68,7 +68,7 @@ def open_library(path: Path) -> Library:
     )
     code = Code(str(path), init, context_bytes, run, library, metadata.target.required)
     executable = Executable(code, metadata.input_ports, metadata.output_ports)
-    return Library(metadata, executable, seal.check_constants)
+    return Library(metadata, executable, None if checked is None else checked.constants)
 
 
 def _opened(path: Path, metadata: Metadata, text: bytes) -> ctypes.CDLL:

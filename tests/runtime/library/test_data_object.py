@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from llvmlite import binding as llvm
 
-from ansorpy.runtime.data_object import write_data_object
+from ansorpy.runtime.library.data_object import write_data_object
 
 TRIPLES = {
     "x86_64-unknown-linux-gnu": 62, "aarch64-unknown-linux-gnu": 183,

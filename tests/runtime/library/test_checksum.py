@@ -10,7 +10,7 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.errors import ForeignFile
-from ansorpy.runtime import checksum
+from ansorpy.runtime.library import checksum
 from ansorpy.runtime.model import Model, load
 from tests.frontend.models import graph_model, node
 
@@ -87,3 +87,16 @@ def test_one_byte_more_or_edited_metadata_is_refused(library: Path, tmp_path: Pa
     for wrong in (data + b"\0", edited):
         with pytest.raises(ForeignFile, match="was changed after it was made"):
             load(changed(tmp_path, wrong))
+
+
+def test_the_file_that_was_loaded_is_checked(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the process stands, and even if the file is replaced before the first run."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(library, "net.so")
+    model = load("net.so")
+    (tmp_path / "other").write_text("no library")
+    (tmp_path / "other").replace("net.so")
+    monkeypatch.chdir("/")
+    assert model.run(None, {"x": X})[0].shape == (3, 30)

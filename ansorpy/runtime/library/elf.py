@@ -44,9 +44,13 @@ def find_metadata(path: Path) -> bytes:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             found = _search(data)
-    except (OSError, ValueError, OverflowError, struct.error) as error:
-        reason = getattr(error, "strerror", None) or "it is not a shared library"
-        raise ForeignFile(f"cannot read {path}: {reason}") from None
+    except OSError as error:
+        raise ForeignFile(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, OverflowError, IndexError, struct.error):
+        raise ForeignFile(
+            f"cannot read {path}: it is not a shared library, or it is incomplete",
+            hint="copy it again, or make it again",
+        ) from None
     if found is None:
         raise ForeignFile(
             f"{path} is not a library that ansorpy made",

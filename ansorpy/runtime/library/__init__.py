@@ -1,0 +1,1 @@
+"""Libraries as files: how they are linked, described, checked and loaded."""
