@@ -69,11 +69,15 @@ class Built:
 
     @property
     def digest(self) -> str:
-        """Content digest: equal digests mean equal code bytes and parameters."""
+        """Content digest: equal digests mean equal code, parameters, symbols and workspaces."""
         whole = hashlib.sha256()
         for code, params in ((self.run, self.run_params), (self.bind, self.bind_params)):
-            whole.update(b"-" if code is None else hashlib.sha256(code.code).digest())
-            whole.update(repr(params).encode())
+            if code is None:
+                whole.update(b"-")
+                continue
+            called = code.symbol, code.shared_bytes, code.thread_bytes, code.digest, params
+            whole.update(hashlib.sha256(code.code).digest())
+            whole.update(repr(called).encode())
         return whole.hexdigest()
 
     @property

@@ -13,7 +13,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
@@ -33,11 +33,14 @@ from ansorpy.measure.records.results import (
     RECORDS,
     SIGNED,
     Believe,
+    is_started,
     register,
     signed_row,
+    start_signature,
 )
 from ansorpy.measure.records.rows import (
     NOW,
+    FailureCount,
     Position,
     Record,
     Scheduled,
@@ -177,16 +180,16 @@ class Database:
             if done is not None:
                 return done
             trial = self._trial(identity)
+            steps = steps_to_json(program.history)
             if trial is None:
-                self._insert(identity, steps_to_json(program.history))
+                self._insert(identity, steps)
+            elif not is_started(identity, trial.attempts, trial.signature):
+                self._set_starts(trial.id, identity, steps, 1)  # another user's starts do not count
             elif not self.sessions.is_alive(trial.session):
                 if trial.attempts >= 2:
                     crash = MeasureResult(TrialKind.CRASH, reason=_CRASHED_TWICE)
                     return self._append(trial.id, identity, trial.session, crash)
-                self._do(
-                    "UPDATE trials SET attempts = attempts + 1, session = ? WHERE id = ?",
-                    (self.sessions.current, trial.id),
-                )
+                self._set_starts(trial.id, identity, steps, trial.attempts + 1)
             found = self._trial(identity)
         assert found is not None
         return found
@@ -209,13 +212,20 @@ class Database:
         """
         if trial.session != self.sessions.begun:
             return
+        identity = trial.task_key, trial.definition, trial.digest
         with self._transaction():
+            found = self._trial(identity)
+            if found is None or self._record(identity) is not None:
+                return
+            if found.attempts > 1:
+                self._set_starts(found.id, identity, found.steps, found.attempts - 1)
+                return
+            # Another user's results of the trial stay, as hints.
+            self._do("UPDATE trials SET signature = '' WHERE id = ?", (found.id,))
             self._do(
-                "UPDATE trials SET attempts = attempts - 1"
-                " WHERE id = ? AND NOT EXISTS (SELECT 1 FROM results WHERE trial = trials.id)",
-                (trial.id,),
+                "DELETE FROM trials WHERE id = ? AND id NOT IN (SELECT trial FROM results)",
+                (found.id,),
             )
-            self._do("DELETE FROM trials WHERE id = ? AND attempts = 0", (trial.id,))
 
     def lookup(self, task: Task, program: Scheduled, at: Position = NOW) -> Record | None:
         """The record of *program* for *task*; None if it has no result."""
@@ -224,7 +234,7 @@ class Database:
 
     def record(self, number: int) -> Record:
         """The result with this number and its trial; raises :class:`ForeignFile` if missing."""
-        row = self._do(f"{RECORDS} WHERE results.id = ?", (number,)).fetchone()
+        row = self._do(f"{RECORDS} WHERE results.id = ? AND {BELIEVED}", (number,)).fetchone()
         if row is None:
             raise ForeignFile(f"{self.path} lacks the result {number}, to which an event refers")
         return read_row(Record, row, self.path)
@@ -264,7 +274,11 @@ class Database:
             f" AND {BELIEVED}) ORDER BY median_s, number LIMIT ?",
             (task_key, TrialKind.OK.value, at.results, at.results, n),
         )
-        return [read_row(Record, row, self.path) for row in rows]
+        found = []
+        for row in rows:
+            with suppress(ForeignFile):
+                found.append(read_row(Record, row, self.path))
+        return found
 
     def unsigned(self, session: int | None = None) -> int:
         """Number of results, of a session or of all, that this user did not sign."""
@@ -306,7 +320,7 @@ class Database:
         """
         rows = self._do(
             "SELECT task_key, min(median_s) FROM trials JOIN results ON trial = trials.id"
-            f" WHERE {LAST} AND kind = ?"
+            f" WHERE {LAST} AND kind = ? AND typeof(median_s) = 'real'"
             " AND results.session IN (SELECT session FROM events WHERE kind = 'request')"
             " GROUP BY task_key",
             (NOW.results, TrialKind.OK.value),
@@ -325,12 +339,13 @@ class Database:
     def failures(self, task_key: str) -> dict[TrialKind, tuple[int, str]]:
         """Count and first full reason of each kind of failure."""
         rows = self._do(
-            "SELECT kind, count(*) AS n, reason, min(results.id)"
+            "SELECT kind, count(*) AS n, reason, min(results.id) AS first"
             f" FROM trials JOIN results ON trial = trials.id WHERE task_key = ? AND {LAST}"
             " AND kind != ? GROUP BY kind ORDER BY kind",
             (task_key, NOW.results, TrialKind.OK.value),
         )
-        return {TrialKind(row["kind"]): (int(row["n"]), str(row["reason"])) for row in rows}
+        found = [read_row(FailureCount, row, self.path) for row in rows]
+        return {failure.kind: (failure.n, failure.reason) for failure in found}
 
     def program(self, state: State) -> str:
         """A short name of *state*, recorded or not: the same as :attr:`Trial.program`."""
@@ -341,11 +356,22 @@ class Database:
     def _insert(self, identity: _Identity, steps: str) -> int:
         cursor = self._do(
             "INSERT INTO trials (task_key, definition, digest, steps, session, attempts,"
-            " started_at) VALUES (?, ?, ?, ?, ?, 1, ?)",
-            (*identity, steps, self.sessions.current, time.time()),
-        )
+            " started_at, signature) VALUES (?, ?, ?, ?, ?, 1, ?, ?)",
+            (
+                *identity, steps, self.sessions.current, time.time(),
+                start_signature(identity, 1),
+            ),
+        )  # fmt: skip
         assert cursor.lastrowid is not None
         return cursor.lastrowid
+
+    def _set_starts(self, trial: int, identity: _Identity, steps: str, attempts: int) -> None:
+        """Record that this run has started a known trial, which was started *attempts* times."""
+        self._unreadable.discard(trial)  # its steps are now those of the program
+        self._do(
+            "UPDATE trials SET steps = ?, session = ?, attempts = ?, signature = ? WHERE id = ?",
+            (steps, self.sessions.current, attempts, start_signature(identity, attempts), trial),
+        )
 
     def _append(
         self,
@@ -355,14 +381,14 @@ class Database:
         result: MeasureResult,
         scale: float | None = None,
     ) -> Record:
-        columns = signed_row(identity, result, scale)
+        number = 1 + self.position.results
+        columns = signed_row(number, identity, result, scale)
         marks = ", ".join("?" * (len(columns) + 2))
-        cursor = self._do(
+        self._do(
             f"INSERT INTO results (trial, session, {', '.join(columns)}) VALUES ({marks})",
             (trial, session, *columns.values()),
         )
-        assert cursor.lastrowid is not None
-        return self.record(cursor.lastrowid)
+        return self.record(number)
 
     def _trial(self, identity: _Identity) -> Trial | None:
         row = self._do(

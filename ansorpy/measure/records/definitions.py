@@ -40,7 +40,12 @@ class DefinitionStore:
     def put(self, dag: ComputeDAG) -> str:
         """Record *dag*; returns its identifier."""
         identifier, text = self._identified(dag)
-        self._do("INSERT OR IGNORE INTO definitions VALUES (?, ?)", identifier, text)
+        self._do(
+            # Another user may have written another text under this name.
+            "INSERT INTO definitions VALUES (?, ?) ON CONFLICT (id)"
+            " DO UPDATE SET dag = excluded.dag WHERE dag != excluded.dag",
+            identifier, text,
+        )  # fmt: skip
         return identifier
 
     def identify(self, dag: ComputeDAG) -> str:
@@ -79,7 +84,7 @@ class DefinitionStore:
             if hashlib.sha256(text.encode()).hexdigest() != identifier:
                 raise ValueError("its text is not the one that was recorded")
             return dag_from_dict(json.loads(text))
-        except (AttributeError, TypeError, ValueError) as error:
+        except (AttributeError, RecursionError, TypeError, ValueError) as error:
             raise ForeignFile(
                 f"{self._path} has no readable definition {identifier[:12]}: {error}",
                 hint="the file is damaged; name another with --db",

@@ -81,5 +81,5 @@ def _decoded(header: str, code: bytes) -> Built | None:
         starts = [sum(sizes[:n]) for n in range(len(sizes))]
         blobs = [code[start : start + size] for start, size in zip(starts, sizes, strict=True)]
         return built_from_parts(parts["header"], blobs)
-    except (ForeignFile, ValueError, TypeError, KeyError):
+    except (ForeignFile, RecursionError, ValueError, TypeError, KeyError):
         return None

@@ -42,7 +42,7 @@ class ProofStore:
             if not is_signed(row["signature"], "proof", *stated):
                 return None
             return proof_from_fields(json.loads(row["findings"]))
-        except (ForeignFile, ValueError):
+        except (ForeignFile, RecursionError, ValueError):
             return None
 
     def put(self, definition: str, digest: str, proof: Proof) -> None:

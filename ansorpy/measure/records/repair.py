@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansorpy.errors import ForeignFile, UsageError
-from ansorpy.measure.records.schema import connect, open_to_read, plain_errors
+from ansorpy.measure.records.schema import connect, demand_format, open_to_read, plain_errors
 
 __all__ = ["Saved", "repair"]
 
@@ -39,11 +39,12 @@ def repair(path: Path, output: Path) -> list[Saved]:
 
     Raises:
         UsageError: *output* exists.
-        ForeignFile: *path* is not a tuning database, or nothing of it can be read.
+        ForeignFile: *path* is not a tuning database of this format, or nothing of it can be read.
     """
     if output.exists():
         raise UsageError(f"{output} exists", hint="name a new file with -o")
     with closing(open_to_read(path)) as source:
+        demand_format(source, path)
         try:
             with closing(connect(output)) as target, plain_errors(output):
                 saved = [_saved(source, target, table) for table in _TABLES]

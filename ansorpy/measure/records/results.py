@@ -1,7 +1,8 @@
 """Results of trials: their rows, their signatures, and which of them count.
 
 A signature covers a whole trial: task, definition, steps (by their digests, which are checked when
-they are read), outcome, times and object code (by its digest, likewise).
+they are read), outcome, times and object code (by its digest, likewise), and the result's number,
+since a trial's last result counts.
 """
 
 from __future__ import annotations
@@ -17,14 +18,23 @@ from enum import Enum
 from ansorpy.measure.records.signing import Part, is_signed, sign
 from ansorpy.measure.result import MeasureResult
 
-__all__ = ["BELIEVED", "LAST", "RECORDS", "SIGNED", "Believe", "register", "signed_row"]
+__all__ = [
+    "BELIEVED",
+    "LAST",
+    "RECORDS",
+    "SIGNED",
+    "Believe",
+    "is_started",
+    "register",
+    "signed_row",
+    "start_signature",
+]
 
 _SUBJECT = "result"
 _SIGNED = (
     "task_key", "definition", "digest", "kind", "seconds", "scale", "median_s", "max_error",
     "object_digest",
 )  # fmt: skip
-_TEXTS = {"task_key", "definition", "digest", "kind", "seconds", "object_digest"}
 
 
 class Believe(Enum):
@@ -38,12 +48,12 @@ class Believe(Enum):
     ALL = "all"
 
 
-def _blob(column: str) -> str:
+def _raw(column: str) -> str:
     # A text that is not valid UTF-8 must reach the validation of its row.
-    return f"CAST({column} AS BLOB)" if column in _TEXTS else column
+    return f"CASE typeof({column}) WHEN 'text' THEN CAST({column} AS BLOB) ELSE {column} END"
 
 
-_ARGUMENTS = f"(results.id, CAST(signature AS BLOB), {', '.join(map(_blob, _SIGNED))})"
+_ARGUMENTS = f"({', '.join(map(_raw, ('results.signature', 'results.id', *_SIGNED)))})"
 BELIEVED = f" believed{_ARGUMENTS} "
 """Condition in SQL on a result and its trial, both joined, that the result counts."""
 
@@ -65,26 +75,35 @@ FROM trials JOIN results ON trial = trials.id
 
 def register(connection: sqlite3.Connection, believe: Believe) -> None:
     """Define :data:`BELIEVED` and :data:`SIGNED` on *connection*; each result is checked once."""
-    known: dict[tuple[int, bytes], bool] = {}
+    known: dict[tuple[Part, ...], bool] = {}
 
-    def signed(number: int, signature: bytes, *parts: Part) -> bool:
-        result = number, signature
-        if result not in known:
-            known[result] = is_signed(signature, _SUBJECT, *parts)
-        return known[result]
+    def signed(*row: Part) -> bool:
+        if row not in known:
+            known[row] = is_signed(row[0], _SUBJECT, *row[1:])
+        return known[row]
 
     believed: Callable[..., bool] = signed if believe is Believe.OWN else lambda *_: True
     connection.create_function("signed", -1, signed)
     connection.create_function("believed", -1, believed)
 
 
+def start_signature(trial: tuple[str, str, str], attempts: int) -> str:
+    """The signature of having started *trial* so often."""
+    return sign("start", *trial, attempts)
+
+
+def is_started(trial: tuple[str, str, str], attempts: int, signature: str) -> bool:
+    """Whether *signature* is this user's :func:`start_signature`."""
+    return is_signed(signature, "start", *trial, attempts)
+
+
 def signed_row(
-    trial: tuple[str, str, str], result: MeasureResult, scale: float | None
+    number: int, trial: tuple[str, str, str], result: MeasureResult, scale: float | None
 ) -> dict[str, Part]:
-    """The columns of a result of *trial*: its task, definition and digest of steps."""
+    """The columns of result *number*, of *trial*: its task, definition and digest of steps."""
     counted = result if scale is None else result.scaled(scale)
     columns: dict[str, Part] = {
-        "kind": result.kind.value, "reason": result.reason,
+        "id": number, "kind": result.kind.value, "reason": result.reason,
         "seconds": json.dumps(result.seconds), "scale": scale,
         "median_s": counted.median_s if result.seconds else None, "spread": result.spread,
         "build_s": result.build_s, "run_s": result.run_s,
@@ -93,4 +112,4 @@ def signed_row(
         "finished_at": time.time(),
     }  # fmt: skip
     signed = (columns[column] for column in _SIGNED[len(trial) :])
-    return columns | {"signature": sign(_SUBJECT, *trial, *signed)}
+    return columns | {"signature": sign(_SUBJECT, number, *trial, *signed)}

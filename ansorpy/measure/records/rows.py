@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError, model_validator
 
 from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
@@ -20,9 +20,13 @@ from ansorpy.schedule.steps.base import Step
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 
 __all__ = [
-    "NOW", "Event", "Position", "Record", "Scheduled", "Session", "TaskRow", "Trial", "Unmade",
-    "program_name", "read_row", "trial_digest",
+    "NOW", "Event", "FailureCount", "Position", "Record", "Scheduled", "Session", "TaskRow",
+    "Trial", "Unmade", "program_name", "read_row", "trial_digest",
 ]  # fmt: skip
+
+
+_NO_ROW = 1 << 62
+"""Larger than the number of any row."""
 
 
 class Scheduled(Protocol):
@@ -103,7 +107,8 @@ class Trial(_Row):
     """A program of a task whose measurement was started: a schedule of one definition.
 
     ``definition`` identifies the DAG that the steps apply to: the task's own, or an equivalent one.
-    ``session`` is the last that started it; ``attempts`` counts the starts.
+    ``session`` is the last that started it; ``attempts`` counts the starts, which count for a user
+    with a ``signature`` of them (:func:`ansorpy.measure.records.results.start_signature`).
     """
 
     id: int
@@ -114,6 +119,7 @@ class Trial(_Row):
     session: int
     attempts: int = Field(ge=1)
     started_at: float
+    signature: str = ""
 
     @property
     def program(self) -> str:
@@ -168,6 +174,13 @@ class Record(Trial):
     load: float
     finished_at: float
 
+    @model_validator(mode="after")
+    def _times_of_a_correct_program(self) -> Self:
+        times = (*self.seconds, self.median_s or 0.0)
+        if self.ok and not (self.seconds and all(0 < t < math.inf for t in times)):
+            raise ValueError("a correct program has times")
+        return self
+
     @property
     def ok(self) -> bool:
         return self.kind is TrialKind.OK
@@ -191,14 +204,23 @@ class Record(Trial):
         return self.measured if self.scale is None else self.measured.scaled(self.scale)
 
 
+class FailureCount(_Row):
+    """How many trials of a task failed in one way; *reason* is that of result number *first*."""
+
+    kind: TrialKind
+    n: int
+    reason: str
+    first: int
+
+
 class Position(_Row):
     """A point in a database's history: the last row numbers of the append-only tables."""
 
-    results: int = Field(ge=0)
-    samples: int = Field(ge=0)
+    results: int = Field(ge=0, le=_NO_ROW)
+    samples: int = Field(ge=0, le=_NO_ROW)
 
 
-NOW = Position(results=1 << 62, samples=1 << 62)
+NOW = Position(results=_NO_ROW, samples=_NO_ROW)
 """A position after all rows: the database as it is now."""
 
 

@@ -19,7 +19,8 @@ from ansorpy.errors import ForeignFile
 from ansorpy.profiler import Activity, profiled
 
 __all__ = [
-    "FORMAT", "IN_MEMORY", "connect", "is_read_only", "open_to_read", "plain_errors", "transaction",
+    "FORMAT", "IN_MEMORY", "connect", "demand_format", "is_read_only", "open_to_read",
+    "plain_errors", "transaction",
 ]  # fmt: skip
 
 FORMAT = 10
@@ -74,6 +75,7 @@ CREATE TABLE trials (
     session INTEGER NOT NULL REFERENCES sessions(id),
     attempts INTEGER NOT NULL,
     started_at REAL NOT NULL,
+    signature TEXT NOT NULL,
     UNIQUE (task_key, definition, digest)
 );
 CREATE TABLE results (
@@ -150,9 +152,11 @@ def connect(path: Path) -> sqlite3.Connection:
                 with closing(open_to_read(path)) as source:
                     source.backup(connection)
             _check(connection, path)
+            _demand_own_schema(connection, path)
             _demand_whole(connection, path)
             if path != IN_MEMORY and not copied:
                 _write_ahead(connection)
+            connection.execute("PRAGMA trusted_schema = OFF")
             # A commit survives the death of any process; a power failure may lose the last ones.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -196,6 +200,19 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _demand_own_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file with other tables than ours: a trigger or a view could say what it likes."""
+    everything = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
+    with closing(sqlite3.connect(IN_MEMORY)) as own:
+        _create_tables(own)
+        expected = own.execute(everything).fetchall()
+    if connection.execute(everything).fetchall() != expected:
+        raise ForeignFile(
+            f"{path} has other tables than a tuning database of format {FORMAT}",
+            hint=_repair_hint(path),
+        )
+
+
 def _demand_whole(connection: sqlite3.Connection, path: Path) -> None:
     found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
     if found != "ok":
@@ -224,7 +241,16 @@ def _refuse_other_files(path: Path) -> None:
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     if _number(connection, "application_id") != _APPLICATION_ID:
         _create(connection, path)
-    found = _number(connection, "user_version")
+    demand_format(connection, path)
+
+
+def demand_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise :class:`ForeignFile` unless *path* is a tuning database of this format."""
+    with plain_errors(path):
+        owner = _number(connection, "application_id")
+        found = _number(connection, "user_version")
+    if owner != _APPLICATION_ID:
+        raise ForeignFile(f"{path} is another program's SQLite file")
     if found != FORMAT:
         raise ForeignFile(
             f"{path} is a tuning database of format {found}; this ansorpy reads format {FORMAT}",
@@ -242,10 +268,14 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
                 f"{path} is another program's SQLite file",
                 hint="name another file with --db; nothing was changed in this one",
             )
-        for statement in _TABLES.split(";"):
-            connection.execute(statement)
+        _create_tables(connection)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES.split(";"):
+        connection.execute(statement)
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

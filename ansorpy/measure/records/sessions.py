@@ -66,9 +66,9 @@ class SessionStore:
         """Whether the run with this number is this one, or still running."""
         if session == self.begun:
             return True
-        row = self._do("SELECT * FROM sessions WHERE id = ?", session).fetchone()
-        owner = read_row(Session, row, self._path)
-        return owner.ended_at is None and is_running(owner.process)
+        rows = self._do("SELECT * FROM sessions WHERE id = ?", session)
+        owners = [read_row(Session, row, self._path) for row in rows]
+        return any(o.ended_at is None and is_running(o.process) for o in owners)
 
     def log(self, kind: str, body: Mapping[str, object]) -> None:
         """Append an event (an ask, a tell, a refit, a reading of the clock) for replay."""

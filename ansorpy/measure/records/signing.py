@@ -96,6 +96,6 @@ def _read(path: Path) -> bytes:
     if mode & 0o077 or len(key) < _BYTES:
         raise UsageError(
             f"{path} is not a private key: others can read it, or it is too short",
-            hint="delete it if others could have used it, otherwise: chmod 600",
+            hint=f"chmod 600 {path}, or delete it if others could have used it",
         )
     return key

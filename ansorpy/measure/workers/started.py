@@ -1,7 +1,7 @@
 """Started worker processes with their pipes, and the resting ones that wait for another use.
 
 Imports take a second of a worker's life.  So a process that finished its work without trouble is
-left resting, and the next worker of its kind (same module, limits and environment) takes it over.
+left resting, and the next worker that would be started alike takes it over.
 A resting process forgets its earlier work, and ends by itself with its driver or after
 :data:`~ansorpy.measure.workers.worker.REST_S` seconds.
 """
@@ -16,6 +16,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -25,15 +27,15 @@ from typing import IO
 
 import ansorpy.measure.workers.worker
 from ansorpy.measure.workers.protocol import Decoder, Message, encode
-from ansorpy.measure.workers.worker import REST, WAKE
+from ansorpy.measure.workers.worker import REST, REST_S, WAKE
 
 __all__ = ["Kind", "Started", "started"]
 
 _KEPT_STDERR_BYTES = 4000
 _Key = tuple[object, ...]
-"""The driver's process id, then all that the worker was started with.
+"""The driver's process and thread, then all that the worker was started with.
 
-The id is included because a fork of the driver inherits the pipes of workers that are not its own.
+A fork of the driver inherits the pipes of workers that are not its own.
 """
 
 
@@ -72,6 +74,7 @@ class Started:
     stderr: IO[bytes]
     key: _Key
     decoder: Decoder = field(default_factory=Decoder)
+    rests_since: float = 0.0
 
     @property
     def is_alive(self) -> bool:
@@ -97,12 +100,18 @@ class Started:
             return False
         self.stderr.seek(0)
         self.stderr.truncate()
+        self.rests_since = time.monotonic()
+        _end_those_gone()
         _RESTING.setdefault(self.key, deque()).append(self)
         return True
 
     def wake(self) -> bool:
-        """Have a resting process report that it is ready, as a new one does; False if it ended."""
-        return self.is_alive and self._send(WAKE)
+        """Have a resting process report that it is ready, as a new one does; False if it ended.
+
+        One that will soon end by itself counts as ended: it might not read the message any more.
+        """
+        is_late = time.monotonic() - self.rests_since > 0.5 * REST_S
+        return not is_late and self.is_alive and self._send(WAKE)
 
     def _send(self, kind: str) -> bool:
         """Send a message without content; False if it cannot be written at once."""
@@ -125,21 +134,36 @@ _RESTING: dict[_Key, deque[Started]] = {}
 def started(kind: Kind) -> Started:
     """A process of *kind*, resting before or new; it will report when it is ready."""
     variables = kind.variables()
-    key = (
-        os.getpid(),
-        kind.module,
-        kind.cores,
-        kind.memory_bytes,
-        tuple(sorted(variables.items())),
-    )
+    cores = kind.cores or tuple(sorted(os.sched_getaffinity(0)))
+    folder = os.readlink("/proc/self/cwd")
+    environment = tuple(sorted(variables.items()))
+    # A worker dies with the thread that started it (PR_SET_PDEATHSIG), so others leave it alone.
+    owner = os.getpid(), threading.get_native_id()
+    key = *owner, kind.module, cores, kind.memory_bytes, folder, environment
     resting = _RESTING.get(key, deque())
-    while resting:
-        with suppress(IndexError):  # another thread may have taken the last
-            taken = resting.pop()
-            if taken.wake():
-                return taken
-            taken.end()
+    while (taken := _pop(resting)) is not None:
+        if taken.wake():
+            return taken
+        taken.end()
     return _start(kind, variables, key)
+
+
+def _pop(resting: deque[Started]) -> Started | None:
+    try:
+        return resting.pop()
+    except IndexError:  # empty, perhaps since another thread took the last
+        return None
+
+
+def _end_those_gone() -> None:
+    """Release what is held of the workers that ended because nobody woke them."""
+    for resting in list(_RESTING.values()):
+        for _ in range(len(resting)):
+            worker = _pop(resting)
+            if worker is not None and worker.is_alive:
+                resting.appendleft(worker)
+            elif worker is not None:
+                worker.end()
 
 
 def _start(kind: Kind, variables: Mapping[str, str], key: _Key) -> Started:
@@ -158,6 +182,11 @@ def _start(kind: Kind, variables: Mapping[str, str], key: _Key) -> Started:
             pass_fds=(child_in, child_out, watched), start_new_session=True, env=variables,
         )  # fmt: skip
         _tie(process.pid, watched)
+    except BaseException:
+        for descriptor in (to_worker, from_worker, lifeline):
+            os.close(descriptor)
+        stderr.close()
+        raise
     finally:
         for descriptor in (child_in, child_out, watched):
             os.close(descriptor)

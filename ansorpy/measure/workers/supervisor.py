@@ -56,7 +56,6 @@ class Worker:
         environment: Variables added to the driver's.
         start_timeout_s: How long imports may take before the start counts as failed.
         soft_kill_s: Seconds between SIGTERM and SIGKILL.
-
         is_kept: Whether :meth:`close` leaves the process to the next worker of its kind
             (:mod:`ansorpy.measure.workers.started`) instead of ending it.
 

@@ -17,6 +17,7 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.repair import repair
 from ansorpy.measure.result import MeasureResult, TrialKind
 from tests.measure.definitions import matmul, task_of, tiled
+from tests.measure.raw import execute
 
 DAG = matmul(64, 64, 16)
 TASK = task_of(DAG)
@@ -102,3 +103,16 @@ def test_a_database_that_cannot_be_written_is_read(
         assert db.trials(TASK.key) == len(TILES) + 1
     assert "what this run records is lost" in caplog.text
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("pragma", "message"),
+    [("user_version = 9", "of format 9"), ("application_id = 7", "another program's")],
+)
+def test_other_files_are_not_repaired(
+    path: Path, tmp_path: Path, pragma: str, message: str
+) -> None:
+    execute(path, f"PRAGMA {pragma}")
+    with pytest.raises(ForeignFile, match=message):
+        repair(path, tmp_path / "saved.db")
+    assert not (tmp_path / "saved.db").exists()

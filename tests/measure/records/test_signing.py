@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -9,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy.errors import UsageError
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.prove import Claim, Finding, Proof
+from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.results import Believe
 from ansorpy.measure.records.rows import Record
 from ansorpy.measure.records.signing import is_signed, sign
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.state import State
 from tests.measure.definitions import matmul, task_of, tiled
 from tests.measure.raw import execute
 
@@ -154,3 +158,140 @@ def test_a_proof_by_another_is_none(path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("ANSORPY_STATE", str(path.parent / "other"))
     with Database(path) as db:
         assert db.proofs.get("definition", "digest") is None
+
+
+def test_starts_by_another_do_not_count(path: Path) -> None:
+    """Whoever writes two starts into a database cannot make a program count as a crash."""
+    with Database(path) as db:
+        db.complete(db.start(TASK, tiled(DAG, 4)), ok(1e-3))
+    changes = "attempts = 2, steps = '[]', session = 1", "attempts = 7, signature = ''"
+    for change in changes:
+        execute(path, "DELETE FROM results")
+        execute(path, f"UPDATE trials SET {change}")
+        with Database(path) as db:
+            trial = db.start(TASK, tiled(DAG, 4))
+            assert not isinstance(trial, Record) and trial.attempts == 1
+            record = db.complete(trial, ok(2e-3))
+            assert str(db.state(record)) == str(tiled(DAG, 4)), "the steps are ours again"
+
+
+def test_what_is_taken_back_leaves_anothers_result_as_it_was(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_another(monkeypatch, path)
+    for _ in range(3):
+        with Database(path) as db:
+            trial = db.start(TASK, tiled(DAG, 2))
+            assert not isinstance(trial, Record), "it does not count as a crash"
+            db.abandon(trial)
+            assert len(db.hints(TASK.key, -1)) == 2
+
+
+def test_code_with_a_changed_header_is_not_used(path: Path) -> None:
+    built = build_lowered(lower(State.initial(DAG)), TASK.target, "kernel")
+    with Database(path) as db:
+        digest = db.objects.put(built)
+        assert db.objects.get(digest) == built
+    sql = "UPDATE objects SET header = replace(header, ?, ?)"
+    execute(path, sql, ('"shared_bytes": ', '"shared_bytes": 1'))
+    with Database(path) as db:
+        assert db.objects.get(digest) is None
+
+
+def test_a_definition_is_written_again_if_another_changed_it(path: Path) -> None:
+    with Database(path) as db:
+        db.complete(db.start(TASK, tiled(DAG, 4)), ok(1e-3))
+    execute(path, "UPDATE definitions SET dag = '{}'")
+    with Database(path) as db:
+        db.start(TASK, tiled(DAG, 2))
+        assert db.best(TASK.key) is not None
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "CREATE TRIGGER planted AFTER INSERT ON results BEGIN"
+        " UPDATE results SET median_s = 1e-12 WHERE id = new.id; END",
+        "CREATE VIEW planted AS SELECT * FROM results", "CREATE TABLE planted (x)",
+        "CREATE INDEX planted ON results (median_s)", "ALTER TABLE results ADD COLUMN planted",
+    ],
+)  # fmt: skip
+def test_a_database_has_our_tables_and_nothing_else(path: Path, planted: str) -> None:
+    with Database(path):
+        pass
+    execute(path, planted)
+    with pytest.raises(ForeignFile, match="has other tables"):
+        Database(path)
+
+
+def test_an_earlier_result_cannot_become_the_last(path: Path) -> None:
+    state = tiled(DAG, 4)
+    with Database(path) as db:
+        trial = db.start(TASK, state)
+        db.complete(trial, ok(1e-3))
+        db.complete(trial, MeasureResult(TrialKind.REFUTED, reason="it reads too far"))
+    execute(path, "UPDATE results SET id = 9 WHERE id = 1")
+    with Database(path) as db:
+        assert db.best(TASK.key) is None and db.unsigned() == 1
+
+
+def test_a_result_is_checked_each_time_it_is_read(path: Path) -> None:
+    with Database(path) as db:
+        db.complete(db.start(TASK, tiled(DAG, 4)), ok(1e-3))
+        assert db.best(TASK.key) is not None
+        execute(path, "UPDATE results SET median_s = 1e-12")
+        assert db.best(TASK.key) is None
+        with pytest.raises(ForeignFile, match="lacks the result 1"):
+            db.record(1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "results SET spread = -1.0", "results SET median_s = CAST(x'ff' AS TEXT)",
+        "results SET max_error = CAST(x'ff' AS TEXT)", "results SET scale = 'large'",
+        "results SET seconds = '[]'", """results SET seconds = '["NaN"]'""",
+        "trials SET started_at = 'now'",
+    ],
+)  # fmt: skip
+def test_a_hint_that_cannot_be_read_is_skipped(
+    path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    by_another(monkeypatch, path)
+    execute(path, f"UPDATE {change} WHERE id = 1")
+    with Database(path) as db:
+        assert [hint.id for hint in db.hints(TASK.key, -1)] == [2]
+        assert db.best(TASK.key) is None and db.unsigned() == 2
+
+
+@pytest.mark.parametrize("change", ["kind = 'bogus'", "kind = x'00ff'"])
+def test_a_report_of_hostile_rows_is_one_message(path: Path, change: str) -> None:
+    with Database(path) as db:
+        db.complete(db.start(TASK, tiled(DAG, 4)), ok(1e-3))
+    execute(path, f"UPDATE results SET {change}")
+    refused = pytest.raises(ForeignFile, match="column kind")
+    with Database(path, believe=Believe.ALL) as db, refused:
+        db.failures(TASK.key)
+
+
+def test_a_definition_nested_too_deeply_is_refused(path: Path) -> None:
+    text = "[" * 200_000
+    name = hashlib.sha256(text.encode()).hexdigest()
+    with Database(path):
+        pass
+    execute(path, "INSERT INTO definitions VALUES (?, ?)", (name, text))
+    with Database(path) as db, pytest.raises(ForeignFile, match="has no readable definition"):
+        db.definitions.get(name)
+
+
+def test_steps_of_another_that_cannot_be_read_do_not_hide_ours(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_another(monkeypatch, path)
+    execute(path, "UPDATE trials SET steps = '[' WHERE id = 2")
+    with Database(path) as db:
+        hint = db.hints(TASK.key, 1)[0]
+        assert db.state(hint) is None
+        db.complete(db.start(TASK, tiled(DAG, 2)), ok(2e-3))
+        best = db.best(TASK.key)
+        assert best is not None and best.id == hint.id

@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -266,8 +267,10 @@ def test_a_process_that_survives_sigkill_is_left_behind(monkeypatch, caplog):
     assert f"worker {pid} (tests.measure.payload) did not end" in caplog.text
     assert ask(worker, "who").fields["pid"] != pid
     worker.close()
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    # Its end of the lifeline is closed, so the kernel may have killed it, and Python reaped it.
+    with suppress(ProcessLookupError, ChildProcessError):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 def pid_of(worker: Worker) -> object:
@@ -316,6 +319,45 @@ def test_a_process_killed_while_it_rests_is_replaced():
     os.kill(pid, signal.SIGKILL)
     with closing(Worker(PAYLOAD, is_kept=True)) as second:
         assert pid_of(second) != pid
+
+
+def test_a_process_is_left_to_its_thread():
+    """The kernel kills a worker when the thread that started it ends."""
+    with ThreadPoolExecutor(1) as pool:
+        first = Worker(PAYLOAD, is_kept=True)
+        pid = pool.submit(pid_of, first).result()
+        first.close()
+        with closing(Worker(PAYLOAD, is_kept=True)) as second:
+            assert pid_of(second) != pid
+    with closing(Worker(PAYLOAD, is_kept=True)) as third:
+        assert pid_of(third) != pid
+
+
+def test_a_process_that_will_soon_end_is_not_woken(monkeypatch):
+    first = Worker(PAYLOAD, is_kept=True)
+    pid = pid_of(first)
+    first.close()
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 50.0)
+    with closing(Worker(PAYLOAD, is_kept=True)) as second:
+        second.start()
+        monkeypatch.undo()
+        assert pid_of(second) != pid
+
+
+def test_what_ended_while_it_rested_is_released():
+    kept = [Worker(PAYLOAD, is_kept=True) for _ in range(3)]
+    pids = [pid_of(worker) for worker in kept]
+    kept[0].close()
+    os.kill(int(str(pids[0])), signal.SIGKILL)
+    deadline = time.monotonic() + 5.0
+    before = len(os.listdir("/proc/self/fd"))
+    while is_running(process_identity(int(str(pids[0])))) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    kept[1].close()
+    assert len(os.listdir("/proc/self/fd")) < before
+    for worker in kept:
+        worker.kill()
 
 
 def test_a_process_that_nobody_wakes_ends(tmp_path: Path):
