@@ -78,10 +78,13 @@ class Request:
         """
         given = completed(SearchArguments, arguments)
         target, db = as_target(given["target"]), given["db"]
+        threads = target.threads(given["threads"])
+        if given["workers"] == LOCAL and target.runs_on_host():
+            _warn_of_more_threads_than_cores(threads)
         return Request(
             budget=Budget.of(network=network, **those(LimitArguments, given)),
             target=target,
-            threads=target.threads(given["threads"]),
+            threads=threads,
             precision=_precision(given["precision"]),
             parts=Parts(**those(PartArguments, given)),
             db=default_database() if db is None else Path(db),
@@ -95,15 +98,6 @@ class Request:
     def __post_init__(self) -> None:
         _require_whole("threads", self.threads, least=1)
         _require_whole("seed", self.seed, least=0)
-        if (
-            self.workers == LOCAL
-            and self.target.runs_on_host()
-            and self.threads > available_cores()
-        ):
-            _LOG.warning(
-                "%d threads will share the %d cores that this process may use",
-                self.threads, available_cores(),
-            )  # fmt: skip
         if isinstance(self.parts.model, SavedModel):
             self.parts.model.demand(self.target)
         if self.budget is not None and not self.can_time:
@@ -117,6 +111,12 @@ class Request:
     def can_time(self) -> bool:
         """Whether the target's programs can run here, or possibly on other workers."""
         return self.workers != LOCAL or self.target.runs_on_host()
+
+
+def _warn_of_more_threads_than_cores(threads: int) -> None:
+    cores = available_cores()
+    if isinstance(threads, Integral) and threads > cores:
+        _LOG.warning("%d threads will share the %d cores that this process may use", threads, cores)
 
 
 def _precision(given: str) -> Precision:

@@ -12,14 +12,17 @@ from ansorpy.graph.ops import Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
 
 __all__ = [
-    "Array", "Graph", "GraphBuilder", "LargeConstant", "Node", "Output", "Quantized",
+    "MOST_CONSTANT_BYTES", "Array", "Graph", "GraphBuilder", "LargeConstant", "Node", "Output",
+    "Quantized",
     "require_small", "text",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
 
-_MOST_BYTES = 2 << 30
+MOST_CONSTANT_BYTES = 2 << 30
 """More than the constants of one library may take."""
+_GROWTH = 4
+"""How much larger than its operands a constant may be then: a cast doubles or quadruples them."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +105,12 @@ class LargeConstant(ValueError):
     """A constant would take more memory than a library can hold."""
 
 
-def require_small(made: TensorType) -> None:
-    """Raise :class:`LargeConstant` if a constant of this type is larger than a library can hold."""
-    if made.bytes > _MOST_BYTES:
+def require_small(made: TensorType, operands: Iterable[TensorType] = ()) -> None:
+    """Raise :class:`LargeConstant` if a constant of the type *made* is larger than a library holds.
+
+    Constants that are made from large ones may be larger: a model that has those has memory for it.
+    """
+    if made.bytes > max(MOST_CONSTANT_BYTES, _GROWTH * sum(operand.bytes for operand in operands)):
         raise LargeConstant(f"a constant of {made.bytes / 2**30:,.1f} GiB")
 
 
@@ -169,7 +175,7 @@ class GraphBuilder:
             self._hold(node.output, np.zeros(inferred.shape, inferred.dtype.numpy))
             return
         if all(i in self.constants for i in node.inputs):
-            require_small(inferred)
+            require_small(inferred, operands)
             value = node.op.evaluate([self.constants[i] for i in node.inputs])
             if value is not None:
                 self._hold(node.output, value)

@@ -129,3 +129,13 @@ def test_a_file_that_is_no_network(tmp_path: Path) -> None:
     (tmp_path / "n.onnx").write_bytes(b"nonsense")
     with pytest.raises(ForeignFile):
         open_project(tmp_path / "n.onnx", REQUEST)
+
+
+def test_a_network_without_anything_to_compute_is_mentioned(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    net = Net(x=("n", 3))
+    model = net.model(net.relu("x"))
+    assert open_project(model, REQUEST, dims={"n": 2}).tasks and not caplog.messages
+    assert not open_project(model, REQUEST, dims={"n": 0}).tasks
+    assert "has nothing to compute" in caplog.text

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import ansorpy as ap
 from ansorpy.api.request import Request, as_target
+from ansorpy.config import available_cores
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
@@ -72,6 +74,19 @@ def test_a_gpu_takes_one_thread_of_the_host() -> None:
 def test_figures_that_are_none_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Request.of(**arguments)
+
+
+def test_more_threads_than_cores_are_mentioned_once(caplog: pytest.LogCaptureFixture) -> None:
+    cores = available_cores()
+    request = Request.of(effort="none", threads=cores + 1)
+    assert replace(request, seed=7).threads == cores + 1
+    assert caplog.messages == [
+        f"{cores + 1} threads will share the {cores} cores that this process may use"
+    ]
+    caplog.clear()
+    Request.of(effort="none", threads=cores)
+    Request.of(effort="none", threads=cores + 1, workers="ray://head:10001")
+    assert not caplog.messages
 
 
 def test_what_is_no_target_is_refused() -> None:

@@ -56,6 +56,17 @@ def test_constants_beyond_memory_are_refused(make: onnx.NodeProto) -> None:
     assert "GiB" in row.attribute and row.advice == "values that large must be inputs"
 
 
+def test_constants_made_of_large_ones_may_be_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a library held 1 KiB: weights that a model has are transposed and converted."""
+    monkeypatch.setattr("ansorpy.graph.ir.MOST_CONSTANT_BYTES", 1024)
+    weight = RNG.standard_normal((40, 30)).astype(np.float16)
+    nodes = [
+        node("Cast", ["w"], ["f"], to=TensorProto.FLOAT), node("Transpose", ["f"], ["t"]),
+        node("MatMul", ["x", "t"], ["y"]),
+    ]  # fmt: skip
+    assert_same_as_onnxruntime(graph_model(nodes, {"x": (3, 30)}, ["y"], {"w": weight}), RNG)
+
+
 @pytest.mark.parametrize(
     ("declared", "is_wrong"), [([4], False), ([7], True), ([4, 1], True), (["n"], False)]
 )

@@ -299,7 +299,7 @@ class _Importer:
                 raise refused(narrow[0])
             made = OPERATORS[node.op_type](context)
             results = (made,) if isinstance(made, str) else made
-            return self._computed(node, results) if constant else results
+            return self._computed(node, results, context) if constant else results
         except TooLarge:
             raise
         except Unsupported:
@@ -307,22 +307,28 @@ class _Importer:
                 raise
         return self._folded(node, operands)
 
-    def _computed(self, node: NodeProto, results: tuple[str, ...]) -> tuple[str | None, ...]:
+    def _computed(
+        self, node: NodeProto, results: tuple[str, ...], context: NodeContext
+    ) -> tuple[str | None, ...]:
         """*results*, which depend only on constants, evaluated to constants."""
-        self._require_small(results)
+        operands = [name for name in context.inputs if name in self.builder.types]
+        self._require_small(results, operands)
         if all(name in self.builder.constants for name in results):
             return results
         graph = self.builder.finish(Output(name, name) for name in results)
-        self._require_small(made.output for made in graph.nodes)
+        for made in graph.nodes:
+            self._require_small([made.output], made.inputs)
         arrays = constant_values(graph)
         return tuple(
             self._constant(name, array) for name, array in zip(node.output, arrays, strict=False)
         )
 
-    def _require_small(self, values: Iterable[str]) -> None:
+    def _require_small(self, values: Iterable[str], operands: Iterable[str]) -> None:
+        """Refuse *values* that are too large for constants made from *operands*."""
+        types = [self.builder.types[name] for name in operands]
         try:
             for value in values:
-                require_small(self.builder.types[value])
+                require_small(self.builder.types[value], types)
         except LargeConstant as error:
             raise TooLarge(str(error)) from None
 
