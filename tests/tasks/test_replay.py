@@ -25,6 +25,7 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.results import Believe
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.run.runner import LocalRunner
@@ -74,8 +75,13 @@ def tune(path: Path, budget: Budget, runner: FormulaRunner, options: TuneOptions
         tune_tasks(TASKS, budget, runner, database=database, options=options)
 
 
-def replayed(path: Path, run: int = 1, options: TuneOptions | None = QUICK) -> Rerun:
-    with Database(path) as database:
+def replayed(
+    path: Path,
+    run: int = 1,
+    options: TuneOptions | None = QUICK,
+    believe: Believe = Believe.OWN,
+) -> Rerun:
+    with Database(path, believe=believe) as database:
         [again] = rerun(database, run, NoBuilds(), options=options)
     return again
 
@@ -329,7 +335,9 @@ def test_other_results_lead_to_another_history(recorded: Path) -> None:
     with sqlite3.connect(recorded) as raw:
         raw.execute("UPDATE results SET seconds = '[1e-9]', median_s = 1e-9 WHERE id = 2")
     raw.close()
-    assert replayed(recorded).divergence
+    with pytest.raises(ForeignFile, match="lacks the result 2"):
+        replayed(recorded)
+    assert replayed(recorded, believe=Believe.ALL).divergence
 
 
 class _Own(RoundRobin):

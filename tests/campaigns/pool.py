@@ -1,0 +1,109 @@
+"""Runs cases in processes that may crash or hang: either is a failure of the case they were at."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+
+from tests.campaigns.campaign import Failure, Outcome, run_case
+from tests.campaigns.catalogue import CAMPAIGNS
+
+__all__ = ["run"]
+
+_SPAWN = multiprocessing.get_context("spawn")
+_LEFT_S = 5.0  # that a process gets to end by itself
+
+
+def run(name: str, seed: int, numbers: Iterator[int], jobs: int, until_s: float) -> Outcome:
+    """Run the cases *numbers* of campaign *name* in *jobs* processes until *until_s* has passed."""
+    began = time.monotonic()
+    outcome = Outcome(name, seed)
+    workers = [_Worker(name, seed) for _ in range(jobs)]
+    try:
+        for worker in workers:
+            worker.start(numbers)
+        while busy := [worker for worker in workers if worker.number is not None]:
+            ready = wait([worker.pipe for worker in busy], timeout=1.0)
+            for worker in busy:
+                if worker.pipe in ready or worker.is_late:
+                    worker.finish(outcome)
+                    is_over = time.monotonic() - began >= until_s
+                    worker.start(iter(()) if is_over else numbers)
+    finally:
+        for worker in workers:
+            worker.close()
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+@dataclass
+class _Worker:
+    name: str
+    seed: int
+    number: int | None = None
+    """The case it is at."""
+    began: float = 0.0
+    pipe: Connection = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._spawn()
+
+    @property
+    def is_late(self) -> bool:
+        return time.monotonic() - self.began > CAMPAIGNS[self.name].limit_s
+
+    def start(self, numbers: Iterator[int]) -> None:
+        """Begin the next case, if there is one."""
+        self.number = next(numbers, None)
+        self.began = time.monotonic()
+        if self.number is not None:
+            self.pipe.send(self.number)
+
+    def finish(self, outcome: Outcome) -> None:
+        """Note how the case ended; a process that hangs or has died is replaced."""
+        assert self.number is not None
+        try:
+            if not self.pipe.poll():
+                raise TimeoutError
+            kind, error = self.pipe.recv()
+        except TimeoutError:
+            error = f"runs for more than {CAMPAIGNS[self.name].limit_s:g} s"
+            self._process.kill()
+            self._spawn()
+        except (EOFError, ConnectionResetError):
+            self._process.join(_LEFT_S)
+            error = f"the process ended with exit code {self._process.exitcode}"
+            self._spawn()
+        if error:
+            outcome.failures.append(Failure(self.number, error))
+        else:
+            outcome.kinds[kind] += 1
+
+    def close(self) -> None:
+        self.pipe.close()
+        self._process.join(_LEFT_S)
+        self._process.kill()
+
+    def _spawn(self) -> None:
+        self.pipe, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(target=_serve, args=(theirs, self.name, self.seed))
+        self._process.start()
+        theirs.close()
+
+
+def _serve(pipe: Connection, name: str, seed: int) -> None:
+    while True:
+        try:
+            number = pipe.recv()
+        except EOFError:
+            return
+        kind, error = "", ""
+        try:
+            kind = run_case(CAMPAIGNS[name], seed, number)
+        except Exception:
+            error = traceback.format_exc(limit=-6)
+        pipe.send((kind, error))
