@@ -42,7 +42,9 @@ def main() -> int:
 def _show(outcome: Outcome) -> None:
     for failure in outcome.failures:
         print(f"case {failure.number}:\n{failure.seen}")
-    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(outcome.kinds.items()))
+    for measure, worst in sorted(outcome.tally.worst.items()):
+        print(f"{measure}: at most {worst.value:.4g}, {worst.where}")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(outcome.tally.kinds.items()))
     print(
         f"{outcome.campaign}: seed {outcome.seed}, {outcome.cases} cases in {outcome.seconds:.0f} s"
         f" ({kinds}), {len(outcome.failures)} failed"

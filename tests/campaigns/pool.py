@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 
-from tests.campaigns.campaign import Failure, Outcome, run_case
+from tests.campaigns.campaign import Failure, Outcome, Tally, run_case
 from tests.campaigns.catalogue import CAMPAIGNS
 
 __all__ = ["run"]
@@ -69,7 +69,7 @@ class _Worker:
         try:
             if not self.pipe.poll():
                 raise TimeoutError
-            kind, error = self.pipe.recv()
+            tally, error = self.pipe.recv()
         except TimeoutError:
             error = f"runs for more than {CAMPAIGNS[self.name].limit_s:g} s"
             self._process.kill()
@@ -78,10 +78,11 @@ class _Worker:
             self._process.join(_LEFT_S)
             error = f"the process ended with exit code {self._process.exitcode}"
             self._spawn()
+        outcome.cases += 1
         if error:
             outcome.failures.append(Failure(self.number, error))
         else:
-            outcome.kinds[kind] += 1
+            outcome.tally.add(tally)
 
     def close(self) -> None:
         self.pipe.close()
@@ -101,9 +102,9 @@ def _serve(pipe: Connection, name: str, seed: int) -> None:
             number = pipe.recv()
         except EOFError:
             return
-        kind, error = "", ""
+        tally, error = Tally(), ""
         try:
-            kind = run_case(CAMPAIGNS[name], seed, number)
+            tally = run_case(CAMPAIGNS[name], seed, number)
         except Exception:
             error = traceback.format_exc(limit=-6)
-        pipe.send((kind, error))
+        pipe.send((tally, error))
