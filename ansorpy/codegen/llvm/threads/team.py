@@ -49,7 +49,7 @@ from ansorpy.codegen.llvm.threads.team_cores import CORES, MOST
 from ansorpy.codegen.llvm.threads.team_state import STATE
 from ansorpy.target import Target
 
-__all__ = ["STOP", "needs_team", "team_object"]
+__all__ = ["STOP", "needs_team", "team_object", "team_source"]
 
 STOP = "ansorpy_team_stop"
 """``void ansorpy_team_stop(void)``: end and join the threads; later regions run alone."""
@@ -79,8 +79,13 @@ def team_object(target: Target, *, ends_with_library: bool) -> bytes:
         ends_with_library: Join the threads when the library that holds the object is unloaded.
     """
     ending = _ENDS_WITH_LIBRARY if ends_with_library else ""
+    return compile_ir(team_source(target) + ending, target)
+
+
+def team_source(target: Target) -> str:
+    """The team as LLVM IR."""
     triple = f'target triple = "{target.triple}"\n'
-    return compile_ir(triple + _pause(target) + STATE + _SOURCE + CORES + ending, target)
+    return triple + _pause(target) + STATE + _SOURCE + CORES
 
 
 _PAUSES = {
