@@ -1,4 +1,8 @@
-"""The file format of learned cost models: a header on their training data, then the trees."""
+"""The file format of learned cost models: a header on their training data, then the trees.
+
+LightGBM reads the trees with a parser in C++ that trusts its input, so it gets only what this user
+wrote on this machine: the header is signed, and has the digest of the trees.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from pydantic import (
 
 from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedTrees, WeightedTrees
 from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.measure.records.signing import is_signed, sign
 from ansorpy.target import Target
 
 __all__ = ["SavedModel"]
@@ -28,7 +33,10 @@ _AGAIN = "train it again from the records: ansorpy db model DB -o model.txt"
 
 
 class _Header(BaseModel):
-    """The first line of the file; ``trees`` has the weight and length of each part after it."""
+    """The first line of the file; ``trees`` has the weight and length of each part after it.
+
+    ``signature`` is this user's, of everything else in the line.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,6 +47,20 @@ class _Header(BaseModel):
     tasks: int = Field(ge=0)
     trees: tuple[tuple[FiniteFloat, NonNegativeInt], ...]
     digest: str
+    signature: str = ""
+
+    def signed(self) -> _Header:
+        """The same header with this user's signature."""
+        return self.model_copy(update={"signature": sign("cost model", self._statement)})
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this user signed it."""
+        return is_signed(self.signature, "cost model", self._statement)
+
+    @property
+    def _statement(self) -> str:
+        return self.model_dump_json(exclude={"signature"})
 
 
 @dataclass(frozen=True)
@@ -84,7 +106,7 @@ class SavedModel:
             tasks=self.tasks,
             trees=tuple((trees.weight, len(trees.text)) for trees in self._trees),
             digest=self.digest,
-        )
+        ).signed()
         return "\n".join((header.model_dump_json(), *(trees.text for trees in self._trees)))
 
     @staticmethod
@@ -103,10 +125,16 @@ class SavedModel:
         """Parse the :meth:`text` of a model; *name* is its name in error messages.
 
         Raises:
-            ForeignFile: Not a model, damaged, or trained on samples of another version.
+            ForeignFile: Not a model, damaged, trained on samples of another version, or not written
+                by this user on this machine.
         """
         head, _, rest = text.partition("\n")
         header = _header(head, name)
+        if not header.is_own:
+            raise ForeignFile(
+                f"{name} was not written by you on this machine, or was changed since",
+                hint=_AGAIN,
+            )
         trees = tuple(_parts(rest, header.trees))
         found = SavedModel(header.family, header.programs, header.tasks, trees)
         if found.digest != header.digest:

@@ -168,7 +168,7 @@ class _Replay:
     def _options(self, request: RunRequest) -> TuneOptions:
         """The run's options, restored from the recorded names and numbers unless given."""
         recorded = request.options
-        options = self.given or adjusted(_recorded_parts(recorded, self.database), recorded)
+        options = self.given or adjusted(self._recorded_parts(recorded), recorded)
         other = differences(recorded, described(replace(options, networks=())))
         if other:
             raise UsageError(
@@ -176,6 +176,23 @@ class _Replay:
                 hint="replay it from Python with the same options",
             )
         return replace(options, networks=request.networks)
+
+    def _recorded_parts(self, recorded: RecordedPart) -> TuneOptions:
+        """The default options, except for the registered or stored parts that *recorded* names."""
+        parts = {}
+        for name, part in TUNING_PARTS.items():
+            setting = recorded.at(part.option)
+            known = [part.of(registered) for registered in part.registry]
+            parts[name] = _like(setting, [*known, *self._kept_model(setting)])
+        return with_parts(TuneOptions(), parts)
+
+    def _kept_model(self, recorded: Setting) -> Iterator[SavedModel]:
+        """The trained model that the run was given, if any."""
+        digest = recorded.settings.get("digest") if isinstance(recorded, RecordedPart) else None
+        text = self.database.models.get(digest) if isinstance(digest, str) else None
+        if text is not None:
+            name = f"{self.database.path}: the cost model of run {self.run}"
+            yield SavedModel.parse(text, name)
 
     def _rules(self, entry: TaskRequest) -> Preset:
         if not entry.preset:
@@ -207,24 +224,6 @@ def _with_names(text: str, entries: Sequence[WeightedTask]) -> str:
     for entry in entries:
         text = text.replace(entry.task.key, entry.task.name)
     return text
-
-
-def _recorded_parts(recorded: RecordedPart, database: Database) -> TuneOptions:
-    """The default options, except for the registered or stored parts that *recorded* names."""
-    parts = {}
-    for name, part in TUNING_PARTS.items():
-        setting = recorded.at(part.option)
-        known = [part.of(registered) for registered in part.registry]
-        parts[name] = _like(setting, [*known, *_kept_model(setting, database)])
-    return with_parts(TuneOptions(), parts)
-
-
-def _kept_model(recorded: Setting, database: Database) -> Iterator[SavedModel]:
-    """The trained model that the run was given, if any."""
-    digest = recorded.settings.get("digest") if isinstance(recorded, RecordedPart) else None
-    text = database.models.get(digest) if isinstance(digest, str) else None
-    if text is not None:
-        yield SavedModel.parse(text, f"{database.path}: the run's cost model")
 
 
 def _like(recorded: Setting, choices: Sequence[T]) -> T:

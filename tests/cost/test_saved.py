@@ -106,12 +106,37 @@ def test_other_features_are_told_from_other_files() -> None:
 
 
 @pytest.mark.parametrize(
-    "field", [{"trees": [[1.0, 5]]}, {"trees": [5]}, {"programs": -1}, {"surprise": 1}]
+    "field", [{"trees": [["x", 5]]}, {"trees": [5]}, {"programs": -1}, {"surprise": 1}]
 )
 def test_a_damaged_head_is_refused(field: dict[str, object]) -> None:
     head, _, trees = SavedModel.of(trained(), FAMILY).text().partition("\n")
     with pytest.raises(ForeignFile, match=r"^m\.txt is damaged"):
         SavedModel.parse(f"{json.dumps({**json.loads(head), **field})}\n{trees}", "m.txt")
+
+
+@pytest.mark.parametrize(
+    "field",
+    [{"trees": [[1.0, 5]]}, {"programs": 1}, {"digest": "0" * 64}, {"signature": "0" * 64},
+     {"signature": ""}],
+)  # fmt: skip
+def test_a_changed_head_is_refused(field: dict[str, object]) -> None:
+    head, _, trees = SavedModel.of(trained(), FAMILY).text().partition("\n")
+    with pytest.raises(ForeignFile, match=r"^m\.txt was not written by you on this machine, or"):
+        SavedModel.parse(f"{json.dumps({**json.loads(head), **field})}\n{trees}", "m.txt")
+
+
+def test_lightgbm_never_reads_the_trees_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parser trusts the numbers in the text, such as the indices of a tree's children."""
+    saved = SavedModel.of(trained(), FAMILY)
+    monkeypatch.setenv("ANSORPY_STATE", str(tmp_path / "stranger"))
+    theirs = saved.text()
+    assert SavedModel.parse(theirs, "m.txt") == saved
+    monkeypatch.undo()
+    with pytest.raises(ForeignFile, match="was not written by you") as refused:
+        SavedModel.parse(theirs, "m.txt")
+    assert "ansorpy db model" in (refused.value.hint or "")
 
 
 @pytest.mark.parametrize("cut", [1, 1000])

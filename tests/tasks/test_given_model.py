@@ -9,10 +9,11 @@ import pytest
 
 from ansorpy.api.train_model import load_trials
 from ansorpy.cost.saved import SavedModel
-from ansorpy.errors import UsageError
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.results import Believe
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
@@ -53,14 +54,20 @@ def replayed(path: Path, run: int) -> Rerun:
     return again
 
 
-def test_a_model_that_was_given_is_kept_with_the_run(tmp_path: Path) -> None:
-    path = tmp_path / "tune.db"
+def tune_with_model(path: Path) -> SavedModel:
+    """Record two runs in the database *path*; the second starts from a model of the first."""
     tune(path, 24, TuneOptions(SEARCH))
     with Database(path) as database:
         taught = load_trials(database, TASK.target)
     taught.refit()
     given = SavedModel.of(taught, TASK.target.family)
     tune(path, 40, TuneOptions(SEARCH, model=given))
+    return given
+
+
+def test_a_model_that_was_given_is_kept_with_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    given = tune_with_model(path)
     again = replayed(path, 2)
     assert (again.divergence, again.trials) == ("", 16)
     with Database(path) as database:
@@ -68,3 +75,17 @@ def test_a_model_that_was_given_is_kept_with_the_run(tmp_path: Path) -> None:
         execute(database.path, "DELETE FROM models")
     with pytest.raises(UsageError, match="differ from those of run .*: model"):
         replayed(path, 2)
+
+
+def test_a_model_of_another_user_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tune.db"
+    monkeypatch.setenv("ANSORPY_STATE", str(tmp_path / "stranger"))
+    tune_with_model(path)
+    monkeypatch.undo()
+    with (
+        Database(path, believe=Believe.ALL) as database,
+        pytest.raises(ForeignFile, match=r"cost model of run 2 was not written by you"),
+    ):
+        list(rerun(database, 2, NoBuilds()))

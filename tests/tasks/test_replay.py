@@ -323,6 +323,14 @@ def test_damaged_events_are_one_plain_error(recorded: Path, body: str) -> None:
         replayed(recorded)
 
 
+def test_a_result_that_is_gone_is_named(recorded: Path) -> None:
+    with sqlite3.connect(recorded) as raw:
+        raw.execute("DELETE FROM results WHERE id = 2")
+    raw.close()
+    with pytest.raises(ForeignFile, match="lacks the result 2, to which an event refers"):
+        replayed(recorded)
+
+
 def test_an_incompatible_request_is_one_plain_error(recorded: Path) -> None:
     with sqlite3.connect(recorded) as raw:
         raw.execute("UPDATE events SET body = json_remove(body, '$.budget') WHERE kind = 'request'")
@@ -335,7 +343,7 @@ def test_other_results_lead_to_another_history(recorded: Path) -> None:
     with sqlite3.connect(recorded) as raw:
         raw.execute("UPDATE results SET seconds = '[1e-9]', median_s = 1e-9 WHERE id = 2")
     raw.close()
-    with pytest.raises(ForeignFile, match="lacks the result 2"):
+    with pytest.raises(ForeignFile, match="has no signature of yours on the result 2"):
         replayed(recorded)
     assert replayed(recorded, believe=Believe.ALL).divergence
 

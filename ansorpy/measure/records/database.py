@@ -233,10 +233,18 @@ class Database:
         return self._record((task.key, definition, trial_digest(program)), at)
 
     def record(self, number: int) -> Record:
-        """The result with this number and its trial; raises :class:`ForeignFile` if missing."""
+        """The result with this number and its trial.
+
+        Raises:
+            ForeignFile: There is no such result, or it does not count.
+        """
         row = self._do(f"{RECORDS} WHERE results.id = ? AND {BELIEVED}", (number,)).fetchone()
         if row is None:
-            raise ForeignFile(f"{self.path} lacks the result {number}, to which an event refers")
+            known = self._do("SELECT 1 FROM results WHERE id = ?", (number,)).fetchone()
+            what = (
+                "lacks the result" if known is None else "has no signature of yours on the result"
+            )
+            raise ForeignFile(f"{self.path} {what} {number}, to which an event refers")
         return read_row(Record, row, self.path)
 
     def records(self, task_key: str, at: Position = NOW) -> list[Record]:

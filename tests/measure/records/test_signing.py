@@ -241,7 +241,7 @@ def test_a_result_is_checked_each_time_it_is_read(path: Path) -> None:
         assert db.best(TASK.key) is not None
         execute(path, "UPDATE results SET median_s = 1e-12")
         assert db.best(TASK.key) is None
-        with pytest.raises(ForeignFile, match="lacks the result 1"):
+        with pytest.raises(ForeignFile, match="no signature of yours on the result 1"):
             db.record(1)
 
 
