@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from ansorpy.report.inputs import random_value
 from ansorpy.runtime.ports import Port, described
 
 __all__ = [
-    "check_writable", "demand_database", "feeds", "library_path", "open_database", "save_arrays",
+    "demand_database", "feeds", "library_path", "open_database", "save_arrays",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -43,24 +43,12 @@ def library_path(model: Path, output: Path | None, suffix: str = ".so") -> Path:
     Raises:
         UsageError: That path is the model's own file.
     """
-    library = output or Path(f"{model.stem}{suffix}")
-    if library.exists() and model.exists() and library.samefile(model):
+    library, is_model = output or Path(f"{model.stem}{suffix}"), False
+    with suppress(OSError):  # there is no such file, or cannot be
+        is_model = library.samefile(model)
+    if is_model:
         raise UsageError(f"the library would replace the model {model}", hint="name another file")
     return library
-
-
-def check_writable(path: Path) -> None:
-    """Check that *path* can be written; called before long work, so that it fails early.
-
-    Raises:
-        UsageError: *path* is a folder, its folder does not exist, or writing is not permitted.
-    """
-    if path.exists():
-        is_possible = not path.is_dir() and os.access(path, os.W_OK)
-    else:
-        is_possible = path.parent.is_dir() and os.access(path.parent, os.W_OK)
-    if not is_possible:
-        raise UsageError(f"cannot write {path}", hint="name a file in a folder you can write to")
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:

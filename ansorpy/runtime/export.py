@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,9 @@ from numpy.typing import NDArray
 from ansorpy.errors import UsageError
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.header import write_header
+from ansorpy.runtime.header import beside, write_header
 from ansorpy.target import Target
+from ansorpy.writable import demand_writable
 
 __all__ = ["check_exportable", "export"]
 
@@ -40,13 +40,16 @@ def check_exportable(path: Path, target: Target) -> None:
 
     Raises:
         MissingDependency: There is no linker; the message says what to install.
-        UsageError: The folder does not exist or cannot be written to, or no file of this kind can
-            be made for the target.
+        UsageError: *path* or one of the files beside it cannot be written, or no file of this kind
+            can be made for the target.
     """
     path = path.absolute()
-    if not path.parent.is_dir():
-        raise UsageError(f"cannot write {path}: the folder {path.parent} does not exist")
-    is_something_else = path.exists() and not path.is_file()  # a folder or a device
-    if is_something_else or not os.access(path.parent, os.W_OK):
-        raise UsageError(f"cannot write {path}", hint="name a file in a folder you may write to")
+    files = (path, *beside(path))
+    if len(set(files)) < len(files):
+        raise UsageError(
+            f"the header would replace the library {path}", hint="let its name end in .so or .c"
+        )
+    demand_writable(*files)
+    if path.exists() and not path.is_file():  # a device
+        raise UsageError(f"cannot write {path}", hint="name a file in a folder you can write to")
     runtime_of(target).require_export(path, target)

@@ -11,7 +11,7 @@ from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
 
-__all__ = ["write_header"]
+__all__ = ["beside", "write_header"]
 
 _C_TYPES = {
     DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "uint16_t",
@@ -19,10 +19,14 @@ _C_TYPES = {
 }  # fmt: skip
 
 
+def beside(library: Path) -> tuple[Path, Path]:
+    """The header ``<stem>.h`` and the example ``<stem>_example.c`` of *library*."""
+    return library.with_suffix(".h"), library.with_name(f"{library.stem}_example.c")
+
+
 def write_header(metadata: Metadata, library: Path) -> None:
-    """Write ``<stem>.h`` and ``<stem>_example.c`` beside *library*."""
-    header = library.with_suffix(".h")
-    example = library.with_name(f"{library.stem}_example.c")
+    """Write the files :func:`beside` *library*."""
+    header, example = beside(library)
     values = {
         "library": library.name,
         "link": _link(library, metadata.threads),

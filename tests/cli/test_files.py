@@ -9,7 +9,6 @@ import pytest
 
 from ansorpy.cli.files import (
     Array,
-    check_writable,
     feeds,
     library_path,
     open_database,
@@ -53,18 +52,6 @@ def test_a_library_does_not_replace_its_model(tmp_path: Path) -> None:
     for output in (model, link):
         with pytest.raises(UsageError, match="would replace the model"):
             library_path(model, output)
-
-
-def test_what_can_be_written_is_known_beforehand(tmp_path: Path) -> None:
-    file = tmp_path / "out.json"
-    check_writable(file)
-    assert not file.exists()
-    file.touch()
-    for path in (file, Path("out.json"), Path("/dev/null")):
-        check_writable(path)
-    for path in (tmp_path, tmp_path / "no" / "out.json", file / "out.json"):
-        with pytest.raises(UsageError, match=f"cannot write {path}"):
-            check_writable(path)
 
 
 def test_random_inputs() -> None:

@@ -18,8 +18,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ansorpy.api import train_model
-from ansorpy.cli import comparison, models
+from ansorpy.cli import comparison
 from ansorpy.cli.engine import Ours
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.main import main
@@ -211,25 +210,6 @@ def test_bench_writes_the_documented_json(folder: Path) -> None:
     assert data["threads"] == 1 and list(data["engines"]) == ["ansorpy", "onnxruntime"]
     for engine in data["engines"].values():
         assert 0 < engine["min_ms"] <= engine["median_ms"] and engine["runs"] >= 25
-
-
-def test_files_that_cannot_be_written_are_refused_before_the_work(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def work(*given: object, **options: object) -> None:
-        raise AssertionError("the work began")
-
-    monkeypatch.setattr(turns, "compare", work)
-    monkeypatch.setattr(models, "open_model", work)
-    monkeypatch.setattr(train_model, "train_model", work)
-    absent, net = str(folder / "no" / "file"), str(folder / "net.so")
-    for command in (
-        ["bench", net, "--json", absent],
-        ["run", net, "--save", absent],
-        ["db", "model", str(folder / "t.db"), "-o", absent],
-    ):
-        assert main(command) == 2
-        assert f"cannot write {absent}" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("no_turns")

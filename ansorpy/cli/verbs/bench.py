@@ -35,7 +35,6 @@ def bench(
     **arguments: Unpack[HostLookupArguments],
 ) -> None:
     """Time a network against other engines, one at a time, in alternating bursts."""
-    from ansorpy.cli.files import check_writable
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.profiling import profile_of
     from ansorpy.config import default_threads
@@ -44,10 +43,11 @@ def bench(
     from ansorpy.report.bench.turns import compare
     from ansorpy.report.profile import profile_table
     from ansorpy.report.tables import show
+    from ansorpy.writable import demand_writable
 
     prints_json = json_file == Path("-")
     if json_file is not None and not prints_json:
-        check_writable(json_file)
+        demand_writable(json_file)
     used = arguments["threads"] = arguments.get("threads") or default_threads()
     lookup = Lookup(model, **arguments)
     calls = profile_of(lookup, seed) if profile else []

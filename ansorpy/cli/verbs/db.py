@@ -103,13 +103,14 @@ def _tasks(database: Database, as_json: bool) -> None:
 
 
 def _repair(path: Path, output: Path | None, as_json: bool) -> None:
-    from ansorpy.cli.files import check_writable, demand_database
+    from ansorpy.cli.files import demand_database
     from ansorpy.measure.records.repair import repair
     from ansorpy.report.tables import Table, show
+    from ansorpy.writable import demand_writable
 
     demand_database(path)
     made = output or path.with_name(f"{path.stem}.repaired{path.suffix}")
-    check_writable(made)
+    demand_writable(made)
     saved = repair(path, made)
     if as_json:
         print(json.dumps({"saved": str(made), "tables": [asdict(t) for t in saved]}, indent=2))
@@ -154,17 +155,17 @@ def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool)
 
 def _model(database: Database, output: Path | None, target: str, as_json: bool) -> None:
     from ansorpy.api.train_model import train_model
-    from ansorpy.cli.files import check_writable
     from ansorpy.errors import UsageError
     from ansorpy.report.ranking import figures, overall_table
     from ansorpy.report.tables import show
     from ansorpy.target import Target
+    from ansorpy.writable import demand_writable
 
     if output is None:
         raise UsageError(
             "a model needs a file", hint=f"write: ansorpy db model {database.path} -o model.txt"
         )
-    check_writable(output)
+    demand_writable(output)
     found = train_model(database, Target.parse(target))
     found.save(output)
     model = found.model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from ansorpy.api.arguments import (
@@ -41,6 +42,7 @@ def tune(
 
     load_plugins(plugin or ())
     request = Request.of(**those(SearchArguments, arguments))
+    _demand_kept(request.db)
     names = network_names(models)
     bounds = latencies_by_network("--bound", bound or (), names)
     baselines = latencies_by_network("--baseline", baseline or (), names)
@@ -60,6 +62,18 @@ def tune(
     print(f"tuned {len(networks.tasks)} tasks")
     for model, done in zip(models, finished, strict=True):
         _show(done, Lookup(model, **those(LookupArguments, arguments)), shared.get("memory"))
+
+
+def _demand_kept(database: Path) -> None:
+    """Raise :class:`ForeignFile` if *database* exists but nothing can be added to it."""
+    from ansorpy.errors import ForeignFile
+    from ansorpy.measure.records.schema import is_read_only
+
+    if is_read_only(database):
+        raise ForeignFile(
+            f"{database} cannot be written: nothing that is measured would be kept",
+            hint="name another file with --db",
+        )
 
 
 def _show(finished: Finished, lookup: Lookup, memory: str | None) -> None:

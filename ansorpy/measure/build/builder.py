@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from cachetools import LRUCache
 from pydantic import ValidationError
 
+from ansorpy.config import DUMP
 from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
@@ -23,6 +25,7 @@ from ansorpy.measure.workers.protocol import Message, encode
 from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
+from ansorpy.writable import demand_writable
 
 __all__ = ["BUILD_MEMORY_BYTES", "Builder", "build_requests", "task_symbol"]
 
@@ -35,6 +38,14 @@ _FAILURES = {"timeout": TrialKind.BUILD_TIMEOUT, "crash": TrialKind.CRASH}
 def task_symbol(task: Task) -> str:
     """Name of *task*'s function in object code; it differs between the tasks of a network."""
     return f"ansorpy_{hashlib.sha256(task.key.encode()).hexdigest()[:16]}"
+
+
+def _demand_dump_folder() -> None:
+    folder = DUMP.get()
+    if folder is not None:
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        demand_writable(folder / "program.txt")
 
 
 class Builder:
@@ -50,6 +61,9 @@ class Builder:
         module: Module with the workers' handlers.
         kept: Number of built candidates cached.
         lock_folder: Folder of the machine-wide core locks: building waits while others time.
+
+    Raises:
+        UsageError: The folder ``ANSORPY_DUMP`` cannot be written.
     """
 
     def __init__(
@@ -62,6 +76,7 @@ class Builder:
         kept: int = 256,
         lock_folder: Path | None = None,
     ) -> None:
+        _demand_dump_folder()
         self.timeout_s = timeout_s
         self.lock_folder = lock_folder
         self._built = LRUCache[bytes, Built](kept)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import resource
 import traceback
 from collections.abc import Mapping
@@ -27,6 +28,8 @@ from ansorpy.schedule.steps.records import steps_from_json
 from ansorpy.target import Target
 
 __all__ = ["BuildSession", "build_lowered", "make_handlers"]
+
+_LOG = logging.getLogger(__name__)
 
 
 def build_lowered(
@@ -54,10 +57,14 @@ def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch:
     """Write *program* and its generated code, named by content so that nothing is overwritten."""
     shown = text(program)
     name = f"{symbol}-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.txt").write_text(shown)
     source = next(iter(codegen_of(target).forms.values()))
-    (folder / f"{name}{source.suffix}").write_text(source.of(program, target, symbol, prefetch))
+    code = source.of(program, target, symbol, prefetch)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.txt").write_text(shown)
+        (folder / f"{name}{source.suffix}").write_text(code)
+    except OSError as error:  # the program is none the worse for it
+        _LOG.warning("%s lacks a program: %s", folder, error)
 
 
 class BuildSession:

@@ -27,6 +27,7 @@ from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.runtime.native import Entry
 from ansorpy.target import Target
+from ansorpy.writable import demand_writable
 
 __all__ = ["CRuntime"]
 
@@ -52,7 +53,9 @@ class CRuntime:
         )
 
     def require_export(self, path: Path, target: Target) -> None:
-        if path.suffix != _SOURCE:
+        if path.suffix == _SOURCE:
+            demand_writable(binary_of(path))
+        else:
             find_compiler()
 
     def export(self, plan: ExecutionPlan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:

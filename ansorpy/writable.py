@@ -1,0 +1,41 @@
+"""Whether files can be written, found out before the work whose results they should hold."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from ansorpy.errors import UsageError
+
+__all__ = ["demand_writable"]
+
+
+def demand_writable(*paths: Path) -> None:
+    """Raise :class:`UsageError` unless each of *paths* can be written; nothing is changed.
+
+    This is tried, since permissions say nothing about other users' quotas, long names and the
+    special file systems of the kernel.
+    """
+    for path in paths:
+        try:
+            _try(path)
+        except OSError as error:
+            raise UsageError(
+                f"cannot write {path}: {error.strerror}",
+                hint="name a file in a folder you can write to",
+            ) from None
+
+
+def _try(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        with TemporaryFile(dir=path.parent):
+            return
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        with path.open("ab"):  # raises for a folder
+            return
+    if not os.access(path, os.W_OK):  # opening a pipe would wait for its reader
+        raise PermissionError(None, "Permission denied")

@@ -1,0 +1,82 @@
+"""Verbs that write say at once when they cannot, before any work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansorpy.api import networks, train_model
+from ansorpy.cli import models
+from ansorpy.cli.main import main
+from ansorpy.measure.records import repair, schema
+from ansorpy.measure.records.database import Database
+from ansorpy.report.bench import turns
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a network and a database; no verb may begin to work."""
+
+    def work(*given: object, **options: object) -> None:
+        raise AssertionError("the work began")
+
+    for module, name in (
+        (networks, "open_networks"), (turns, "compare"), (models, "open_model"),
+        (train_model, "train_model"), (repair, "repair"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, work)
+    (tmp_path / "net.onnx").touch()
+    (tmp_path / "dir.c").mkdir()
+    Database(tmp_path / "t.db").close()
+    return tmp_path
+
+
+COMMANDS = [
+    "compile net.onnx -o", "compile net.onnx --target c:word=64 -o", "export net.onnx --db t.db -o",
+    "export net.onnx --db t.db --emit c -o", "bench net.so --json", "run net.so --save",
+    "db model t.db -o", "db repair t.db -o",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("place", ["no/out.c", "net.onnx/out.c", "dir.c", "/proc/out.c", "n" * 254])
+def test_places_that_cannot_be_written(
+    folder: Path,
+    command: str,
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    path = f"{folder / place}{'.c' if len(place) == 254 else ''}"
+    assert main([*command.split(), path]) == 2
+    assert f"error: cannot write {path}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["net.h", "net_example.c", "net.c.bin"])
+@pytest.mark.parametrize("verb", ["compile", "export"])
+def test_files_beside_a_library_that_cannot_be_written(
+    folder: Path, verb: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / name).mkdir()
+    options = ["--db", str(folder / "t.db"), "-o", str(folder / "net.c")]
+    assert main([verb, str(folder / "net.onnx"), *options]) == 2
+    assert f"error: cannot write {folder / name}: Is a directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["compile", "export"])
+def test_a_library_is_not_replaced_by_its_header(
+    folder: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--db", str(folder / "t.db"), "-o", str(folder / "net.h")]
+    assert main([verb, str(folder / "net.onnx"), *options]) == 2
+    assert "the header would replace the library" in capsys.readouterr().err
+
+
+def test_tuning_needs_a_database_that_can_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(schema, "is_read_only", lambda path: True)
+    assert main(["tune", str(folder / "net.onnx"), "--db", str(folder / "t.db")]) == 6
+    assert "nothing that is measured would be kept" in capsys.readouterr().err

@@ -1,0 +1,43 @@
+"""Files that cannot be written are found before they are written, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ansorpy.errors import UsageError
+from ansorpy.writable import demand_writable
+
+
+def test_nothing_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    old = tmp_path / "old.json"
+    old.write_text("kept")
+    os.utime(old, (1.0, 1.0))
+    demand_writable(old, tmp_path / "new.json", Path("new.json"), Path("/dev/null"))
+    assert [p.name for p in tmp_path.iterdir()] == ["old.json"]
+    assert (old.read_text(), old.stat().st_mtime) == ("kept", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("", "Is a directory"), ("no/a", "No such file or directory"), ("file/a", "Not a directory"),
+     ("n" * 300, "File name too long"), ("/proc/a", ".+")],
+)  # fmt: skip
+def test_places_where_nothing_can_be_written(tmp_path: Path, name: str, reason: str) -> None:
+    (tmp_path / "file").touch()
+    path = tmp_path / name
+    with pytest.raises(UsageError, match=f"^cannot write {path}: {reason}"):
+        demand_writable(tmp_path / "possible", path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_permissions(tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.touch(mode=0o400)
+    os.mkfifo(tmp_path / "pipe", mode=0o400)
+    for path in (locked, tmp_path / "pipe"):
+        with pytest.raises(UsageError, match=f"cannot write {path}: Permission denied"):
+            demand_writable(path)
