@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.lookup import Lookup
 from ansorpy.errors import UsageError
 
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
     from ansorpy.runtime.compiled import CompiledModel
     from ansorpy.runtime.model import Model
 
-__all__ = ["from_records", "given_shapes", "is_library", "onnx_beside", "open_model"]
+__all__ = [
+    "from_records", "given_shapes", "is_library", "onnx_beside", "open_model", "with_own_sizes",
+]  # fmt: skip
 
 
 def is_library(path: Path) -> bool:
@@ -49,6 +53,46 @@ def given_shapes(lookup: Lookup) -> dict[str, tuple[int, ...]]:
         metadata, *_ = read_library(lookup.model)
         return {port.name: port.shape for port in metadata.input_ports}
     return {name: tuple(s) for name, s in (lookup.arguments.get("shapes") or {}).items()}
+
+
+def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
+    """*lookup* without sizes if its model is a library, which has its own.
+
+    Args:
+        original: The ONNX file that the library was made from, which names its dimensions.
+
+    Raises:
+        UsageError: The user gave other sizes than the library has, or a name that is unknown.
+    """
+    given = lookup.arguments
+    sizes, shapes = given.get("dims") or {}, given.get("shapes") or {}
+    if not is_library(lookup.model) or not (sizes or shapes):
+        return lookup
+    own = given_shapes(lookup)
+    wrong = [
+        f"--shape {_shown(name, shape)}"
+        for name, shape in shapes.items() if own.get(name) != tuple(shape)
+    ]  # fmt: skip
+    named = {} if original is None else _dimensions(original, own)
+    wrong += [f"--dim {name}={size}" for name, size in sizes.items() if named.get(name) != {size}]
+    if wrong:
+        takes = ", ".join(_shown(name, shape) for name, shape in own.items())
+        raise UsageError(
+            f"{lookup.model} is a library for inputs {takes}: {wrong[0]} cannot change that",
+            hint=f"leave it out, or compile another library with {wrong[0]}",
+        )
+    kept = {name: v for name, v in given.items() if name not in ("dims", "shapes")}
+    return Lookup(lookup.model, **cast(LookupArguments, kept))
+
+
+def _shown(name: str, shape: Sequence[int]) -> str:
+    return f"{name}:{'x'.join(map(str, shape))}"
+
+
+def _dimensions(original: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, set[int]]:
+    from ansorpy.report.inputs import dimension_sizes, read_model
+
+    return dimension_sizes(read_model(original), shapes)
 
 
 def open_model(lookup: Lookup, instead: Path | None = None) -> Model:

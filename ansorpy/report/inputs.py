@@ -14,7 +14,14 @@ from onnx import helper
 
 from ansorpy.errors import ForeignFile, UsageError
 
-__all__ = ["InputSpec", "input_specs", "random_feeds", "random_value", "read_model"]
+__all__ = [
+    "InputSpec",
+    "dimension_sizes",
+    "input_specs",
+    "random_feeds",
+    "random_value",
+    "read_model",
+]
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,19 @@ def input_specs(
         names = ", ".join(i.name for i in inputs)
         raise UsageError(f"the model has no input {unknown[0]!r}", hint=f"its inputs are {names}")
     return [_spec(i, shapes.get(i.name), dims) for i in inputs]
+
+
+def dimension_sizes(
+    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
+) -> dict[str, set[int]]:
+    """The sizes that the inputs' *shapes* give to each dimension that the model names."""
+    found: dict[str, set[int]] = {}
+    for value in model.graph.input:
+        dims = value.type.tensor_type.shape.dim
+        for dim, size in zip(dims, shapes.get(value.name, ()), strict=False):
+            if dim.dim_param:
+                found.setdefault(dim.dim_param, set()).add(size)
+    return found
 
 
 def _spec(

@@ -36,6 +36,7 @@ def bench(
 ) -> None:
     """Time a network against other engines, one at a time, in alternating bursts."""
     from ansorpy.cli.lookup import Lookup
+    from ansorpy.cli.models import with_own_sizes
     from ansorpy.cli.profiling import profile_of
     from ansorpy.config import default_threads
     from ansorpy.measure.probe.disturbance import CoreProbe
@@ -49,7 +50,7 @@ def bench(
     if json_file is not None and not prints_json:
         demand_writable(json_file)
     used = arguments["threads"] = arguments.get("threads") or default_threads()
-    lookup = Lookup(model, **arguments)
+    lookup = with_own_sizes(Lookup(model, **arguments), original)
     calls = profile_of(lookup, seed) if profile else []
     contenders = _contenders(lookup, original, against or [], seed)
     timings = compare(

@@ -29,14 +29,15 @@ def run(
     """Run a compiled network once; inputs that are not given are random with seed 0."""
     from ansorpy.cli.files import feeds, save_arrays
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.models import open_model
+    from ansorpy.cli.models import open_model, with_own_sizes
     from ansorpy.report.outputs import outputs_json, outputs_table
     from ansorpy.report.tables import show
     from ansorpy.writable import demand_writable
 
     if save is not None:
         demand_writable(save)
-    opened, threads = open_model(Lookup(model, **arguments)), arguments.get("threads")
+    opened = open_model(with_own_sizes(Lookup(model, **arguments)))
+    threads = arguments.get("threads")
     fed = feeds(opened.get_inputs(), inputs or ())
     names = [output.name for output in opened.get_outputs()]
     results = dict(zip(names, opened.run(names, fed, threads=threads), strict=True))

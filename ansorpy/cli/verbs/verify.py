@@ -49,12 +49,13 @@ def verify(
     """
     from ansorpy.cli.comparison import verify_model
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.models import is_library, onnx_beside
+    from ansorpy.cli.models import is_library, onnx_beside, with_own_sizes
     from ansorpy.errors import UsageError
     from ansorpy.report.tables import show
 
+    lookup = Lookup(model, **arguments)
     if static:
-        _prove(Lookup(model, **arguments), as_json=as_json)
+        _prove(with_own_sizes(lookup, original), as_json=as_json)
         return
     if random_weights is not None and is_library(model):
         raise UsageError(
@@ -62,7 +63,7 @@ def verify(
         )
     with TemporaryDirectory(prefix="ansorpy-") as folder:
         result: Verification = verify_model(
-            Lookup(model, **arguments),
+            with_own_sizes(lookup, original),
             onnx_beside(model, original),
             Path(folder),
             against=against,
