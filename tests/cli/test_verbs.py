@@ -234,6 +234,7 @@ def test_bench_prints_its_table_even_if_the_disk_is_full(
     assert main(["bench", str(folder / "net.so"), "--json", "/dev/full"]) == 6
     said = capsys.readouterr()
     assert "No space left" in said.err and "median ms" in said.out and "1.000" in said.out
+    assert "one run of ansorpy: 1 ms, " in said.out and "did not settle" not in said.out
 
 
 def test_bench_profiles_the_calls_of_a_network(

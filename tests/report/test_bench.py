@@ -10,6 +10,7 @@ import pytest
 
 from ansorpy.errors import UsageError
 from ansorpy.report.bench.handlers import burst
+from ansorpy.report.bench.remarks import remarks, unsettled
 from ansorpy.report.bench.result import Comparison
 from ansorpy.report.bench.turns import Contender, EngineFailure, Policy, Timing, compare
 
@@ -132,13 +133,49 @@ def test_settling() -> None:
     assert not timing.is_settled(0.01) and timing.min_ms == 1000.0
 
 
+def test_medians_that_do_not_settle_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    monkeypatch.setattr(Timing, "is_settled", lambda timing, share: False)
+    timings = compare([_contender("a", seconds=0.0)], QUICK)
+    assert len(timings["a"].bursts_s) == 3
+    [line] = unsettled(timings)
+    assert line.startswith("the median of a did not settle in 3 bursts: theirs are ")
+    assert Comparison("net", 1, timings).to_dict()["engines"]["a"]["settled"] is False
+
+
+def test_the_range_of_the_bursts_is_that_of_their_medians() -> None:
+    timing, steady = Timing(settled=False), Timing()
+    for calls in ([1e-3, 67e-6, 50e-6], [96e-6] * 3, [70e-6]):
+        timing.add(calls)
+        steady.add([1e-3])
+    assert timing.bursts_ms == pytest.approx((0.067, 0.096))
+    [line] = unsettled({"ours": timing, "theirs": steady})
+    assert "median of ours did not settle in 3 bursts: theirs are 0.067 to 0.096 ms" in line
+    found = Comparison("net", 1, {"ours": timing}).to_dict()["engines"]["ours"]
+    assert found["bursts_ms"] == timing.bursts_ms and not found["settled"]
+
+
+def test_why_a_run_and_its_kernels_differ() -> None:
+    assert list(remarks(0.85, None, None)) == []
+    assert list(remarks(0.85, None, 0.7231)) == [
+        "one run of ansorpy: 0.85 ms, 0.723 ms in its kernels when each was timed alone, while"
+        " tuning",
+        "these differ because alone, a kernel finds its inputs and outputs in the caches of its"
+        " cores (docs/cli.md)",
+    ]
+    [times, reasons] = remarks(0.85, 0.83, 0.72)
+    assert "0.83 ms in its kernels, 0.72 ms in its kernels when each was timed alone" in times
+    assert "called from Python, and alone" in reasons
+
+
 def test_json_and_table() -> None:
     timings = {"ansorpy": Timing("0.1"), "other": Timing("2")}
     timings["ansorpy"].add([0.001, 0.003, 0.002])
     timings["other"].add([0.004])
-    comparison = Comparison("net", 2, timings)
+    comparison = Comparison("net", 2, timings, 1.5)
     data = comparison.to_dict()
-    assert set(data) == {"model", "threads", "machine", "engines"}
+    assert set(data) == {"model", "threads", "machine", "kernels_ms", "engines"}
+    assert data["kernels_ms"] == 1.5
     assert data["engines"]["ansorpy"]["median_ms"] == pytest.approx(2.0)
     assert data["engines"]["ansorpy"]["min_ms"] == pytest.approx(1.0)
     assert data["engines"]["ansorpy"]["runs"] == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Unpack
 
@@ -16,6 +17,7 @@ from ansorpy.cli.options import Against, ModelOption, Seed
 if TYPE_CHECKING:
     from ansorpy.cli.lookup import Lookup
     from ansorpy.report.bench.turns import Contender
+    from ansorpy.report.profile import CallTime
 
 __all__ = ["bench"]
 
@@ -40,6 +42,7 @@ def bench(
     from ansorpy.cli.profiling import profile_of
     from ansorpy.config import default_threads
     from ansorpy.measure.probe.disturbance import CoreProbe
+    from ansorpy.report.bench.remarks import remarks, unsettled
     from ansorpy.report.bench.result import Comparison
     from ansorpy.report.bench.turns import compare
     from ansorpy.report.profile import profile_table
@@ -57,7 +60,7 @@ def bench(
         contenders, progress=lambda line: print(line, file=sys.stderr),
         is_disturbed=CoreProbe(used).is_disturbed,
     )  # fmt: skip
-    comparison = Comparison((original or model).stem, used, timings)
+    comparison = Comparison((original or model).stem, used, timings, _kernels_ms(lookup, calls))
     result = comparison.to_dict()
     if profile:
         result["calls"] = [call.to_dict() for call in calls]
@@ -66,10 +69,26 @@ def bench(
         print(text)
         return
     show(comparison.table())
+    inside_ms = sum(call.inside_s for call in calls) * 1e3 if calls else None
+    ours = remarks(timings["ansorpy"].median_ms, inside_ms, comparison.kernels_ms)
+    for line in (*unsettled(timings), *ours):
+        print(line)
     if profile:
         show(profile_table(calls))
     if json_file is not None:
         json_file.write_text(text + "\n")
+
+
+def _kernels_ms(lookup: Lookup, calls: Sequence[CallTime]) -> float | None:
+    """What our kernels took alone while tuning: by the library, or by the records of *calls*."""
+    from ansorpy.cli.models import is_library
+    from ansorpy.runtime.library.shared_library import read_library
+
+    if is_library(lookup.model):
+        metadata = read_library(lookup.model)[0]
+        return metadata.median_ms if metadata.threads == lookup.arguments.get("threads") else None
+    alone = [call.alone_s for call in calls if call.alone_s is not None]
+    return sum(alone) * 1e3 if calls and len(alone) == len(calls) else None
 
 
 def _contenders(

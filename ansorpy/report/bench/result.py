@@ -16,21 +16,29 @@ __all__ = ["Comparison"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Engines timed alongside each other on one model."""
+    """Engines timed alongside each other on one model.
+
+    ``kernels_ms`` is what the kernels of ansorpy's program took in all, each alone, while they were
+    tuned; None if that is unknown.
+    """
 
     model: str
     threads: int
     timings: Mapping[str, Timing]
+    kernels_ms: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON-serializable values.
 
-        These are model, threads and machine, and for each engine median, min, runs and repeated.
+        These are model, threads, machine and kernels_ms, and for each engine median, min, the range
+        of the bursts' medians, whether they settled, runs and repeated.
         """
         engines = {
             name: {
                 "median_ms": t.median_ms,
                 "min_ms": t.min_ms,
+                "bursts_ms": t.bursts_ms,
+                "settled": t.settled,
                 "runs": t.runs,
                 "repeated": t.repeated,
                 "version": t.version,
@@ -42,6 +50,7 @@ class Comparison:
             "model": self.model,
             "threads": self.threads,
             "machine": machine,
+            "kernels_ms": self.kernels_ms,
             "engines": engines,
         }
 

@@ -74,13 +74,15 @@ class Policy:
 class Timing:
     """All timed calls of one engine, in seconds, and its own version string.
 
-    ``repeated`` counts bursts that were disturbed and repeated.
+    ``repeated`` counts bursts that were disturbed and repeated; ``settled`` says whether the median
+    was steady when the bursts ended (:attr:`Policy.settled`).
     """
 
     version: str = ""
     repeated: int = 0
     bursts_s: list[list[float]] = field(default_factory=list)
     medians_s: list[float] = field(default_factory=list)
+    settled: bool = True
 
     @property
     def runs(self) -> int:
@@ -91,6 +93,12 @@ class Timing:
     def median_ms(self) -> float:
         """Median of the bursts' medians, so each burst counts once, however many calls it had."""
         return self.medians_s[-1] * 1e3
+
+    @property
+    def bursts_ms(self) -> tuple[float, float]:
+        """The smallest and the largest of the bursts' medians."""
+        medians = [median(burst) * 1e3 for burst in self.bursts_s]
+        return min(medians), max(medians)
 
     @property
     def min_ms(self) -> float:
@@ -150,7 +158,9 @@ def compare(
                 timings[process.name].add(undisturbed(burst))
                 timings[process.name].repeated = process.turns - turn - 1
             progress(f"round {turn + 1}: " + _line(timings))
-            if turn + 1 >= policy.rounds[0] and _all_settled(timings, policy):
+            for timing in timings.values():
+                timing.settled = timing.is_settled(policy.settled)
+            if turn + 1 >= policy.rounds[0] and all(t.settled for t in timings.values()):
                 break
     return timings
 
@@ -158,10 +168,6 @@ def compare(
 def _alternating(processes: list[_EngineProcess], turn: int) -> list[_EngineProcess]:
     """Reverse the order on odd turns, so that drift of the machine's clock favours no engine."""
     return processes if turn % 2 == 0 else processes[::-1]
-
-
-def _all_settled(timings: Mapping[str, Timing], policy: Policy) -> bool:
-    return all(t.is_settled(policy.settled) for t in timings.values())
 
 
 def _line(timings: Mapping[str, Timing]) -> str:
