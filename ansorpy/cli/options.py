@@ -20,7 +20,11 @@ ModelFiles = Annotated[
 ]
 DatabaseFile = Annotated[
     Path | None,
-    typer.Argument(metavar="DB", help="A tuning database; default: the default of --db."),
+    typer.Option(
+        "--db",
+        metavar="FILE",
+        help="A tuning database; default: ANSORPY_DB, or the one in the user's cache folder.",
+    ),
 ]
 Bound = Annotated[
     list[str] | None,

@@ -46,14 +46,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     onnx.save(_network(33, 70), folder / "b.onnx")
     db = ["--db", str(folder / "a.db"), "--threads", "1"]
     assert main(["tune", str(folder / "a.onnx"), "--trials", "26", *db]) == 0
-    assert main(["db", "model", str(folder / "a.db"), "-o", str(folder / "m.txt")]) == 0
+    assert main(["db", "model", "--db", str(folder / "a.db"), "-o", str(folder / "m.txt")]) == 0
     return folder
 
 
 def test_it_says_what_it_learnt_from_and_how_well_it_ranks(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["db", "model", str(folder / "a.db"), "-o", str(tmp_path / "m.txt")]
+    command = ["db", "model", "--db", str(folder / "a.db"), "-o", str(tmp_path / "m.txt")]
     assert main(command) == 0
     out = capsys.readouterr().out
     assert f"trained on 26 programs of 1 tasks for {Target.host().family}" in out
@@ -75,7 +75,7 @@ def test_a_search_begins_with_it_and_is_replayed_without_the_file(
     given = ["--cost-model", str(tmp_path / "m.txt")]
     assert main(["tune", str(folder / "b.onnx"), *arguments, *given]) == 0
     (tmp_path / "m.txt").unlink()
-    assert main(["db", "replay", db]) == 0
+    assert main(["db", "replay", "--db", db]) == 0
     assert "same history, 12 trials" in capsys.readouterr().out
     with Database(db) as database:
         [request] = [e for e in database.sessions.events(1) if e.kind == "request"]
@@ -130,13 +130,17 @@ def test_nothing_to_learn_from_and_wrong_words(
         pass
     db, out = str(folder / "a.db"), str(tmp_path / "m.txt")
     for command, code, message in (
-        (["db", "model", str(tmp_path / "empty.db"), "-o", out], 2, "has 0 trials for"),
-        (["db", "model", db, "-o", out, "--target", "sm_90"], 2, "name such a target"),
-        (["db", "model", db], 2, "needs a file"),
-        (["db", "model", db, "-o", str(tmp_path / "no" / "m")], 2, "cannot write"),
-        (["db", "tasks", db, "-o", out], 2, "is for a model or a repair"),
-        (["db", "tasks", db, "--target", "host"], 2, "is for a model"),
-        (["db", "model", str(tmp_path / "absent.db"), "-o", out], 6, "there is no database"),
+        (["db", "model", "--db", str(tmp_path / "empty.db"), "-o", out], 2, "has 0 trials for"),
+        (["db", "model", "--db", db, "-o", out, "--target", "sm_90"], 2, "name such a target"),
+        (["db", "model", "--db", db], 2, "needs a file"),
+        (["db", "model", "--db", db, "-o", str(tmp_path / "no" / "m")], 2, "cannot write"),
+        (["db", "tasks", "--db", db, "-o", out], 2, "is for a model or a repair"),
+        (["db", "tasks", "--db", db, "--target", "host"], 2, "is for a model"),
+        (
+            ["db", "model", "--db", str(tmp_path / "absent.db"), "-o", out],
+            6,
+            "there is no database",
+        ),
     ):
         assert main(command) == code
         assert message in capsys.readouterr().err

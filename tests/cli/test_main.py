@@ -67,7 +67,10 @@ def test_a_full_disk_is_one_plain_error(
         (["tune", "x.onnx", "--time-limit", "soon"], "'soon' is not a duration"),
         (["bench", "x.onnx", "--shape", "x:yes"], "'x:yes' is not an input's shape"),
         (["compile", "x.onnx", "--target", "pdp11"], "unknown target 'pdp11'"),
-        (["db", "runs", "t.db", "--run", "1"], "are for a replay"),
+        (["db", "runs", "--db", "t.db", "--run", "1"], "are for a replay"),
+        (["db", "t.db"], "'t.db' is not one of 'tasks', 'runs', 'replay', 'model', 'repair'"),
+        (["db", "runs", "t.db"], "unexpected extra argument"),
+        (["report", "t.db"], "unexpected extra argument"),
     ],
 )
 def test_wrong_use_is_exit_2(
@@ -83,8 +86,8 @@ def test_foreign_files_are_exit_6(tmp_path: Path, capsys: pytest.CaptureFixture[
     text = tmp_path / "net.onnx"
     text.write_text("this is no network")
     for arguments in (
-        ["report", str(text)],
-        ["db", str(tmp_path / "absent.db")],
+        ["report", "--db", str(text)],
+        ["db", "--db", str(tmp_path / "absent.db")],
         ["verify", str(text)],
         ["verify", str(tmp_path / "absent.onnx")],
     ):

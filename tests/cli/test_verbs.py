@@ -383,7 +383,7 @@ def test_tune_takes_several_networks_and_says_how_to_go_on(
     assert main([*shlex.split(commands[0])[1:], "-o", str(tmp_path / "net.so")]) == 0
     with Database(db) as database:
         assert sum(database.trials(t.key) for t in database.tasks()) == 4
-    assert main(["db", "replay", db]) == 0
+    assert main(["db", "replay", "--db", db]) == 0
     assert "same history, 4 trials" in capsys.readouterr().out
 
 
@@ -408,7 +408,7 @@ def test_ways_to_cut_a_network_are_measured_listed_and_replayed(
     assert main(["bench", network, *shared, "--profile", "--json", str(out)]) == 0
     names = [call["name"] for call in json.loads(out.read_text())["calls"]]
     assert sum("softmax" in name for name in names) == (region["taken"] == "three kernels")
-    assert main(["db", "replay", db]) == 0
+    assert main(["db", "replay", "--db", db]) == 0
     assert "same history" in capsys.readouterr().out
 
 

@@ -119,11 +119,11 @@ def test_targets_and_cold_constants_tell_tasks_apart(tmp_path: Path) -> None:
 
 
 def test_the_verbs_that_read(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", str(tuned)]) == 0
+    assert main(["report", "--db", str(tuned)]) == 0
     assert "signal 11" in capsys.readouterr().out
-    assert main(["report", str(tuned), "--json"]) == 0
+    assert main(["report", "--db", str(tuned), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tasks"][0]["trials"] == 4
-    assert main(["db", str(tuned)]) == 0
+    assert main(["db", "--db", str(tuned)]) == 0
     assert "2000.0" in capsys.readouterr().out
-    assert main(["db", "runs", str(tuned), "--json"]) == 0
+    assert main(["db", "runs", "--db", str(tuned), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 1

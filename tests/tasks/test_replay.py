@@ -382,7 +382,8 @@ def test_real_runs_have_the_same_history_and_bytes_in_another_process(path: Path
                 tune_tasks(entries(*tasks), budget, runner, database=database, options=options)
     for run in ("1", "2"):
         finished = subprocess.run(
-            [sys.executable, "-m", "ansorpy", "db", "replay", str(path), "--run", run, "--json"],
+            [sys.executable, "-m", "ansorpy", "db", "replay", "--db", str(path), "--run", run,
+             "--json"],
             capture_output=True, text=True,
             env={**os.environ, "PYTHONPATH": ROOT, "PYTHONHASHSEED": run},
         )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ansorpy.cli.options import AsJson, Plugins
+from ansorpy.cli.options import AsJson, DatabaseFile, Plugins
 
 if TYPE_CHECKING:
     from ansorpy.measure.records.database import Database
@@ -30,13 +30,11 @@ class Action(StrEnum):
 
 
 def db(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[tasks|runs|replay|model|repair] [DB]",
-            help="What to do (default: tasks), and the tuning database (default: that of --db).",
-        ),
-    ] = None,
+    action: Annotated[
+        Action,
+        typer.Argument(metavar="[tasks|runs|replay|model|repair]", help="What to do."),
+    ] = Action.tasks,
+    database: DatabaseFile = None,
     run: Annotated[
         int | None, typer.Option(min=1, help="replay: number of the run; default: the last one.")
     ] = None,
@@ -52,9 +50,10 @@ def db(
     """List the tasks or runs of a tuning database, replay a run and compare, train a cost model on
     all its trials, or save what can be read of a damaged one."""
     from ansorpy.cli.files import open_database
+    from ansorpy.config import default_database
     from ansorpy.errors import UsageError
 
-    action, file = _parsed(words or [])
+    file = database or default_database()
     if action is not Action.replay and (run is not None or plugin):
         raise UsageError("--run and --plugin are for a replay", hint="write: ansorpy db replay")
     if output is not None and action not in (Action.model, Action.repair):
@@ -64,31 +63,15 @@ def db(
     if action is Action.repair:
         _repair(file, output, as_json)
         return
-    with open_database(file) as database:
+    with open_database(file) as opened:
         if action is Action.runs:
-            _runs(database, as_json)
+            _runs(opened, as_json)
         elif action is Action.replay:
-            _replay(database, run, plugin, as_json)
+            _replay(opened, run, plugin, as_json)
         elif action is Action.model:
-            _model(database, output, target or "host", as_json)
+            _model(opened, output, target or "host", as_json)
         else:
-            _tasks(database, as_json)
-
-
-def _parsed(words: list[str]) -> tuple[Action, Path]:
-    """The action and the file; a first word that is not an action is a file."""
-    from ansorpy.config import default_database
-    from ansorpy.errors import UsageError
-
-    named = bool(words) and words[0] in Action.__members__
-    files = words[1:] if named else words
-    if len(files) > 1:
-        raise UsageError(
-            f"only one database can be read at a time, not {', '.join(files)}",
-            hint=f"write: ansorpy db [{'|'.join(Action)}] [DB]",
-        )
-    file = Path(files[0]) if files else default_database()
-    return Action(words[0]) if named else Action.tasks, file
+            _tasks(opened, as_json)
 
 
 def _tasks(database: Database, as_json: bool) -> None:
@@ -163,7 +146,8 @@ def _model(database: Database, output: Path | None, target: str, as_json: bool) 
 
     if output is None:
         raise UsageError(
-            "a model needs a file", hint=f"write: ansorpy db model {database.path} -o model.txt"
+            "a model needs a file",
+            hint=f"write: ansorpy db model --db {database.path} -o model.txt",
         )
     demand_writable(output)
     found = train_model(database, Target.parse(target))

@@ -9,16 +9,16 @@ from ansorpy.cli.options import AsJson, DatabaseFile
 __all__ = ["report"]
 
 
-def report(file: DatabaseFile = None, as_json: AsJson = False) -> None:
+def report(database: DatabaseFile = None, as_json: AsJson = False) -> None:
     """Summarize a tuning database: best time of each task, failures by kind with a first reason."""
     from ansorpy.cli.files import open_database
     from ansorpy.config import default_database
     from ansorpy.report.tables import show
     from ansorpy.report.tuning import failures_table, summaries, tasks_table
 
-    path = file or default_database()
-    with open_database(path) as database:
-        tasks, unsigned = summaries(database), database.unsigned()
+    path = database or default_database()
+    with open_database(path) as opened:
+        tasks, unsigned = summaries(opened), opened.unsigned()
     if as_json:
         print(
             json.dumps(

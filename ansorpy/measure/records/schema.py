@@ -220,7 +220,7 @@ def _demand_whole(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _repair_hint(path: Path) -> str:
-    return f"save what can be read: ansorpy db repair {path} -o NEW.db"
+    return f"save what can be read: ansorpy db repair --db {path} -o NEW.db"
 
 
 def _refuse_other_files(path: Path) -> None:

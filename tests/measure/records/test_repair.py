@@ -56,10 +56,10 @@ def test_damage_is_found_and_what_is_whole_is_saved(
 ) -> None:
     damage(path, rng, "trials")
     for verb in ("report", "db"):
-        assert main([verb, str(path)]) == 6
-        assert f"ansorpy db repair {path}" in capsys.readouterr().err
+        assert main([verb, "--db", str(path)]) == 6
+        assert f"ansorpy db repair --db {path}" in capsys.readouterr().err
     saved = tmp_path / "saved.db"
-    assert main(["db", "repair", str(path), "-o", str(saved), "--json"]) == 0
+    assert main(["db", "repair", "--db", str(path), "-o", str(saved), "--json"]) == 0
     tables = {t["table"]: t for t in json.loads(capsys.readouterr().out)["tables"]}
     kept = tables["trials"]["rows"]
     assert 20 < kept < len(TILES) and not tables["trials"]["is_all"]
@@ -95,7 +95,7 @@ def test_a_database_that_cannot_be_written_is_read(
     before = path.read_bytes()
     # Whoever runs this may be able to write everywhere.
     monkeypatch.setattr(os, "access", lambda where, mode: mode != os.W_OK)
-    assert main(["report", str(path)]) == 0 and main(["db", "runs", str(path)]) == 0
+    assert main(["report", "--db", str(path)]) == 0 and main(["db", "runs", "--db", str(path)]) == 0
     assert not caplog.messages
     with Database(path) as db:
         assert db.trials(TASK.key) == len(TILES)
