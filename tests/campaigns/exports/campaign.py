@@ -106,5 +106,5 @@ EXPORTS = Campaign(
     _case,
     size=RANDOM + CHECKED + LOADED + len(NAMES),
     short=1,
-    limit_s=900.0,
+    limit_s=3600.0,
 )
