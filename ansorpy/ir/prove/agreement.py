@@ -17,7 +17,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Const, Expr, Load, Select, children
 from ansorpy.ir.loops import Buffer, Role, Scope, Store
 from ansorpy.ir.prove.facts import Facts, Use
-from ansorpy.ir.prove.pairing import Differ, Pairs, Writer, generalised, require_one_order
+from ansorpy.ir.prove.pairing import Differ, Pairs, Writer, generalised, in_one_order
 from ansorpy.ir.prove.sites import Home, Site
 from ansorpy.ir.prove.starts import starting_anywhere
 
@@ -71,7 +71,7 @@ class Agreement:
         inside = domain.within(site.conditions)
         written = domain.access(store.indices, store.buffer.shape)
         if not inside.exact or not written.exact:
-            raise Differ("which element is written depends on data")
+            raise Differ("which element is written depends on data", by_data=True)
         at = written.map.intersect_domain(inside.may)
         found = at.apply_range(at.reverse())
         if exact:
@@ -137,7 +137,7 @@ class _Comparison:
         if agree and not mine:
             yield from ((index, pairs) for index in load.indices)
         elif len(affine) < len(load.indices):
-            raise Differ(f"which element of {buffer.name} is read depends on data")
+            raise Differ(f"which element of {buffer.name} is read depends on data", by_data=True)
         elif mine:
             mine = [w for w in mine if w.home == home]
             yield from self._own(load, pairs, mine, home, agree=agree)
@@ -198,9 +198,7 @@ class _Comparison:
             writer = Writer(facts, writers[0], level)
             yield writer.store.value, writer.to_either(cells, chain)
             return
-        require_one_order(writers, level, facts)
-        for use in writers:
-            writer = Writer(facts, use, level)
+        for writer in in_one_order([Writer(facts, use, level) for use in writers], level):
             yield writer.store.value, writer.in_sequence(cells, chain)
 
 

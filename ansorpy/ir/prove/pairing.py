@@ -10,13 +10,15 @@ its elements are equal:
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.analysis.isl import Domain
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.analysis.isl import Domain, Holds
+from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.loops import Buffer, Store
 from ansorpy.ir.prove.facts import Facts, Use
 from ansorpy.ir.prove.relations import related
@@ -25,15 +27,20 @@ from ansorpy.ir.prove.sites import Site
 if TYPE_CHECKING:
     import islpy as isl
 
-__all__ = ["Differ", "Pairs", "Writer", "generalised", "require_one_order"]
+__all__ = ["Differ", "Pairs", "Writer", "generalised", "in_one_order"]
 
 
 class Differ(Exception):
-    """Values are not proved equal; *refuted* if they are known to come from different inputs."""
+    """Values are not proved equal.
 
-    def __init__(self, why: str, *, refuted: bool = False):
+    *refuted* if they are known to come from different inputs, *by_data* if an index or a condition
+    that depends on data prevents the proof.
+    """
+
+    def __init__(self, why: str, *, refuted: bool = False, by_data: bool = False):
         super().__init__(why)
         self.refuted = refuted
+        self.by_data = by_data
 
 
 class Pairs:
@@ -104,7 +111,7 @@ class Pairs:
         """
         found = self.domain.access(exprs, (0,) * len(exprs))
         if not found.exact:
-            raise Differ("an index or value depends on data")
+            raise Differ("an index or value depends on data", by_data=True)
         return found.map
 
     def values_of(self, exprs: Sequence[Expr]) -> isl.Map:
@@ -136,7 +143,18 @@ class Writer:
         self.points = self.domain.within(use.site.conditions)
         self.elements = (*around, *indices)
         if not self.points.exact:
-            raise Differ(f'whether "{self.line}" runs depends on data')
+            raise Differ(f'whether "{self.line}" runs depends on data', by_data=True)
+
+    def iterations(self, loops: Sequence[Var]) -> isl.Map:
+        """From elements to the iterations of *loops* that write them."""
+        return self.image(self.elements).reverse().apply_range(self.image(loops))
+
+    def only_in(self, loops: Sequence[Var], chosen: isl.Map) -> Writer:
+        """The executions in the iterations of *loops* that are *chosen* for an element."""
+        found = copy.copy(self)
+        at = self.image((*self.elements, *loops)).intersect_range(chosen.wrap().flatten())
+        found.points = self.points & Holds(at.domain(), at.domain(), exact=True)
+        return found
 
     def to_either(self, cells: isl.Map, chain: frozenset[Buffer]) -> Pairs:
         """All pairs of executions that write the elements of a pair of *cells*."""
@@ -182,7 +200,7 @@ class Writer:
         """From executions to the values of *exprs*."""
         found = self.domain.access(exprs, (0,) * len(exprs))
         if not found.exact:
-            raise Differ(f'which element "{self.line}" writes depends on data')
+            raise Differ(f'which element "{self.line}" writes depends on data', by_data=True)
         return found.map.intersect_domain(self.points.may)
 
     def _is_in_one_order(self) -> bool:
@@ -196,31 +214,59 @@ class Writer:
         return Pairs(self.facts, self.site, self.domain, found, chain=chain)
 
 
-def require_one_order(writers: Sequence[Use], level: int, facts: Facts) -> None:
-    """Check that several *writers* store to an element in the same order everywhere.
+def in_one_order(writers: Sequence[Writer], level: int) -> Sequence[Writer]:
+    """*writers* whose executions store to an element in the same order everywhere.
 
     A loop inside *level* around two of them must not determine the element, or must be in the same
-    iteration when both write it.
+    iteration when both write it.  Overlapping tiles write some elements in several iterations: if
+    each of these starts anew, only the executions in an element's last iteration count.
 
     Raises:
         Differ: It may be in different iterations.
     """
-    for first, second in combinations(writers, 2):
-        shared = first.site.shared_levels(second.site)
-        together = [var for at, var in first.site.loops if level < at < shared]
-        if not together:
-            continue
-        mine, others = Writer(facts, first, level), Writer(facts, second, level)
+    try:
+        _require_one_order(writers, level)
+    except Differ:
+        writers = _in_last_iterations(writers, level)
+        _require_one_order(writers, level)
+    return writers
+
+
+def _require_one_order(writers: Sequence[Writer], level: int) -> None:
+    for mine, others in combinations(writers, 2):
+        together = _loops_around([mine, others], level)
         problem = Differ(f'"{mine.line}" and "{others.line}" write in an order that may vary')
         moving = [var for var in together if var in mine.moving]
         if moving != [var for var in together if var in others.moving]:
             raise problem
-        one, other = (
-            writer.image(writer.elements).reverse().apply_range(writer.image(moving))
-            for writer in (mine, others)
-        )
-        if moving and not one.union(other).is_single_valued():
+        if not moving:
+            continue
+        one, other = (writer.iterations(moving) for writer in (mine, others))
+        if not one.union(other).is_single_valued():
             raise problem
+
+
+def _in_last_iterations(writers: Sequence[Writer], level: int) -> Sequence[Writer]:
+    """*writers* restricted to each element's last iteration, in which the first starts anew."""
+    first, *rest = writers
+    together = _loops_around(writers, level)
+    carrying = {var for _, var in first.site.carrying}
+    if first.store.reduce is not None or not all(first.site.is_before(w.site) for w in rest):
+        raise Differ(f'"{first.line}" is not the first to write an element')
+    if not all(var in carrying and var in w.moving for w in writers for var in together):
+        raise Differ(f'"{first.line}" writes an element several times')
+    every = [writer.iterations(together) for writer in writers]
+    last = functools.reduce(lambda a, b: a.union(b), every).lexmax()
+    if not last.is_subset(every[0]):
+        raise Differ(f'"{first.line}" does not start anew in the last iteration for an element')
+    return [writer.only_in(together, last) for writer in writers]
+
+
+def _loops_around(writers: Sequence[Writer], level: int) -> list[Var]:
+    """The loops inside *level* around all *writers*, from the outermost."""
+    first, *rest = writers
+    shared = min(first.site.shared_levels(other.site) for other in rest)
+    return [var for at, var in first.site.loops if level < at < shared]
 
 
 def generalised(cells: isl.Map) -> isl.Map:

@@ -135,7 +135,8 @@ class Races:
             if problem.refuted:
                 return conflict.finding("iterations", loops, str(problem))
             name, line = conflict.first.access.buffer.name, conflict.first.site.line
-            return Finding.undecided(
+            undecided = Finding.by_data if problem.by_data else Finding.undecided
+            return undecided(
                 Claim.APART,
                 f"iterations of {loops} may write different values to the same element of {name}, "
                 f'in "{line}": {problem}',

@@ -135,3 +135,41 @@ def test_a_condition_on_data_leaves_an_output_undecided() -> None:
     body = If(load(flags, i) > 0, Store(C, (i, j), ZERO, None), None)
     found = prove(program(rows(body), [flags], [C]))
     assert [f.claim for f in found.undecided] == [Claim.COMPLETE]
+
+
+def test_overlapping_tiles_that_gather_from_their_own_buffer_are_undecided_by_data() -> None:
+    own, start = buffer("own", 5, 7, scope="local"), minimum(t * 5, 8)
+    gathered = load(own, load(A, start + i, 0).astype("int64") % 5, j)
+    fill = loops(
+        Store(own, (i, j), load(B, start + i, j), None), (i, 5, "serial"), (j, 7, "serial")
+    )
+    copy = loops(Store(C, (start + i, j), gathered, None), (i, 5, "serial"), (j, 7, "serial"))
+    found = proof(loops(Alloc(own, Seq((fill, copy))), (t, 3, "parallel")))
+    assert not found.refuted
+    assert found.is_decided
+
+
+def sums_in_tiles_of_tiles(*, anew: bool) -> Stmt:
+    """Sums of rows in tiles of 8 that overlap, each made in tiles of 7 that overlap.
+
+    Those of 7 start *anew*, or one start is made for both, so that rows 1 to 6 are added twice.
+    """
+    own, row, inner = buffer("own", 8, scope="local"), minimum(t * 8, 5), minimum(k, 1)
+    start: Stmt = loops(Store(own, (inner + i,), ZERO, None), (i, 7, "vectorized"))
+    add = Store(own, (inner + i,), load(A, row + inner + i, j), ReduceKind.SUM)
+    terms = loops(add, (j, 7, "serial"), (i, 7, "vectorized"))
+    if anew:
+        made = loops(Seq((start, terms)), (k, 2, "serial"))
+    else:
+        made = Seq((loops(start, (k, 2, "serial")), loops(terms, (k, 2, "serial"))))
+    copy = loops(Store(C, (row + i, j), load(own, i), None), (i, 8, "serial"), (j, 7, "serial"))
+    return loops(Alloc(own, Seq((made, copy))), (t, 2, "parallel"))
+
+
+def test_tiles_of_tiles_that_start_anew_give_one_value() -> None:
+    assert proof(sums_in_tiles_of_tiles(anew=True)).verdict is Verdict.PROVED
+
+
+def test_tiles_of_tiles_that_add_terms_twice_are_not_proved() -> None:
+    found = proof(sums_in_tiles_of_tiles(anew=False))
+    assert {f.claim for f in found.findings if f.verdict is not Verdict.PROVED} == {Claim.APART}
