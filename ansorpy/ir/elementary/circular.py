@@ -13,8 +13,8 @@ _HALF_PI_HIGH, _HALF_PI_LOW = 1.57079632679489655800, 6.12323399573676603587e-17
 
 
 def sin_single(x: Expr) -> Expr:
-    """Sine; the argument is reduced in float64."""
-    return _circular(x, 0)
+    """Sine; the argument is reduced in float64.  Only a sum of zeros could lose the sign of -0."""
+    return select(x.equal(0.0), x, _circular(x, 0))
 
 
 def cos_single(x: Expr) -> Expr:

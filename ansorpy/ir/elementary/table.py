@@ -24,7 +24,7 @@ class Approximation:
 
     ``error`` is in units of the last place of the exact result rounded to the type, measured
     over every float32 (samples of float64) on a machine with fused multiply-add:
-    ``python -m tests.codegen.llvm.sweep``.  NaN gives NaN and infinities give their limits;
+    ``python -m tests.campaigns numbers``.  NaN gives NaN and infinities give their limits;
     the error also holds for denormal arguments and results.  ``domain`` is the condition under
     which the error holds, "" for all x.
     """

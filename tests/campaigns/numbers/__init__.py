@@ -1,0 +1,1 @@
+"""The errors of elementary functions and of reductions, beside what is documented."""
