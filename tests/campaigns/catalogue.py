@@ -6,13 +6,18 @@ from tests.campaigns.campaign import Campaign
 from tests.campaigns.exports.campaign import EXPORTS
 from tests.campaigns.exports.team_campaign import TEAM
 from tests.campaigns.faults.campaign import FAULTS
-from tests.campaigns.schedules import SCHEDULES
+from tests.campaigns.numbers.functions import NUMBERS
+from tests.campaigns.numbers.reductions import REDUCTIONS
+from tests.campaigns.schedules import GPU_SCHEDULES, SCHEDULES
 
 __all__ = ["CAMPAIGNS"]
 
 CAMPAIGNS: dict[str, Campaign] = {
     "exports": EXPORTS,
     "faults": FAULTS,
+    "gpu-schedules": GPU_SCHEDULES,
+    "numbers": NUMBERS,
+    "reductions": REDUCTIONS,
     "schedules": SCHEDULES,
     "team": TEAM,
 }

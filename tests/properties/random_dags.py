@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import get_args
 
 import numpy as np
@@ -10,12 +10,17 @@ import numpy as np
 from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Expr
 from ansorpy.ir.strides import dense_strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder, reduce_axis
-from ansorpy.schedule.stage import Tail
+from ansorpy.schedule.stage import Iter, Tail
 from ansorpy.schedule.state import State
+from tests.properties.random_elements import Elements, accumulated, number, random_type, reducers
+from tests.properties.random_operators import random_definition
 
+Action = Callable[[State, str, np.random.Generator], State]
+Types = Sequence[DType]
 Tensors = list[Tensor]
 TAILS: tuple[Tail, ...] = get_args(Tail)
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12)
@@ -25,19 +30,35 @@ def _extent(rng: np.random.Generator) -> int:
     return int(rng.choice(EXTENTS))
 
 
-def matmul(rng: np.random.Generator) -> Tensors:
+def _number_type(rng: np.random.Generator, types: Types) -> DType:
+    return random_type(rng, [t for t in types if t is not DType.BOOL])
+
+
+def _float_type(rng: np.random.Generator, types: Types) -> DType:
+    return random_type(rng, [t for t in types if t.is_float])
+
+
+def _sum_type(rng: np.random.Generator, factors: DType) -> DType:
+    return accumulated(factors) if rng.integers(2) else factors
+
+
+def matmul(rng: np.random.Generator, types: Types) -> Tensors:
     n, m, k = (_extent(rng) for _ in range(3))
-    x = placeholder((n, k), name="X")
-    w = placeholder((k, m), name="W", constant=bool(rng.integers(2)))
+    kind = _number_type(rng, types)
+    wide = _sum_type(rng, kind)
+    x = placeholder((n, k), kind, name="X")
+    w = placeholder((k, m), kind, name="W", constant=bool(rng.integers(2)))
     r = reduce_axis(k, name="k")
-    c = compute((n, m), lambda i, j: b.sum(x[i, r] * w[r, j], axis=r), name="C")
-    bias = placeholder((m,), name="bias", constant=True)
-    d = compute((n, m), lambda i, j: c[i, j] + bias[j], name="D")
-    e = compute((n, m), lambda i, j: b.maximum(d[i, j], 0.0), name="E")
+    c = compute(
+        (n, m), lambda i, j: b.sum(x[i, r].astype(wide) * w[r, j].astype(wide), axis=r), name="C"
+    )
+    bias = placeholder((m,), kind, name="bias", constant=True)
+    d = compute((n, m), lambda i, j: c[i, j] + bias[j].astype(wide), name="D")
+    e = compute((n, m), lambda i, j: b.maximum(d[i, j], 0).astype(kind), name="E")
     return [x, w, bias, e]
 
 
-def conv(rng: np.random.Generator) -> Tensors:
+def conv(rng: np.random.Generator, types: Types) -> Tensors:
     """A strided, padded, dilated 1-d convolution over (width, channels)."""
     width, ci, co = _extent(rng) + 4, _extent(rng), _extent(rng)
     kernel, stride, pad, dilation = (int(rng.integers(1, 4)) for _ in range(4))
@@ -46,26 +67,28 @@ def conv(rng: np.random.Generator) -> Tensors:
     out = max((width + 2 * pad - reach) // stride + 1, 1)
     if reach > width + 2 * pad:
         kernel, out = 1, (width + 2 * pad - 1) // stride + 1
-    x = placeholder((width, ci), name="X")
-    w = placeholder((kernel, ci, co), name="W", constant=True)
+    kind = _number_type(rng, types)
+    wide = _sum_type(rng, kind)
+    x = placeholder((width, ci), kind, name="X")
+    w = placeholder((kernel, ci, co), kind, name="W", constant=True)
     padded = compute(
         (width + 2 * pad, ci),
-        lambda i, c: b.select((i >= pad) & (i < width + pad), x[i - pad, c], 0.0),
+        lambda i, c: b.select((i >= pad) & (i < width + pad), x[i - pad, c], number(0, kind)),
         name="pad",
     )
     rk, rc = reduce_axis(kernel, name="rk"), reduce_axis(ci, name="rc")
-    y = compute(
-        (out, co),
-        lambda i, c: b.sum(padded[i * stride + rk * dilation, rc] * w[rk, rc, c], axis=(rk, rc)),
-        name="Y",
-    )
-    z = compute((out, co), lambda i, c: b.maximum(y[i, c], 0.25), name="Z")
+
+    def product(i: Axis, c: Axis) -> Expr:
+        return padded[i * stride + rk * dilation, rc].astype(wide) * w[rk, rc, c].astype(wide)
+
+    y = compute((out, co), lambda i, c: b.sum(product(i, c), axis=(rk, rc)), name="Y")
+    z = compute((out, co), lambda i, c: b.maximum(y[i, c], number(0.25, wide)), name="Z")
     return [x, w, z]
 
 
-def softmax(rng: np.random.Generator) -> Tensors:
+def softmax(rng: np.random.Generator, types: Types) -> Tensors:
     n, m = _extent(rng), _extent(rng)
-    x = placeholder((n, m), name="X")
+    x = placeholder((n, m), _float_type(rng, types), name="X")
     k = reduce_axis(m, name="k")
     top = compute((n,), lambda i: b.max(x[i, k], axis=k), name="top")
     e = compute((n, m), lambda i, j: b.exp(x[i, j] - top[i]), name="e")
@@ -74,80 +97,92 @@ def softmax(rng: np.random.Generator) -> Tensors:
     return [x, compute((n, m), lambda i, j: e[i, j] / total[i], name="S")]
 
 
-def pool(rng: np.random.Generator) -> Tensors:
+def pool(rng: np.random.Generator, types: Types) -> Tensors:
     n, window, stride = _extent(rng) + 3, int(rng.integers(1, 4)), int(rng.integers(1, 3))
     out = (n - window) // stride + 1
-    x = placeholder((n, 5), name="X")
+    kind = random_type(rng, types)
+    best = reducers(kind)[int(rng.integers(len(reducers(kind))))]
+    slight = Elements(rng).slight(kind)
+    x = placeholder((n, 5), kind, name="X")
     k = reduce_axis(window, name="k")
-    top = compute((out, 5), lambda i, c: b.max(x[i * stride + k, c], axis=k), name="P")
-    return [x, compute((out, 5), lambda i, c: top[i, c] * 2.0, name="Q")]
+    top = compute((out, 5), lambda i, c: best(x[i * stride + k, c], axis=k), name="P")
+    return [x, compute((out, 5), lambda i, c: slight(top[i, c]), name="Q")]
 
 
-def elementwise(rng: np.random.Generator) -> Tensors:
+def elementwise(rng: np.random.Generator, types: Types) -> Tensors:
     n, m = _extent(rng), _extent(rng)
-    x, y = placeholder((n, m), name="X"), placeholder((m,), name="Y")
+    kind, elements = random_type(rng, types), Elements(rng)
+    x, y = placeholder((n, m), kind, name="X"), placeholder((m,), kind, name="Y")
+    two, one = elements.binary(kind), elements.unary(kind)
     t = compute((m, n), lambda i, j: x[j, i], name="T")
-    u = compute((m, n), lambda i, j: t[i, j] + y[i], name="U")
-    shuffled = compute((m * n,), lambda i: u[i // n, i % n] * 0.5, name="V")
+    u = compute((m, n), lambda i, j: two(t[i, j], y[i]), name="U")
+    shuffled = compute((m * n,), lambda i: one(u[i // n, i % n]), name="V")
     return [x, y, shuffled, u]
 
 
-def norms(rng: np.random.Generator) -> Tensors:
+def norms(rng: np.random.Generator, types: Types) -> Tensors:
     """The norms of matrices, and the matrices divided by them."""
     n, h, w = (_extent(rng) for _ in range(3))
-    x = placeholder((n, h, w), name="X")
+    x = placeholder((n, h, w), _float_type(rng, types), name="X")
     r, c = reduce_axis(h, name="r"), reduce_axis(w, name="c")
     squares = compute((n,), lambda i: b.sum(x[i, r, c] * x[i, r, c], axis=(r, c)), name="squares")
     norm = compute((n,), lambda i: b.sqrt(squares[i] + 1.0), name="norm")
     return [x, compute((n, h, w), lambda i, j, k: x[i, j, k] / norm[i], name="unit")]
 
 
-def diamond(rng: np.random.Generator) -> Tensors:
+def diamond(rng: np.random.Generator, types: Types = (DType.FLOAT32,)) -> Tensors:
     """Two readers of one stage, each with its own length, halo and offset, and what reads both."""
     n, offset, beyond = _extent(rng), int(rng.integers(4)), int(rng.integers(4))
-    x = placeholder((n + offset + beyond + 3,), name="X")
-    p = compute(x.shape, lambda i: x[i] * 2.0, name="P")
-    q = compute((n + beyond,), lambda i: p[i + offset] * 3.0, name="Q")
+    kind = _number_type(rng, types)
+    x = placeholder((n + offset + beyond + 3,), kind, name="X")
+    p = compute(x.shape, lambda i: x[i] * 2, name="P")
+    q = compute((n + beyond,), lambda i: p[i + offset] * 3, name="Q")
     r = compute((n,), lambda i: p[i] + p[i + int(rng.integers(3))], name="R")
     before, after = int(rng.integers(3)), int(rng.integers(3))
 
     def both(i: Axis) -> Expr:
-        halo = b.select(i >= before, q[i - before], 0.0) + b.select(
-            i < n - after, q[i + after], 0.0
-        )
-        return r[i] + halo
+        earlier = b.select(i >= before, q[i - before], number(0, kind))
+        return r[i] + earlier + b.select(i < n - after, q[i + after], number(0, kind))
 
     return [x, compute((n,), both, name="D")]
 
 
-DEFINITIONS: tuple[Callable[[np.random.Generator], Tensors], ...] = (
+DEFINITIONS: tuple[Callable[[np.random.Generator, Types], Tensors], ...] = (
     matmul, conv, softmax, pool, elementwise, norms, diamond,
 )  # fmt: skip
 
 
-def random_state(rng: np.random.Generator, steps: int) -> State:
-    """A random definition under up to *steps* random primitives (refused ones are left out)."""
-    definition = ComputeDAG.of(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng))
-    state = State.initial(spread(definition, rng))
-    for _ in range(steps):
-        action = ACTIONS[int(rng.integers(len(ACTIONS)))]
-        stages = [s for s in state.stages if not s.is_placeholder]
-        stage = stages[int(rng.integers(len(stages)))].name
-        try:
-            state = action(state, stage, rng)
-        except ScheduleError:
-            continue
-    return state
+def random_state(
+    rng: np.random.Generator, steps: int, types: Types = (DType.FLOAT32,), others: float = 0.0
+) -> State:
+    """A random definition under up to *steps* random primitives (refused ones are left out).
+
+    A share of *others* are random operators.
+    """
+    definition = spread(_definition(rng, types, others), rng)
+    return _under(ACTIONS, State.initial(definition), steps, rng)
 
 
-def random_bound_state(rng: np.random.Generator, steps: int) -> State:
+def random_bound_state(
+    rng: np.random.Generator, steps: int, types: Types = (DType.FLOAT32,), others: float = 0.0
+) -> State:
     """A random definition under random bindings to GPU indices, places and memories.
 
     Most of them are illegal in ways that only the whole schedule shows.
     """
-    state = State.initial(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng))
+    return _under(BINDINGS, State.initial(_definition(rng, types, others)), steps, rng)
+
+
+def _definition(rng: np.random.Generator, types: Types, others: float) -> ComputeDAG:
+    if rng.random() < others:
+        return random_definition(rng, types, more=0.4)
+    return ComputeDAG.of(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng, types))
+
+
+def _under(actions: Sequence[Action], state: State, steps: int, rng: np.random.Generator) -> State:
+    """*state* under *steps* random ones of *actions*."""
     for _ in range(steps):
-        action = BINDINGS[int(rng.integers(len(BINDINGS)))]
+        action = actions[int(rng.integers(len(actions)))]
         stages = [s for s in state.stages if not s.is_placeholder]
         try:
             state = action(state, stages[int(rng.integers(len(stages)))].name, rng)
@@ -167,10 +202,15 @@ def spread(dag: ComputeDAG, rng: np.random.Generator) -> ComputeDAG:
     return ComputeDAG(dag.outputs, dag.args, strides)
 
 
-def _pick(state: State, stage: str, rng: np.random.Generator) -> str:
+def _loops(state: State, stage: str) -> Sequence[Iter]:
     iters = state.stage(stage).iters
     if not iters:
         raise ScheduleError("no loops")
+    return iters
+
+
+def _pick(state: State, stage: str, rng: np.random.Generator) -> str:
+    iters = _loops(state, stage)
     return iters[int(rng.integers(len(iters)))].name
 
 
@@ -181,7 +221,7 @@ def _split(state: State, stage: str, rng: np.random.Generator) -> State:
 
 
 def _fuse(state: State, stage: str, rng: np.random.Generator) -> State:
-    iters = state.stage(stage).iters
+    iters = _loops(state, stage)
     at = int(rng.integers(len(iters)))
     return state.fuse(stage, iters[at : at + 2])[0]
 
@@ -210,7 +250,7 @@ def _reverse(state: State, stage: str, rng: np.random.Generator) -> State:
 
 
 def _vectorize(state: State, stage: str, rng: np.random.Generator) -> State:
-    return state.vectorize(stage, state.stage(stage).iters[-int(rng.integers(1, 3)) :])
+    return state.vectorize(stage, _loops(state, stage)[-int(rng.integers(1, 3)) :])
 
 
 def _parallel(state: State, stage: str, rng: np.random.Generator) -> State:
@@ -229,6 +269,8 @@ def _parallel(state: State, stage: str, rng: np.random.Generator) -> State:
 
 def _cache_read(state: State, stage: str, rng: np.random.Generator) -> State:
     read = list(state.current_dag.reads(state.stage(stage).op))
+    if not read:
+        raise ScheduleError("it reads nothing")
     source = read[int(rng.integers(len(read)))]
     order = [int(d) for d in rng.permutation(source.ndim)] if rng.integers(2) else []
     return state.cache_read(source.name, "local", [stage], order)[0]
@@ -244,7 +286,7 @@ def _pack(state: State, stage: str, rng: np.random.Generator) -> State:
     return state.pack(stage, constants[0].name)
 
 
-ACTIONS: tuple[Callable[[State, str, np.random.Generator], State], ...] = (
+ACTIONS: tuple[Action, ...] = (
     _split, _split, _fuse, _reorder, _compute_at, _compute_at, _reverse, _vectorize, _parallel,
     _cache_read, _pack,
     lambda s, n, rng: s.compute_inline(n),
@@ -254,7 +296,7 @@ ACTIONS: tuple[Callable[[State, str, np.random.Generator], State], ...] = (
     lambda s, n, rng: s.rfactor(n, _pick(s, n, rng), 0)[0],
     lambda s, n, rng: s.compute_root(n),
     lambda s, n, rng: s.split_lanes(n, _pick(s, n, rng), int(rng.integers(1, 20)))[0],
-    lambda s, n, rng: s.split_lanes(n, s.stage(n).iters[-1], int(rng.integers(1, 20)))[0],
+    lambda s, n, rng: s.split_lanes(n, _loops(s, n)[-1], int(rng.integers(1, 20)))[0],
 )  # fmt: skip
 
 
@@ -267,7 +309,7 @@ def _set_scope(state: State, stage: str, rng: np.random.Generator) -> State:
     return state.set_scope(stage, ("local", "shared", "workspace")[int(rng.integers(3))])
 
 
-BINDINGS: tuple[Callable[[State, str, np.random.Generator], State], ...] = (
+BINDINGS: tuple[Action, ...] = (
     _split, _bind, _bind, _compute_at, _compute_at, _compute_at, _set_scope, _reorder,
     lambda s, n, rng: s.compute_inline(n),
 )  # fmt: skip

@@ -17,7 +17,8 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests.budget import examples
 from tests.properties.random_dags import spread
-from tests.properties.random_operators import random_definition, random_values
+from tests.properties.random_elements import random_values
+from tests.properties.random_operators import random_definition
 from tests.proved import assert_proved
 from tests.run_native import run_native
 

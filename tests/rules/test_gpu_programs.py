@@ -27,7 +27,8 @@ from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.budget import examples, some
-from tests.properties.random_operators import random_definition, random_values
+from tests.properties.random_elements import random_values
+from tests.properties.random_operators import random_definition
 from tests.proved import assert_proved
 from tests.rules.asking import CUDA as GPU
 from tests.rules.gpu_workloads import WORKLOADS

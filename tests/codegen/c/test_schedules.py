@@ -23,7 +23,8 @@ from tests.codegen.c.compiled import STRICT, TARGET, CompiledC, needs_cc
 from tests.codegen.programs import Array
 from tests.conftest import session_seed
 from tests.properties.random_dags import random_state, spread
-from tests.properties.random_operators import random_definition, random_values
+from tests.properties.random_elements import random_values
+from tests.properties.random_operators import random_definition
 from tests.run_native import run_lowered
 
 pytestmark = needs_cc

@@ -21,7 +21,7 @@ from ansorpy.schedule.lowering.program import Lowered, lower
 from tests.budget import some
 from tests.codegen.cuda.emulator import TARGET, Array, Emulated, needs_compiler
 from tests.conftest import session_seed
-from tests.properties.random_operators import random_values
+from tests.properties.random_elements import random_values
 from tests.rules.gpu_workloads import WORKLOADS
 
 pytestmark = needs_compiler

@@ -26,7 +26,7 @@ from ansorpy.schedule.state import State
 from tests import workloads
 from tests.budget import examples
 from tests.faults import planted_races
-from tests.properties.random_operators import random_values
+from tests.properties.random_elements import random_values
 from tests.rules.asking import APPLY, SKIP, ask, derive, shows
 from tests.rules.asking import CUDA as GPU
 from tests.rules.attentions import heads_attend

@@ -20,7 +20,7 @@ from ansorpy.schedule.lowering.program import lower
 from tests import workloads
 from tests.budget import examples
 from tests.faults import planted_races
-from tests.properties.random_operators import random_values
+from tests.properties.random_elements import random_values
 from tests.rules.asking import APPLY, SKIP, ask, derive, shows
 from tests.rules.asking import CUDA as GPU
 from tests.rules.gpu_workloads import average_pool, channel_means, vector_matmul

@@ -16,7 +16,7 @@ from ansorpy.rules.structure import StructureSampler
 from ansorpy.rules.tiling.levels import factored_axes
 from ansorpy.schedule.stage import SplitRelation
 from tests import workloads
-from tests.properties.random_operators import random_values
+from tests.properties.random_elements import random_values
 from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import APPLY, SKIP, ask, derive
 from tests.rules.asking import CUDA as GPU
