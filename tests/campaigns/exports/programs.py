@@ -30,7 +30,8 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.search.population import sample_valid
 from ansorpy.target import Target
-from tests.properties.random_operators import random_definition, random_values
+from tests.properties.random_elements import random_values
+from tests.properties.random_operators import random_definition
 
 __all__ = ["Exportable", "compiled_network", "random_kernel"]
 
