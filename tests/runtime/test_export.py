@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import os
 import re
 import shutil
 import subprocess
@@ -205,6 +207,32 @@ def test_a_library_that_differs_in_what_its_calls_read_is_read_anew(
         [result] = load(path).run(["plus one"], {"x": x})
         expected = programs.expected_dense(x, *layer) + 1
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_library_replaced_by_one_of_another_name_is_read_anew(rng: Rng, tmp_path: Path) -> None:
+    exported(rng, tmp_path)
+    one = load(tmp_path / "net.so")
+    programs.model(rng)[0].export(tmp_path / "other.so").replace(tmp_path / "net.so")
+    two = load(tmp_path / "net.so")
+    assert (one.name, two.name) == ("net", "other")
+
+
+def test_a_library_is_unloaded_with_its_last_model(rng: Rng, tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/task"))
+    for number in range(3):
+        layers = exported(rng, tmp_path)
+        model = load(tmp_path / "net.so")
+        x, results = programs.feed(rng), [np.empty(p.shape, p.dtype) for p in model.get_outputs()]
+        run = model.prepare({"x": x}, results)
+        del model
+        gc.collect()
+        assert str(tmp_path) in Path("/proc/self/maps").read_text(), number
+        run()
+        np.testing.assert_allclose(results[0], programs.expected(layers, x)[0], 1e-4, 1e-5)
+        del run
+        gc.collect()
+        assert str(tmp_path) not in Path("/proc/self/maps").read_text(), number
+        assert set(os.listdir("/proc/self/task")) <= before
 
 
 RUN_IT = """

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
+import weakref
+from _ctypes import dlclose
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +23,9 @@ __all__ = ["Library", "open_library", "read_library"]
 
 _THIS = Path("/proc/self/exe")
 """The running executable, whose ELF header gives the machine number of this process."""
+
+_OPENMP = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so")
+"""OpenMP runtimes, which libraries of C programs use."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,8 @@ def open_library(path: Path) -> Library:
         arch = metadata.target.triple.split("-")[0]
         raise MissingDependency(f"{path} was built for {arch}, which this machine cannot run")
     library = _opened(path, metadata, text)
+    if checked is not None:
+        _unload_when_unused(library)
     init, context_bytes, run = (
         _address(library, f"{metadata.name}_{part}", path)
         for part in ("init", "context_bytes", "run")
@@ -78,11 +87,25 @@ def _opened(path: Path, metadata: Metadata, text: bytes) -> ctypes.CDLL:
     was replaced since; in that case a copy under another name is loaded.
     """
     library = _load(path.absolute())
-    symbol = f"{metadata.name}_metadata"
-    if ctypes.string_at(_address(library, symbol, path)) == text:
+    held = _find(library, f"{metadata.name}_metadata")
+    if held is not None and ctypes.string_at(held) == text:
         return library
+    dlclose(library._handle)
     with TemporaryDirectory(prefix="ansorpy-") as folder:
         return _load(Path(shutil.copy(path, folder)))
+
+
+def _unload_when_unused(library: ctypes.CDLL) -> None:
+    """Unload *library*, which ansorpy made, once nothing refers to it any more.
+
+    Those that somebody compiled from C stay: an OpenMP runtime that is linked into them may have
+    threads that never end.
+    """
+    for name in _OPENMP:
+        with suppress(OSError):
+            # Opened once more and never closed, a runtime that is loaded stays, with its threads.
+            ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    weakref.finalize(library, dlclose, library._handle).atexit = False
 
 
 def _load(path: Path) -> ctypes.CDLL:
@@ -93,10 +116,15 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 def _address(library: ctypes.CDLL, symbol: str, path: Path) -> int:
-    try:
-        address = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
-    except AttributeError:
-        address = None
-    if not address:
+    address = _find(library, symbol)
+    if address is None:
         raise ForeignFile(f"{path} lacks the function {symbol}")
     return address
+
+
+def _find(library: ctypes.CDLL, symbol: str) -> int | None:
+    """The address of *symbol*; None if *library* has none."""
+    try:
+        return ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+    except AttributeError:
+        return None
