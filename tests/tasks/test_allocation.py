@@ -27,7 +27,7 @@ from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import matmul
 
-SAMPLING = partial(RandomSearch, structures=1, population=64)
+SAMPLING = partial(RandomSearch, structures=1, population=16)
 OPTIONS = TuneOptions(SearchOptions(SAMPLING), model=AnalyticModel, retime=False)
 
 

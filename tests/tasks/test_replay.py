@@ -377,7 +377,7 @@ def test_real_runs_have_the_same_history_and_bytes_in_another_process(path: Path
     options = TuneOptions(SearchOptions(STRATEGIES.factory("random"), seed=9))
     tasks = [replace(t, target=host, threads=1) for t in (matmul(32, 32, 32), dense_relu(8, 16, 8))]
     with LocalRunner() as runner:
-        for budget in (Budget(trials=12, time_limit_s=100), Budget(time_limit_s=1.0)):
+        for budget in (Budget(trials=6, time_limit_s=100), Budget(time_limit_s=0.5)):
             with Database(path) as database:
                 tune_tasks(entries(*tasks), budget, runner, database=database, options=options)
     for run in ("1", "2"):
