@@ -45,10 +45,10 @@ def _case(rng: np.random.Generator, number: int) -> Tally:
         found = swept.block(*x)
         worst, wrong = max(worst, found, key=lambda e: e.worst), wrong + found.wrong
         seen.kinds[what] += BLOCK
-    where = f"at {', '.join(map(repr, worst.where))}"
+    where = f"at {' and '.join(f'{v:.9g}' for v in worst.where)}" if worst.where else "anywhere"
     assert not wrong, f"{what}: {wrong} special values are wrong"
     assert worst.worst <= swept.stated, f"{what}: {worst.worst:.4g} ULP {where}"
-    seen.note(f"{what} (stated: {swept.stated:.4g})", worst.worst, where)
+    seen.note(what, worst.worst, f"{where}; {swept.stated:.4g} is stated")
     return seen
 
 
