@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ansorpy.errors import ForeignFile, UsageError
@@ -21,6 +25,14 @@ __all__ = [
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
+
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+"""The readers of headers by version; later versions are for records with names of any script."""
+_NOT_NUMPY = (
+    EOFError, MemoryError, OverflowError, RuntimeError, SyntaxError, TypeError, ValueError,
+    tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What numpy, its parser of headers and zipfile raise for other files and damaged ones."""
 
 
 def open_database(path: Path) -> Database:
@@ -85,27 +97,45 @@ def _value(spec: Port, source: str) -> Array:
     kind, _, seed = source.partition(":")
     if kind == "random" and (not seed or seed.isdecimal()):
         return random_value(spec.shape, spec.dtype, int(seed or 0), spec.name)
-    array = _read(Path(source), spec.name)
-    if array.shape != spec.shape or array.dtype != spec.dtype:
-        raise UsageError(
-            f"input {spec.name!r} takes {described(spec.shape, spec.dtype)}, "
-            f"but {source} contains {described(array.shape, array.dtype)}"
-        )
-    return array
-
-
-def _read(path: Path, name: str) -> Array:
+    path = Path(source)
     try:
-        content = np.load(path, allow_pickle=False)
+        with _opened(path, spec.name) as file:
+            return _array(file, spec, source)
     except OSError as error:
         raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile):  # numpy treats other files as pickles
+    except _NOT_NUMPY:
         raise ForeignFile(
             f"{path} is not a numpy file", hint="write it with numpy.save or numpy.savez"
         ) from None
-    if isinstance(content, np.ndarray):
-        return content
-    with content:
-        if name not in content:
-            raise UsageError(f"{path} has no array {name!r}", hint=f"it has {content.files}")
-        return np.asarray(content[name])
+
+
+@contextmanager
+def _opened(path: Path, name: str) -> Iterator[IO[bytes]]:
+    """The file of an array: *path* itself, or its entry *name* if it is an ``.npz`` archive."""
+    if not zipfile.is_zipfile(path):
+        with path.open("rb") as file:
+            yield file
+        return
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.namelist()
+        if f"{name}.npy" not in entries:
+            found = [entry.removesuffix(".npy") for entry in entries]
+            raise UsageError(f"{path} has no array {name!r}", hint=f"it has {found}")
+        with archive.open(f"{name}.npy") as file:
+            yield file
+
+
+def _array(file: IO[bytes], spec: Port, source: str) -> Array:
+    """The array in *file*, of which no more than the header is read if it does not fit *spec*."""
+    start = file.tell()
+    version = npy.read_magic(file)
+    if version not in _HEADERS:
+        raise ValueError(f"version {version}")
+    shape, _, dtype = _HEADERS[version](file)
+    if shape != spec.shape or dtype != spec.dtype:
+        raise UsageError(
+            f"input {spec.name!r} takes {described(spec.shape, spec.dtype)}, "
+            f"but {source} contains {described(shape, dtype)}"
+        )
+    file.seek(start)
+    return np.asarray(npy.read_array(file, allow_pickle=False))

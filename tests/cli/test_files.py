@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,30 @@ def test_what_does_not_fit(tmp_path: Path) -> None:
             feeds([X], [f"x={tmp_path / name}"])
 
 
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_damaged_archive_is_no_numpy_file(tmp_path: Path, save: Callable[..., None]) -> None:
+    path = tmp_path / "a.npz"
+    save(path, x=np.arange(6, dtype=np.float32).reshape(2, 3))
+    whole = path.read_bytes()
+    for place in range(0, len(whole) - 60, 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        try:
+            feeds([X], [f"x={path}"])
+        except (ForeignFile, UsageError):
+            continue
+
+
+@pytest.mark.parametrize(
+    "shape", ["(1 << 40,)", f"({1 << 40},)", f"({1 << 20}, {1 << 20})", "(" * 200]
+)
+def test_an_array_that_does_not_fit_is_not_read(tmp_path: Path, shape: str) -> None:
+    said = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    path = tmp_path / "a.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(said).to_bytes(2, "little") + said + bytes(24))
+    with pytest.raises((ForeignFile, UsageError), match="is not a numpy file|contains"):
+        feeds([X], [f"x={path}"])
+
+
 @pytest.mark.parametrize("item", ["y=random", "x", "=random"])
 def test_unknown_inputs(item: str) -> None:
     with pytest.raises(UsageError, match="names no input"):
@@ -86,7 +111,7 @@ def test_unknown_inputs(item: str) -> None:
 
 def test_arrays_are_never_unpickled(tmp_path: Path) -> None:
     np.save(tmp_path / "o.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(ForeignFile, match="is not a numpy file"):
+    with pytest.raises(UsageError, match="contains 1 of object"):
         feeds([X], [f"x={tmp_path / 'o.npy'}"])
 
 
