@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 from ansorpy.errors import ForeignFile, UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.reader import upgraded
+from ansorpy.graph.ir import text
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.executor import assert_same_as_onnxruntime, compiled, run_network
 from tests.graph.nets import Net
@@ -227,6 +228,31 @@ def test_a_result_of_negative_size_is_refused() -> None:
     model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
     with pytest.raises(UnsupportedModel, match=r"negative sizes: \[-1, 4\]"):
         load(model)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "name", "constants"),
+    [
+        ("BatchNormalization", "epsilon", [np.arange(1.0, 4.0)] * 4),
+        ("LayerNormalization", "epsilon", [np.ones(5)]),
+        ("LeakyRelu", "alpha", []),
+        ("HardSigmoid", "alpha", []),
+        ("Selu", "gamma", []),
+    ],
+)
+def test_a_default_is_the_value_that_a_model_would_hold(
+    op_type: str, name: str, constants: list[np.ndarray]
+) -> None:
+    """Attributes are float32; the numbers that operators' descriptions give are not."""
+    default = onnx.defs.get_schema(op_type, 17).attributes[name].default_value.f
+    weights = [array.astype(np.float32) for array in constants]
+    written_out: dict[str, Any] = {name: default}
+    left_out, written = (
+        load(operator_model(op_type, [(2, 3, 5)], weights, **given)) for given in ({}, written_out)
+    )
+    assert text(left_out) == text(written)
+    for constant, array in left_out.constants.items():
+        np.testing.assert_array_equal(array, written.constants[constant])
 
 
 def test_batch_norm_in_training_is_refused() -> None:

@@ -71,13 +71,18 @@ class NodeContext(Emits):
     wide: bool = False
 
     def attr(self, name: str, default: T) -> T:
-        """The attribute *name*, decoded, or *default*; byte strings become text."""
+        """The attribute *name*, decoded, or *default*; byte strings become text.
+
+        A float default is rounded to float32, as all attributes of a model are.
+        """
         for attribute in self.node.attribute:
             if attribute.name == name:
                 value = onnx.helper.get_attribute_value(attribute)
                 return cast(
                     T, value.decode(errors="replace") if isinstance(value, bytes) else value
                 )
+        if isinstance(default, float):
+            return cast(T, float(np.float32(default)))
         return default
 
     def ints(self, name: str, default: Sequence[int]) -> Shape:
