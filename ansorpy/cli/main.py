@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -37,7 +38,9 @@ EXIT_INTERNAL, EXIT_USAGE = 1, 2
 _EPILOG = "Environment: " + "; ".join(f"{knob.name} ({knob.help})" for knob in KNOBS)
 
 
-def _application() -> typer.Typer:
+@cache
+def _command(verbs: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """The parser of ``ansorpy VERB``, which takes longer to make than most command lines to run."""
     app = typer.Typer(
         name="ansorpy",
         help="Compile ONNX networks by searching for fast programs.",
@@ -48,9 +51,9 @@ def _application() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_common)
-    for verb in VERBS:
+    for verb in verbs:
         app.command(verb.__name__)(verb)
-    return app
+    return typer.main.get_command(app)
 
 
 def _print_version(asked: bool) -> None:
@@ -74,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code (docs/cli.md) and print errors to stderr."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _application()(repeat_list_option(given), prog_name="ansorpy", standalone_mode=False)
+        parse = _command(VERBS)
+        code = parse(repeat_list_option(given), prog_name="ansorpy", standalone_mode=False)
     except AnsorpyError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
