@@ -6,6 +6,8 @@ from tests.campaigns.campaign import Campaign
 from tests.campaigns.exports.campaign import EXPORTS
 from tests.campaigns.exports.team_campaign import TEAM
 from tests.campaigns.faults.campaign import FAULTS
+from tests.campaigns.inputs.campaign import INPUTS
+from tests.campaigns.networks.campaign import NETWORKS
 from tests.campaigns.numbers.functions import NUMBERS
 from tests.campaigns.numbers.reductions import REDUCTIONS
 from tests.campaigns.schedules import GPU_SCHEDULES, SCHEDULES
@@ -16,6 +18,8 @@ CAMPAIGNS: dict[str, Campaign] = {
     "exports": EXPORTS,
     "faults": FAULTS,
     "gpu-schedules": GPU_SCHEDULES,
+    "inputs": INPUTS,
+    "networks": NETWORKS,
     "numbers": NUMBERS,
     "reductions": REDUCTIONS,
     "schedules": SCHEDULES,

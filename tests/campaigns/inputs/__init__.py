@@ -1,0 +1,1 @@
+"""Damaged and forged inputs: models, databases, libraries, arrays and command lines."""

@@ -1,0 +1,66 @@
+"""Running a verb in this process, within bounds, and judging how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import resource
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from unittest import mock
+
+from ansorpy.cli.main import main
+
+__all__ = ["MEMORY_BYTES", "run_verb", "surroundings"]
+
+MEMORY_BYTES = 6 << 30
+"""Address space that a verb may take beyond what its process has: the constants of a model may take
+2 GiB, and a verb may hold them in two forms."""
+_CODES = (0, 2, 3, 4, 5, 6)
+"""Those of ``docs/cli.md`` but 1, an internal error, and 130, a user's."""
+
+
+@contextlib.contextmanager
+def surroundings(folder: Path, user: Path) -> Iterator[None]:
+    """The working folder is *folder*, and the user's key lies in *user*."""
+    own: Mapping[str, str] = {
+        "ANSORPY_CACHE": str(folder / "cache"),
+        "ANSORPY_STATE": str(user / "state"),
+        "ANSORPY_DB": str(folder / "default.db"),
+        "ANSORPY_CALIBRATE": "0",
+        "COLUMNS": "200",
+    }
+    with mock.patch.dict(os.environ, own), contextlib.chdir(folder):
+        os.environ.pop("ANSORPY_DEBUG", None)
+        yield
+
+
+def run_verb(arguments: Sequence[str]) -> str:
+    """Run ``ansorpy`` with *arguments*; returns what ended it, a word or two.
+
+    Raises:
+        AssertionError: It ended in another way than the documented ones.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _bounded():
+        code = main(list(arguments))
+    said = err.getvalue()
+    told = f"ansorpy {' '.join(map(repr, arguments))}\nended with {code} and said:\n{said[-1500:]}"
+    errors = [line for line in said.splitlines() if line.startswith("error: ")]
+    assert code in _CODES, told
+    assert "Traceback" not in said and "internal error" not in said, told
+    assert len(errors) == (0 if code == 0 else 1) or code == 4, told
+    return f"exit {code}"
+
+
+@contextlib.contextmanager
+def _bounded() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    bound = pages * resource.getpagesize() + MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

@@ -1,0 +1,1 @@
+"""Random networks that are valid and numerically stable by construction, compiled and compared."""

@@ -1,0 +1,136 @@
+"""The ways to compute a network: ansorpy's and others'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from onnx import ModelProto
+from onnx.reference import ReferenceEvaluator
+
+import ansorpy as ap
+from ansorpy.errors import ScheduleError
+from ansorpy.frontend.onnx import load
+from ansorpy.graph import Network, partition
+from ansorpy.graph.choices import Choices
+from ansorpy.graph.optimize import arrange, simplify
+from ansorpy.graph.passes.channels_last import channels_last
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.measure.build.handlers import build_lowered
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = [
+    "by_onnxruntime",
+    "by_reference",
+    "compiled_model",
+    "drawn_model",
+    "optimised",
+    "unoptimised",
+]
+
+Array = NDArray[Any]
+Arrays = Mapping[str, Array]
+
+_ROWS = 4
+_SAMPLED = 0.5
+
+
+def unoptimised(model: ModelProto) -> Network:
+    """*model* as it was imported, with images stored as convolutions are defined on, no more."""
+    return partition(channels_last(load(model)))
+
+
+def optimised(model: ModelProto, rng: np.random.Generator) -> Network:
+    """*model* after all graph passes; where they leave a choice, a random one."""
+    graph = simplify(load(model), byte_dots=bool(rng.integers(2)))
+    choices = Choices()
+    arrange(graph, choices)
+    answers = {
+        question: list(ways)[int(rng.integers(len(ways)))]
+        for question, ways in choices.asked.items()
+    }
+    try:
+        return partition(arrange(graph, Choices(answers)))
+    except ValueError:  # an answer to one question took away a way of another
+        return partition(arrange(graph, Choices()))
+
+
+def drawn_model(network: Network, rng: np.random.Generator, *, strict: bool) -> CompiledModel:
+    """*network* as machine code; half of its programs drawn from the search space of their task."""
+    target, threads = Target.host(), int(rng.integers(1, 3))
+    tasks = {
+        w.key: _compiled(_task(w.dag, target, threads, strict), rng) for w in network.workloads()
+    }
+    return CompiledModel.of(network, tasks, target=target, threads=threads)
+
+
+def compiled_model(model: ModelProto, seed: int) -> CompiledModel:
+    """*model* as a user gets it who does not tune: checked programs, predicted to be fast."""
+    with TemporaryDirectory() as folder:
+        return ap.compile(model, effort="none", db=Path(folder, "tune.db"), threads=1, seed=seed)
+
+
+def _task(dag: ComputeDAG, target: Target, threads: int, strict: bool) -> Task:
+    return Task(dag, target, threads, "strict" if strict else "default")
+
+
+def _compiled(task: Task, rng: np.random.Generator) -> CompiledTask:
+    state = _drawn_state(task, rng) if rng.random() < _SAMPLED else State.initial(task.dag)
+    lowered = lower(state)
+    symbol = f"task_{abs(hash(task.key)) % 2**32:08x}"
+    built = build_lowered(lowered, task.target, symbol)
+    return CompiledTask.of(task.dag, built, compiled_from=state.definition, program=lowered.run)
+
+
+def _drawn_state(task: Task, rng: np.random.Generator) -> State:
+    """A program that the search could propose; the default schedule if a few draws give none."""
+    structure = StructureSampler(task).draw_one(rng)
+    table = structure.sample(_ROWS, rng)
+    for row in table[structure.valid(table)]:
+        state = structure.resolve(row)
+        try:
+            lower(state)
+        except ScheduleError:
+            continue
+        return state
+    return State.initial(task.dag)
+
+
+def by_onnxruntime(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
+    """The outputs as onnxruntime computes them; None if it does not know an operator or type."""
+    if any(array.dtype == ml_dtypes.bfloat16 for array in feeds.values()):
+        return None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    try:
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        return list(session.run(None, dict(feeds)))
+    except Exception as error:  # its own exceptions have no common base class
+        if type(error).__module__.startswith("onnxruntime"):
+            return None
+        raise
+
+
+def by_reference(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
+    """The outputs as onnx's reference computes them in the model's types; None if it fails."""
+    try:
+        with np.errstate(all="ignore"):
+            return list(ReferenceEvaluator(model).run(None, dict(feeds)))
+    except (TypeError, ValueError, RuntimeError, IndexError):
+        return None

@@ -1,0 +1,180 @@
+"""What a random network computes, and how much of it rounding decides.
+
+Every node is evaluated as soon as it is drawn, by onnx's reference implementation in float64: once
+on the exact operands, and a few times on operands and results that are each off by some roundings
+of the type that the network computes in (Monte Carlo arithmetic; Parker, Pierce and Eggert, 2000).
+Rounding a sum of many terms is no worse than summing terms that are off a little, so the spread of
+these runs shows how far correct programs may be apart, whatever order they add in.  It also shows
+where they may be far apart: near the step of a ``Floor``, say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto, helper
+from onnx.reference import ReferenceEvaluator
+
+__all__ = ["RUNS", "Unstable", "Value", "allowed_error", "evaluated", "is_float"]
+
+Array = NDArray[Any]
+
+RUNS = 3
+"""Runs off the exact one; a threshold that none of them crosses is far from the exact value."""
+_ROUNDINGS = 8.0
+"""Roundings that each operand and each result is off by, at most."""
+_FLOAT32_ONLY = frozenset({"Erf", "Gelu", "HardSwish"})
+"""What onnx's reference computes, or has constants for, in float32, even for float64."""
+_MARGIN = 4.0
+"""Factor from the spread of ``RUNS`` runs to what any run may be off."""
+_LARGEST = {2: 300.0, 4: 1e5, 8: 1e5}
+"""Bound of values by the bytes of their type: later products and sums remain finite."""
+_BLURRED = 2.0**-4
+"""Spread, as a fraction of the largest value, beyond which a value says nothing of a program."""
+_LARGEST_INTEGER = 120
+"""All integer types hold it; no result then depends on how an overflow ends."""
+
+
+class Unstable(Exception):
+    """The node's value is not finite, too large, or decided by rounding."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of a network: its name, element type, and the arrays of the exact and other runs."""
+
+    name: str
+    dtype: np.dtype[Any]
+    runs: tuple[Array, ...]
+
+    @property
+    def exact(self) -> Array:
+        return self.runs[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.exact.shape
+
+    @property
+    def rank(self) -> int:
+        return self.exact.ndim
+
+    @property
+    def size(self) -> int:
+        return self.exact.size
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether *dtype* is a floating-point type, one of ml_dtypes included."""
+    return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
+
+
+def evaluated(
+    node: NodeProto,
+    operands: Sequence[Value | None],
+    dtype: np.dtype[Any],
+    opset: int,
+    rng: np.random.Generator,
+    stated: float = 0.0,
+) -> list[Value]:
+    """The results of *node*, whose floats are of type *dtype*.
+
+    *stated* is the error beyond rounding that an implementation may state for the node, as a
+    fraction of its largest result.
+
+    Raises:
+        Unstable: Correct programs may disagree on a result, or it is too large.
+    """
+    present = [operand for operand in operands if operand is not None]
+    evaluator = _evaluator(node, present, opset)
+    unit = _unit(np.dtype(np.float32) if node.op_type in _FLOAT32_ONLY else dtype)
+    unit = max(unit, _unit(dtype))
+    results: list[list[Array]] = [[] for _ in node.output]
+    for number in range(1 + RUNS):
+        feeds = {v.name: _blurred(v.runs[number], unit, number, rng) for v in present}
+        with np.errstate(all="ignore"):
+            outputs = _run(evaluator, feeds)
+        for held, output in zip(results, outputs, strict=True):
+            held.append(_blurred(_widened(output), unit, number, rng, stated))
+    return [
+        _checked(Value(name, dtype if runs[0].dtype.kind == "f" else runs[0].dtype, tuple(runs)))
+        for name, runs in zip(node.output, results, strict=True)
+    ]
+
+
+def _run(evaluator: ReferenceEvaluator, feeds: dict[str, Array]) -> list[Any]:
+    try:
+        return list(evaluator.run(None, feeds))
+    except (TypeError, ValueError, RuntimeError, IndexError) as error:  # faults of its own
+        raise Unstable(f"onnx's reference fails: {str(error)[:200]}") from None
+
+
+def allowed_error(value: Value) -> Array:
+    """How far an element of *value* may be from the exact run's."""
+    off = np.max([np.abs(run - value.exact) for run in value.runs[1:]], axis=0)
+    shared = np.sqrt(np.mean(np.square(off))) if off.size else 0.0
+    return np.asarray(_MARGIN * (off + shared) + _unit(value.dtype) * np.abs(value.exact))
+
+
+def _unit(dtype: np.dtype[Any]) -> float:
+    """Largest relative error of a rounding to *dtype*."""
+    return float(ml_dtypes.finfo(dtype).eps) / 2 if is_float(dtype) else 0.0
+
+
+def _widened(array: Any) -> Array:
+    made: Array = np.asarray(array)
+    return made.astype(np.float64) if is_float(made.dtype) else made
+
+
+def _blurred(
+    array: Array, unit: float, number: int, rng: np.random.Generator, stated: float = 0.0
+) -> Array:
+    """*array* with each element off by some roundings, but for run number 0 and integers."""
+    if number == 0 or array.dtype.kind != "f":
+        return array
+    off = array * (1 + _ROUNDINGS * unit * rng.uniform(-1, 1, array.shape))
+    if stated:
+        off += stated * np.abs(array).max(initial=0.0) * rng.uniform(-1, 1, array.shape)
+    return np.asarray(off)
+
+
+def _checked(value: Value) -> Value:
+    exact = value.exact
+    if (
+        exact.dtype.kind in "iu"
+        and np.abs(exact.astype(np.int64)).max(initial=0) > _LARGEST_INTEGER
+    ):
+        raise Unstable(f"{value.name} has large integers")
+    if exact.dtype.kind != "f":
+        if any(not np.array_equal(run, exact) for run in value.runs[1:]):
+            raise Unstable(f"{value.name} depends on rounding")
+        return value
+    if not all(np.isfinite(run).all() for run in value.runs):
+        raise Unstable(f"{value.name} is not finite")
+    largest = np.abs(exact).max(initial=0.0)
+    if largest > _LARGEST[value.dtype.itemsize]:
+        raise Unstable(f"{value.name} is large")
+    if exact.size and largest < _unit(value.dtype) / 2**10:
+        raise Unstable(f"{value.name} is zero: its consumers would show nothing")
+    # A type's steps are finest relative to values of normal size: f16's end at 6e-5.
+    if any(np.abs(run - exact).max(initial=0.0) > _BLURRED * largest for run in value.runs):
+        raise Unstable(f"{value.name} is decided by rounding")
+    return value
+
+
+def _evaluator(node: NodeProto, operands: Sequence[Value], opset: int) -> ReferenceEvaluator:
+    """onnx's reference implementation of *node*, with its float operands in float64."""
+    inputs = [
+        helper.make_tensor_value_info(
+            v.name, helper.np_dtype_to_tensor_dtype(v.exact.dtype), v.shape
+        )
+        for v in {v.name: v for v in operands}.values()
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output]
+    graph = helper.make_graph([node], "node", inputs, outputs)
+    return ReferenceEvaluator(graph, opsets={"": opset})
