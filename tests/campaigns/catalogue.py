@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.campaigns.allotment import ALLOTMENT
 from tests.campaigns.campaign import Campaign
 from tests.campaigns.exports.campaign import EXPORTS
 from tests.campaigns.exports.team_campaign import TEAM
@@ -10,11 +11,13 @@ from tests.campaigns.inputs.campaign import INPUTS
 from tests.campaigns.networks.campaign import NETWORKS
 from tests.campaigns.numbers.functions import NUMBERS
 from tests.campaigns.numbers.reductions import REDUCTIONS
+from tests.campaigns.replay import REPLAY
 from tests.campaigns.schedules import GPU_SCHEDULES, SCHEDULES
 
 __all__ = ["CAMPAIGNS"]
 
 CAMPAIGNS: dict[str, Campaign] = {
+    "allotment": ALLOTMENT,
     "exports": EXPORTS,
     "faults": FAULTS,
     "gpu-schedules": GPU_SCHEDULES,
@@ -22,6 +25,7 @@ CAMPAIGNS: dict[str, Campaign] = {
     "networks": NETWORKS,
     "numbers": NUMBERS,
     "reductions": REDUCTIONS,
+    "replay": REPLAY,
     "schedules": SCHEDULES,
     "team": TEAM,
 }

@@ -3,49 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from math import inf
 
-import numpy as np
 import pytest
 
-from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.bound import roofline_seconds
-from ansorpy.ir.task import Task
-from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.journal import RecordingJournal
-from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.rules.structure import StructureSampler
-from ansorpy.schedule.state import State
-from ansorpy.search.strategies.random import RandomSearch
-from ansorpy.search.task_search import SearchOptions
-from ansorpy.tasks.allotment import Allotment
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
-from tests.search.runners import FormulaRunner
-from tests.search.tasks import matmul
-
-SAMPLING = partial(RandomSearch, structures=1, population=16)
-OPTIONS = TuneOptions(SearchOptions(SAMPLING), model=AnalyticModel, retime=False)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """How a task improves: ``share`` of the time at the rooflines, and best times above it.
-
-    The first trials take ``first`` times the roofline, many of them ``last`` times.
-    """
-
-    share: float
-    first: float
-    last: float
-
-    def times(self, trials: int) -> float:
-        """The best of so many trials, as a multiple of the roofline."""
-        return self.last + (self.first - self.last) * 2 / max(trials, 2)
-
+from tests.tasks.curves import Curve, tuned
 
 CNN = [
     Curve(0.01, 4.0, 3.0),
@@ -55,77 +17,6 @@ CNN = [
     Curve(0.13, 2.2, 1.4),
     *[Curve(1e-5, 30.0, 20.0)] * 4,  # pooling, a small product, softmax
 ]
-
-
-@dataclass
-class CurveRunner(FormulaRunner):
-    """The n-th program of a task takes the time that its curve has after n trials."""
-
-    curves: Mapping[str, tuple[float, Curve]] = field(default_factory=dict)
-    trials: dict[str, int] = field(default_factory=dict)
-
-    def answer(self, task: Task, state: State) -> MeasureResult:
-        self.seen.append(task.key)
-        least_s, curve = self.curves[task.key]
-        self.trials[task.key] = self.trials.get(task.key, 0) + 1
-        return MeasureResult(TrialKind.OK, (least_s * curve.times(self.trials[task.key]),))
-
-
-@dataclass
-class RoundClock(RecordingJournal):
-    """Every round and every trial takes as long as the plan expects, times ``slower``."""
-
-    database: Database = field(default_factory=Database)
-    runner: FormulaRunner = field(default_factory=FormulaRunner)
-    slower: float = 1.0
-    rounds: dict[object, int] = field(default_factory=dict)
-
-    def note(self, kind: str, body: Mapping[str, object]) -> None:
-        super().note(kind, body)
-        if kind == "refit":
-            self.rounds[body["task"]] = self.rounds.get(body["task"], 0) + 1
-
-    def shown_s(self) -> float:
-        rounds = 0.5 * sum(self.rounds.values()) + 0.5 * len(self.rounds)
-        return self.slower * (rounds + 0.05 * len(self.runner.seen))
-
-    def moment(self, seconds: float) -> float:
-        return inf
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A task's trials compared with the plan, its part of the time, and its possible gain."""
-
-    allotment: Allotment
-    share: float
-    headroom: float
-
-
-def tuned(curves: Sequence[Curve], budget: Budget, slower: float = 1.0) -> list[Ended]:
-    """Tune tasks that improve along *curves*."""
-    tasks = [matmul(16, 16, 16 + n) for n in range(len(curves))]
-    sources = [StructureSampler(task) for task in tasks]
-    least = [roofline_seconds(t, s.definitions) for t, s in zip(tasks, sources, strict=True)]
-    runner = CurveRunner(
-        curves={t.key: (s, c) for t, s, c in zip(tasks, least, curves, strict=True)}
-    )
-    clock = RoundClock(runner=runner, slower=slower)
-    weights = [c.share / s for s, c in zip(least, curves, strict=True)]
-    outcomes = tune_tasks(
-        [*map(WeightedTask, tasks, sources, weights)],
-        budget,
-        runner,
-        clock.database,
-        options=OPTIONS,
-        journal=clock,
-    ).outcomes
-    times = [c.times(o.history.trials) for c, o in zip(curves, outcomes, strict=True)]
-    seconds = np.array([curve.share for curve in curves]) * times
-    return [
-        Ended(outcome.allotment, part, 1 - 1 / time)
-        for outcome, part, time in zip(outcomes, seconds / seconds.sum(), times, strict=True)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +31,7 @@ def tuned(curves: Sequence[Curve], budget: Budget, slower: float = 1.0) -> list[
 )
 def test_heavy_tasks_get_their_plan_and_trivial_ones_little(budget: Budget, slower: float) -> None:
     found = tuned(CNN, budget, slower)
-    heavy = [task for task in found if task.share > 0.1 and task.headroom > 0.2]
+    heavy = [task for task in found if task.is_heavy]
     assert len(heavy) >= 4
     assert all(task.allotment.got >= task.allotment.planned / 2 for task in heavy)
     assert all(task.allotment.got <= 4 for task in found if task.share < 1e-3)
@@ -151,3 +42,9 @@ def test_a_task_that_gets_less_than_planned_says_why() -> None:
     first, *others = (task.allotment for task in tuned(near, Budget(trials=300)))
     assert first.got < first.planned / 2 and re.fullmatch("within .% of its roofline", first.why)
     assert all(task.got > 1.1 * task.planned for task in others)
+
+
+def test_a_heavy_task_that_stopped_improving_gets_its_plan_before_others_go_on() -> None:
+    flat = [Curve(0.6, 4.0, 4.0), *[Curve(0.1, 9.0, 3.0)] * 4]
+    first, *_ = tuned(flat, Budget(time_limit_s=40.0, plateau=16))
+    assert first.is_heavy and first.allotment.got >= first.allotment.planned / 2

@@ -32,8 +32,8 @@ class Gradient:
     - The family term is dropped once a task has had ``catching_up`` rounds more than the others in
       its family.
     - A task that takes more than ``heavy`` of the time, with more than ``far`` of its own time
-      above the roofline, comes first while it has less than ``floor`` of its planned trials.  TVM
-      instead picks tasks at random now and then.
+      above the roofline, comes first while it has less than ``floor`` of its planned trials, even
+      if it rests.  TVM instead picks tasks at random now and then.
     """
 
     alpha: float = 0.2
@@ -57,7 +57,7 @@ class Gradient:
         valid = [i for i in alive if np.isfinite(tasks[i].best_s)]
         if not valid:
             return None
-        valid = self._behind(tasks, valid) or valid
+        valid = self._behind(tasks) or valid
         gains = np.array([self.gradient(tasks, i) / tasks[i].cost for i in valid])
         if len(gains) > 1 and (gains == gains[0]).all():
             return valid[int(rng.integers(len(valid)))]
@@ -72,16 +72,17 @@ class Gradient:
         chain = self.alpha * self._backward(task) + (1 - self.alpha) * forward
         return task.gradient * min(chain, 0.0)
 
-    def _behind(self, tasks: Sequence[TaskProgress], among: Sequence[int]) -> list[int]:
-        """The tasks of *among* that are heavy, far from their roofline and short of their plan."""
+    def _behind(self, tasks: Sequence[TaskProgress]) -> list[int]:
+        """The tasks that are heavy, far from their roofline and short of their planned trials."""
         trials = sum(task.trials for task in tasks)
-        total = sum(tasks[i].gradient * tasks[i].best_s for i in among)
+        seconds = [t.gradient * t.best_s if np.isfinite(t.best_s) else 0.0 for t in tasks]
         return [
             i
-            for i in among
-            if tasks[i].trials < self.floor * tasks[i].share * trials
-            and tasks[i].gradient * tasks[i].best_s > self.heavy * total
-            and tasks[i].headroom > self.far
+            for i, task in enumerate(tasks)
+            if (task.alive or task.resting)
+            and task.trials < self.floor * task.share * trials
+            and seconds[i] > self.heavy * sum(seconds)
+            and task.headroom > self.far
         ]
 
     def _time(self, task: TaskProgress) -> float:
