@@ -23,11 +23,11 @@ from ansorpy.measure.proofs.prover import Prover
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.records.recording import measure_recorded
+from ansorpy.measure.records.sessions import warn_of_writers
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Expecting, Machines, Observer, Sharing
 from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.measure.versions import versions
-from ansorpy.measure.workers.processes import command_of
 from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
@@ -132,10 +132,7 @@ class Tuner:
             WeightedTask(self._on_machine(task), self._source(task), weight)
             for task, weight in weights.items()
         ]
-        others = self.database.sessions.others()
-        if others:
-            said = ", ".join(f"process {pid} ({command_of(pid)})" for pid in others)
-            _LOG.warning("%s is also written by %s; both keep every trial", self.request.db, said)
+        warn_of_writers(self.request.db, self.database.sessions.others())
         runner = _StoppableRunner(self.runner, self.request)
         tuning = tune_tasks(
             entries,

@@ -11,12 +11,23 @@ from pathlib import Path
 
 from ansorpy.measure.records.rows import Event, Session, read_row
 from ansorpy.measure.records.schema import is_read_only, plain_errors
-from ansorpy.measure.workers.processes import is_running, process_identity
+from ansorpy.measure.workers.processes import described_process, is_running, process_identity
 from ansorpy.profiler import Activity, profiled
 
-__all__ = ["SessionStore"]
+__all__ = ["SessionStore", "warn_of_writers"]
 
 _LOG = logging.getLogger(__name__)
+_named: set[tuple[Path, int]] = set()
+"""The databases and writers that this process was warned of."""
+
+
+def warn_of_writers(path: Path, processes: list[int]) -> None:
+    """Warn that *processes* write to the database *path* too, once of each process."""
+    new = [pid for pid in processes if (path, pid) not in _named]
+    _named.update((path, pid) for pid in new)
+    if new:
+        others = ", ".join(map(described_process, new))
+        _LOG.warning("%s is also written by %s; all keep every trial", path, others)
 
 
 class SessionStore:

@@ -20,7 +20,7 @@ from threading import Event, Lock, Thread, Timer
 
 from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import AnsorpyError
-from ansorpy.measure.workers.processes import command_of
+from ansorpy.measure.workers.processes import described_process
 from ansorpy.profiler import Activity, profiled
 
 __all__ = ["PATIENCE_S", "WaitLog", "holders", "lock_cores", "lock_gpus"]
@@ -149,7 +149,7 @@ class WaitLog:
         if self._named.issuperset(found or (0,)):
             return
         self._named.update(found or (0,))
-        who = ", ".join(f"process {pid} ({command_of(pid)})" for pid in found)
+        who = ", ".join(map(described_process, found))
         _LOG.warning(
             "waiting for %s, which is using %s: only one process at a time may measure there",
             who or "another process", unit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["command_of", "is_running", "process_identity", "processor_s"]
+__all__ = ["described_process", "is_running", "process_identity", "processor_s"]
 
 _SHOWN = 80
 """Characters of a command line that are shown."""
@@ -26,14 +26,15 @@ def is_running(identity: str) -> bool:
     return _start_ticks(int(number)) == ticks
 
 
-def command_of(pid: int) -> str:
-    """The command line of *pid*, shortened; empty when there is no such process."""
+def described_process(pid: int) -> str:
+    """``process 7 (its command line)``, shortened; without the command if it is unknown."""
     try:
         parts = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
-        return ""
+        parts = []
     text = " ".join(part.decode(errors="replace") for part in parts if part)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+    shown = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+    return f"process {pid} ({shown})" if shown else f"process {pid}"
 
 
 def _boot_id() -> str:

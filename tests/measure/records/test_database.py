@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -26,6 +27,7 @@ from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.records.results import Believe
 from ansorpy.measure.records.rows import Record
 from ansorpy.measure.records.schema import FORMAT, connect, transaction
+from ansorpy.measure.records.sessions import warn_of_writers
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.workers.processes import process_identity
 from ansorpy.schedule.state import State
@@ -432,6 +434,26 @@ def test_events_come_back_in_order_by_session(path):
         started = db.sessions.all()[0]
         assert started.seed == 7 and started.versions == {"llvm": "20"}
         assert started.ended_at is not None
+
+
+def test_other_writers_are_warned_of_once(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_writers(path, [])
+    assert not caplog.records
+    command = [sys.executable, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline()
+        for _ in range(2):
+            warn_of_writers(path, [child.pid])
+        [record] = caplog.records
+        said = (
+            rf"tune\.db is also written by process {child.pid} \(.*python.* input\(\)\); all keep"
+        )
+        assert re.search(said, record.getMessage())
+        warn_of_writers(path.with_name("other.db"), [child.pid])
+        warn_of_writers(path, [child.pid, os.getpid()])
+        assert len(caplog.records) == 3
+        assert f"written by process {os.getpid()} (" in caplog.records[-1].getMessage()
+        child.communicate(b"")
 
 
 def test_other_runs_that_write_to_the_file_are_named(path):

@@ -129,7 +129,7 @@ def test_a_holder_is_named_once_and_may_be_unknown(caplog, monkeypatch):
     log = locks.WaitLog()
     for pids in ([7, 9], [9], [11], [], []):
         monkeypatch.setattr(locks, "holders", lambda descriptor, pids=pids: pids)
-        monkeypatch.setattr(locks, "command_of", lambda pid: f"tune {pid}")
+        monkeypatch.setattr(locks, "described_process", lambda pid: f"process {pid} (tune {pid})")
         log.name_holders(0, "core 3")
     said = [message.partition(", which is using")[0] for message in caplog.messages]
     assert said == [
