@@ -7,7 +7,7 @@ adding up sums in any order.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,9 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.measure.check.compare import extra_error, tolerance
 
-__all__ = ["Bounds", "share_of_bound"]
+__all__ = ["Reference"]
 
 Array = NDArray[Any]
 
@@ -42,8 +43,8 @@ _ROUGH = 0.25
 """A first-order bound means nothing beyond this relative error."""
 
 
-class Bounds:
-    """The error that each output of *dag* may have for some data, element by element.
+class Reference:
+    """What *dag* computes for *data*, and the error that each element may have.
 
     To first order, an element errs by at most the relative errors that meet in it, added up, times
     its magnitude (:mod:`ansorpy.ir.analysis.magnitude`).  Source: running error analysis (Higham
@@ -55,44 +56,55 @@ class Bounds:
     """
 
     def __init__(self, dag: ComputeDAG, data: Mapping[str, Array]) -> None:
-        self.reason = ""
-        self._dag, self._data = dag, data
-        self._magnitudes: dict[ComputeOp, Array] = {}
-        relative = _Relative()
-        for op in dag.computes:
-            if op.dtype.is_float and (op.dtype.bits == 16 or op in dag.outputs):
-                self._look_at(op, relative.of(op))
-        self._relative = relative
+        self.dag, self.data, self.reason = dag, data, ""
+        self.expected = run_dag(dag, data, dtype=DType.FLOAT64)
+        self._relative = _Relative()
+        self._magnitudes = {
+            op: self._magnitude(op)
+            for op in dag.computes
+            if op.dtype.is_float and (op.dtype.bits == 16 or dag.is_output(op))
+        }
 
-    def _look_at(self, op: ComputeOp, relative: float) -> None:
+    def _magnitude(self, op: ComputeOp) -> Array:
         magnitudes, _ = magnitude_of(op)
-        found = run_dag(magnitudes, self._data, dtype=DType.FLOAT64)[0]
-        self._magnitudes[op] = found
+        found = run_dag(magnitudes, self.data, dtype=DType.FLOAT64)[0]
         if not found.max(initial=0.0) < op.dtype.normal[1] / 2:
             self.reason = self.reason or f"{op.dtype.value} overflows"
-        if relative > _ROUGH:
+        if self._relative.of(op) > _ROUGH:
             self.reason = self.reason or f"{op.dtype.value} is too rough"
+        return found
 
-    def of(self, output: Tensor) -> Array | None:
-        """The bound of each element of *output*; None if it must be equal."""
-        if not isinstance(output, ComputeOp) or not output.dtype.is_float:
-            return None
-        relative, stages = self._relative.of(output), self._dag.leading_to(output)
+    def shares(self, found: Sequence[Array], definition: ComputeDAG) -> list[float]:
+        """The largest error of each output as a share of what is allowed, infinite for integers.
+
+        *definition* is the one that was computed, an equivalent of the reference's own.
+        """
+        assert not self.reason
+        more = extra_error(self.dag, definition)
+        found_shares = []
+        for output, got, want in zip(self.dag.outputs, found, self.expected, strict=True):
+            if not output.dtype.is_float:
+                found_shares.append(0.0 if np.array_equal(got, want) else math.inf)
+                continue
+            allowed = self._allowed(output)
+            if more:
+                largest = float(np.abs(want).max(initial=0.0))
+                allowed = allowed + (more + tolerance(self.dag, output)) * largest
+            off = np.abs(got.astype(np.float64) - want)
+            share = np.nan_to_num(np.where(off == 0, 0.0, off / allowed), nan=np.inf)
+            found_shares.append(float(share.max(initial=0.0)))
+        return found_shares
+
+    def _allowed(self, output: Tensor) -> Array:
+        assert isinstance(output, ComputeOp)
+        relative, stages = self._relative.of(output), self.dag.leading_to(output)
         magnitude = self._magnitudes[output]
         # Below the normal numbers a rounding errs by half the least one, whatever the value.
         least = max(op.dtype.normal[0] * op.dtype.epsilon for op in stages if op.dtype.is_float)
         terms = sum(2 + math.prod(axis.extent for axis in op.reduce_axes) for op in stages)
-        underflow = terms * least * max(1.0, float(magnitude.max(initial=0)))
+        underflow = terms * least * max(1.0, float(magnitude.max(initial=0.0)))
         found: Array = 2 * relative * magnitude + underflow
         return found
-
-
-def share_of_bound(got: Array, want: Array, bound: Array | None) -> float:
-    """The largest error of *got* as a fraction of its bound; 0 if equal, infinity if it must be."""
-    if bound is None:
-        return 0.0 if np.array_equal(got, want) else math.inf
-    off = np.abs(got.astype(np.float64) - want)
-    return float(np.nan_to_num(np.where(off == 0, 0.0, off / bound), nan=np.inf).max(initial=0.0))
 
 
 class _Relative:

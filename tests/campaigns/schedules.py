@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.dtypes import DType
-from ansorpy.ir.interpret import run_dag, run_program
+from ansorpy.ir.interpret import run_program
 from ansorpy.ir.task import Task
-from ansorpy.measure.check.compare import extra_error, tolerance
 from ansorpy.rules.algorithms.base import definitions
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
@@ -25,13 +24,14 @@ from tests.properties.random_dags import random_bound_state, random_state, sprea
 from tests.properties.random_elements import TYPES, random_values
 from tests.properties.random_operators import random_definition
 from tests.proved import assert_proved
-from tests.rounding import Bounds, share_of_bound
+from tests.rounding import Reference
 from tests.run_native import run_lowered, run_native
 
 __all__ = ["GPU_SCHEDULES", "SCHEDULES"]
 
-Arrays = dict[str, NDArray[np.generic]]
-Run = Callable[[Lowered, Arrays], list[NDArray[np.generic]]]
+Array = NDArray[Any]
+Arrays = dict[str, Array]
+Run = Callable[[Lowered, Arrays], list[Array]]
 
 _STRUCTURES, _ROWS = 3, 2
 """Structures drawn for a definition, whose derivation costs as much as some schedules, and rows."""
@@ -41,72 +41,72 @@ _OTHERS = 0.5
 _GPUS = ("sm_80", "sm_90")
 
 
+@dataclass(frozen=True)
 class _Checked:
     """A definition with data and the results that every schedule of it must have."""
 
-    def __init__(self, dag: ComputeDAG, rng: np.random.Generator, run: Run) -> None:
-        self.data = random_values(dag, rng)
-        self.expected = run_dag(dag, self.data, dtype=DType.FLOAT64)
-        self.bounds = Bounds(dag, self.data)
-        self.dag, self.run = dag, run
+    reference: Reference
+    run: Run
+    seen: Tally
+    where: str
 
-    def check(self, state: State, kind: str, seen: Tally, where: str) -> None:
+    def check(self, state: State, kind: str) -> None:
         """Compare what *state* computes, and count it."""
         try:
             lowered = lower(state)
         except ScheduleError:
-            seen.kinds["illegal"] += 1
+            self.seen.kinds["illegal"] += 1
             return
         assert_proved(lowered)
-        found = self.run(lowered, self.data)
-        if self.bounds.reason:
-            seen.kinds[f"not compared, {self.bounds.reason}"] += 1
+        found, dag = self.run(lowered, dict(self.reference.data)), self.reference.dag
+        if self.reference.reason:
+            self.seen.kinds[f"not compared, {self.reference.reason}"] += 1
             return
-        more = extra_error(self.dag, state.definition)
-        for output, got, want in zip(self.dag.outputs, found, self.expected, strict=True):
-            bound = self.bounds.of(output)
-            if bound is not None and more:
-                bound = bound + (more + tolerance(self.dag, output)) * np.abs(want).max(initial=0)
-            share = share_of_bound(got, want, bound)
+        shares = self.reference.shares(found, state.definition)
+        for output, share in zip(dag.outputs, shares, strict=True):
             assert share <= 1, f"{output.name}: {share:.3g} of its bound\n{state.history}"
-            if bound is not None:
-                name = "Winograd and the like" if more else output.dtype.value
-                seen.note(f"share of the error allowed, {name}", share, where)
-        seen.kinds[f"{kind}, {self.dag.args[0].dtype.value}"] += 1
+            if output.dtype.is_float:
+                self.seen.note(f"share of its bound, {output.dtype.value}", share, self.where)
+        self.seen.kinds[f"{kind}, {dag.args[0].dtype.value}"] += 1
+
+
+def _checked(dag: ComputeDAG, rng: np.random.Generator, run: Run, number: int) -> _Checked:
+    return _Checked(Reference(dag, random_values(dag, rng)), run, Tally(), f"case {number}")
 
 
 def _native(rng: np.random.Generator, number: int) -> Tally:
-    threads, seen, where = int(rng.integers(1, 3)), Tally(), f"case {number}"
+    threads = int(rng.integers(1, 3))
 
-    def run(lowered: Lowered, data: Arrays) -> list[NDArray[np.generic]]:
+    def run(lowered: Lowered, data: Arrays) -> list[Array]:
         return run_native(lowered, data, threads)
 
     if number % 2:
         state = _legal(lambda: random_state(rng, int(rng.integers(1, 14)), TYPES, _OTHERS))
-        _Checked(state.definition, rng, run).check(state, "primitives", seen, where)
-        return seen
+        checked = _checked(state.definition, rng, run, number)
+        checked.check(state, "primitives")
+        return checked.seen
     dag = spread(random_definition(rng, TYPES, more=0.5), rng)
-    checked = _Checked(dag, rng, run)
+    checked = _checked(dag, rng, run, number)
     for state in _from_rules(dag, Target.host(), threads, rng):
-        checked.check(state, "rules", seen, where)
-    return seen
+        checked.check(state, "rules")
+    return checked.seen
 
 
-def _interpreted(lowered: Lowered, data: Arrays) -> list[NDArray[np.generic]]:
+def _interpreted(lowered: Lowered, data: Arrays) -> list[Array]:
     return run_lowered(lowered, data, run_program)
 
 
 def _on_gpu(rng: np.random.Generator, number: int) -> Tally:
-    seen, where = Tally(), f"case {number}"
     if number % 2:
         state = _legal(lambda: random_bound_state(rng, int(rng.integers(1, 9)), TYPES, _OTHERS))
-        _Checked(state.definition, rng, _interpreted).check(state, "bindings", seen, where)
-        return seen
+        checked = _checked(state.definition, rng, _interpreted, number)
+        checked.check(state, "bindings")
+        return checked.seen
     dag, name = random_definition(rng, TYPES, more=0.4), _GPUS[int(rng.integers(len(_GPUS)))]
-    checked = _Checked(dag, rng, _interpreted)
+    checked = _checked(dag, rng, _interpreted, number)
     for state in _from_rules(dag, Target.parse(name), 1, rng):
-        checked.check(state, f"rules for {name}", seen, where)
-    return seen
+        checked.check(state, f"rules for {name}")
+    return checked.seen
 
 
 def _legal(draw: Callable[[], State]) -> State:

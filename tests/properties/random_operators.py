@@ -317,7 +317,9 @@ class Operators:
         if t.ndim == 0:
             return
         kinds = [dtype for dtype in self.types if dtype.is_int] or [DType.INT32]
-        at, n = self.input((self.extent(),), self.pick(kinds)), t.shape[0]
+        computed = [u for u in self.pool if u.dtype.is_int and u.ndim == 1]
+        drawn = self.input((self.extent(),), self.pick(kinds))
+        at, n = self.pick([drawn, *computed]), t.shape[0]
         fn = self.pick([lambda v: v, self.elements.slight(t.dtype)])
         self.add(
             (*at.shape, *t.shape[1:]),
