@@ -144,8 +144,14 @@ class WaitLog:
         self._named: set[int] = set()
 
     def name_holders(self, descriptor: int, unit: str) -> None:
-        """Log who holds the open file of *unit*; 0 stands for an unknown process."""
-        found = holders(descriptor)
+        """Log who holds the open file of *unit*; 0 stands for an unknown process.
+
+        Threads of this process, which prepare a search in the background, are nobody to wait for.
+        """
+        known = holders(descriptor)
+        found = [pid for pid in known if pid != os.getpid()]
+        if known and not found:
+            return
         if self._named.issuperset(found or (0,)):
             return
         self._named.update(found or (0,))

@@ -120,6 +120,17 @@ def test_who_waits_says_for_whom_once(tmp_path, caplog, monkeypatch):
     assert said.endswith(", which is using core 0: only one process at a time may measure there")
 
 
+def test_a_thread_of_the_same_process_is_not_named(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(locks, "PATIENCE_S", 0.05)
+    timing = threading.Thread(target=taken, args=(0, tmp_path))
+    with lock_cores([0], tmp_path, shared=True):
+        timing.start()
+        timing.join(0.3)
+        assert timing.is_alive()
+    timing.join()
+    assert not caplog.messages
+
+
 def taken(core: int, folder: Path) -> None:
     with lock_cores([core], folder):
         pass
