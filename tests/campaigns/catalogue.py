@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.campaigns.allotment import ALLOTMENT
 from tests.campaigns.campaign import Campaign
 from tests.campaigns.exports.campaign import EXPORTS
+from tests.campaigns.exports.soak import SOAK
 from tests.campaigns.exports.team_campaign import TEAM
 from tests.campaigns.faults.campaign import FAULTS
 from tests.campaigns.inputs.campaign import INPUTS
@@ -27,5 +28,6 @@ CAMPAIGNS: dict[str, Campaign] = {
     "reductions": REDUCTIONS,
     "replay": REPLAY,
     "schedules": SCHEDULES,
+    "soak": SOAK,
     "team": TEAM,
 }
