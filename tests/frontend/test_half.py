@@ -102,6 +102,22 @@ def test_sums_are_of_single_precision(op_type: str, kind: str, rng: np.random.Ge
     assert_close(y, numbers(x.astype(np.float64)))
 
 
+FUNCTIONS: dict[str, Numbers] = {
+    "Acos": np.arccos, "Asin": np.arcsin, "Asinh": np.arcsinh, "Atan": np.arctan,
+    "Atanh": np.arctanh, "Cos": np.cos, "Cosh": np.cosh, "Exp": np.exp, "Sin": np.sin,
+    "Sinh": np.sinh, "Tan": np.tan, "Tanh": np.tanh,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("op_type", FUNCTIONS)
+def test_functions_of_16_bit_floats(op_type: str, kind: str, rng: np.random.Generator) -> None:
+    x = rng.uniform(-0.95, 0.95, (3, 50)).astype(TYPES[kind])
+    _, [y] = results(model_of(op_type, x, opset=22), x)
+    assert y.dtype == x.dtype
+    assert_close(y, FUNCTIONS[op_type](x.astype(np.float64)))
+
+
 NORMS: dict[str, tuple[int, Numbers, dict[str, Any]]] = {
     "LayerNormalization": (17, lambda x: standard(x, (1, 2, 3), 1e-12), {"axis": 1}),
     "InstanceNormalization": (17, lambda x: standard(x, (2, 3), 1e-12), {}),

@@ -1,15 +1,18 @@
 """Inverse trigonometric and hyperbolic functions in float32, computed from built-in functions.
 
 Near zero, where a difference would cancel, they use polynomials with the coefficients of the Cephes
-library (S. Moshier, 1989).  Errors are a few units in the last place.
+library (S. Moshier, 1989).  Errors are a few units in the last place.  Results for 16-bit
+floats are computed in float32 and rounded.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 
 from ansorpy.ir import builders as b
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 
 __all__ = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "sinh"]
@@ -25,6 +28,17 @@ _FAR = 1e4
 """Above this, the 1 in ``sqrt(x * x + 1)`` is negligible, and ``x * x`` may overflow."""
 
 
+def _single(function: Callable[[Expr], Expr]) -> Callable[[Expr], Expr]:
+    """*function* computed in float32, whatever the type of its argument and result."""
+
+    @wraps(function)
+    def widened(x: Expr) -> Expr:
+        return function(x.astype(DType.FLOAT32)).astype(x.dtype)
+
+    return widened
+
+
+@_single
 def atan(x: Expr) -> Expr:
     """The arctangent, between -pi / 2 and pi / 2."""
     size = b.abs(x)
@@ -34,17 +48,20 @@ def atan(x: Expr) -> Expr:
     return _signed(x, known + _odd(t, _ATAN))
 
 
+@_single
 def asin(x: Expr) -> Expr:
     """The arcsine, between -pi / 2 and pi / 2; NaN for ``|x| > 1``."""
     return _signed(x, b.select(b.abs(x) > 0.5, math.pi / 2 - 2.0 * _half(x), _odd(b.abs(x), _ASIN)))
 
 
+@_single
 def acos(x: Expr) -> Expr:
     """The arccosine, between 0 and pi; NaN for ``|x| > 1``."""
     near = 2.0 * _half(x)
     return b.select(x > 0.5, near, b.select(x < -0.5, math.pi - near, math.pi / 2 - _odd(x, _ASIN)))
 
 
+@_single
 def sinh(x: Expr) -> Expr:
     """``(exp(x) - exp(-x)) / 2``."""
     raised = b.exp(b.abs(x) * 0.5)
@@ -52,12 +69,14 @@ def sinh(x: Expr) -> Expr:
     return b.select(b.abs(x) > 1.0, _signed(x, far), _odd(x, _SINH))
 
 
+@_single
 def cosh(x: Expr) -> Expr:
     """``(exp(x) + exp(-x)) / 2``."""
     raised = b.exp(b.abs(x) * 0.5)
     return 0.5 * raised * raised + 0.5 / (raised * raised)
 
 
+@_single
 def asinh(x: Expr) -> Expr:
     """``log(x + sqrt(x * x + 1))``."""
     size = b.abs(x)
@@ -67,6 +86,7 @@ def asinh(x: Expr) -> Expr:
     return b.select(size > 0.5, _signed(x, away), _odd(x, _ASINH))
 
 
+@_single
 def acosh(x: Expr) -> Expr:
     """``log(x + sqrt(x * x - 1))``; NaN below 1."""
     above = x - 1.0
@@ -76,6 +96,7 @@ def acosh(x: Expr) -> Expr:
     return b.select(above < 0.5, b.sqrt(above) * _polynomial(above, _ACOSH), away)
 
 
+@_single
 def atanh(x: Expr) -> Expr:
     """``log((1 + x) / (1 - x)) / 2``; NaN for ``|x| > 1``."""
     return b.select(b.abs(x) < 0.5, _odd(x, _ATANH), 0.5 * b.log((1.0 + x) / (1.0 - x)))
