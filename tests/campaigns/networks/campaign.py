@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto
@@ -28,7 +29,10 @@ __all__ = ["NETWORKS", "grown"]
 
 Array = NDArray[Any]
 
-_FLOATS = (np.dtype(np.float32),) * 6 + (np.dtype(np.float16), np.dtype(np.float64))
+_FLOATS = (
+    *(np.dtype(np.float32),) * 10, *(np.dtype(np.float16),) * 2, np.dtype(np.float64),
+    np.dtype(ml_dtypes.bfloat16),
+)  # fmt: skip
 _OPSETS = (18, 20, 21, 22)
 _MOST_STEPS = 20
 _TRIES = 3
