@@ -23,6 +23,10 @@ from tests.run_native import run_native
 Arrays = dict[str, np.ndarray]
 
 
+def inputs_of(state: State, rng: np.random.Generator) -> Arrays:
+    return {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in state.definition.args}
+
+
 def interpret(program: Program, known: Arrays) -> Arrays:
     """Run *program* on *known* arrays; returns its outputs by name."""
     arrays = []
