@@ -33,7 +33,7 @@ Array = NDArray[Any]
 Arrays = dict[str, Array]
 Run = Callable[[Lowered, Arrays], list[Array]]
 
-_STRUCTURES, _ROWS = 3, 2
+_STRUCTURES, _ROWS = 2, 4
 """Structures drawn for a definition, whose derivation costs as much as some schedules, and rows."""
 _DRAWS = 3
 _OTHERS = 0.5
@@ -52,11 +52,10 @@ class _Checked:
 
     def check(self, state: State, kind: str) -> None:
         """Compare what *state* computes, and count it."""
-        try:
-            lowered = lower(state)
-        except ScheduleError:
+        if not _is_legal(state):
             self.seen.kinds["illegal"] += 1
             return
+        lowered = lower(state)
         assert_proved(lowered)
         found, dag = self.run(lowered, dict(self.reference.data)), self.reference.dag
         if self.reference.reason:

@@ -104,7 +104,8 @@ static inline $V abs_$V($V x) {
 }
 _FLOATS = {
     "from_f16": """\
-static inline f32x$N from_f16x$N(u16x$N x) {
+// Else GCC warns, without a line that the pragma reaches, of how a vector is returned.
+__attribute__((always_inline)) static inline f32x$N from_f16x$N(u16x$N x) {
   const u32x$N wide = __builtin_convertvector(x, u32x$N), size = wide & 0x7fffu;
   const u32x$N sign = (wide & 0x8000u) << 16, normal = (size << 13) + 0x38000000u;
   const u32x$N special = normal + 0x38000000u;
