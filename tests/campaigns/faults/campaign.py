@@ -27,6 +27,7 @@ from tests.campaigns.faults.checks import (
     decided,
     undisturbed,
 )
+from tests.campaigns.faults.command_line import TRIALS, command, succeeded, tuning
 from tests.campaigns.faults.nodes import lost_nodes
 from tests.campaigns.faults.processes import ended, kill, promised, start, workers
 
@@ -87,6 +88,21 @@ def _killed(case: _Case) -> None:
     ended(start(copy, _TRIALS, case.seed))
     last = _sessions(case.path)
     assert last == _sessions(copy) and decided(case.path, last) == decided(copy, last)
+
+
+def _command_killed(case: _Case) -> None:
+    """``ansorpy tune`` is killed twice, and run to the end; its run replays to the same bytes."""
+    case.path = case.folder / "t.db"
+    case.kept = Kept(case.path)
+    for _ in range(2):
+        tuner = tuning(case.folder)
+        time.sleep(case.rng.uniform(0.05, 2 * _LONGEST_S))
+        kill(tuner)
+        case.kept.check()
+    succeeded(tuning(case.folder))
+    case.kept.check(spent=TRIALS)
+    assert_unlocked(case.folder)
+    assert "same history" in succeeded(command(case.folder, "db", "replay"))
 
 
 def _kill_some(case: _Case, kills: int) -> None:
@@ -252,8 +268,9 @@ KINDS: tuple[tuple[str, Callable[[_Case], None]], ...] = (
     ("clock set back", _clock_back),
     ("workers killed 9 times", _workers_killed),
     ("database locked for over a minute", _locked_for_long),
+    ("command killed twice", _command_killed),
 )
-"""In turn by number: 100 kills in one turn of all."""
+"""In turn by number: 102 kills in one turn of all."""
 
 
 def _case(rng: np.random.Generator, number: int) -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["ended", "kill", "promised", "start", "until_gone", "workers"]
+__all__ = ["ROOT", "ended", "kill", "promised", "start", "until_gone", "workers"]
 
 ROOT = str(Path(__file__).parents[3])
 WORKER = b"ansorpy.measure.workers.worker"
