@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from zlib import crc32
 
 import ml_dtypes
 import numpy as np
@@ -63,7 +64,9 @@ def optimised(model: ModelProto, rng: np.random.Generator) -> Network:
     }
     try:
         return partition(arrange(graph, Choices(answers)))
-    except ValueError:  # an answer to one question took away a way of another
+    except ValueError as error:
+        if "has no way" not in str(error):  # because of the answer to another question
+            raise
         return partition(arrange(graph, Choices()))
 
 
@@ -89,8 +92,7 @@ def _task(dag: ComputeDAG, target: Target, threads: int, strict: bool) -> Task:
 def _compiled(task: Task, rng: np.random.Generator) -> CompiledTask:
     state = _drawn_state(task, rng) if rng.random() < _SAMPLED else State.initial(task.dag)
     lowered = lower(state)
-    symbol = f"task_{abs(hash(task.key)) % 2**32:08x}"
-    built = build_lowered(lowered, task.target, symbol)
+    built = build_lowered(lowered, task.target, f"task_{crc32(task.key.encode()):08x}")
     return CompiledTask.of(task.dag, built, compiled_from=state.definition, program=lowered.run)
 
 
