@@ -65,7 +65,7 @@ def test_products_are_tuned_for_tensor_cores(
 
     tensors = [a, b, ap.compute((16, 8), product, name="C")]
     db = tmp_path / "tune.db"
-    kernel = ap.tune(tensors, trials=2, target=GPU, precision=precision, db=db)
+    kernel = ap.tune(tensors, trials=3, target=GPU, precision=precision, db=db)
     with Database(db) as database:
         (row,) = database.tasks()
         records = database.records(row.key)

@@ -6,10 +6,12 @@ from functools import partial
 
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
 from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.tasks.predict import PredictOptions
 
-__all__ = ["EVOLUTION", "PREDICTION", "TREES"]
+__all__ = ["EVOLUTION", "PREDICTION", "SAMPLING", "TREES"]
 
 EVOLUTION = partial(Evolution, structures=2, scouts=3, population=64, generations=1)
+SAMPLING = partial(RandomSearch, structures=1, population=16)
 PREDICTION = partial(PredictOptions, structures=3, population=64, generations=1)
 TREES = partial(BoostedTrees, BoostedOptions(8))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from math import inf
 
 import numpy as np
@@ -17,17 +16,16 @@ from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
-from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.tasks.allotment import Allotment
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
+from tests.search.small import SAMPLING
 from tests.search.tasks import matmul
 
 __all__ = ["Curve", "CurveRunner", "Ended", "RoundClock", "tuned"]
 
-SAMPLING = partial(RandomSearch, structures=1, population=16)
 OPTIONS = TuneOptions(SearchOptions(SAMPLING), model=AnalyticModel, retime=False)
 
 

@@ -47,7 +47,7 @@ from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, Tuning, WeightedTask, tune_tasks
 from tests.rules.algorithms.convolutions import convolution
 from tests.search.runners import FormulaRunner, true_seconds
-from tests.search.small import EVOLUTION, TREES
+from tests.search.small import SAMPLING
 from tests.search.tasks import dense_relu, matmul, scale
 from tests.tasks.anew import tune_anew
 from tests.tasks.test_replay import NoBuilds
@@ -59,7 +59,7 @@ def weighted(task: Task, weight: float = 1.0) -> WeightedTask:
     return WeightedTask(task, StructureSampler(task), weight)
 
 
-QUICK = TuneOptions(SearchOptions(EVOLUTION), model=TREES)
+QUICK = TuneOptions(SearchOptions(SAMPLING), model=AnalyticModel)
 TASKS = [weighted(matmul(48, 48, 48), 3.0), weighted(dense_relu(16, 32, 64)), weighted(scale(64))]
 
 
