@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,13 +21,18 @@ from tests.campaigns.exports.called import (
     Left,
     compile_c,
 )
-from tests.campaigns.exports.programs import Exportable, compiled_network, random_kernel
+from tests.campaigns.exports.programs import (
+    Exportable,
+    compiled_network,
+    random_kernel,
+    random_network,
+)
 
 __all__ = ["EXPORTS"]
 
 RANDOM, CHECKED, LOADED = 50, 10, 3
 """Cases: random programs as sanitized C, as machine code in valgrind, and loaded 1,000 times;
-after them come the ``light`` networks as sanitized C."""
+after them come the ``light`` networks as sanitized C, and a program with a fault."""
 
 _LOADS = 1000
 _GROWTH_BYTES = 1 << 20
@@ -36,17 +42,25 @@ allocator's arenas settle.  A leak of a page in each of the other 900 loads is 3
 
 def _case(rng: np.random.Generator, number: int) -> str:
     if number < RANDOM:
-        target = _c_target(rng)
-        return _sanitized(random_kernel(rng, target, target.cores), target, _c_calls(rng))
+        target, calls = _c_target(rng), _c_calls(rng)
+        return _sanitized(_random_program(rng, target, number), target, calls)
     number -= RANDOM
     if number < CHECKED:
-        return _in_valgrind(rng)
+        return _in_valgrind(_random_program(rng, Target.parse("x86-64-v3"), number))
     number -= CHECKED
     if number < LOADED:
-        return _loaded_often(rng)
+        return _loaded_often(_random_program(rng, Target.host(), number))
+    number -= LOADED
+    if number == len(NAMES):
+        return _planted(rng)
     target = Target.parse("c")
-    network = compiled_network(light_model(NAMES[number - LOADED], 0), target, 0)
+    network = compiled_network(light_model(NAMES[number], 0), target, 0)
     return _sanitized(network, target, Calls())
+
+
+def _random_program(rng: np.random.Generator, target: Target, number: int) -> Exportable:
+    """A network or an operator, in turn."""
+    return random_kernel(rng, target, 2) if number % 2 else random_network(rng, target)
 
 
 def _c_target(rng: np.random.Generator) -> Target:
@@ -71,9 +85,28 @@ def _sanitized(program: Exportable, target: Target, calls: Calls) -> str:
     return "sanitized C"
 
 
-def _in_valgrind(rng: np.random.Generator) -> str:
+def _planted(rng: np.random.Generator) -> str:
+    """A write beyond the outputs is found."""
+    target = Target.parse("c")
+    program = random_kernel(rng, target, 1)
+    while not program.outputs[0].shape:
+        program = random_kernel(rng, target, 1)
+
+    def export(path: Path) -> None:
+        program.export(path)
+        path.write_text(path.read_text().replace("outputs[0].shape[0] =", "outputs[99].shape[0] ="))
+
+    try:
+        _sanitized(replace(program, export=export), target, Calls())
+    except AssertionError as error:
+        if "AddressSanitizer" in str(error):
+            return "fault that is found"
+        raise
+    raise AssertionError("nobody notices a write beyond the outputs")
+
+
+def _in_valgrind(program: Exportable) -> str:
     """Machine code for a processor that valgrind emulates reads nothing uninitialised."""
-    program = random_kernel(rng, Target.parse("x86-64-v3"), 2)
     with TemporaryDirectory(prefix="ansorpy-exports-") as name:
         program.export(Path(name, "net.so"))
         caller = Caller(Path(name), program.inputs, program.outputs)
@@ -82,9 +115,8 @@ def _in_valgrind(rng: np.random.Generator) -> str:
     return "machine code in valgrind"
 
 
-def _loaded_often(rng: np.random.Generator) -> str:
+def _loaded_often(program: Exportable) -> str:
     """Memory, files and threads do not grow with the number of loads."""
-    program = random_kernel(rng, Target.host(), 2)
     with TemporaryDirectory(prefix="ansorpy-exports-") as name:
         program.export(Path(name, "net.so"))
         caller = Caller(Path(name), program.inputs, program.outputs)
@@ -104,7 +136,7 @@ def _is_flat(early: Left, late: Left) -> bool:
 EXPORTS = Campaign(
     "exports programs, and runs them under sanitizers, in valgrind, and loaded 1,000 times",
     _case,
-    size=RANDOM + CHECKED + LOADED + len(NAMES),
+    size=RANDOM + CHECKED + LOADED + len(NAMES) + 1,
     short=1,
     limit_s=3600.0,
 )

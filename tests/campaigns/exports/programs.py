@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 import ansorpy as ap
-from ansorpy.errors import ScheduleError
+from ansorpy.errors import ScheduleError, UnsupportedModel
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
@@ -30,10 +31,12 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.search.population import sample_valid
 from ansorpy.target import Target
+from tests.campaigns.networks.campaign import compare, grown
+from tests.campaigns.networks.engines import drawn_model, optimised
 from tests.properties.random_elements import random_values
 from tests.properties.random_operators import random_definition
 
-__all__ = ["Exportable", "compiled_network", "random_kernel"]
+__all__ = ["Exportable", "compiled_network", "random_kernel", "random_network"]
 
 Array = NDArray[np.generic]
 
@@ -71,6 +74,23 @@ def random_kernel(rng: np.random.Generator, target: Target, threads: int) -> Exp
         kernel.export, kernel.inputs, kernel.outputs,
         [values[port.name] for port in kernel.inputs],
         lambda outputs: _equal_interpreter(dag, values, outputs),
+    )  # fmt: skip
+
+
+def random_network(rng: np.random.Generator, target: Target) -> Exportable:
+    """A random ONNX network, half of its programs drawn from their search spaces."""
+    while True:
+        net = grown(rng)
+        results = net.results()
+        model = net.model(results)
+        with suppress(UnsupportedModel):
+            network = optimised(model, rng)
+            break
+    made = drawn_model(network, rng, target, strict=net.strict)
+    inputs, feeds = made.get_inputs(), net.feeds()
+    return Exportable(
+        made.export, inputs, made.get_outputs(), [feeds[port.name] for port in inputs],
+        lambda outputs: compare(model, results, {"the library": outputs}),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 from ansorpy.errors import UnsupportedModel
+from ansorpy.target import Target
 from tests.campaigns.campaign import Campaign
 from tests.campaigns.networks.engines import (
     by_onnxruntime,
@@ -25,7 +26,7 @@ from tests.campaigns.networks.growing import Growing
 from tests.campaigns.networks.values import Unstable, Value, allowed_error
 from tests.graph.executor import run_network
 
-__all__ = ["NETWORKS", "grown"]
+__all__ = ["NETWORKS", "compare", "grown"]
 
 Array = NDArray[Any]
 
@@ -78,7 +79,7 @@ def case(rng: np.random.Generator, number: int) -> str:
         "no pass, interpreted": run_network(plain, feeds),
         "all passes, interpreted": run_network(better, feeds),
     }
-    told["machine code"] = _run(drawn_model(better, rng, strict=net.strict), feeds)
+    told["machine code"] = _run(drawn_model(better, rng, Target.host(), strict=net.strict), feeds)
     if number % _COMPILED_EVERY == _COMPILED_EVERY - 1:
         told["ap.compile"] = _run(compiled_model(model, number), feeds)
         kind.append("compiled as users do")
@@ -90,7 +91,7 @@ def case(rng: np.random.Generator, number: int) -> str:
             kind.append(f"without {name}")
         else:
             told[name] = found
-    _compare(model, results, told)
+    compare(model, results, told)
     return " ".join(kind)
 
 
@@ -99,7 +100,7 @@ def _run(model: Any, feeds: dict[str, Array]) -> list[Array]:
     return [np.asarray(array) for array in found]
 
 
-def _compare(model: ModelProto, results: Sequence[Value], told: dict[str, Sequence[Array]]) -> None:
+def compare(model: ModelProto, results: Sequence[Value], told: dict[str, Sequence[Array]]) -> None:
     """Raise an error that names every way whose outputs are wrong."""
     problems = [
         f"{way}: {problem}"

@@ -70,9 +70,11 @@ def optimised(model: ModelProto, rng: np.random.Generator) -> Network:
         return partition(arrange(graph, Choices()))
 
 
-def drawn_model(network: Network, rng: np.random.Generator, *, strict: bool) -> CompiledModel:
-    """*network* as machine code; half of its programs drawn from the search space of their task."""
-    target, threads = Target.host(), int(rng.integers(1, 3))
+def drawn_model(
+    network: Network, rng: np.random.Generator, target: Target, *, strict: bool
+) -> CompiledModel:
+    """*network* for *target*; half of its programs drawn from the search space of their task."""
+    threads = int(rng.integers(1, 3))
     tasks = {
         w.key: _compiled(_task(w.dag, target, threads, strict), rng) for w in network.workloads()
     }
