@@ -63,17 +63,27 @@ class CRuntime:
         ``.c``; else a shared library."""
         name = library_name(path)
         packed = make_pool(plan, name) if pool is None else pool
-        if path.suffix == _SOURCE:
-            return _write(plan, name, packed, path, triple="")
+        is_source = path.suffix == _SOURCE
         with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
-            source = Path(folder, f"{path.stem}.c")
-            metadata = _write(plan, name, packed, source, Target.host().triple)
+            source = Path(folder, f"{path.stem}{_SOURCE}")
+            triple = "" if is_source else Target.host().triple
+            metadata = _write(plan, name, packed, source, triple)
+            if is_source:
+                _move(source, path, packed)
+                return metadata
             write_header(metadata, source)
             library = Path(folder, path.name)
             find_compiler().link(source, library, flags_of(style_of(plan.target)))
             seal(library)
             os.replace(library, path)
         return metadata
+
+
+def _move(source: Path, path: Path, pool: NDArray[np.uint8]) -> None:
+    """Move the complete C file *source*, and its constants if they are large, to *path*."""
+    if is_apart(pool):
+        os.replace(binary_of(source), binary_of(path))
+    os.replace(source, path)
 
 
 def _write(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import importlib.util
 import subprocess
 from pathlib import Path
@@ -97,6 +98,25 @@ def test_large_constants_are_a_file_beside(
     assert_runs(ap.load(str(compiled(tmp_path, "net.c"))), layers)
     assert_runs(ap.load(str(made.export(tmp_path / "other.so"))), layers)
     assert not (tmp_path / "other.c.bin").exists()
+
+
+def test_a_full_disk_leaves_what_was_exported_before(
+    rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "MOST_BYTES", 100)
+    (first, _), (other, _) = model(rng, "c"), model(rng, "c")
+    first.export(tmp_path / "net.c")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    write_text = Path.write_text
+
+    def full(path: Path, text: str) -> int:
+        write_text(path, text[: len(text) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space left"):
+        other.export(tmp_path / "net.c")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_large_constants_may_come_from_elsewhere(
