@@ -303,7 +303,7 @@ def test_ctrl_c_returns_what_was_found() -> None:
     assert tuned.outcomes[0].history.trials == 19
 
 
-SAMPLING = TuneOptions(SearchOptions(RandomSearch))
+RANDOM = TuneOptions(SearchOptions(RandomSearch))
 
 
 @dataclass
@@ -331,7 +331,7 @@ def test_what_is_measured_must_end_with_the_time_limit(tmp_path: Path) -> None:
     runner = TimedRunner(spared=9)
     with Database(tmp_path / "tune.db") as database:
         tuned = tune_tasks(
-            [TASKS[0]], Budget(time_limit_s=2.0), runner, database=database, options=SAMPLING
+            [TASKS[0]], Budget(time_limit_s=2.0), runner, database=database, options=RANDOM
         )
         [outcome] = tuned.outcomes
         assert tuned.ended is Ending.TIME and len(runner.given_s) > 10
@@ -341,7 +341,7 @@ def test_what_is_measured_must_end_with_the_time_limit(tmp_path: Path) -> None:
         assert 0 < max(searching) < 1.8 and finishing < 2.0
         best_s = outcome.best.seconds
         resumed = tune_tasks(
-            [TASKS[0]], Budget(trials=20), FormulaRunner(), database=database, options=SAMPLING
+            [TASKS[0]], Budget(trials=20), FormulaRunner(), database=database, options=RANDOM
         )
         assert resumed.outcomes[0].history.trials == 20
         assert resumed.outcomes[0].best and resumed.outcomes[0].best.seconds <= best_s
@@ -358,7 +358,7 @@ def test_trials_without_a_limit_have_all_the_time() -> None:
 def test_no_time_for_the_default_schedule_is_no_error() -> None:
     crash = MeasureResult(TrialKind.CRASH, reason="signal 11")
     runner = TimedRunner(fails=lambda state, number: crash, spared=1)
-    tuned = tune_anew([TASKS[0]], Budget(time_limit_s=2.0), runner, options=SAMPLING)
+    tuned = tune_anew([TASKS[0]], Budget(time_limit_s=2.0), runner, options=RANDOM)
     [outcome] = tuned.outcomes
     assert outcome.best is None and outcome.history.trials == 1
 
@@ -435,7 +435,7 @@ def test_long_kernels_leave_time_for_comparing_them(
 ) -> None:
     """The plan has at least three rounds, in at most a tenth of the time."""
     runner = Long(length_s=length_s)
-    budget, options = Budget(time_limit_s=30), replace(SAMPLING, round_size=1)
+    budget, options = Budget(time_limit_s=30), replace(RANDOM, round_size=1)
     tune_timed([TASKS[0]], budget, runner, options)
     assert (len(runner.seen), len(runner.again)) == (trials, again)
 
@@ -536,7 +536,7 @@ class Counted(Alternatives[int]):
 
 def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
     region = Counted((Alternative({"": "one"}, {0: 1}), Alternative({"": "other"}, {1: 1})))
-    options = replace(SAMPLING, networks=(TunedNetwork((0.0, 0.0), regions=(region,)),))
+    options = replace(RANDOM, networks=(TunedNetwork((0.0, 0.0), regions=(region,)),))
     reports: list[tuple[Progress, int]] = []
     tune_anew(
         TASKS[:2], Budget(trials=96), FormulaRunner(), options=options,
