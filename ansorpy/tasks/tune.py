@@ -318,8 +318,8 @@ class _Run:
         search, task = self.searches[at], self.tasks[at].task
         timed = self.budget.time_limit_s is not None
         return TaskProgress(
-            best_after=search.history.best_after,
-            trials_after=search.history.trials_after,
+            best_after=tuple(search.history.best_after),
+            trials_after=tuple(search.history.trials_after),
             flops=task.flops,
             alive=not self._why_ended(search),
             resting=self._is_flat(search) and not self._why_over(search),
