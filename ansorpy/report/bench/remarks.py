@@ -29,13 +29,12 @@ def remarks(run_ms: float, inside_ms: float | None, alone_ms: float | None) -> I
         alone_ms: Sum of the times that their programs took alone while tuning; None if unknown.
     """
     parts = [f"{run_ms:.3g} ms"]
-    reasons = []
+    reasons = ["a run is also called from Python"]
     if inside_ms is not None:
         parts.append(f"{inside_ms:.3g} ms in its kernels")
-        reasons.append("a run is also called from Python")
     if alone_ms is not None:
         parts.append(f"{alone_ms:.3g} ms in its kernels when each was timed alone, while tuning")
         reasons.append("alone, a kernel finds its inputs and outputs in the caches of its cores")
-    if reasons:
+    if len(parts) > 1:
         yield f"one run of ansorpy: {', '.join(parts)}"
         yield f"these differ because {', and '.join(reasons)} (docs/cli.md)"
