@@ -23,7 +23,7 @@ from ansorpy.cli.verbs.show import show
 from ansorpy.cli.verbs.tune import tune
 from ansorpy.cli.verbs.verify import verify
 from ansorpy.config import DEBUG, KNOBS
-from ansorpy.errors import AnsorpyError, ForeignFile
+from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
 from ansorpy.report.engines.names import ENGINE_NAMES
 from ansorpy.version import __version__
 
@@ -95,13 +95,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _unexpected(error: Exception) -> int:
     """Print an error that is not an ``AnsorpyError`` and return its exit code.
 
-    Such errors come from the option parser, a full disk or a bug.
+    Such errors come from the option parser, a full disk, too little memory or a bug.
     """
     if hasattr(error, "format_message"):  # typer's: a wrong option or a missing argument
         said = error.format_message()
         if said:  # empty without any argument, when only the help is printed
             print(f"error: {said}", file=sys.stderr)
         return EXIT_USAGE
+    if isinstance(error, MemoryError):
+        print(f"error: there is not enough memory: {error}".rstrip(": "), file=sys.stderr)
+        print("hint: make the shapes smaller", file=sys.stderr)
+        return MissingDependency.exit_code
     if DEBUG.get():
         traceback.print_exception(error)
     elif isinstance(error, OSError):  # while writing a file

@@ -56,6 +56,18 @@ def test_a_full_disk_is_one_plain_error(
     assert "hint: " in error and "Traceback" not in error
 
 
+def test_too_little_memory_is_one_plain_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def large() -> None:
+        raise MemoryError("Unable to allocate 32.0 PiB")
+
+    monkeypatch.setattr(module, "VERBS", (large, large))
+    assert main(["large"]) == 5
+    error = capsys.readouterr().err
+    assert error.startswith("error: there is not enough memory: Unable to allocate 32.0 PiB\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

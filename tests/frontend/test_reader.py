@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.message import EncodeError
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ansorpy.errors import ForeignFile, UnsupportedModel
+from ansorpy.errors import ForeignFile, UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.reader import array_of, without_weights
 from tests.frontend.models import graph_model, node, operator_model
@@ -304,3 +304,40 @@ def test_weights_of_recurrences_have_three_dimensions(op_type: str) -> None:
     model = operator_model(op_type, [(2, 1, 4), (gates, 4), (1, gates, 3)], hidden_size=3)
     with pytest.raises(UnsupportedModel, match="input 1 of shape .* must have 3 dimensions"):
         load(model)
+
+
+def test_an_output_that_nothing_computes_is_refused() -> None:
+    model = product()
+    model.graph.node.append(node("Thing", ["x"], ["unused"]))  # the checker knows no such operator
+    model.graph.output[0].name = "z"
+    with pytest.raises(ForeignFile, match="nothing computes the output 'z'"):
+        load(model)
+
+
+def test_an_attribute_that_only_a_function_has_is_refused() -> None:
+    model = operator_model("Cast", [(2, 3)], to=1)
+    model.graph.node[0].attribute[0].ref_attr_name = "kind"
+    with pytest.raises(ForeignFile, match="attribute to of a Cast refers to 'kind'"):
+        load(model)
+
+
+def test_recurrent_weights_that_do_not_fit_are_refused() -> None:
+    weights = [np.ones(shape, np.float32) for shape in ((1, 9, 4), (1, 8, 3))]
+    model = operator_model("GRU", [(5, 2, 4)], weights, hidden_size=3)
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model)
+    assert "(1, 9, 4) and (1, 9, 3)" in str(caught.value)
+
+
+def test_sizes_beside_an_empty_one_may_be_too_large() -> None:
+    model = operator_model("Neg", [(0, 1 << 40, 1 << 40)])
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model)
+    assert "its sizes are too large" in str(caught.value)
+
+
+def test_an_open_size_of_an_input_of_any_name_is_named() -> None:
+    model = graph_model([node("Neg", ["x[0] ("], ["y"])], {"x[0] (": ("n", 2)}, ["y"])
+    with pytest.raises(UsageError, match="dynamic dimensions") as caught:
+        load(model)
+    assert caught.value.hint is not None and "--dim n=1" in caught.value.hint

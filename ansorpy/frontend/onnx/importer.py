@@ -32,7 +32,9 @@ from ansorpy.frontend.onnx.quantized.narrow import (
 from ansorpy.frontend.onnx.reader import (
     array_of,
     check,
+    demand_computed,
     demand_consistent,
+    demand_own_texts,
     opset_of,
     read,
     upgraded,
@@ -70,6 +72,7 @@ def load(
         UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
     """
     model = read(source)
+    demand_own_texts(_all_nodes(model.graph))
     if all(map(_is_known, _all_nodes(model.graph))):
         check(model, source)
         model = upgraded(model)
@@ -145,6 +148,7 @@ class _Importer:
                 hint="change these nodes in the exporting program, or remove them from the model",
             )
         outputs = [o.name for o in self.model.graph.output]
+        demand_computed(outputs, self.values)
         return self.builder.finish(Output(name, self.values[name]) for name in outputs)
 
     def _refuse_output(self, output: ValueInfoProto) -> None:
@@ -182,8 +186,16 @@ class _Importer:
             if dtype is not None:
                 name = self.builder.add_input(info.name, TensorType(shape, dtype))
                 if 0 in shape:  # a value computed from it follows from the shapes
-                    name = self.builder.add_constant(name, np.zeros(shape, dtype.numpy))
+                    name = self._add_empty(name, shape, dtype)
                 self.values[info.name] = name
+
+    def _add_empty(self, name: str, shape: Shape, dtype: DType) -> str:
+        """A constant without elements; adds a row if its other sizes are more than numpy takes."""
+        try:
+            return self.builder.add_constant(name, np.zeros(shape, dtype.numpy))
+        except ValueError:
+            self._blame(name, "input", shape, Unsupported("shape", "its sizes are too large"))
+            return name
 
     def _add_initializers(self, graph: GraphProto) -> None:
         for held in (*graph.initializer, *graph.sparse_initializer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import onnx
 from google.protobuf.message import DecodeError, EncodeError
 from onnx import (
     ModelProto,
+    NodeProto,
     SparseTensorProto,
     TensorProto,
     ValueInfoProto,
@@ -23,8 +25,8 @@ from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.graph.ir import Array
 
 __all__ = [
-    "OLDEST_OPSET", "array_of", "check", "demand_consistent", "opset_of", "read", "upgraded",
-    "without_weights",
+    "OLDEST_OPSET", "array_of", "check", "demand_computed", "demand_consistent", "demand_own_texts",
+    "opset_of", "read", "upgraded", "without_weights",
 ]  # fmt: skip
 
 OLDEST_OPSET = 7
@@ -229,8 +231,40 @@ def demand_consistent(model: ModelProto) -> None:
     light = without_weights(model)
     try:
         onnx.shape_inference.infer_shapes(light, check_type=True, strict_mode=True, data_prop=True)
-    except onnx.shape_inference.InferenceError as error:
+    except (onnx.shape_inference.InferenceError, ValueError) as error:
         raise _not_valid(error, _IN_FULL) from None
+
+
+def demand_own_texts(nodes: Iterable[NodeProto]) -> None:
+    """Refuse nodes with names that are not text, and with attributes that only a function has.
+
+    Raises:
+        ForeignFile: There is such a node.
+    """
+    for node in nodes:
+        if not isinstance(node.op_type, str) or not isinstance(node.domain, str):
+            raise _not_valid(ValueError(f"the operator {node.op_type!r} is not named by text"))
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                raise _not_valid(
+                    ValueError(
+                        f"attribute {attribute.name} of a {node.op_type} refers to "
+                        f"{attribute.ref_attr_name!r}, which only nodes of functions can"
+                    )
+                )
+
+
+def demand_computed(outputs: Iterable[str], values: Container[str]) -> None:
+    """Refuse outputs that are not among *values*.
+
+    onnx's checker does so, too, but does not run on models with operators that it does not know.
+
+    Raises:
+        ForeignFile: Nothing computes an output.
+    """
+    missing = [name for name in outputs if name not in values]
+    if missing:
+        raise _not_valid(ValueError(f"nothing computes the output {missing[0]!r}"))
 
 
 def upgraded(model: ModelProto) -> ModelProto:

@@ -42,16 +42,19 @@ def pinned_shapes(
     declared = {info.name: _declared(info, dims) for info in inputs}
     result: dict[str, Shape] = {}
     open_dims: list[str] = []
+    open_inputs: list[str] = []
     for name, extents in declared.items():
         given = tuple(int(e) for e in shapes[name]) if name in shapes else None
         shape = extents if given is None else _given(name, given, extents)
         open_dims += [f"{name}[{d}] ({e})" for d, e in enumerate(shape) if isinstance(e, str)]
+        if any(isinstance(e, str) for e in shape):
+            open_inputs.append(name)
         result[name] = tuple(e for e in shape if isinstance(e, int))
         if any(e < 0 for e in result[name]):
             raise UsageError(f"input {name} has shape {result[name]}; no size may be negative")
     if open_dims:
         raise UsageError(f"the model has dynamic dimensions: {', '.join(open_dims)}",
-                         hint=_pin_hint(declared, open_dims))  # fmt: skip
+                         hint=_pin_hint(declared, open_inputs))  # fmt: skip
     return result
 
 
@@ -90,9 +93,8 @@ def _refuse_unknown(
         )
 
 
-def _pin_hint(declared: Mapping[str, tuple[int | str, ...]], open_dims: Sequence[str]) -> str:
+def _pin_hint(declared: Mapping[str, tuple[int | str, ...]], open_inputs: Sequence[str]) -> str:
     """A hint with flags that set all open dimensions, by name where they have one."""
-    open_inputs = {text.rsplit("[", 1)[0] for text in open_dims}
     named = [e for n in open_inputs for e in declared[n] if isinstance(e, str) and e != "?"]
     flags = [f"--dim {name}=1" for name in sorted(set(named))]
     for name in sorted(open_inputs):

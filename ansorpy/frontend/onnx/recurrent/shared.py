@@ -75,6 +75,18 @@ Step = Callable[[int, States], tuple[str, ...]]
 """Computes new states from a time index and states (None: zeros); the first is the result."""
 
 
+_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+
+
+def _refuse_other_weights(ctx: NodeContext, directions: int) -> None:
+    """Refuse weights that do not fit the data, which onnx's shape inference does not look at."""
+    hidden = ctx.shape(2)[-1]
+    rows = _GATES[ctx.node.op_type] * hidden
+    expected = (directions, rows, ctx.shape(0)[-1]), (directions, rows, hidden)
+    if (ctx.shape(1), ctx.shape(2)) != expected:
+        raise Unsupported("W and R", f"their shapes must be {expected[0]} and {expected[1]}")
+
+
 def run_directions(
     ctx: NodeContext, states: Sequence[int], stepper: Callable[[Direction], Step]
 ) -> tuple[str, ...]:
@@ -87,6 +99,7 @@ def run_directions(
     directions = _directions(ctx)
     for operand in range(3):  # the data and both weights
         ctx.require_rank(operand, 3)
+    _refuse_other_weights(ctx, len(directions))
     batch_first = ctx.attr("layout", 0) == 1
     x = ctx.transpose(ctx.input(0), (1, 0, 2)) if batch_first else ctx.input(0)
     steps, batch, _ = ctx.builder.types[x].shape
