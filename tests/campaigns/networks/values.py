@@ -161,7 +161,6 @@ def _checked(value: Value) -> Value:
         raise Unstable(f"{value.name} is large")
     if exact.size and largest < _unit(value.dtype) / 2**10:
         raise Unstable(f"{value.name} is zero: its consumers would show nothing")
-    # A type's steps are finest relative to values of normal size: f16's end at 6e-5.
     if any(np.abs(run - exact).max(initial=0.0) > _BLURRED * largest for run in value.runs):
         raise Unstable(f"{value.name} is decided by rounding")
     return value
