@@ -113,7 +113,7 @@ class _Reader:
     def _read(self, order: str, where: str = "") -> Iterator[tuple[Any, ...]]:
         ordered = ", ".join(f"{key}{order}" for key in self._keys)
         names = ", ".join(self._columns)
-        with suppress(sqlite3.DatabaseError):
+        with suppress(sqlite3.DatabaseError, UnicodeDecodeError):
             yield from map(
                 tuple,
                 self._source.execute(

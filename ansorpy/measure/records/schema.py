@@ -329,7 +329,8 @@ def plain_errors(path: Path) -> Iterator[None]:
             f"the tuning database {path} cannot be used: {error}",
             hint="check the folder, its free space and permissions, or name another file with --db",
         ) from None
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # SQLite's message quotes the damaged text, which sqlite3 decodes strictly.
         raise ForeignFile(
             f"{path} is not a tuning database, or is damaged: {error}", hint=_repair_hint(path)
         ) from None

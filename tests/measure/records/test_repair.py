@@ -72,6 +72,15 @@ def test_damage_is_found_and_what_is_whole_is_saved(
         assert last is not None and last > 0.04, "what lies behind the damage is saved, too"
 
 
+def test_damage_to_the_schema_is_named_though_it_is_no_text(path: Path, tmp_path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[data.index(b"CREATE TABLE trials") + 3] = 0xA9  # SQLite quotes it in its message
+    path.write_bytes(data)
+    for use in (Database, lambda damaged: repair(damaged, tmp_path / "saved.db")):
+        with pytest.raises(ForeignFile, match="is not a tuning database, or is damaged"):
+            use(path)
+
+
 def test_a_whole_database_is_saved_whole(path: Path, tmp_path: Path) -> None:
     saved = repair(path, tmp_path / "saved.db")
     assert all(table.is_all and not table.unfit for table in saved)
