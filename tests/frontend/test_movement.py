@@ -129,18 +129,6 @@ def test_weights_of_another_number_of_dimensions_are_refused(op_type: str) -> No
         load(model)
 
 
-def test_a_product_of_more_than_matrices_is_refused() -> None:
-    # onnx's own check lets this pass.
-    model = graph_model(
-        [node("Gemm", ["a", "b"], ["y"], transA=1, transB=1)],
-        {"a": (6, 5, 16)},
-        ["y"],
-        {"b": np.ones((17, 6), np.float32)},
-    )
-    with pytest.raises(UnsupportedModel, match="it must have 2 dimensions"):
-        load(_declared(model))
-
-
 def test_integers_are_not_scaled_by_fractions() -> None:
     model = graph_model(
         [node("Gemm", ["a", "b"], ["y"], alpha=0.5)],

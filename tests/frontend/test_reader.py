@@ -279,6 +279,8 @@ def test_constants_that_become_nan_warn_of_nothing() -> None:
     [
         ("MatMul", [(), (3,)], {}, "wrong rank"),
         ("Gemm", [(3,), (3, 4)], {}, "rank 2"),
+        ("Gemm", [(2, 5, 6), (6, 4)], {}, "rank 2"),
+        ("Gemm", [(6, 5, 2), (4, 6)], {"transA": 1, "transB": 1}, "rank 2"),
         ("Trilu", [(4,)], {}, "rank"),
         ("SpaceToDepth", [(1, 2, 4, 4, 4)], {"blocksize": 2}, "4-dimensional"),
     ],
