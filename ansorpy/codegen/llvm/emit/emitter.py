@@ -155,10 +155,15 @@ class Emitter:
 
     @contextmanager
     def bound(self, values: dict[Var, Affine]) -> Iterator[None]:
-        """Bind loop variables for the duration of a body."""
+        """Bind loop variables for the duration of a body.
+
+        What was computed with other values of theirs, as the steps of one block are, is not reused.
+        """
         before = {var: self.env.get(var) for var in values}
         self.env.update(values)
+        computed, self.values = self.values, {}
         yield
+        self.values = computed
         for var, old in before.items():
             if old is None:
                 del self.env[var]

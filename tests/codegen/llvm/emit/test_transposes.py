@@ -56,6 +56,18 @@ def test_a_square_is_loaded_along_its_rows() -> None:
     assert text.count("unpcklps") == text.count("unpckhps") == 8
 
 
+def test_rows_that_data_choose_are_no_square(rng: np.random.Generator) -> None:
+    x, y = buffer("X", 16, 11), buffer("Y", 16, 11)
+    chosen = buffer("P", 16, dtype=DType.INT64)
+    source = program(
+        nest("u16 v11", lambda i, j: put(y, (i, j), at(x, at(chosen, i), j))), [x, chosen], [y]
+    )
+    data, rows = random((16, 11), F32), rng.integers(0, 16, 16)
+    out = empty((16, 11), F32)
+    Compiled(source)(data, rows, out)
+    np.testing.assert_array_equal(out, data[rows])
+
+
 def test_what_is_narrower_than_a_vector_is_gathered() -> None:
     assert "gather" in listing(transpose(64, 48, 16, 3))
 
