@@ -29,12 +29,12 @@ def remarks(run_ms: float, inside_ms: float | None, alone_ms: float | None) -> I
         alone_ms: Sum of the times that their programs took alone while tuning; None if unknown.
     """
     parts = [f"{run_ms:.3g} ms"]
-    reasons = ["a run is also called from Python"]
+    reasons = ["a run includes the call from Python"]
     if inside_ms is not None:
         parts.append(f"{inside_ms:.3g} ms in its kernels")
     if alone_ms is not None:
         parts.append(f"{alone_ms:.3g} ms in its kernels when each was timed alone, while tuning")
-        reasons.append("alone, a kernel finds its inputs and outputs in the caches of its cores")
+        reasons.append("a kernel alone finds its inputs and outputs in the caches of its cores")
     if len(parts) > 1:
         yield f"one run of ansorpy: {', '.join(parts)}"
-        yield f"these differ because {', and '.join(reasons)} (docs/cli.md)"
+        yield f"these differ because {' and '.join(reasons)} (docs/cli.md)"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 import ansorpy as ap
-from ansorpy.errors import ScheduleError, UnsupportedModel
+from ansorpy.errors import UnsupportedModel
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
@@ -22,17 +22,14 @@ from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.report.inputs import random_value
 from ansorpy.report.onnx_edit import softmax_inputs_as_outputs
 from ansorpy.report.verify import compare_outputs
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.ports import Port
 from ansorpy.schedule.lowering.program import lower
-from ansorpy.schedule.state import State
-from ansorpy.search.population import sample_valid
 from ansorpy.target import Target
 from tests.campaigns.networks.campaign import compare, grown
-from tests.campaigns.networks.engines import drawn_model, optimised
+from tests.campaigns.networks.engines import drawn_model, drawn_state, optimised
 from tests.properties.random_elements import random_values
 from tests.properties.random_operators import random_definition
 
@@ -64,7 +61,7 @@ def random_kernel(rng: np.random.Generator, target: Target, threads: int) -> Exp
     """A random definition under a random schedule of the rules for *target*."""
     dag = random_definition(rng)
     task = Task(dag, target, threads)
-    state = _random_state(task, rng)
+    state = drawn_state(task, rng)
     values = random_values(dag, rng)
     built = build_lowered(lower(state), target, "kernel")
     made = CompiledTask.of(dag, built, compiled_from=state.definition)
@@ -112,19 +109,6 @@ def compiled_network(model: ModelProto, target: Target, seed: int) -> Exportable
     inputs = made.get_inputs()
     values = [feeds[port.name] for port in inputs]
     return Exportable(made.export, inputs, made.get_outputs(), values, check)
-
-
-def _random_state(task: Task, rng: np.random.Generator) -> State:
-    """A random program of *task* that can be lowered; its default schedule if none is drawn."""
-    for structure in StructureSampler(task).draw(4, rng):
-        for row in sample_valid(structure, 1, rng):
-            state = structure.resolve(row)
-            try:
-                lower(state)
-            except ScheduleError:
-                continue
-            return state
-    return State.initial(task.dag)
 
 
 def _equal_interpreter(

@@ -37,6 +37,7 @@ __all__ = [
     "by_reference",
     "compiled_model",
     "drawn_model",
+    "drawn_state",
     "optimised",
     "unoptimised",
 ]
@@ -92,13 +93,13 @@ def _task(dag: ComputeDAG, target: Target, threads: int, strict: bool) -> Task:
 
 
 def _compiled(task: Task, rng: np.random.Generator) -> CompiledTask:
-    state = _drawn_state(task, rng) if rng.random() < _SAMPLED else State.initial(task.dag)
+    state = drawn_state(task, rng) if rng.random() < _SAMPLED else State.initial(task.dag)
     lowered = lower(state)
     built = build_lowered(lowered, task.target, f"task_{crc32(task.key.encode()):08x}")
     return CompiledTask.of(task.dag, built, compiled_from=state.definition, program=lowered.run)
 
 
-def _drawn_state(task: Task, rng: np.random.Generator) -> State:
+def drawn_state(task: Task, rng: np.random.Generator) -> State:
     """A program that the search could propose; the default schedule if a few draws give none."""
     structure = StructureSampler(task).draw_one(rng)
     table = structure.sample(_ROWS, rng)
