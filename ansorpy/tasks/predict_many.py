@@ -55,7 +55,7 @@ def predicted_of_all(
         return
     messages = [predict_message(t, preset_for(t.target).name, chosen) for t in tasks]
     with ExitStack() as stack:
-        workers = [Worker("ansorpy.tasks.predict_handlers", is_kept=True) for _ in range(many)]
+        workers = [Worker("ansorpy.tasks.predict_handlers") for _ in range(many)]
         for worker in workers:
             stack.callback(worker.close)
         for number, outcome in ask_all(workers, messages, _TIMEOUT_S):

@@ -80,9 +80,7 @@ class Builder:
         self.timeout_s = timeout_s
         self.lock_folder = lock_folder
         self._built = LRUCache[bytes, Built](kept)
-        self.workers = [
-            Worker(module, memory_bytes=memory_bytes, is_kept=True) for _ in range(workers)
-        ]
+        self.workers = [Worker(module, memory_bytes=memory_bytes) for _ in range(workers)]
 
     def start(self) -> None:
         """Start all workers side by side; returns before their imports are done."""

@@ -50,7 +50,7 @@ class Prover:
     ) -> None:
         self._database = database
         self._limit_s = limit_s
-        self._worker = Worker(module, memory_bytes=_MEMORY_BYTES, is_kept=True)
+        self._worker = Worker(module, memory_bytes=_MEMORY_BYTES)
         self._lock_folder = lock_folder
 
     def __enter__(self) -> Prover:

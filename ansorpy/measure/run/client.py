@@ -79,9 +79,7 @@ class RunClient:
         self.check_points = check_points
         self.run_timeout_s = run_timeout_s
         self.reference_timeout_s = reference_timeout_s
-        # numpy's own threads would compete with the kernel's for the pinned cores.
-        variables = {"OPENBLAS_NUM_THREADS": "1", **(environment or {})}
-        self.worker = Worker(module, cores=cores, environment=variables)
+        self.worker = Worker(module, cores=cores, environment=environment)
         self.patience = patience
         self._open: tuple[int, str] | None = None
         self._references: dict[str, Reference] = {}

@@ -1,9 +1,7 @@
-"""Started worker processes with their pipes, and the resting ones that wait for another use.
+"""Started worker processes with their pipes, and the fork server that starts them.
 
-Imports take a second of a worker's life.  So a process that finished its work without trouble is
-left resting, and the next worker that would be started alike takes it over.
-A resting process forgets its earlier work, and ends by itself with its driver or after
-:data:`~ansorpy.measure.workers.worker.REST_S` seconds.
+A driver has one fork server (:mod:`ansorpy.measure.workers.fork_server`), started with the first
+worker.
 """
 
 from __future__ import annotations
@@ -11,43 +9,43 @@ from __future__ import annotations
 import atexit
 import fcntl
 import os
-import resource
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-import ansorpy.measure.workers.worker
-from ansorpy.measure.workers.protocol import Decoder, Message, encode
-from ansorpy.measure.workers.worker import REST, REST_S, WAKE
+import ansorpy
+from ansorpy.errors import AnsorpyError
+from ansorpy.measure.workers import fork_server
+from ansorpy.measure.workers.fork_server import MOST_BYTES, Order
+from ansorpy.measure.workers.protocol import Decoder
 
-__all__ = ["Kind", "Started", "started"]
+__all__ = ["Kind", "Process", "Started", "started"]
 
 _KEPT_STDERR_BYTES = 4000
-_Key = tuple[object, ...]
-"""The driver's process and thread, then all that the worker was started with.
-
-A fork of the driver inherits the pipes of workers that are not its own.
-"""
+_ANNOUNCED_S = 60.0
+"""Seconds within which the fork server, which may have its imports to do, starts a worker."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """The settings that a worker process is started with; those of one kind are interchangeable.
+    """The settings that a worker process is started with.
 
     Args:
         module: The module with the worker's ``make_handlers()``.
         cores: Cores that the worker is pinned to; None for the driver's.
         memory_bytes: Limit on its private memory (heap, stacks); None for no limit.
-        environment: Variables added to the driver's environment.
+        environment: Variables added to the driver's environment, for modules that read them when
+            the worker is asked something: libraries may have read theirs before.
     """
 
     module: str
@@ -55,30 +53,82 @@ class Kind:
     memory_bytes: int | None
     environment: Mapping[str, str]
 
-    def variables(self) -> dict[str, str]:
-        """The environment of the process: the driver's, with the package first on the path."""
-        package_root = str(Path(ansorpy.__file__).parents[1])
-        inherited = dict(os.environ)
-        paths = [package_root, *filter(None, [inherited.get("PYTHONPATH")])]
-        return {**inherited, "PYTHONPATH": os.pathsep.join(paths), **self.environment}
+
+class Process:
+    """A worker process, of which the fork server tells on the socket *status*."""
+
+    def __init__(self, status: socket.socket) -> None:
+        self._status = status
+        self._pid: int | None = None
+        self._pidfd = -1
+        self._has_ended = False
+        self.exit_status: int | None = None
+        """The exit status once it has ended, negative for a signal; None if nobody knows it."""
+
+    @property
+    def pid(self) -> int:
+        """Its number; waits until the server has started it.
+
+        Raises:
+            AnsorpyError: It did not within a minute.
+        """
+        deadline = time.monotonic() + _ANNOUNCED_S
+        while self._pid is None and not self._has_ended:
+            if not self._listen(deadline - time.monotonic()):
+                raise AnsorpyError(f"no measurement worker started within {_ANNOUNCED_S:.0f} s")
+        return self._pid or 0
+
+    def is_running(self) -> bool:
+        while not self._has_ended and self._listen(0.0):
+            pass
+        return not self._has_ended
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for its end, at most *timeout_s*; returns whether it has ended."""
+        deadline = time.monotonic() + timeout_s
+        while not self._has_ended and self._listen(deadline - time.monotonic()):
+            pass
+        return self._has_ended
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.pid and not self._has_ended:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, number)
+
+    def close(self) -> None:
+        """Hear no more of it; the server kills it if it is not started yet."""
+        self._status.close()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    def _listen(self, timeout_s: float) -> bool:
+        """Take one message of the server; returns False if none came within *timeout_s*."""
+        poll = select.poll()
+        poll.register(self._status, select.POLLIN)
+        if not poll.poll(max(0.0, timeout_s) * 1000):
+            return False
+        data, descriptors, _, _ = socket.recv_fds(
+            self._status, MOST_BYTES, 1, socket.MSG_CMSG_CLOEXEC
+        )
+        if data and self._pid is None:
+            self._pid, [self._pidfd] = int(data), descriptors
+        else:
+            self._has_ended = True
+            self.exit_status = int(data) if data else None
+        return True
 
 
 @dataclass
 class Started:
     """A process and the driver's ends of its pipes; *decoder* reads its answers."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     to_worker: int
     from_worker: int
-    lifeline: int
     stderr: IO[bytes]
-    key: _Key
     decoder: Decoder = field(default_factory=Decoder)
-    rests_since: float = 0.0
-
-    @property
-    def is_alive(self) -> bool:
-        return self.process.poll() is None
 
     def stderr_tail(self) -> str:
         """The end of the worker's stderr, where LLVM and libc explain their aborts."""
@@ -86,129 +136,104 @@ class Started:
         self.stderr.seek(max(0, size - _KEPT_STDERR_BYTES))
         return self.stderr.read().decode(errors="replace").strip()
 
-    def close_files(self) -> None:
-        for descriptor in (self.to_worker, self.from_worker, self.lifeline):
-            os.close(descriptor)
+    def close(self) -> None:
+        """Close all that leads to the process."""
+        self.process.close()
+        os.close(self.to_worker)
+        os.close(self.from_worker)
         self.stderr.close()
-
-    def rest(self) -> bool:
-        """Keep the process for the next :func:`started` of its kind; no answer may be outstanding.
-
-        Returns False if the process does not take the message.
-        """
-        if not self._send(REST):
-            return False
-        self.stderr.seek(0)
-        self.stderr.truncate()
-        self.rests_since = time.monotonic()
-        _end_those_gone()
-        _RESTING.setdefault(self.key, deque()).append(self)
-        return True
-
-    def wake(self) -> bool:
-        """Have a resting process report that it is ready, as a new one does; False if it ended.
-
-        One that will soon end by itself counts as ended: it might not read the message any more.
-        """
-        is_late = time.monotonic() - self.rests_since > 0.5 * REST_S
-        return not is_late and self.is_alive and self._send(WAKE)
-
-    def _send(self, kind: str) -> bool:
-        """Send a message without content; False if it cannot be written at once."""
-        data = encode(Message(kind, {}))
-        try:
-            return os.write(self.to_worker, data) == len(data)
-        except (BlockingIOError, BrokenPipeError):
-            return False
-
-    def end(self) -> None:
-        """Kill a resting process."""
-        self.process.kill()
-        self.process.wait()
-        self.close_files()
-
-
-_RESTING: dict[_Key, deque[Started]] = {}
 
 
 def started(kind: Kind) -> Started:
-    """A process of *kind*, resting before or new; it will report when it is ready."""
-    variables = kind.variables()
-    cores = kind.cores or tuple(sorted(os.sched_getaffinity(0)))
-    folder = os.readlink("/proc/self/cwd")
-    environment = tuple(sorted(variables.items()))
-    # A worker dies with the thread that started it (PR_SET_PDEATHSIG), so others leave it alone.
-    owner = os.getpid(), threading.get_native_id()
-    key = *owner, kind.module, cores, kind.memory_bytes, folder, environment
-    resting = _RESTING.get(key, deque())
-    while (taken := _pop(resting)) is not None:
-        if taken.wake():
-            return taken
-        taken.end()
-    return _start(kind, variables, key)
-
-
-def _pop(resting: deque[Started]) -> Started | None:
-    try:
-        return resting.pop()
-    except IndexError:  # empty, perhaps since another thread took the last
-        return None
-
-
-def _end_those_gone() -> None:
-    """Release what is held of the workers that ended because nobody woke them."""
-    for resting in list(_RESTING.values()):
-        for _ in range(len(resting)):
-            worker = _pop(resting)
-            if worker is not None and worker.is_alive:
-                resting.appendleft(worker)
-            elif worker is not None:
-                worker.end()
-
-
-def _start(kind: Kind, variables: Mapping[str, str], key: _Key) -> Started:
+    """A new process of *kind*, which will report when it is ready."""
+    stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
+    status, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     child_in, to_worker = os.pipe()
     from_worker, child_out = os.pipe()
-    watched, lifeline = os.pipe()
+    folder = os.open(".", os.O_PATH)
     os.set_blocking(to_worker, False)
     os.set_blocking(from_worker, False)
-    stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
-    name = ansorpy.measure.workers.worker.__name__
-    command = [sys.executable, "-P", "-m", name, str(child_in), str(child_out)]
+    result = Started(Process(status), to_worker, from_worker, stderr)
     try:
-        process = subprocess.Popen(
-            [*command, str(os.getpid()), kind.module],
-            stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr,
-            pass_fds=(child_in, child_out, watched), start_new_session=True, env=variables,
-        )  # fmt: skip
-        _tie(process.pid, watched)
+        _order(kind, [child_in, child_out, stderr.fileno(), folder, told.fileno()])
     except BaseException:
-        for descriptor in (to_worker, from_worker, lifeline):
-            os.close(descriptor)
-        stderr.close()
+        result.close()
         raise
     finally:
-        for descriptor in (child_in, child_out, watched):
+        told.close()
+        for descriptor in (child_in, child_out, folder):
             os.close(descriptor)
-    _restrict(process.pid, kind.cores, kind.memory_bytes)
-    return Started(process, to_worker, from_worker, lifeline, stderr, key)
+    return result
 
 
-def _restrict(pid: int, cores: Sequence[int] | None, memory_bytes: int | None) -> None:
-    """Pin and limit the process before its imports start any threads, which inherit both."""
-    with suppress(ProcessLookupError):
-        if cores is not None:
-            os.sched_setaffinity(pid, cores)
-        if memory_bytes is not None:
-            resource.prlimit(pid, resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+def _order(kind: Kind, descriptors: list[int]) -> None:
+    """Have the fork server of this process start a worker; it is started if need be."""
+    with _LOCK:
+        if not _SERVER or not _SERVER[-1].is_running():
+            _SERVER[:] = [_start()]
+        [server] = _SERVER
+        order = Order(
+            module=kind.module,
+            cores=kind.cores or tuple(sorted(os.sched_getaffinity(0))),
+            memory_bytes=kind.memory_bytes,
+            environment={**server.changed_variables(), **kind.environment},
+        )
+        socket.send_fds(server.requests, [order.model_dump_json().encode()], descriptors)
+
+
+@dataclass(frozen=True)
+class _Server:
+    """A fork server of the process *driver*, which had the variables *environment* then.
+
+    *lifeline* is the driver's end of a pipe: see :func:`_tie`.
+    """
+
+    process: subprocess.Popen[bytes]
+    requests: socket.socket
+    lifeline: IO[bytes]
+    driver: int
+    environment: Mapping[str, str]
+
+    def is_running(self) -> bool:
+        """Whether it serves this process; a fork of the driver inherits the object only."""
+        return self.driver == os.getpid() and self.process.poll() is None
+
+    def changed_variables(self) -> dict[str, str | None]:
+        """The variables that the driver has set since, and those it has removed (None)."""
+        now, then = os.environ, self.environment
+        removed: dict[str, str | None] = dict.fromkeys(then.keys() - now.keys())
+        return removed | {name: now[name] for name in now if now[name] != then.get(name)}
+
+
+_SERVER: list[_Server] = []
+"""The fork server, once there is one."""
+_LOCK = threading.Lock()
+
+
+def _start() -> _Server:
+    requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    watched, lifeline = os.pipe()
+    environment, driver = dict(os.environ), os.getpid()
+    paths = [str(Path(ansorpy.__file__).parents[1]), *filter(None, [environment.get("PYTHONPATH")])]
+    # numpy's own threads would compete with a kernel's for the cores, and do not survive a fork.
+    ours = {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-P", "-m", fork_server.__name__, str(theirs.fileno()), str(driver)]
+    with theirs, os.fdopen(watched):
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(), watched), start_new_session=True,
+            env={**environment, **ours},
+        )  # fmt: skip
+        _tie(process.pid, watched)
+    return _Server(process, requests, os.fdopen(lifeline, "wb"), driver, environment)
 
 
 def _tie(pid: int, watched: int) -> None:
     """Have the kernel kill *pid* when the other end of the pipe *watched* closes.
 
     Only the driver holds that end, and it never writes, so the end closes when the driver is gone.
-    The worker's own request (PR_SET_PDEATHSIG) takes effect only once its interpreter runs, tens
-    of milliseconds later; this mechanism needs only the descriptor that the worker inherited.
+    The server notices the end of its driver only once its imports are done; this mechanism needs
+    only the descriptor that the server inherited.
     """
     fcntl.fcntl(watched, fcntl.F_SETOWN, pid)
     fcntl.fcntl(watched, fcntl.F_SETSIG, signal.SIGKILL)
@@ -217,8 +242,9 @@ def _tie(pid: int, watched: int) -> None:
 
 
 @atexit.register
-def _end_resting() -> None:
-    """End the resting workers of this process before the interpreter shuts down."""
-    for key, resting in _RESTING.items():
-        for worker in resting if key[0] == os.getpid() else ():
-            worker.end()
+def _end() -> None:
+    """End the fork server of this process, and with it all workers, before the interpreter does."""
+    for server in _SERVER:
+        if server.is_running():
+            server.process.kill()
+            server.process.wait()

@@ -13,11 +13,9 @@ import logging
 import os
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -56,8 +54,6 @@ class Worker:
         environment: Variables added to the driver's.
         start_timeout_s: How long imports may take before the start counts as failed.
         soft_kill_s: Seconds between SIGTERM and SIGKILL.
-        is_kept: Whether :meth:`close` leaves the process to the next worker of its kind
-            (:mod:`ansorpy.measure.workers.started`) instead of ending it.
 
     ``generation`` counts the starts; ``is_ready``: the last one has said that it is.
     """
@@ -71,17 +67,14 @@ class Worker:
         environment: Mapping[str, str] | None = None,
         start_timeout_s: float = 60.0,
         soft_kill_s: float = 0.2,
-        is_kept: bool = False,
     ) -> None:
         pinned = None if cores is None else tuple(cores)
         self.kind = Kind(module, pinned, memory_bytes, dict(environment or {}))
         self.start_timeout_s = start_timeout_s
         self.soft_kill_s = soft_kill_s
-        self.is_kept = is_kept
         self.generation = 0
         self.is_ready = False
         self._started: Started | None = None
-        self._owes_answer = False
 
     # Lifetime
 
@@ -91,7 +84,7 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        return self._started is not None and self._started.is_alive
+        return self._started is not None and self._started.process.is_running()
 
     def start(self) -> None:
         """Start the process if it is not running; returns before its imports are done."""
@@ -99,7 +92,7 @@ class Worker:
             return
         self.kill()
         self._started = started(self.kind)
-        self._owes_answer = self.is_ready = False
+        self.is_ready = False
         self.generation += 1
 
     def kill(self) -> int | None:
@@ -108,26 +101,17 @@ class Worker:
         if ended is None:
             return None
         process = ended.process
-        if ended.is_alive:
-            process.terminate()
-            process.send_signal(signal.SIGCONT)  # a stopped process would not see the kill signal
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(self.soft_kill_s)
-        if ended.is_alive:
-            process.kill()
-            self._await_end(process)
-        ended.close_files()
-        return process.returncode
-
-    def _await_end(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait until the killed *process* is gone, unless it is stuck in a kernel driver."""
-        try:
-            process.wait(ABANDONED_S)
-        except subprocess.TimeoutExpired:
-            _LOG.warning(
-                "worker %d (%s) did not end within %.0f s of SIGKILL and is left behind",
-                process.pid, self.kind.module, ABANDONED_S,
-            )  # fmt: skip
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)  # a stopped process would not see the other signal
+        if not process.wait(self.soft_kill_s):
+            process.send_signal(signal.SIGKILL)
+            if not process.wait(ABANDONED_S):  # it is stuck in a kernel driver
+                _LOG.warning(
+                    "worker %d (%s) did not end within %.0f s of SIGKILL and is left behind",
+                    process.pid, self.kind.module, ABANDONED_S,
+                )  # fmt: skip
+        ended.close()
+        return process.exit_status
 
     def stop(self) -> None:
         """Pause the process (SIGSTOP) until :meth:`resume` or its end."""
@@ -139,11 +123,7 @@ class Worker:
             self._started.process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """End the process, or let it rest if it is kept; the worker may be started again."""
-        self.resume()
-        idle = self.is_kept and self.is_ready and not self._owes_answer and self.is_alive
-        if idle and self._started is not None and self._started.rest():
-            self._started = None
+        """End the process; the worker may be started again."""
         self.kill()
 
     # Requests
@@ -224,7 +204,6 @@ class Worker:
         """Write *message*; a Failure when the worker dies or stops reading before *deadline*."""
         assert self._started is not None
         view, begin = memoryview(encode(message)), time.monotonic()
-        self._owes_answer = True
         poll = select.poll()
         poll.register(self._started.to_worker, select.POLLOUT)
         while view:
@@ -261,8 +240,6 @@ class Worker:
         except ProtocolError as error:
             self.kill()
             return Failure("crash", f"the worker wrote junk instead of an answer: {error}")
-        if message is not None:
-            self._owes_answer = False
         return message
 
     # Failures
@@ -277,8 +254,7 @@ class Worker:
         said = self._said()
         if self._started is not None:
             # The pipe closes a moment before the process has exited.
-            with suppress(subprocess.TimeoutExpired):
-                self._started.process.wait(1.0)
+            self._started.process.wait(1.0)
         return Failure("crash", _joined(_exit_text(self.kill()), said))
 
     def _said(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
 
 from ansorpy.measure.workers.protocol import Message
@@ -13,8 +12,8 @@ from ansorpy.measure.workers.worker import Handler
 def _prove(message: Message) -> Message:
     if b'"dies"' in message.blobs[0]:
         os.abort()
-    time.sleep(60)
-    return Message("proof")
+    while True:  # a worker that waits would be given the time that others took from it
+        pass
 
 
 def make_handlers() -> Mapping[str, Handler]:

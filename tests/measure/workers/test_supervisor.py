@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,8 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.measure.workers import supervisor
 from ansorpy.measure.workers.pool import ask_all
 from ansorpy.measure.workers.processes import is_running, process_identity
-from ansorpy.measure.workers.protocol import Message, encode
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.started import Process
 from ansorpy.measure.workers.supervisor import Failure, Worker
 
 PAYLOAD = "tests.measure.payload"
@@ -58,7 +59,7 @@ def test_one_process_answers_many_requests(worker):
 
 def test_the_users_main_module_is_not_imported(worker):
     main = str(ask(worker, "who").fields["main"])
-    assert main.endswith("ansorpy/measure/workers/worker.py")
+    assert main.endswith("ansorpy/measure/workers/fork_server.py")
 
 
 def test_errors_of_a_handler_are_answers(worker):
@@ -104,17 +105,6 @@ def test_a_worker_killed_while_idle_costs_no_request(worker):
     while worker.is_alive:
         time.sleep(0.01)
     assert ask(worker, "who").fields["pid"] != pid
-
-
-def test_a_worker_is_pinned_and_gets_its_environment():
-    core = min(os.sched_getaffinity(0))
-    worker = Worker(PAYLOAD, cores=[core], environment={"MARKER": "yes"})
-    try:
-        fields = ask(worker, "who").fields
-        assert fields["cores"] == [core]
-        assert fields["marker"] == "yes"
-    finally:
-        worker.close()
 
 
 def test_a_worker_that_cannot_start_is_one_plain_error():
@@ -199,7 +189,8 @@ def test_an_interrupt_while_waiting_ends_the_worker():
 
 DRIVER = """
 import sys
-from ansorpy.measure.workers.protocol import Message, encode
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.started import Process
 from ansorpy.measure.workers.supervisor import Worker
 worker = Worker("tests.measure.payload")
 print(worker.request(Message("who"), 20.0).fields["pid"], flush=True)
@@ -208,31 +199,41 @@ worker.request(Message(sys.argv[1], {"s": 60.0}), 60.0)
 
 
 STARTING = """
-import sys
+from ansorpy.measure.workers import started
+from ansorpy.measure.workers.started import Process
 from ansorpy.measure.workers.supervisor import Worker
-worker = Worker("tests.measure.payload", environment={"PYTHONPATH": sys.argv[1]})
+worker = Worker("tests.measure.payload")
 worker.start()
-print(worker.pid, flush=True)
+[server] = started._SERVER
+print(server.process.pid, flush=True)
 input()
 """
 
 
-def test_a_driver_killed_while_its_worker_starts_leaves_no_orphan(tmp_path):
-    """The interpreter of this worker sleeps before any line of ours runs in it."""
-    (tmp_path / "sitecustomize.py").write_text("import time\ntime.sleep(60)\n")
+def test_a_driver_killed_while_the_fork_server_starts_leaves_no_orphan(tmp_path):
+    """The interpreter of this server sleeps before any line of ours runs in it."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, time\nif 'fork_server' in str(sys.orig_argv): time.sleep(60)\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), ROOT])
     driver = subprocess.Popen(
-        [sys.executable, "-c", STARTING, str(tmp_path)], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": ROOT},
+        [sys.executable, "-c", STARTING], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": paths},
     )  # fmt: skip
     assert driver.stdout is not None
     identity = process_identity(int(driver.stdout.readline()))
     assert is_running(identity)
     driver.kill()
     driver.communicate()
+    assert has_ended(identity)
+
+
+def has_ended(identity: str) -> bool:
+    """Whether the process ends within five seconds."""
     deadline = time.monotonic() + 5.0
     while is_running(identity) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not is_running(identity)
+    return not is_running(identity)
 
 
 @pytest.mark.parametrize("busy_with", ["spin", "deaf", "sleep"])
@@ -248,10 +249,7 @@ def test_a_killed_driver_leaves_no_orphan(busy_with):
     driver.kill()
     driver.wait()
     driver.stdout.close()
-    deadline = time.monotonic() + 5.0
-    while is_running(identity) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not is_running(identity)
+    assert has_ended(identity)
 
 
 def test_a_process_that_survives_sigkill_is_left_behind(monkeypatch, caplog):
@@ -261,117 +259,89 @@ def test_a_process_that_survives_sigkill_is_left_behind(monkeypatch, caplog):
     pid = worker.pid
     assert pid is not None
     with monkeypatch.context() as stuck:
-        stuck.setattr(subprocess.Popen, "terminate", lambda process: None)
-        stuck.setattr(subprocess.Popen, "kill", lambda process: None)
+        stuck.setattr(Process, "send_signal", lambda process, number: None)
         assert worker.kill() is None
     assert f"worker {pid} (tests.measure.payload) did not end" in caplog.text
     assert ask(worker, "who").fields["pid"] != pid
     worker.close()
-    # Its end of the lifeline is closed, so the kernel may have killed it, and Python reaped it.
-    with suppress(ProcessLookupError, ChildProcessError):
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
 
 
-def pid_of(worker: Worker) -> object:
-    return ask(worker, "who").fields["pid"]
+def pid_of(worker: Worker) -> int:
+    return int(str(ask(worker, "who").fields["pid"]))
 
 
-def test_a_kept_process_serves_the_next_worker_of_its_kind(monkeypatch):
-    first = Worker(PAYLOAD, is_kept=True)
-    pid = pid_of(first)
-    first.close()
-    assert not first.is_alive
-    second = Worker(PAYLOAD, is_kept=True)
-    assert pid_of(second) == pid
-    assert pid_of(first) != pid, "one process serves two workers"
-    second.close()
-    monkeypatch.setenv("ANSORPY_SOMETHING", "else")
-    with closing(Worker(PAYLOAD, is_kept=True)) as other:
-        assert pid_of(other) not in (pid, first.pid), "it has another environment"
-    with closing(Worker(PAYLOAD, memory_bytes=8 << 30, is_kept=True)) as limited:
-        assert pid_of(limited) not in (pid, first.pid), "it has another limit"
-    first.close()
+def test_a_worker_has_the_drivers_present_environment_folder_and_cores(monkeypatch, tmp_path):
+    monkeypatch.setenv("ANSORPY_SOMETHING", "new")
+    monkeypatch.delenv("ANSORPY_VERIFY")
+    monkeypatch.chdir(tmp_path)
+    cores = sorted(os.sched_getaffinity(0))
+    with closing(Worker(PAYLOAD, cores=cores[:1], environment={"ANSORPY_ELSE": "1"})) as worker:
+        there = ask(worker, "who").fields
+    assert there["folder"] == str(tmp_path)
+    assert there["cores"] == cores[:1]
+    given = there["environment"]
+    assert isinstance(given, dict)
+    assert given["ANSORPY_SOMETHING"] == "new"
+    assert given["ANSORPY_ELSE"] == "1"
+    assert "ANSORPY_VERIFY" not in given
 
 
-def test_a_resting_process_has_forgotten_its_work():
-    first = Worker(PAYLOAD, is_kept=True)
-    assert ask(first, "count").fields["n"] == 1
-    assert ask(first, "count").fields["n"] == 2
-    first.close()
-    with closing(Worker(PAYLOAD, is_kept=True)) as second:
-        assert ask(second, "count").fields["n"] == 1
+def test_a_worker_outlives_the_thread_that_started_it():
+    with closing(Worker(PAYLOAD)) as worker:
+        with ThreadPoolExecutor(1) as pool:
+            pid = pool.submit(pid_of, worker).result()
+        assert pid_of(worker) == pid
 
 
-def test_a_process_that_owes_an_answer_is_not_kept():
-    worker = Worker(PAYLOAD, is_kept=True)
-    pid = pid_of(worker)
-    assert worker.send(Message("sleep", {"s": 30.0}), time.monotonic() + 5.0) is None
-    worker.close()
-    with closing(Worker(PAYLOAD)) as other:
-        assert pid_of(other) != pid
+def test_closed_workers_leave_no_open_file():
+    with closing(Worker(PAYLOAD)) as worker:
+        ask(worker, "echo")  # the fork server has started
+        worker.close()
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(3):
+            ask(worker, "echo")
+            worker.close()
+        assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_process_killed_while_it_rests_is_replaced():
-    first = Worker(PAYLOAD, is_kept=True)
-    pid = int(str(pid_of(first)))
-    first.close()
-    os.kill(pid, signal.SIGKILL)
-    with closing(Worker(PAYLOAD, is_kept=True)) as second:
-        assert pid_of(second) != pid
+def test_workers_end_with_their_fork_server_and_the_next_has_another():
+    with closing(Worker(PAYLOAD)) as first, closing(Worker(PAYLOAD)) as second:
+        identities = [process_identity(pid_of(worker)) for worker in (first, second)]
+        os.kill(int(str(ask(first, "who").fields["parent"])), signal.SIGKILL)
+        assert all(has_ended(identity) for identity in identities)
+        pids = [pid_of(worker) for worker in (first, second)]
+        assert len({*pids, *identities}) == 4
 
 
-def test_a_process_is_left_to_its_thread():
-    """The kernel kills a worker when the thread that started it ends."""
-    with ThreadPoolExecutor(1) as pool:
-        first = Worker(PAYLOAD, is_kept=True)
-        pid = pool.submit(pid_of, first).result()
-        first.close()
-        with closing(Worker(PAYLOAD, is_kept=True)) as second:
-            assert pid_of(second) != pid
-    with closing(Worker(PAYLOAD, is_kept=True)) as third:
-        assert pid_of(third) != pid
+FORKED = """
+import os, sys, time
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.started import Process
+from ansorpy.measure.workers.supervisor import Worker
+worker = Worker("tests.measure.payload")
+first = worker.request(Message("who"), 20.0).fields["pid"]
+sys.stdout.flush()
+if os.fork() == 0:
+    other = Worker("tests.measure.payload")
+    print(first, other.request(Message("who"), 20.0).fields["pid"], flush=True)
+    time.sleep(60)
+worker.request(Message("sleep", {"s": 60.0}), 60.0)
+"""
 
 
-def test_a_process_that_will_soon_end_is_not_woken(monkeypatch):
-    first = Worker(PAYLOAD, is_kept=True)
-    pid = pid_of(first)
-    first.close()
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 50.0)
-    with closing(Worker(PAYLOAD, is_kept=True)) as second:
-        second.start()
-        monkeypatch.undo()
-        assert pid_of(second) != pid
-
-
-def test_what_ended_while_it_rested_is_released():
-    kept = [Worker(PAYLOAD, is_kept=True) for _ in range(3)]
-    pids = [pid_of(worker) for worker in kept]
-    kept[0].close()
-    os.kill(int(str(pids[0])), signal.SIGKILL)
-    deadline = time.monotonic() + 5.0
-    before = len(os.listdir("/proc/self/fd"))
-    while is_running(process_identity(int(str(pids[0])))) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    kept[1].close()
-    assert len(os.listdir("/proc/self/fd")) < before
-    for worker in kept:
-        worker.kill()
-
-
-def test_a_process_that_nobody_wakes_ends(tmp_path: Path):
-    script = tmp_path / "short.py"
-    script.write_text(
-        "import sys; from ansorpy.measure.workers import worker\n"
-        "worker.REST_S = 0.05; sys.exit(worker.main(sys.argv[1:]))"
-    )
-    requests, to_worker = os.pipe()
-    from_worker, answers = os.pipe()
-    command = [sys.executable, str(script), str(requests), str(answers), str(os.getpid()), PAYLOAD]
-    environment = {**os.environ, "PYTHONPATH": ROOT}
-    process = subprocess.Popen(command, pass_fds=(requests, answers), env=environment)
-    os.write(to_worker, encode(Message("rest", {})))
-    assert process.wait(30.0) == 0
-    for descriptor in (requests, to_worker, from_worker, answers):
-        os.close(descriptor)
+def test_a_fork_of_the_driver_has_workers_of_its_own_and_keeps_none_alive():
+    driver = subprocess.Popen(
+        [sys.executable, "-c", FORKED], start_new_session=True,
+        stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": ROOT},
+    )  # fmt: skip
+    assert driver.stdout is not None
+    try:
+        first, other = (process_identity(int(pid)) for pid in driver.stdout.readline().split())
+        driver.kill()
+        driver.wait()
+        assert has_ended(first)
+        assert is_running(other)
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.stdout.close()
+    assert has_ended(other)
