@@ -6,6 +6,8 @@ These properties of every stage with loops are proved on its statement instances
 - Iterations that run at the same time and share memory compute one box in it together.
 - A sum adds each of its terms once.  Loops may be reordered, fused and run in parallel, but if
   tiles overlap (``tail="shift"``), each repeated iteration must begin its sum anew.
+- Threads of a GPU kernel write different elements.  Iterations of a parallel loop may write the
+  same one, if tiles overlap: they store the same value.
 - The loops of a GPU kernel are bound from the outside in, each to an index of its own.
 
 Interval arithmetic decides most cases and isl the others; cases that isl cannot express, or that
@@ -120,6 +122,7 @@ def _checked(state: State) -> Checked:
             # Next to a bound nest, an unbound one becomes a kernel with a single thread.
             is_kernel = root in kernels or (bool(bound) and root not in bound)
             _require_one_box(state, found, is_kernel=is_kernel)
+        _require_one_writer(found, checked)
         _require_whole_sums(found, checked)
         for access in accesses(found.op):
             producer = made.get(access.tensor.name)
@@ -271,7 +274,32 @@ def _require_same_block(reader: Instances, producer: Instances) -> None:
             )  # fmt: skip
 
 
-# Sums
+# Overlapping tiles
+
+
+def _overlapping(found: Instances) -> list[str]:
+    """The loops whose tiles overlap."""
+    return [
+        r.parent for r in found.stage.relations
+        if isinstance(r, SplitRelation) and r.tail == "shift" and is_ragged(r, found.extents)
+    ]  # fmt: skip
+
+
+def _require_one_writer(found: Instances, checked: Checked) -> None:
+    """Check that threads of a kernel write different elements, which overlapping tiles share."""
+    bound = [loop.var for loop in found.own if loop.kind in LAUNCH_INDICES and loop.extent > 1]
+    overlapping = _overlapping(found)
+    if not overlapping or not bound:
+        return
+    told = f'tiles of "{overlapping[0]}" overlap, and several threads write the same elements'
+    is_one = _is_one(found, [found.axes[axis] for axis in found.op.axes], bound)
+    if is_one is None:
+        checked.undecided.append(told)
+    if is_one is False:
+        raise ScheduleError(
+            told, stage=found.stage.name,
+            hint='split by factors that divide, or with tail="guard", or bind another loop',
+        )  # fmt: skip
 
 
 def _require_whole_sums(found: Instances, checked: Checked) -> None:
@@ -282,10 +310,7 @@ def _require_whole_sums(found: Instances, checked: Checked) -> None:
     """
     body = found.op.body
     adds = isinstance(body, Reduce) and body.kind in (ReduceKind.SUM, ReduceKind.PROD)
-    overlapping = [
-        r.parent for r in found.stage.relations
-        if isinstance(r, SplitRelation) and r.tail == "shift" and is_ragged(r, found.extents)
-    ]  # fmt: skip
+    overlapping = _overlapping(found)
     if not overlapping or not adds:
         return
     reduce = _reduce(found)

@@ -94,13 +94,11 @@ def test_a_reduction_is_not_reordered_outside_of_overlapping_tiles() -> None:
     assert divided.reorder("C", ["k", outer, inner, "j"]).check(), "no tile overlaps"
 
 
-@pytest.mark.parametrize("how", ["parallel", "fused", "bound"])
+@pytest.mark.parametrize("how", ["parallel", "fused"])
 def test_threads_do_not_add_to_the_sums_of_overlapping_tiles(how: str) -> None:
     state, (outer, inner) = product().split("C", "i", (5,), tail="shift")
     if how == "parallel":
         state = state.parallel("C", [outer])
-    elif how == "bound":
-        state = state.bind("C", outer, "blockIdx.x")
     else:
         state, both = state.reorder("C", [outer, "j", inner]).fuse("C", [outer, "j"])
         state = state.parallel("C", [both])
@@ -114,6 +112,18 @@ def test_threads_may_repeat_what_is_no_sum() -> None:
     state = State.initial([a, compute((13,), lambda i: a[i] * 2.0, name="B")])
     state, (outer, _) = state.split("B", "i", (5,), tail="shift")
     assert state.parallel("B", [outer]).check()
+
+
+@pytest.mark.parametrize("index", ["blockIdx.x", "threadIdx.x"])
+def test_threads_of_a_kernel_do_not_write_the_overlap_of_tiles(index: str) -> None:
+    a = placeholder((13,), name="A")
+    state = State.initial([a, compute((13,), lambda i: a[i] * 2.0, name="B")])
+    split, (outer, inner) = state.split("B", "i", (5,), tail="shift")
+    error = refusal(split.bind("B", outer, index))
+    assert "bind" in str(error.step)
+    assert error.message == ('tiles of "i" overlap, and several threads write the same elements')
+    guarded, (outer, _) = state.split("B", "i", (5,), tail="guard")
+    assert guarded.bind("B", outer, index).check(), "no tile overlaps"
 
 
 def test_threads_that_share_memory_need_one_box() -> None:

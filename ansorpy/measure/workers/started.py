@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-import ansorpy
 from ansorpy.errors import AnsorpyError
 from ansorpy.measure.workers import fork_server
 from ansorpy.measure.workers.fork_server import MOST_BYTES, Order
@@ -214,7 +213,10 @@ def _start() -> _Server:
     requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     watched, lifeline = os.pipe()
     environment, driver = dict(os.environ), os.getpid()
-    paths = [str(Path(ansorpy.__file__).parents[1]), *filter(None, [environment.get("PYTHONPATH")])]
+    paths = [
+        str(Path(fork_server.__file__).parents[3]),
+        *filter(None, [environment.get("PYTHONPATH")]),
+    ]
     # numpy's own threads would compete with a kernel's for the cores, and do not survive a fork.
     ours = {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-P", "-m", fork_server.__name__, str(theirs.fileno()), str(driver)]
