@@ -126,6 +126,24 @@ def test_all_unsupported_nodes_are_listed_at_once() -> None:
     assert "what to do" in str(caught.value)
 
 
+def test_what_follows_a_refused_node_is_listed_though_its_shape_is_computed() -> None:
+    net = Net(x=(2, 3))
+    none = net.constant([0] * 4, np.int64)
+    a = net.op("Pad", net.op("Expand", "x", net.op("Shape", "x")), none, mode="wrap")
+    b = net.op("Pad", a, none, mode="wrap")
+    with pytest.raises(UnsupportedModel) as caught:
+        load(net.model(b))
+    [row] = caught.value.rows
+    assert row.node.endswith("(+1 more)")
+
+
+def test_a_node_with_an_operand_of_any_size_is_refused_at_once() -> None:
+    """onnx's shape inference of a whole model would compute its values, element by element."""
+    model = operator_model("LayerNormalization", [(2**31 - 1,)], [np.ones(8, np.float32)], axis=0)
+    with pytest.raises(UnsupportedModel, match="LayerNormalization"):
+        load(model)
+
+
 def test_what_no_output_needs_is_not_looked_at() -> None:
     net = Net(x=(1, 4, 6, 6))
     pooled = net.op("MaxPool", "x", kernel_shape=[2, 2])

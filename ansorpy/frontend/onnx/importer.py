@@ -6,6 +6,7 @@ import logging
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -38,9 +39,9 @@ from ansorpy.frontend.onnx.reader import (
     opset_of,
     read,
     upgraded,
-    without_weights,
 )
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
+from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
 from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
@@ -53,6 +54,8 @@ _LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 _STANDARD = ("", "ai.onnx")
 _IF = "If"
+_LARGEST_OPERAND = 1 << 10
+"""Elements of constants that may determine a shape."""
 
 
 def load(
@@ -133,7 +136,6 @@ class _Importer:
         self.values: MutableMapping[str, str] = {}
         self.narrow: MutableMapping[str, NarrowArray] = {}
         self.rows: list[UnsupportedRow] = []
-        self.inferred: Mapping[str, TensorType] | None = None
         self.used: frozenset[str] = frozenset()
         self._add_inputs(shapes)
 
@@ -249,8 +251,6 @@ class _Importer:
         for name, made in zip(node.output, body.output, strict=True):
             if made.name in narrow:
                 self.narrow[name] = narrow[made.name]
-            elif made.name not in values:
-                self._stand_in(name)
         return tuple(values.get(made.name) for made in body.output)
 
     def _taken(self, node: NodeProto) -> GraphProto:
@@ -392,15 +392,20 @@ class _Importer:
                 reason.advice,
             )
         )
-        for name in node.output:
-            self._stand_in(name)
+        self._stand_in(node)
 
-    def _stand_in(self, name: str) -> None:
-        """Replace the value *name*, which cannot be computed, by an input, if its type is known."""
-        if self.inferred is None:
-            self.inferred = _inferred_types(self.model)
-        if name in self.inferred:
-            self.values[name] = self.builder.add_input(name, self.inferred[name])
+    def _stand_in(self, node: NodeProto) -> None:
+        """Replace the results of *node*, which is refused, by inputs, as far as types are known."""
+        types = {n: self.builder.types[self.values[n]] for n in node.input if n in self.values}
+        constants = {
+            name: self.builder.constants[self.values[name]]
+            for name, type_ in types.items()
+            if self.values[name] in self.builder.constants and prod(type_.shape) <= _LARGEST_OPERAND
+        }
+        made = stated_types(self.model) | inferred_types(self.model, node, types, constants)
+        for name in node.output:
+            if name in made:
+                self.values[name] = self.builder.add_input(name, made[name])
 
 
 def _evaluator(
@@ -414,25 +419,6 @@ def _evaluator(
     outputs = [helper.make_empty_tensor_value_info(name) for name in node.output]
     opsets = {o.domain: o.version for o in model.opset_import} | {"": opset_of(model)}
     return ReferenceEvaluator(helper.make_graph([node], "node", inputs, outputs), opsets=opsets)
-
-
-def _inferred_types(model: ModelProto) -> dict[str, TensorType]:
-    """Static types from onnx's shape inference, as stand-ins for outputs of refused nodes."""
-    types: dict[str, TensorType] = {}
-    try:
-        inferred = onnx.shape_inference.infer_shapes(without_weights(model), data_prop=True)
-    except (onnx.shape_inference.InferenceError, ValueError):
-        return types
-    for info in (*inferred.graph.value_info, *inferred.graph.output):
-        tensor = info.type.tensor_type
-        shape = tuple(d.dim_value for d in tensor.shape.dim)
-        if not tensor.HasField("shape") or any(e < 1 for e in shape):
-            continue
-        try:
-            types[info.name] = TensorType(shape, dtype_of(tensor.elem_type))
-        except Unsupported:
-            continue
-    return types
 
 
 def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:

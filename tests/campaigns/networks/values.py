@@ -94,13 +94,14 @@ def evaluated(
     evaluator = _evaluator(node, present, opset)
     unit = _unit(np.dtype(np.float32) if node.op_type in _FLOAT32_ONLY else dtype)
     unit = max(unit, _unit(dtype))
+    least = _least(dtype)
     results: list[list[Array]] = [[] for _ in node.output]
     for number in range(1 + RUNS):
-        feeds = {v.name: _blurred(v.runs[number], unit, number, rng) for v in present}
+        feeds = {v.name: _blurred(v.runs[number], unit, least, number, rng) for v in present}
         with np.errstate(all="ignore"):
             outputs = _run(evaluator, feeds)
         for held, output in zip(results, outputs, strict=True):
-            held.append(_blurred(_widened(output), unit, number, rng, stated))
+            held.append(_blurred(_widened(output), unit, least, number, rng, stated))
     return [
         _checked(Value(name, dtype if runs[0].dtype.kind == "f" else runs[0].dtype, tuple(runs)))
         for name, runs in zip(node.output, results, strict=True)
@@ -131,13 +132,24 @@ def _widened(array: Any) -> Array:
     return made.astype(np.float64) if is_float(made.dtype) else made
 
 
+def _least(dtype: np.dtype[Any]) -> float:
+    """The least positive number of *dtype* that all programs round alike, relative to itself."""
+    return float(ml_dtypes.finfo(dtype).smallest_normal) if is_float(dtype) else 0.0
+
+
 def _blurred(
-    array: Array, unit: float, number: int, rng: np.random.Generator, stated: float = 0.0
-) -> Array:
-    """*array* with each element off by some roundings, but for run number 0 and integers."""
+    array: Array, unit: float, least: float, number: int, rng: np.random.Generator,
+    stated: float = 0.0,
+) -> Array:  # fmt: skip
+    """*array* with each element off by some roundings, but for run number 0 and integers.
+
+    Programs that compute in a wider type keep what is below *least*; in others it may become 0.
+    """
     if number == 0 or array.dtype.kind != "f":
         return array
     off = array * (1 + _ROUNDINGS * unit * rng.uniform(-1, 1, array.shape))
+    vanishes = (np.abs(array) < least) & (rng.uniform(0, 1, array.shape) < 0.5)
+    off = np.where(vanishes, 0.0, off)
     if stated:
         off += stated * np.abs(array).max(initial=0.0) * rng.uniform(-1, 1, array.shape)
     return np.asarray(off)

@@ -1,0 +1,70 @@
+"""Types of what nodes compute that no importer translates, as far as they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TypeProto, helper, numpy_helper
+
+from ansorpy.frontend.onnx.context import Unsupported, dtype_of
+from ansorpy.graph.ir import Array
+from ansorpy.graph.ops import TensorType
+
+__all__ = ["inferred_types", "stated_types"]
+
+
+def stated_types(model: ModelProto) -> dict[str, TensorType]:
+    """The types that *model* states for its values."""
+    infos = (*model.graph.value_info, *model.graph.output)
+    return dict(_static({info.name: info.type for info in infos}))
+
+
+def inferred_types(
+    model: ModelProto,
+    node: NodeProto,
+    types: Mapping[str, TensorType],
+    constants: Mapping[str, Array],
+) -> dict[str, TensorType]:
+    """The types that onnx infers for the results of *node* of *model*.
+
+    onnx is given one node at a time: for whole models it can compute the values of shapes, which
+    takes as long, and as much memory, as a large size in the model says.
+
+    Args:
+        types: Types of the node's operands; a missing one may leave the results unknown.
+        constants: Operands whose values are known and may determine a shape.
+    """
+    domains = {opset.domain: opset.version for opset in model.opset_import}
+    version = domains.get(node.domain, domains.get("", 1))
+    given = {
+        name: helper.make_tensor_type_proto(
+            helper.np_dtype_to_tensor_dtype(type_.dtype.numpy), type_.shape
+        )
+        for name, type_ in types.items()
+    }
+    data = {n: numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()}
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
+        made = onnx.shape_inference.infer_node_outputs(
+            schema, node, given, data,
+            opset_imports=[*model.opset_import], ir_version=model.ir_version,
+        )  # fmt: skip
+    except (
+        onnx.defs.SchemaError, onnx.checker.ValidationError, onnx.shape_inference.InferenceError,
+        KeyError, ValueError,
+    ):  # fmt: skip
+        return {}
+    return dict(_static(made))
+
+
+def _static(types: Mapping[str, TypeProto]) -> Iterator[tuple[str, TensorType]]:
+    """Those of *types* that are tensors of known sizes, of a type that can be compiled."""
+    for name, proto in types.items():
+        tensor = proto.tensor_type
+        shape = tuple(d.dim_value for d in tensor.shape.dim)
+        if tensor.HasField("shape") and all(extent >= 1 for extent in shape):
+            with suppress(Unsupported):
+                yield name, TensorType(shape, dtype_of(tensor.elem_type))
