@@ -28,10 +28,16 @@ def export(plan: ExecutionPlan, path: Path, *, pool: NDArray[np.uint8] | None = 
         MissingDependency: There is no linker; the message says what to install.
         UsageError: The folder does not exist, or the constants exceed what one library can hold.
         CodegenError: The linker failed.
+        OSError: A file cannot be written: the disk is full, say.
     """
     path = path.absolute()
     check_exportable(path, plan.target)
-    write_header(runtime_of(plan.target).export(plan, path, pool), path)
+    try:
+        write_header(runtime_of(plan.target).export(plan, path, pool), path)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error  # a write names no file
     return path
 
 
