@@ -120,20 +120,32 @@ class _Server:
         requests, answers, stderr, folder, told = given
         status = socket.socket(fileno=told)
         server = os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:  # too many processes, or too little memory
+            os.write(stderr, f"fork: {error}\n".encode())
+            pid = -1
         if pid == 0:
             self._leave()
             status.close()
-            _isolate(server)
-            _restrict(order)
             os.dup2(stderr, 1)
             os.dup2(stderr, 2)
             os.fchdir(folder)
             os.close(stderr)
             os.close(folder)
+            _isolate(server)
+            _restrict(order)
             return _Work(order.module, requests, answers)
         for descriptor in (requests, answers, stderr, folder):
             os.close(descriptor)
+        if pid < 0:
+            status.close()  # which tells the driver that there is no worker
+        else:
+            self._announce(pid, status)
+        return None
+
+    def _announce(self, pid: int, status: socket.socket) -> None:
+        """Tell the driver of a worker that was started."""
         self._status[pid] = status
         descriptor = os.pidfd_open(pid)
         try:
@@ -141,7 +153,6 @@ class _Server:
         except OSError:  # the driver wants it no more
             os.kill(pid, signal.SIGKILL)
         os.close(descriptor)
-        return None
 
     def _report(self) -> None:
         """Tell the driver of the workers that ended."""

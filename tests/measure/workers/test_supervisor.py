@@ -313,6 +313,35 @@ def test_workers_end_with_their_fork_server_and_the_next_has_another():
         assert len({*pids, *identities}) == 4
 
 
+CROWDED = """
+import os, resource
+from ansorpy.errors import AnsorpyError
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.supervisor import Worker
+worker = Worker("tests.measure.payload")
+server = worker.request(Message("who"), 20.0).fields["parent"]
+limits = resource.prlimit(server, resource.RLIMIT_NPROC)
+resource.prlimit(server, resource.RLIMIT_NPROC, (1, limits[1]))
+other = Worker("tests.measure.payload")
+try:
+    other.request(Message("who"), 20.0)
+except AnsorpyError as error:
+    print(error)
+resource.prlimit(server, resource.RLIMIT_NPROC, limits)
+assert other.request(Message("who"), 20.0).fields["parent"] == server
+assert worker.is_alive
+"""
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may start any number of processes")
+def test_a_machine_full_of_processes_ends_no_other_worker():
+    environment = {**os.environ, "PYTHONPATH": ROOT}
+    command = [sys.executable, "-c", CROWDED]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "cannot start" in done.stdout and "fork: " in done.stdout
+
+
 FORKED = """
 import os, sys, time
 from ansorpy.measure.workers.protocol import Message
