@@ -21,7 +21,6 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.task_search import SearchOptions
@@ -31,6 +30,7 @@ from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask
 from tests.graph.attentions import transformer
 from tests.search.runners import FormulaRunner
+from tests.search.tasks import sampler
 from tests.tasks.anew import tune_anew
 
 pytestmark = pytest.mark.usefixtures("small_population")
@@ -139,11 +139,6 @@ def test_what_was_predicted_stays_when_it_is_recorded(tmp_path: Path) -> None:
     assert found[0] == found[1]
 
 
-@cache
-def sampler(task: Task) -> StructureSampler:
-    return StructureSampler(task)
-
-
 class Slow(FormulaRunner):
     """Tasks of one way take a hundred times as long."""
 
@@ -162,7 +157,7 @@ def tuned(networks: Networks, budget: Budget, slow: set[str]) -> Tuning:
         WeightedTask(task, sampler(task), networks.weights[key])
         for key, task in networks.tasks.items()
     ]
-    search = SearchOptions(partial(RandomSearch, 2, 32))
+    search = SearchOptions(partial(RandomSearch, 1, 16))
     options = TuneOptions(search, model=AnalyticModel, networks=networks.tuned, retime=False)
     return tune_anew(entries, budget, Slow(slow), options=options)
 

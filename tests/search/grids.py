@@ -9,10 +9,10 @@ from ansorpy.ir.text.serialize import dag_to_dict
 from ansorpy.measure.recorded_grid import PENDING, Grid, GridHeader
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.task_conditions import conditions_of
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.steps.records import steps_to_json
 from benchmarks.search.cut import cut_down
 from tests.search.runners import true_seconds
+from tests.search.tasks import sampler
 
 KINDS = ("pending", *TrialKind)
 OK = KINDS.index(TrialKind.OK)
@@ -21,8 +21,7 @@ CRASH = KINDS.index(TrialKind.CRASH)
 
 def grid_of(task: Task, points: int = 60, sketch: int = 0) -> Grid:
     """A complete grid of *task*: every seventh point crashed, the fastest five were timed again."""
-    sampler = StructureSampler(task)
-    structure = sampler.place(sketch, np.random.default_rng(0))
+    structure = sampler(task).place(sketch, np.random.default_rng(0))
     found = cut_down(structure, points)
     state = structure.space.state
     seconds = np.array([true_seconds(task, structure.resolve(row)) for row in found.rows])

@@ -10,11 +10,12 @@ import numpy as np
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.cpu.model import CpuModel
 from ansorpy.cost.nest_view import view_nest
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.schedule.state import State
+from ansorpy.schedule.state import History, State
 from ansorpy.schedule.tables.nest import build_nest
 
 ODD_MACHINE = MachineModel(
@@ -23,9 +24,15 @@ ODD_MACHINE = MachineModel(
 """Unlike any target: the analytic model of the target is wrong about it."""
 
 
+_seconds: dict[tuple[Task, ComputeDAG, History], float] = {}
+
+
 def true_seconds(task: Task, state: State) -> float:
-    [seconds] = CpuModel(ODD_MACHINE).seconds(task, view_nest(build_nest(state, {}), 1))
-    return float(seconds)
+    """Seconds on :data:`ODD_MACHINE`, computed once for each program of the process."""
+    key = task, state.definition, state.history
+    if key not in _seconds:
+        [_seconds[key]] = CpuModel(ODD_MACHINE).seconds(task, view_nest(build_nest(state, {}), 1))
+    return float(_seconds[key])
 
 
 @dataclass

@@ -1,22 +1,27 @@
-"""Small tasks for the tests of search and task scheduling."""
+"""Small tasks for the tests of search and task scheduling, each made once for the process."""
 
 from __future__ import annotations
+
+from functools import cache
 
 from ansorpy.ir.builders import maximum, sum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.rules.structure import StructureSampler
 from ansorpy.target import Target
 from tests import workloads
 
 TARGET = Target.parse("x86-64-v4")
 
 
+@cache
 def matmul(n: int, m: int, k: int, threads: int = 2) -> Task:
     dag = ComputeDAG.of(workloads.matmul(n, m, k))
     return Task(dag, TARGET, threads, name=f"matmul_{n}_{m}_{k}")
 
 
+@cache
 def dense_relu(n: int, m: int, k: int, threads: int = 2) -> Task:
     """A matrix product with constant weights, a bias and a relu."""
     a, w = placeholder((n, k), name="A"), placeholder((k, m), name="W", constant=True)
@@ -27,8 +32,15 @@ def dense_relu(n: int, m: int, k: int, threads: int = 2) -> Task:
     return Task(ComputeDAG([d]), TARGET, threads, name=f"dense_{n}_{m}_{k}")
 
 
+@cache
 def scale(n: int, threads: int = 2) -> Task:
     """One elementwise stage: few structures, few rows."""
     a = placeholder((n,), name="A")
     b = compute((n,), lambda i: a[i] * 2.0, name="B")
     return Task(ComputeDAG([b]), TARGET, threads, name=f"scale_{n}")
+
+
+@cache
+def sampler(task: Task) -> StructureSampler:
+    """The sampler of *task*: its sketches and the formulas of its structures are made once."""
+    return StructureSampler(task)

@@ -32,7 +32,7 @@ from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import EVOLUTION, TREES
-from tests.search.tasks import dense_relu, matmul, scale
+from tests.search.tasks import dense_relu, matmul, sampler, scale
 
 
 def search(
@@ -43,11 +43,12 @@ def search(
     database: Database | None = None,
     strategy: Callable[[], Strategy] = EVOLUTION,
     seed: int = 0,
+    source: StructureSampler | None = None,
 ) -> TaskSearch:
     records = database or Database()
     return TaskSearch(
         task,
-        StructureSampler(task),
+        source or sampler(task),
         model or TREES(),
         MeasuredTrials(runner or FormulaRunner(), records),
         SearchOptions(strategy=strategy, seed=seed),
@@ -102,12 +103,13 @@ def test_learning_beats_sampling_blindly() -> None:
 
 
 def test_the_same_seed_gives_the_same_history() -> None:
+    task = matmul(24, 36, 48)
     one, two = FormulaRunner(), FormulaRunner()
-    rounds(search(matmul(24, 36, 48), one, seed=3), 24)
-    rounds(search(matmul(24, 36, 48), two, seed=3), 24)
+    rounds(search(task, one, seed=3, source=StructureSampler(task)), 24)
+    rounds(search(task, two, seed=3, source=StructureSampler(task)), 24)
     assert one.seen == two.seen
     three = FormulaRunner()
-    rounds(search(matmul(24, 36, 48), three, seed=4), 24)
+    rounds(search(task, three, seed=4), 24)
     assert three.seen != one.seen
 
 
@@ -257,7 +259,7 @@ def test_an_interrupt_keeps_finished_trials_and_takes_back_the_rest(tmp_path: Pa
 
 def test_genes_keep_the_factors_of_a_split_together() -> None:
     rng = np.random.default_rng(0)
-    [structure, *_] = StructureSampler(matmul(24, 24, 24)).draw(1, rng)
+    [structure, *_] = sampler(matmul(24, 24, 24)).draw(1, rng)
     space = structure.space
     groups = genes(space)
     assert sorted(c for g in groups for c in g) == list(range(len(space.columns)))
@@ -272,7 +274,7 @@ def test_genes_keep_the_factors_of_a_split_together() -> None:
 
 def test_evolution_improves_on_its_first_generation() -> None:
     task = dense_relu(64, 96, 128)
-    source = StructureSampler(task)
+    source = sampler(task)
 
     def best(generations: int, seed: int) -> float:
         context = Context(task, source, AnalyticModel(), np.random.default_rng(seed))
@@ -286,7 +288,7 @@ def test_evolution_improves_on_its_first_generation() -> None:
 
 def test_pools_hold_no_measured_candidate() -> None:
     task = matmul(12, 12, 12)
-    context = Context(task, StructureSampler(task), AnalyticModel(), np.random.default_rng(0))
+    context = Context(task, sampler(task), AnalyticModel(), np.random.default_rng(0))
     pool = Evolution(population=64).ask(context, 8)
     context.note((*pool.best, *pool.random))
     again = Evolution(population=64).ask(context, 8)
@@ -295,7 +297,7 @@ def test_pools_hold_no_measured_candidate() -> None:
 
 def test_measured_candidates_are_counted_by_structure() -> None:
     task = matmul(12, 12, 12)
-    context = Context(task, StructureSampler(task), AnalyticModel(), np.random.default_rng(0))
+    context = Context(task, sampler(task), AnalyticModel(), np.random.default_rng(0))
     pool = Evolution(population=64).ask(context, 8)
     for told in (pool.best, pool.random, pool.best):
         context.note(told)
@@ -305,7 +307,7 @@ def test_measured_candidates_are_counted_by_structure() -> None:
 
 def test_scores_belong_to_their_rows() -> None:
     task, rng = matmul(24, 24, 24), np.random.default_rng(1)
-    [structure, *_] = StructureSampler(task).draw(1, rng)
+    [structure, *_] = sampler(task).draw(1, rng)
     table = sample_valid(structure, 20, rng)
     scored = score(task, AnalyticModel(), structure, table)
     for row, value in zip(table, scored.scores, strict=True):
@@ -318,7 +320,7 @@ def test_scores_belong_to_their_rows() -> None:
 
 def test_several_tables_are_scored_as_one_after_another() -> None:
     task, rng = dense_relu(24, 36, 20), np.random.default_rng(1)
-    drawn = StructureSampler(task).draw(4, rng)
+    drawn = sampler(task).draw(4, rng)
     tables = [(s, sample_valid(s, n, rng)) for s, n in zip(drawn, (30, 0, 1, 17), strict=False)]
     taught = BoostedTrees()
     for structure, table in tables[:1]:
@@ -349,7 +351,7 @@ def test_random_search_asks_no_model_and_prefers_nothing() -> None:
 
 def _pool(best: int, random: int) -> Pool:
     task, rng = matmul(24, 24, 24), np.random.default_rng(2)
-    [structure, *_] = StructureSampler(task).draw(1, rng)
+    [structure, *_] = sampler(task).draw(1, rng)
     table = np.unique(structure.sample(200, rng), axis=0)
     made = [Candidate(structure, row, -float(n)) for n, row in enumerate(table[: best + random])]
     return Pool(tuple(made[:best]), tuple(made[best:]))

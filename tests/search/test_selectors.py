@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.population import Candidate, Pool
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.selectors.diversity import Diversity
-from tests.search.tasks import matmul
+from tests.search.tasks import matmul, sampler
 
 
 def pool(best: int, random: int = 0) -> Pool:
     """Candidates of falling score."""
     rng = np.random.default_rng(2)
-    [structure, *_] = StructureSampler(matmul(24, 24, 24)).draw(1, rng)
+    [structure, *_] = sampler(matmul(24, 24, 24)).draw(1, rng)
     table = np.unique(structure.sample(200, rng), axis=0)
     rng.shuffle(table)
     made = [Candidate(structure, row, -float(n)) for n, row in enumerate(table[: best + random])]

@@ -25,15 +25,15 @@ from ansorpy.search.strategy import Context, Strategy
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
 from tests.search.runners import FormulaRunner
-from tests.search.tasks import matmul, scale
+from tests.search.tasks import matmul, sampler, scale
 
 EVERY = pytest.mark.parametrize("name", STRATEGIES.names)
 Seconds = Callable[[Candidate], float]
 
 
-def context(seed: int = 0, n: int = 24) -> Context:
+def context(seed: int = 0, n: int = 24, source: StructureSampler | None = None) -> Context:
     task = matmul(n, n, n)
-    return Context(task, StructureSampler(task), AnalyticModel(), np.random.default_rng(seed))
+    return Context(task, source or sampler(task), AnalyticModel(), np.random.default_rng(seed))
 
 
 def ok(*seconds: float) -> MeasureResult:
@@ -63,7 +63,7 @@ def predicted(candidate: Candidate) -> float:
 def test_offers_are_valid_new_and_the_same_for_the_same_seed(name: str) -> None:
     runs = []
     for _ in range(2):
-        at = context(seed=5)
+        at = context(seed=5, source=StructureSampler(matmul(24, 24, 24)))
         tried = measured(STRATEGIES.factory(name)(), at, predicted, rounds=2)
         assert len({c.key for c in tried}) == len(tried) == 16
         assert all(c.structure.valid(c.row[None])[0] for c in tried)
@@ -88,7 +88,7 @@ def test_every_strategy_has_a_description() -> None:
 
 @pytest.mark.parametrize("task", [scale(60), matmul(1, 2, 2)], ids=lambda task: task.name)
 def test_the_grid_visits_every_program_once_and_then_ends(task: Task) -> None:
-    source = StructureSampler(task)
+    source = sampler(task)
     at = Context(task, source, AnalyticModel(), np.random.default_rng(0))
     tried = measured(Grid(chunk=700), at, predicted, rounds=10_000, n=300)
     expected = 0
@@ -128,7 +128,7 @@ def test_a_task_is_not_exhausted_where_the_grid_may_find_more(
     task = scale(60)
     database, options = Database(), SearchOptions(lambda: Grid(chunk=8, reach=2))
     trials = MeasuredTrials(FormulaRunner(), database)
-    search = TaskSearch(task, StructureSampler(task), AnalyticModel(), trials, options)
+    search = TaskSearch(task, sampler(task), AnalyticModel(), trials, options)
     monkeypatch.setattr(Structure, "valid", lambda _, table: np.zeros(len(table), dtype=np.bool_))
     assert search.step(4) == 1 and not search.exhausted, "the default schedule"
     rounds = 1

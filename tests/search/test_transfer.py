@@ -32,7 +32,7 @@ from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.measure.raw import execute
 from tests.search.runners import FormulaRunner
-from tests.search.tasks import dense_relu, matmul, scale
+from tests.search.tasks import dense_relu, matmul, sampler, scale
 
 
 @dataclass
@@ -56,7 +56,7 @@ def search(
 ) -> TaskSearch:
     options = SearchOptions(strategy=strategy, transfer=TRANSFERS.one(transfer), seed=seed)
     trials = MeasuredTrials(runner, database)
-    return TaskSearch(task, StructureSampler(task), BoostedTrees(), trials, options)
+    return TaskSearch(task, sampler(task), BoostedTrees(), trials, options)
 
 
 def rounds(found: TaskSearch, trials: int) -> TaskSearch:
@@ -170,7 +170,7 @@ def test_trials_without_samples_are_learned_from_their_structures(tmp_path: Path
 
 
 def test_a_run_learns_from_other_tasks_of_the_machine(tmp_path: Path) -> None:
-    old, new = (WeightedTask(t, StructureSampler(t)) for t in (scale(64), matmul(24, 24, 24)))
+    old, new = (WeightedTask(t, sampler(t)) for t in (scale(64), matmul(24, 24, 24)))
     counted: list[int] = []
 
     class Counting(BoostedTrees):
@@ -233,7 +233,7 @@ def test_small_rounds_measure_everything_that_was_taken_over(tmp_path: Path) -> 
         nearest = [str(c.state().history) for c in ScheduleReuse(neighbours=1).first(given)]
         reuse = SearchOptions(transfer=ScheduleReuse(neighbours=1))
         trials = MeasuredTrials(runner, database)
-        found = TaskSearch(new, StructureSampler(new), BoostedTrees(), trials, reuse)
+        found = TaskSearch(new, sampler(new), BoostedTrees(), trials, reuse)
         for _ in range(1 + len(nearest)):
             found.step(2)
         assert len(nearest) > 2 and set(nearest) <= set(runner.seen)

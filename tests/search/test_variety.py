@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.search import variety
 from ansorpy.search.population import Candidate, Scored, sample_valid, score_all, top
 from ansorpy.search.variety import Codes, varied
-from tests.search.tasks import dense_relu
+from tests.search.tasks import dense_relu, sampler
 
 
 def groups(seed: int, structures: int = 3, rows: int = 60) -> list[Scored]:
     task, rng = dense_relu(48, 36, 60), np.random.default_rng(seed)
-    drawn = StructureSampler(task).draw(structures, rng)
+    drawn = sampler(task).draw(structures, rng)
     tables = [(s, sample_valid(s, rows, rng)) for s in drawn]
     return score_all(task, AnalyticModel(), tables)
 

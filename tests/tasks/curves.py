@@ -14,19 +14,21 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.task_search import SearchOptions
+from ansorpy.search.transfers import TRANSFERS
 from ansorpy.tasks.allotment import Allotment
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
 from tests.search.small import SAMPLING
-from tests.search.tasks import matmul
+from tests.search.tasks import matmul, sampler
 
 __all__ = ["Curve", "CurveRunner", "Ended", "RoundClock", "tuned"]
 
-OPTIONS = TuneOptions(SearchOptions(SAMPLING), model=AnalyticModel, retime=False)
+OPTIONS = TuneOptions(
+    SearchOptions(SAMPLING, transfer=TRANSFERS.one("none")), model=AnalyticModel, retime=False
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Ended:
 def tuned(curves: Sequence[Curve], budget: Budget, slower: float = 1.0) -> list[Ended]:
     """Tune tasks that improve along *curves*."""
     tasks = [matmul(16, 16, 16 + n) for n in range(len(curves))]
-    sources = [StructureSampler(task) for task in tasks]
+    sources = [sampler(task) for task in tasks]
     least = [roofline_seconds(t, s.definitions) for t, s in zip(tasks, sources, strict=True)]
     runner = CurveRunner(
         curves={t.key: (s, c) for t, s, c in zip(tasks, least, curves, strict=True)}

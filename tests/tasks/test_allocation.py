@@ -26,7 +26,7 @@ CNN = [
         (Budget(time_limit_s=30.0), 2.0),
         (Budget(time_limit_s=60.0, plateau=64), 1.0),
         (Budget(trials=200), 1.0),
-        (Budget(trials=800), 1.0),
+        (Budget(trials=400), 1.0),
     ],
 )
 def test_heavy_tasks_get_their_plan_and_trivial_ones_little(budget: Budget, slower: float) -> None:

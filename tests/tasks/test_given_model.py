@@ -15,7 +15,6 @@ from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.results import Believe
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.task_search import SearchOptions
@@ -24,7 +23,7 @@ from ansorpy.tasks.replay import Rerun, rerun
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.measure.raw import execute
 from tests.search.runners import FormulaRunner
-from tests.search.tasks import dense_relu
+from tests.search.tasks import dense_relu, sampler
 
 TASK = dense_relu(16, 32, 64)
 SEARCH = SearchOptions(STRATEGIES.factory("random"), seed=3)
@@ -40,7 +39,7 @@ class NoBuilds:
 
 
 def tune(path: Path, trials: int, options: TuneOptions) -> None:
-    entries = [WeightedTask(TASK, StructureSampler(TASK))]
+    entries = [WeightedTask(TASK, sampler(TASK))]
     with Database(path) as database:
         tune_tasks(
             entries, Budget(trials=trials), FormulaRunner(noise=0.2), database=database,

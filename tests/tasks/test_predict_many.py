@@ -8,20 +8,19 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.rules.presets import preset_for
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.target import Target
 from ansorpy.tasks import predict_many
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 from ansorpy.tasks.predict_handlers import make_handlers, predict_message, predicted_states
 from ansorpy.tasks.predict_many import predicted_of_all
-from tests.search.tasks import dense_relu, matmul, scale
+from tests.search.tasks import dense_relu, matmul, sampler, scale
 
 OPTIONS = PredictOptions(structures=4, population=64, generations=2, seed=3)
 TASKS = [matmul(31, 48, 17), dense_relu(16, 32, 64), scale(37)]
 
 
 def _histories(task: Task) -> list[str]:
-    source = StructureSampler(task)
+    source = sampler(task)
     return [str(state.history) for state in predicted_best(task, source, options=OPTIONS)]
 
 

@@ -37,10 +37,10 @@ from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
 from tests.search.small import EVOLUTION, TREES
-from tests.search.tasks import dense_relu, matmul
+from tests.search.tasks import dense_relu, matmul, sampler
 
 TASKS = [
-    WeightedTask(task, StructureSampler(task), weight)
+    WeightedTask(task, sampler(task), weight)
     for task, weight in ((matmul(48, 48, 48), 3.0), (dense_relu(16, 32, 64), 1.0))
 ]
 

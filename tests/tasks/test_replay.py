@@ -48,14 +48,14 @@ from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
 from tests.search.small import EVOLUTION, TREES
-from tests.search.tasks import dense_relu, matmul, scale
+from tests.search.tasks import dense_relu, matmul, sampler, scale
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
 QUICK = TuneOptions(SearchOptions(EVOLUTION, seed=5), model=TREES)
 
 
 def entries(*tasks: Task) -> list[WeightedTask]:
-    return [WeightedTask(task, StructureSampler(task), 2.0) for task in tasks]
+    return [WeightedTask(task, sampler(task), 2.0) for task in tasks]
 
 
 TASKS = entries(dense_relu(16, 32, 64), scale(64))
@@ -95,7 +95,7 @@ def path(tmp_path: Path) -> Path:
 def noisy_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The database of one run that ended, for tests that damage a copy."""
     path = tmp_path_factory.mktemp("noisy") / "tune.db"
-    tune(path, Budget(trials=40), FormulaRunner(noise=0.2))
+    tune(path, Budget(trials=24), FormulaRunner(noise=0.2))
     return path
 
 
@@ -109,21 +109,21 @@ def test_noise_failures_and_the_clock_come_from_the_events(path: Path) -> None:
     def crashes(state: State, number: int) -> MeasureResult | None:
         return MeasureResult(TrialKind.CRASH, reason="signal 11") if number % 7 == 3 else None
 
-    tune(path, Budget(trials=60, time_limit_s=1000), FormulaRunner(noise=0.3, fails=crashes))
+    tune(path, Budget(trials=30, time_limit_s=1000), FormulaRunner(noise=0.3, fails=crashes))
     before = path.read_bytes()
     again = replayed(path)
     assert again.divergence == "" and again.ended == "complete"
-    assert (again.followed, again.trials) == (again.events, 60)
+    assert (again.followed, again.trials) == (again.events, 30)
     assert [task.program != "" for task in again.tasks] == [True, True]
     assert path.read_bytes() == before
 
 
 def test_a_resumed_run_starts_from_what_there_was_then(path: Path) -> None:
-    for number, trials in enumerate((16, 30, 44)):
+    for number, trials in enumerate((12, 20, 28)):
         tune(path, Budget(trials=trials), FormulaRunner(noise=0.3, seed=number))
     again = [replayed(path, run) for run in (1, 2, 3)]
     assert [a.divergence for a in again] == ["", "", ""]
-    assert [a.trials for a in again] == [16, 14, 14]
+    assert [a.trials for a in again] == [12, 8, 8]
 
 
 def test_a_definition_that_repeats_itself_replays(path: Path) -> None:
@@ -247,14 +247,14 @@ class Sampling(FormulaRunner):
 
 def test_all_samples_are_told_though_the_best_programs_were_timed_again(path: Path) -> None:
     droplet = TuneOptions(SearchOptions(STRATEGIES.factory("droplet"), seed=3))
-    tune(path, Budget(trials=48), Sampling(noise=0.1), droplet)
+    tune(path, Budget(trials=24), Sampling(noise=0.1), droplet)
     with Database(path) as database:
         tells = [event for event in database.sessions.events(1) if event.kind == "tell"]
         told = TypeAdapter(list[list[int]]).validate_python([e.body["results"] for e in tells])
         records = [database.record(number) for batch in told for number in batch]
     assert {len(record.seconds) for record in records} == {4}
     again = replayed(path, options=None)
-    assert (again.divergence, again.trials) == ("", 48)
+    assert (again.divergence, again.trials) == ("", 24)
 
 
 def test_a_run_for_several_networks_is_replayed_with_their_aims(path: Path) -> None:
@@ -264,9 +264,9 @@ def test_a_run_for_several_networks_is_replayed_with_their_aims(path: Path) -> N
     )
     search = SearchOptions(STRATEGIES.factory("random"), seed=3)
     options = TuneOptions(search, objective=OBJECTIVES.one("latency_bounds"), networks=networks)
-    tune(path, Budget(trials=40), FormulaRunner(noise=0.2), options)
+    tune(path, Budget(trials=24), FormulaRunner(noise=0.2), options)
     again = replayed(path, options=None)
-    assert (again.divergence, again.trials) == ("", 40)
+    assert (again.divergence, again.trials) == ("", 24)
 
 
 def test_a_stopped_run_replays_up_to_the_stop(path: Path) -> None:

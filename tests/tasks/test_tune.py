@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -48,7 +49,7 @@ from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, Tuning, WeightedTa
 from tests.rules.algorithms.convolutions import convolution
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import SAMPLING
-from tests.search.tasks import dense_relu, matmul, scale
+from tests.search.tasks import dense_relu, matmul, sampler, scale
 from tests.tasks.anew import tune_anew
 from tests.tasks.test_replay import NoBuilds
 
@@ -56,7 +57,7 @@ pytestmark = pytest.mark.usefixtures("small_population")
 
 
 def weighted(task: Task, weight: float = 1.0) -> WeightedTask:
-    return WeightedTask(task, StructureSampler(task), weight)
+    return WeightedTask(task, sampler(task), weight)
 
 
 QUICK = TuneOptions(SearchOptions(SAMPLING), model=AnalyticModel)
@@ -101,7 +102,7 @@ def test_a_plateau_ends_a_task() -> None:
 def test_a_run_resumes_past_schedules_it_cannot_read(tmp_path: Path) -> None:
     path = tmp_path / "tune.db"
     with Database(path) as database:
-        tune_tasks([TASKS[0]], Budget(trials=40), FormulaRunner(), database=database)
+        tune_tasks([TASKS[0]], Budget(trials=16), FormulaRunner(), database=database, options=QUICK)
         ranked = [r for r in database.fastest(TASKS[0].task.key, -1) if r.median_s is not None]
     with sqlite3.connect(path) as connection:
         steps = '[{"kind": "fold", "stage": "C"}]'
@@ -109,9 +110,11 @@ def test_a_run_resumes_past_schedules_it_cannot_read(tmp_path: Path) -> None:
         connection.executemany("UPDATE trials SET steps = ? WHERE id = ?", marks)
     connection.close()
     with Database(path) as database:
-        tuned = tune_tasks([TASKS[0]], Budget(trials=41), FormulaRunner(), database=database)
+        tuned = tune_tasks(
+            [TASKS[0]], Budget(trials=17), FormulaRunner(), database=database, options=QUICK
+        )
     [outcome] = tuned.outcomes
-    assert outcome.history.trials == 41 and outcome.history.earlier == 40
+    assert outcome.history.trials == 17 and outcome.history.earlier == 16
     best_s, next_s = outcome.history.best_s, ranked[3].median_s
     assert best_s is not None and next_s is not None and best_s <= next_s
 
@@ -141,10 +144,10 @@ def tune_timed(
 def test_time_left_goes_to_tasks_that_rest_far_from_their_roofline() -> None:
     runner = FormulaRunner()
     tasks = [TASKS[0], weighted(matmul(24, 24, 24))]
-    budget = Budget(time_limit_s=250, plateau=12)
+    budget = Budget(time_limit_s=120, plateau=12)
     options = replace(QUICK, retime=False)
     tuned = tune_timed(tasks, budget, runner, options)
-    assert tuned.ended is Ending.TIME and len(runner.seen) >= 250
+    assert tuned.ended is Ending.TIME and len(runner.seen) >= 120
 
 
 @dataclass
@@ -155,14 +158,14 @@ class AtRoofline(FormulaRunner):
 
     def answer(self, task: Task, state: State) -> MeasureResult:
         self.seen.append(str(state.history))
-        least = min(least_seconds(task, d.dag) for d in StructureSampler(task).definitions)
+        least = min(least_seconds(task, d.dag) for d in sampler(task).definitions)
         return MeasureResult(TrialKind.OK, (self.over * least,))
 
 
 def test_tasks_near_their_roofline_leave_the_time() -> None:
     def spent(over: float) -> tuple[Ending, int]:
         runner = AtRoofline(over=over)
-        budget = Budget(time_limit_s=200, plateau=12)
+        budget = Budget(time_limit_s=120, plateau=12)
         options = replace(QUICK, retime=False)
         tuned = tune_timed([TASKS[0]], budget, runner, options)
         return tuned.ended, len(runner.seen)
@@ -170,7 +173,7 @@ def test_tasks_near_their_roofline_leave_the_time() -> None:
     ending, trials = spent(1.05)
     assert ending is Ending.NOTHING_LEFT and 12 <= trials < 100
     ending, trials = spent(1.5)
-    assert ending is Ending.TIME and trials >= 200
+    assert ending is Ending.TIME and trials >= 120
 
 
 def test_rooflines_are_of_the_fastest_definition() -> None:
@@ -230,13 +233,14 @@ def test_what_is_raised_after_a_search_does_not_hide_why_it_ended(tmp_path: Path
 
 def test_a_resumed_run_sees_a_plateau_in_its_own_trials(tmp_path: Path) -> None:
     with Database(tmp_path / "tune.db") as database:
-        tune_tasks([TASKS[0]], Budget(trials=150), FormulaRunner(), database=database)
-        budget = Budget(trials=1000, plateau=12)
-        tuned = tune_tasks([TASKS[0]], budget, FormulaRunner(), database=database)
+        runner = FormulaRunner()
+        tune_tasks([TASKS[0]], Budget(trials=100), runner, database=database, options=QUICK)
+        budget = Budget(trials=400, plateau=12)
+        tuned = tune_tasks([TASKS[0]], budget, runner, database=database, options=QUICK)
     [outcome] = tuned.outcomes
-    new = outcome.history.trials - 150
-    assert tuned.ended is Ending.NOTHING_LEFT and outcome.history.earlier == 150
-    assert 12 <= outcome.history.since_gain <= new < 150
+    new = outcome.history.trials - 100
+    assert tuned.ended is Ending.NOTHING_LEFT and outcome.history.earlier == 100
+    assert 12 <= outcome.history.since_gain <= new < 100
 
 
 def test_exhausted_tasks_end_the_run_early() -> None:
@@ -303,7 +307,7 @@ def test_ctrl_c_returns_what_was_found() -> None:
     assert tuned.outcomes[0].history.trials == 19
 
 
-RANDOM = TuneOptions(SearchOptions(RandomSearch))
+RANDOM = TuneOptions(SearchOptions(partial(RandomSearch, 4, 32)), model=AnalyticModel)
 
 
 @dataclass
@@ -345,7 +349,7 @@ def test_what_is_measured_must_end_with_the_time_limit(tmp_path: Path) -> None:
         )
         assert resumed.outcomes[0].history.trials == 20
         assert resumed.outcomes[0].best and resumed.outcomes[0].best.seconds <= best_s
-        again = list(rerun(database, 1, NoBuilds()))
+        again = list(rerun(database, 1, NoBuilds(), options=RANDOM))
     assert [(a.divergence, a.trials) for a in again] == [("", 9), ("", 11)]
 
 
@@ -358,7 +362,7 @@ def test_trials_without_a_limit_have_all_the_time() -> None:
 def test_no_time_for_the_default_schedule_is_no_error() -> None:
     crash = MeasureResult(TrialKind.CRASH, reason="signal 11")
     runner = TimedRunner(fails=lambda state, number: crash, spared=1)
-    tuned = tune_anew([TASKS[0]], Budget(time_limit_s=2.0), runner, options=RANDOM)
+    tuned = tune_anew([TASKS[0]], Budget(time_limit_s=1.0), runner, options=RANDOM)
     [outcome] = tuned.outcomes
     assert outcome.best is None and outcome.history.trials == 1
 
@@ -539,7 +543,7 @@ def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
     options = replace(RANDOM, networks=(TunedNetwork((0.0, 0.0), regions=(region,)),))
     reports: list[tuple[Progress, int]] = []
     tune_anew(
-        TASKS[:2], Budget(trials=96), FormulaRunner(), options=options,
+        TASKS[:2], Budget(trials=64), FormulaRunner(), options=options,
         listener=lambda progress: reports.append((progress, len(region.sums))),
     )  # fmt: skip
     unchanged = [
@@ -547,14 +551,14 @@ def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
         for (one, before), (other, after) in pairwise(reports)
         if one.phase is other.phase is Phase.SEARCHING and one.best_s == other.best_s
     ]
-    assert len(unchanged) > 48 and not any(unchanged)
+    assert len(unchanged) > 32 and not any(unchanged)
     totals = [progress.total_s for progress, _ in reports if progress.total_s is not None]
     assert totals == sorted(totals, reverse=True) and totals[0] > totals[-1] > 0
 
 
 def test_predictions_are_the_models_best_and_end_with_the_default() -> None:
     task, model = matmul(64, 64, 64), AnalyticModel()
-    source = StructureSampler(task)
+    source = sampler(task)
     options = PredictOptions(structures=8, population=512, generations=2)
     states = list(predicted_best(task, source, options=options))
     assert str(states[-1].history) == ""
