@@ -156,10 +156,12 @@ def _as_transposed(
 ) -> Transposed | None:
     rest, windows, plain = list(conditions), list[SparseWindow](), list[tuple[int, Axis]]()
     readings: list[_Reading] = []
+    indices = list(data.indices)
     for dim, index in enumerate(data.indices):
         alone = _counting(op, index)
         if alone:
             plain += [(dim, axis) for axis in alone]
+            indices[dim] = counted(alone)
             continue
         part = _part(op, weight, index)
         if part is None:
@@ -176,7 +178,7 @@ def _as_transposed(
     extents = data.source.shape
     if not all(_holds(w, r, extents[w.dim]) for w, r in zip(windows, readings, strict=True)):
         return None
-    return _assembled(op, data, weight, windows, plain)
+    return _assembled(op, Load(data.source, tuple(indices)), weight, windows, plain)
 
 
 def _assembled(

@@ -139,6 +139,21 @@ def test_it_computes_what_residues_do(taps: int, stride: int) -> None:
     assert_equal(depthwise(4, 5), taps)
 
 
+def test_a_second_window_may_have_one_tap_for_each_residue() -> None:
+    """Its residues index the data by a quotient that is always 0."""
+    x = placeholder((5, 4, 3), name="X")
+    w = placeholder((3, 3, 3, 4), name="W", constant=True)
+    t, rc = reduce_axis(2, name="t"), reduce_axis(3, name="rc")
+
+    def summed(h: Expr, a: Expr, v: Expr, b: Expr, o: Expr) -> Expr:
+        tap, at = a + t * 2, h - t
+        met = ap.all_of(at >= 0, at < 5, tap < 3)
+        product = x[at, v + b // 3, rc] * w[tap, b % 3, rc, o]
+        return ap.sum(ap.select(met, product, 0.0), axis=(t, rc))
+
+    assert_equal([x, w, compute((6, 2, 4, 3, 4), summed, name="conv")], 0)
+
+
 def test_zeros_are_not_multiplied_and_the_given_form_is_left_out() -> None:
     dag = ComputeDAG.of(gathered((16, 16), (4, 4), (2, 2), 1, 32, 3))
     [made] = Subpixel().rewrite(dag, CPU)
