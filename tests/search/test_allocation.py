@@ -103,7 +103,7 @@ def test_failures_lose_their_share() -> None:
     told=lists(tuples(integers(0, len(SOURCE.pairs) - 1), floats(1e-6, 1.0)), max_size=30),
     scores=lists(floats(-1, 2), min_size=len(SOURCE.pairs), max_size=len(SOURCE.pairs)),
 )
-def test_shares_are_a_division_and_bank_cyclesfer_everything(
+def test_shares_are_a_division_and_offers_take_turns(
     told: list[tuple[int, float]], scores: list[float]
 ) -> None:
     allocation = made()

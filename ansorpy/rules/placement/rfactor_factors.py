@@ -105,11 +105,12 @@ def _with_factors(state: State, chosen: Mapping[int, int]) -> State:
 def rfactor_splits(state: State) -> dict[int, int]:
     """The splits on which a later rfactor builds: step number -> extent of the loop split."""
     found: dict[int, int] = {}
-    current = State.initial(state.definition)
+    current, done = State.initial(state.definition), 0
     for at, step in enumerate(state.history):
         if isinstance(step, SplitStep) and _feeds_rfactor(state, at, step):
-            found[at] = current.stage(step.stage).iter(step.iter).extent or 1
-        current = current.do(step)
+            for earlier in state.history[done:at]:
+                current = current.do(earlier)
+            found[at], done = current.stage(step.stage).iter(step.iter).extent or 1, at
     return found
 
 

@@ -151,9 +151,9 @@ def recurrent(net: Growing) -> None:
     gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[name]
     hidden, direction = net.count(1, 5), net.one_of(["forward", "reverse", "bidirectional"])
     ways = 2 if direction == "bidirectional" else 1
-    w = net.constant(net.normal(ways, gates * hidden, x.shape[2]) / 2)
-    r = net.constant(net.normal(ways, gates * hidden, hidden) / 2)
-    bias = [net.constant(net.normal(ways, 2 * gates * hidden))] if net.chance() else []
+    w = net.constant(net.normal(ways, gates * hidden, x.shape[2]) / 2, x.dtype)
+    r = net.constant(net.normal(ways, gates * hidden, hidden) / 2, x.dtype)
+    bias = [net.constant(net.normal(ways, 2 * gates * hidden), x.dtype)] if net.chance() else []
     net.add(name, x, w, r, *bias, hidden_size=hidden, direction=direction)
 
 
