@@ -121,8 +121,8 @@ def by_onnxruntime(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    # Its own passes pad the windows of MaxPool with what an earlier Pad has, and compute attention
-    # of float64 in float32 (1.31).
+    # Its own passes (1.31) let MaxPool ignore the zeros of an earlier Pad, and round the scale of
+    # a float64 product to float32.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = onnxruntime.InferenceSession(
