@@ -122,8 +122,8 @@ def _checked(state: State) -> Checked:
             # Next to a bound nest, an unbound one becomes a kernel with a single thread.
             is_kernel = root in kernels or (bool(bound) and root not in bound)
             _require_one_box(state, found, is_kernel=is_kernel)
-        _require_one_writer(found, checked)
         _require_whole_sums(found, checked)
+        _require_one_writer(found, checked)
         for access in accesses(found.op):
             producer = made.get(access.tensor.name)
             if producer is not None and producer.kept is not None:
@@ -291,15 +291,21 @@ def _require_one_writer(found: Instances, checked: Checked) -> None:
     overlapping = _overlapping(found)
     if not overlapping or not bound:
         return
-    told = f'tiles of "{overlapping[0]}" overlap, and several threads write the same elements'
-    is_one = _is_one(found, [found.axes[axis] for axis in found.op.axes], bound)
-    if is_one is None:
+    _demand(
+        _is_one(found, [found.axes[axis] for axis in found.op.axes], bound), found, checked,
+        f'tiles of "{overlapping[0]}" overlap, and several threads write the same elements',
+        'split by factors that divide, or with tail="guard", or bind another loop',
+    )  # fmt: skip
+
+
+def _demand(
+    holds: bool | None, found: Instances, checked: Checked, told: str, hint: str
+) -> None:  # fmt: skip
+    """Refuse the stage, saying *told*, unless a property *holds*; count it if that is unknown."""
+    if holds is None:
         checked.undecided.append(told)
-    if is_one is False:
-        raise ScheduleError(
-            told, stage=found.stage.name,
-            hint='split by factors that divide, or with tail="guard", or bind another loop',
-        )  # fmt: skip
+    if holds is False:
+        raise ScheduleError(told, stage=found.stage.name, hint=hint)
 
 
 def _require_whole_sums(found: Instances, checked: Checked) -> None:
@@ -324,15 +330,11 @@ def _require_whole_sums(found: Instances, checked: Checked) -> None:
         ([*outside, *terms], every, f'iterations inside "{begun.name}"'),
         (elements, at_once, "threads"),
     ):
-        is_once = _is_one(found, same, apart)
-        told = f'tiles of "{overlapping[0]}" overlap, and several {who} add the same terms'
-        if is_once is None:
-            checked.undecided.append(told)
-        if is_once is False:
-            raise ScheduleError(
-                told, stage=found.stage.name,
-                hint="cache_write the stage and shift the copy, or split by factors that divide",
-            )  # fmt: skip
+        _demand(
+            _is_one(found, same, apart), found, checked,
+            f'tiles of "{overlapping[0]}" overlap, and several {who} add the same terms',
+            "cache_write the stage and shift the copy, or split by factors that divide",
+        )  # fmt: skip
 
 
 def _reduce(found: Instances) -> list[Loop]:

@@ -94,11 +94,13 @@ def test_a_reduction_is_not_reordered_outside_of_overlapping_tiles() -> None:
     assert divided.reorder("C", ["k", outer, inner, "j"]).check(), "no tile overlaps"
 
 
-@pytest.mark.parametrize("how", ["parallel", "fused"])
+@pytest.mark.parametrize("how", ["parallel", "fused", "bound"])
 def test_threads_do_not_add_to_the_sums_of_overlapping_tiles(how: str) -> None:
     state, (outer, inner) = product().split("C", "i", (5,), tail="shift")
     if how == "parallel":
         state = state.parallel("C", [outer])
+    elif how == "bound":
+        state = state.bind("C", outer, "blockIdx.x")
     else:
         state, both = state.reorder("C", [outer, "j", inner]).fuse("C", [outer, "j"])
         state = state.parallel("C", [both])
@@ -240,4 +242,5 @@ def test_primitives_and_lowering_do_without_isl() -> None:
         "lowered = lower(State.replay(state.definition, steps))\n"
         "assert handlers.build_lowered(lowered, Target.host(), 'kernel')\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

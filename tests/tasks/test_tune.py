@@ -362,7 +362,7 @@ def test_trials_without_a_limit_have_all_the_time() -> None:
 def test_no_time_for_the_default_schedule_is_no_error() -> None:
     crash = MeasureResult(TrialKind.CRASH, reason="signal 11")
     runner = TimedRunner(fails=lambda state, number: crash, spared=1)
-    tuned = tune_anew([TASKS[0]], Budget(time_limit_s=1.0), runner, options=RANDOM)
+    tuned = tune_anew([TASKS[0]], Budget(time_limit_s=2.0), runner, options=RANDOM)
     [outcome] = tuned.outcomes
     assert outcome.best is None and outcome.history.trials == 1
 

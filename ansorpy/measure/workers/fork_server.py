@@ -33,12 +33,11 @@ __all__ = ["DESCRIPTORS", "MOST_BYTES", "Order", "main"]
 DESCRIPTORS = ("requests", "answers", "stderr", "folder", "status")
 """What is sent along: the worker's two pipes, its stderr and working folder, and a socket."""
 MOST_BYTES = 1 << 16
-_PRELOADED = (
+_PRELOADED = (  # not islpy, which builders do without
     "ansorpy.measure.run.handlers",
     "ansorpy.measure.build.handlers",
     "ansorpy.measure.proofs.handlers",
     "llvmlite.binding",
-    "islpy",
 )
 _PR_SET_PDEATHSIG = 1
 
