@@ -206,14 +206,14 @@ LARGE: dict[str, list[Tensor]] = {
     "odd": matmul("bfloat16", 65, 39, 50),
     "short": matmul("float16", 130, 64, 16),
     "half_sums": matmul("narrow", 61, 34, 40),
-    "both_along": turned("float16", 60, 130, 96, left=False),
-    "both_across": turned("bfloat16", 72, 64, 80, left=True),
-    "bytes": turned("int8", 64, 70, 96, left=False),
+    "both_along": turned("float16", 60, 130, 48, left=False),
+    "both_across": turned("bfloat16", 72, 64, 48, left=True),
+    "bytes": turned("int8", 64, 70, 64, left=False),
     "mixed": turned("u8s8", 61, 33, 70, left=False),
     "batch": batch_matmul(2, 62, 32, 40),
     "heads": heads(1, 66, 32, 2, 48),
     "activated": activated(64, 48, 40),
-    "convolution": convolution((3, 64), 16, 32, 3, pad=1),
+    "convolution": convolution((2, 64), 16, 32, 3, pad=1),
 }
 """Some of them large enough for warpgroups."""
 

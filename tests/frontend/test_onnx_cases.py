@@ -6,6 +6,7 @@ import importlib
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import onnx.backend.test.case.node as node_cases
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx.backend.test.case import base
 from onnx.backend.test.case.test_case import TestCase
 
 from ansorpy.errors import AnsorpyError
@@ -40,7 +42,7 @@ def cases() -> dict[str, list[TestCase]]:
     """The cases of each operator with an importer; each module registers its own."""
     for path in sorted(Path(node_cases.__file__).parent.glob("*.py")):
         if set(re.findall(r'make_node\(\s*"(\w+)"', path.read_text())) & set(OPERATORS):
-            with warnings.catch_warnings(action="ignore"):
+            with warnings.catch_warnings(action="ignore"), small_and_undocumented():
                 importlib.import_module(f"{node_cases.__name__}.{path.stem}")
     found: dict[str, list[TestCase]] = {name: [] for name in OPERATORS}
     for case in node_cases._NodeTestCases:
@@ -49,6 +51,23 @@ def cases() -> dict[str, list[TestCase]]:
         if len(kinds) == 1 and kinds <= set(OPERATORS) and has_our_types(case.model):
             found[kinds.pop()].append(case)
     return found
+
+
+@contextmanager
+def small_and_undocumented() -> Iterator[None]:
+    """Modules imported here draw smaller volumes, and no text is made of their sources.
+
+    onnx computes pools a window at a time: those of 32 x 32 x 32 elements take seconds each.
+    """
+    randn = np.random.randn
+
+    def drawn(*shape: int) -> Any:
+        return randn(*((1, 3, 7, 7, 7) if shape == (1, 3, 32, 32, 32) else shape))
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(np.random, "randn", drawn)
+        patched.setattr(base, "process_snippet", lambda op, name, export: (name, ""))
+        yield
 
 
 def has_our_types(model: ModelProto) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,7 @@ def task_of(operator: str, target: Target) -> Task:
     return Task(ComputeDAG.of(OPERATORS[operator]), target, threads=4, name=operator)
 
 
+@cache
 def sampler_of(operator: str, target: Target, preset: str = "default") -> StructureSampler:
     return StructureSampler(task_of(operator, target), preset_for(target, preset))
 

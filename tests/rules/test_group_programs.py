@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pytest
@@ -117,15 +118,18 @@ class _Without(Rewriter):
         return Seq(()) if isinstance(s, Fence) and s.scope is self.scope else s
 
 
-def a_product(depth: int, rng: np.random.Generator) -> tuple[list[Tensor], Program]:
-    """Two warpgroups, five steps of the reduction, *depth* tiles at once."""
-    tensors = matmul("float16", 128, 32, 80)
+@cache
+def a_product(depth: int) -> tuple[list[Tensor], Program]:
+    """Two warpgroups, five steps of the reduction, *depth* tiles at once; it is checked."""
+    tensors, rng = matmul("float16", 128, 32, 80), np.random.default_rng(depth)
     structure = wgmma_structures(tensors, rng)[0]
     given = {"C.warp.i/1": 2, "C.warp.i/2": 1, "C.warp.j/1": 1, "C.warp.j/2": 1, "C.warp.k/1": 1}
     given |= {"C.warp.pipeline": depth}
     row = [given.get(name, 8) for name in structure.columns]
     assert structure.space.contains(np.array(row))
-    return tensors, lower(structure.resolve(row)).run
+    program = lower(structure.resolve(row)).run
+    check(tensors, program, rng)
+    return tensors, program
 
 
 FAULTS = [
@@ -144,8 +148,7 @@ FAULTS = [
 def test_what_is_missing_is_found(
     depth: int, fault: Rewriter, found: str, rng: np.random.Generator
 ) -> None:
-    tensors, program = a_product(depth, rng)
-    check(tensors, program, rng)
+    tensors, program = a_product(depth)
     again = Less(fault.kind, of=fault.of) if isinstance(fault, Less) else fault
     if isinstance(again, Less) and again.kind is Commit:
         again.seen = 1  # there is one
@@ -156,7 +159,7 @@ def test_what_is_missing_is_found(
 
 @pytest.mark.parametrize("depth", [2, 3])
 def test_copies_that_are_not_waited_for_are_found(depth: int, rng: np.random.Generator) -> None:
-    tensors, program = a_product(depth, rng)
+    tensors, program = a_product(depth)
     wrong = Program(program.name, program.params, Less(Wait, of=Async.COPIES).stmt(program.body))
     with pytest.raises(LoweringError, match="before waiting for the copy to it"):
         run_program(wrong, arguments(wrong, values(tensors, rng)))
@@ -173,16 +176,16 @@ class _Further(Rewriter):
 
 
 def test_tiles_must_not_be_overwritten_while_they_are_read(rng: np.random.Generator) -> None:
-    tensors, program = a_product(3, rng)
+    tensors, program = a_product(3)
     wrong = Program(program.name, program.params, _Further().stmt(program.body))
     with pytest.raises(LoweringError, match="is written while an instruction may still read it"):
         run_program(wrong, arguments(wrong, values(tensors, rng)))
 
 
-def test_one_group_is_under_way_while_the_next_tiles_are_copied(rng: np.random.Generator) -> None:
+def test_one_group_is_under_way_while_the_next_tiles_are_copied() -> None:
     waits = {
         depth: [
-            s.pending for s in walk_stmts(a_product(depth, rng)[1].body)
+            s.pending for s in walk_stmts(a_product(depth)[1].body)
             if isinstance(s, Wait) and s.kind is Async.PRODUCTS
         ]
         for depth in (1, 2, 3, 4)

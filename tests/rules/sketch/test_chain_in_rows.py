@@ -223,7 +223,7 @@ def test_a_convolution_of_each_channel_and_one_of_all_are_one_kernel(
 
 
 def test_missing_barriers_are_found(rng: np.random.Generator) -> None:
-    (state,) = rows_of(one_kernel(workloads.attention(2, 6, 40, 16)), 1, rng)
+    (state,) = rows_of(one_kernel(workloads.attention(2, 6, 24, 8)), 1, rng)
     races = planted_races(lower(state).run, rng)
     assert races >= {"scaled", "top"}
 
