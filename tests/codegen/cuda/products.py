@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ansorpy.codegen.cuda.emit.program import CudaSource, emit_cuda
+from ansorpy.codegen.cuda.emit.program import CudaSource
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import Program
 from ansorpy.ir.tensor import Tensor
-from ansorpy.target import Target
 from tests.codegen.cuda.emulator import Emulated
 from tests.tensor_cores import arguments, tolerance, values
 
@@ -19,9 +18,8 @@ __all__ = ["assert_text_computes"]
 
 
 def assert_text_computes(
-    drawn: Mapping[str, Program],
+    drawn: Mapping[str, tuple[Program, CudaSource]],
     workloads: Mapping[str, Sequence[Tensor]],
-    target: Target,
     instruction: str,
     folder: Path,
     rng: np.random.Generator,
@@ -29,12 +27,10 @@ def assert_text_computes(
     """Assert that the text of each program uses *instruction* and equals the interpreter.
 
     Args:
-        drawn: Programs by ``case_number``, where *workloads* has the case.
+        drawn: Programs and their texts by ``case_number``, where *workloads* has the case.
         instruction: What the name of one of the text's helpers begins with.
     """
-    sources: list[tuple[str, Program, CudaSource]] = [
-        (symbol, program, emit_cuda(program, target, symbol)) for symbol, program in drawn.items()
-    ]
+    sources = [(symbol, program, source) for symbol, (program, source) in drawn.items()]
     run = Emulated(sources, folder)
     for symbol, program, source in sources:
         assert any(helper.startswith(instruction) for helper in source.helpers)

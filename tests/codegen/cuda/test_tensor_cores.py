@@ -61,7 +61,8 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, Program]:
 def test_the_text_computes_what_the_program_does(
     drawn: dict[str, Program], tmp_path: Path, rng: np.random.Generator
 ) -> None:
-    assert_text_computes(drawn, WORKLOADS, GPU, "mma_", tmp_path, rng)
+    texts = {symbol: (p, emit_cuda(p, GPU, symbol)) for symbol, p in drawn.items()}
+    assert_text_computes(texts, WORKLOADS, "mma_", tmp_path, rng)
 
 
 @needs_nvrtc

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ansorpy.codegen.cuda.device.nvrtc import compile_source
-from ansorpy.codegen.cuda.emit.program import emit_cuda
+from ansorpy.codegen.cuda.emit.program import CudaSource, emit_cuda
 from ansorpy.codegen.cuda.launch.resources import parse_report
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Buffer, Program
@@ -29,29 +29,34 @@ from tests.tensor_cores import (
 
 
 @pytest.fixture(scope="module")
-def drawn(request: pytest.FixtureRequest) -> dict[str, Program]:
-    """A random program of each case and sketch."""
-    rng, found = np.random.default_rng(session_seed(request.config)), dict[str, Program]()
+def drawn(request: pytest.FixtureRequest) -> dict[str, tuple[Program, CudaSource]]:
+    """A random program of each case and sketch, and its text."""
+    rng, found = (
+        np.random.default_rng(session_seed(request.config)),
+        dict[str, tuple[Program, CudaSource]](),
+    )
     for name, tensors in LARGE.items():
         for structure in wgmma_structures(tensors, rng):
             table = structure.sample(32, rng)
             rows = table[structure.valid(table)]
-            found[f"{name}_{len(found)}"] = lower(structure.resolve(rows[0])).run
+            program, symbol = lower(structure.resolve(rows[0])).run, f"{name}_{len(found)}"
+            found[symbol] = program, emit_cuda(program, HOPPER, symbol)
     assert {symbol.rsplit("_", 1)[0] for symbol in found} == LARGE.keys()
     return found
 
 
 @needs_compiler
 def test_the_text_computes_what_the_program_does(
-    drawn: dict[str, Program], tmp_path: Path, rng: np.random.Generator
+    drawn: dict[str, tuple[Program, CudaSource]], tmp_path: Path, rng: np.random.Generator
 ) -> None:
-    assert_text_computes(drawn, LARGE, HOPPER, "wgmma_", tmp_path, rng)
+    assert_text_computes(drawn, LARGE, "wgmma_", tmp_path, rng)
 
 
 @needs_nvrtc
-def test_programs_compile_and_instructions_overlap(drawn: dict[str, Program]) -> None:
-    for symbol, program in drawn.items():
-        source = emit_cuda(program, HOPPER, symbol)
+def test_programs_compile_and_instructions_overlap(
+    drawn: dict[str, tuple[Program, CudaSource]],
+) -> None:
+    for symbol, (_, source) in drawn.items():
         cubin, report = compile_source(source.text, HOPPER)
         assert cubin and "serialized" not in report, f"{symbol}: {report}"
         assert all(found.spilled_bytes == 0 for found in parse_report(report, source.plan))
