@@ -67,7 +67,7 @@ def test_the_same_program_gives_the_same_bytes() -> None:
 
 
 def test_random_expressions_and_vectors_compile() -> None:
-    for seed in list(SEEDS)[:12]:
+    for seed in list(SEEDS)[:5]:
         code = build_cuda(expression(seed)[0], SM_90, symbol=f"random{seed}")
         assert code.cubin[:4] == b"\x7fELF" and f"random{seed}".encode() in code.cubin
     for name, make in MAKERS.items():
