@@ -41,7 +41,7 @@ os.environ["ANSORPY_DB"] = str(_CACHE / "imports.db")
 GOLDEN = Path(__file__).parent / "golden"
 
 # The same examples in every run; ``--hypothesis-profile=explore`` draws others and prints its seed.
-settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+settings.register_profile("fixed", derandomize=True, deadline=None, database=None, max_examples=20)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("fixed")
 

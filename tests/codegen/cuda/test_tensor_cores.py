@@ -31,20 +31,22 @@ from ansorpy.ir.strides import dense_strides
 from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
+from tests.budget import some
 from tests.codegen.cuda.compiling import needs_nvrtc
 from tests.codegen.cuda.emulator import needs_compiler
 from tests.codegen.cuda.products import assert_text_computes
 from tests.conftest import session_seed
 from tests.tensor_cores import GPU, WORKLOADS, structures
 
-CHOSEN = [name for name in WORKLOADS if name not in ("row", "column", "outer")]
 COMPILED = ["prime", "odd_bfloat16", "odd_tf32", "odd_int8", "mixed", "half_sums", "convolution"]
+"""One of each type at least."""
+OTHERS = [name for name in WORKLOADS if name not in (*COMPILED, "row", "column", "outer")]
 
 
 def programs(seed: int) -> dict[str, Program]:
     """A random program of each workload and sketch."""
     rng, found = np.random.default_rng(seed), dict[str, Program]()
-    for name in CHOSEN:
+    for name in (*COMPILED, *some(OTHERS)):
         for structure in structures(WORKLOADS[name], rng):
             table = structure.sample(16, rng)
             row = table[structure.valid(table)][0]
