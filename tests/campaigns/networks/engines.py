@@ -31,6 +31,7 @@ from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
+from tests.campaigns.networks.growing import pads_lower
 
 __all__ = [
     "by_onnxruntime",
@@ -114,7 +115,13 @@ def drawn_state(task: Task, rng: np.random.Generator) -> State:
 
 
 def by_onnxruntime(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
-    """The outputs as onnxruntime computes them; None if it does not know an operator or type."""
+    """The outputs as onnxruntime computes them; None if it does not know an operator or type.
+
+    Its Shrink (1.31) computes float64 in float32.
+    """
+    of_float64 = any(array.dtype == np.float64 for array in feeds.values())
+    if of_float64 and any(node.op_type == "Shrink" for node in model.graph.node):
+        return None
     if any(array.dtype == ml_dtypes.bfloat16 for array in feeds.values()):
         return None
     options = onnxruntime.SessionOptions()
@@ -136,7 +143,12 @@ def by_onnxruntime(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
 
 
 def by_reference(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
-    """The outputs as onnx's reference computes them in the model's types; None if it fails."""
+    """The outputs as onnx's reference computes them in the model's types.
+
+    None if it fails, or is known to be wrong.
+    """
+    if any(map(pads_lower, model.graph.node)):
+        return None
     try:
         with np.errstate(all="ignore"):
             return list(ReferenceEvaluator(model).run(None, dict(feeds)))

@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from tests.campaigns.networks.values import RUNS, Unstable, Value, evaluated, is_float
 
-__all__ = ["Growing"]
+__all__ = ["Growing", "pads_lower"]
 
 Array = NDArray[Any]
 Test = Callable[[Value], bool]
@@ -77,7 +77,7 @@ class Growing:
         inferred = self._inferred(node, operands)
         if any(prod(extent or 1 for extent in shape) > _MOST_ELEMENTS for shape in inferred):
             raise Unstable(f"{names[0]} has many elements")
-        results = evaluated(_traced(node), operands, kind, self.opset, self.rng, stated)
+        results = evaluated(_traced(node, operands), operands, kind, self.opset, self.rng, stated)
         if any(not 0 < result.size <= _MOST_ELEMENTS for result in results):
             raise Unstable(f"{names[0]} has many elements, or none")
         if not all(map(_is_of, results, inferred)):
@@ -237,6 +237,20 @@ class Growing:
         return Value(name, array.dtype, (exact,) * (1 + RUNS))
 
 
+def pads_lower(node: NodeProto) -> bool:
+    """Whether *node* is a maximum over windows with ``SAME_LOWER`` padding."""
+    return node.op_type == "MaxPool" and any(a.s == b"SAME_LOWER" for a in node.attribute)
+
+
+def _lower_pads(spatial: Sequence[int], kernel: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """Pads before all axes, then after them; an odd one is before."""
+    needed = [
+        max((-(-extent // stride) - 1) * stride + k - extent, 0)
+        for extent, k, stride in zip(spatial, kernel, strides, strict=True)
+    ]
+    return [*(n - n // 2 for n in needed), *(n // 2 for n in needed)]
+
+
 def _is_of(value: Value, shape: Shape) -> bool:
     return value.rank == len(shape) and all(
         known in (None, extent) for extent, known in zip(value.shape, shape, strict=True)
@@ -248,10 +262,19 @@ def _info(value: Value) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(value.name, kind, value.shape)
 
 
-def _traced(node: NodeProto) -> NodeProto:
-    """*node* as it is evaluated in float64: casts to other floats remain there."""
+def _traced(node: NodeProto, operands: Sequence[Value | None]) -> NodeProto:
+    """*node* as it is evaluated in float64: casts to other floats remain there.
+
+    Windows of ``SAME_LOWER`` get explicit padding, where onnx's reference (1.23) pads a maximum
+    like ``SAME_UPPER``.
+    """
     traced = NodeProto()
     traced.CopyFrom(node)
+    if pads_lower(node) and operands[0] is not None:
+        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        given["pads"] = _lower_pads(operands[0].shape[2:], given["kernel_shape"], given["strides"])
+        del given["auto_pad"]
+        traced = helper.make_node(node.op_type, node.input, node.output, **given)
     for attribute in traced.attribute:
         named = attribute.name in ("to", "dtype", "output_dtype")
         if named and is_float(np.dtype(helper.tensor_dtype_to_np_dtype(attribute.i))):

@@ -72,9 +72,13 @@ def arithmetic(net: Growing) -> None:
 
 
 def variadic(net: Growing) -> None:
+    """Up to four operands, each of which broadcasts to all before it."""
     x = net.pick()
-    others = [partner(net, x) for _ in range(net.count(0, 3))]
-    net.add(net.one_of(["Max", "Min", "Mean", "Sum"]), x, *others)
+    operands, shape = [x], x.shape
+    for _ in range(net.count(0, 3)):
+        operands.append(partner(net, x, shape))
+        shape = np.broadcast_shapes(shape, operands[-1].shape)
+    net.add(net.one_of(["Max", "Min", "Mean", "Sum"]), *operands)
 
 
 def power(net: Growing) -> None:
@@ -164,9 +168,13 @@ def not_a_number(net: Growing) -> None:
     net.add(net.one_of(["IsNaN", "IsInf"]), net.pick())
 
 
-def partner(net: Growing, x: Value) -> Value:
-    """A value, an input or a constant that broadcasts to *x*, or the other way round."""
-    found = [v for v in net.values if v.dtype == x.dtype and _fit(v.shape, x.shape)]
+def partner(net: Growing, x: Value, shape: tuple[int, ...] | None = None) -> Value:
+    """A value, an input or a constant of the type of *x*.
+
+    It broadcasts to *shape*, by default that of *x*, or the other way round.
+    """
+    wanted = x.shape if shape is None else shape
+    found = [v for v in net.values if v.dtype == x.dtype and _fit(v.shape, wanted)]
     if found and net.chance(0.6):
         value: Value = net.one_of(found)
         return value
