@@ -53,4 +53,4 @@ def test_a_heavy_task_that_stopped_improving_gets_its_plan_before_others_go_on()
 def test_a_slow_machine_is_noticed_while_there_is_time_for_all_first_rounds() -> None:
     shares = [0.23, 0.15, 0.25, 0.09, 0.28]
     found = tuned([Curve(share, 2.5, 1.8) for share in shares], Budget(time_limit_s=13.5), 2.3)
-    assert all(task.allotment.got for task in found)
+    assert all(task.allotment.got >= max(task.allotment.planned / 2, 1) for task in found)
