@@ -20,7 +20,7 @@ from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.report.inputs import random_value
 from ansorpy.report.onnx_edit import softmax_inputs_as_outputs
 from ansorpy.report.verify import DEFAULT_TOLERANCE, check_output, compare_outputs
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.ports import Array
@@ -81,11 +81,11 @@ def errors_of(case: Case, target: Target, *, schedules: int, seed: int) -> Itera
 
 
 def _drawn(task: Task, count: int, rng: np.random.Generator) -> Iterator[State]:
-    for structure in StructureSampler(task).draw(count, rng):
-        table = structure.sample(32, rng)
-        valid = table[structure.valid(table)]
+    for sketch in SketchSampler(task).draw(count, rng):
+        table = sketch.sample(32, rng)
+        valid = table[sketch.valid(table)]
         if len(valid):
-            yield structure.resolve(valid[0])
+            yield sketch.resolve(valid[0])
 
 
 def _output(state: State, task: Task, target: Target, values: dict[str, Array]) -> Array:

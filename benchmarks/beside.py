@@ -28,7 +28,7 @@ from ansorpy.ir.tensor import Tensor
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.report.tables import Table, show
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials
@@ -56,7 +56,7 @@ def fastest(task: Task, runner: LocalRunner, programs: int, trials: int) -> list
     model = ap.PARTS["cost_model"].one("boosted")
     with TemporaryDirectory() as folder, Database(Path(folder) / "tune.db") as database:
         measured = MeasuredTrials(runner, database)
-        search = TaskSearch(task, StructureSampler(task), model, measured, SearchOptions())
+        search = TaskSearch(task, SketchSampler(task), model, measured, SearchOptions())
         while search.history.trials < trials and not search.exhausted:
             search.step(8)
     return [best.state for best in search.history.finalists[:programs]]

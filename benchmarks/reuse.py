@@ -20,7 +20,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
@@ -56,7 +56,7 @@ def tuned(layer: Layer, trials: int, database: Path, seed: int) -> list[float]:
 
     options = TuneOptions(SearchOptions(seed=seed), round_size=8, retime=False)
     with Database(database) as records, LocalRunner(MeasureOptions(seed=seed)) as runner:
-        entry = WeightedTask(task, StructureSampler(task))
+        entry = WeightedTask(task, SketchSampler(task))
         tune_tasks(
             [entry], Budget(trials=trials), runner, database=records, options=options,
             listener=listen,

@@ -1,9 +1,9 @@
 """``python -m benchmarks.throughput``: candidates per second that a search samples and scores.
 
-No program is built or run.  A table of one structure goes through sampling, constraints, nest,
-features, and the scores of a trained model; then a round of ten structures of all definitions and
-sketches does the same.  Only candidates that satisfy the constraints count.  Last, whole rounds are
-timed as in a search, including drawing structures, either all new or all from an earlier round.
+No program is built or run.  A table of one placed sketch goes through sampling, constraints, nest,
+features, and the scores of a trained model; then a round of ten of all definitions and sketches
+does the same.  Only candidates that satisfy the constraints count.  Last, whole rounds are timed as
+in a search, including drawing placed sketches, either all new or all from an earlier round.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
 from ansorpy.report.tables import Table, show
-from ansorpy.rules.structure import Pair, Structure, StructureSampler
+from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table as Rows
 from ansorpy.search.population import sample_valid, score_all
 from ansorpy.target import Target
 from benchmarks.ops.families.conv2d import Conv2d
 
-__all__ = ["Phases", "Rounds", "main", "measure_round", "measure_rounds", "measure_structure"]
+__all__ = ["Phases", "Rounds", "main", "measure_round", "measure_rounds", "measure_sketch"]
 
 T = TypeVar("T")
 
 _TRAINED_ON = 256
-_STRUCTURES = 10
-_ROWS_A_STRUCTURE = 256
+_SKETCHES = 10
+_ROWS_A_SKETCH = 256
 
 
 @dataclass(frozen=True)
@@ -77,14 +77,14 @@ class Phases:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Candidates per second of a whole round: draw structures, sample rows, score all of them."""
+    """Candidates per second of a whole round: place sketches, sample rows, score all of them."""
 
     case: str
     candidates: int
     new_per_s: float
-    """With structures that were not seen before."""
+    """With placed sketches that were not seen before."""
     known_per_s: float
-    """With structures that were all seen before."""
+    """With placed sketches that were all seen before."""
 
 
 def matmul() -> list[Tensor]:
@@ -108,13 +108,13 @@ def convolution() -> list[Tensor]:
 CASES: dict[str, Callable[[], list[Tensor]]] = {"matmul": matmul, "convolution": convolution}
 
 
-def trained(task: Task, sampler: StructureSampler, rng: np.random.Generator) -> BoostedTrees:
+def trained(task: Task, sampler: SketchSampler, rng: np.random.Generator) -> BoostedTrees:
     """A model trained on 256 programs, whose times are analytic estimates with noise."""
-    model, structures = BoostedTrees(), sampler.draw(8, rng)
-    for structure in structures:
-        table = sample_valid(structure, _TRAINED_ON // len(structures), rng)
+    model, sketches = BoostedTrees(), sampler.draw(8, rng)
+    for sketch in sketches:
+        table = sample_valid(sketch, _TRAINED_ON // len(sketches), rng)
         if len(table):
-            nest = structure.space.nest(table)
+            nest = sketch.space.nest(table)
             seconds = 1 / AnalyticModel().predict(task, nest, len(table))
             model.learn(task, nest, seconds * rng.lognormal(0, 0.3, len(table)))
     model.refit()
@@ -133,26 +133,26 @@ def timed(function: Callable[[], T], repeats: int) -> tuple[T, float]:
 
 @dataclass
 class _Bench:
-    """Measures tables of structures, processing all of them in each phase."""
+    """Measures tables of placed sketches, processing all of them in each phase."""
 
     task: Task
     model: BoostedTrees
     rng: np.random.Generator
     repeats: int
 
-    def phases(self, case: str, structures: Sequence[Structure], rows: int) -> Phases:
-        """Seconds of each phase for *rows* candidates of each structure."""
+    def phases(self, case: str, sketches: Sequence[PlacedSketch], rows: int) -> Phases:
+        """Seconds of each phase for *rows* candidates of each placed sketch."""
 
         def sampled() -> list[Rows]:
-            return [s.sample(rows, self.rng) for s in structures]
+            return [s.sample(rows, self.rng) for s in sketches]
 
         drawn, sample_s = timed(sampled, self.repeats)
         held, valid_s = timed(
-            lambda: [s.valid(t) for s, t in zip(structures, drawn, strict=True)], self.repeats
+            lambda: [s.valid(t) for s, t in zip(sketches, drawn, strict=True)], self.repeats
         )
         share = sum(map(np.count_nonzero, held)) / sum(map(len, held))
-        tables = [sample_valid(s, rows, self.rng) for s in structures]
-        pairs = [(s, t) for s, t in zip(structures, tables, strict=True) if len(t)]
+        tables = [sample_valid(s, rows, self.rng) for s in sketches]
+        pairs = [(s, t) for s, t in zip(sketches, tables, strict=True) if len(t)]
         scored = self._scored(pairs)
         candidates = sum(len(t) for _, t in pairs)
         drawn_rows = sum(map(len, drawn)) * share
@@ -165,7 +165,7 @@ class _Bench:
             *(seconds / candidates * 1e6 for seconds in scored),
         )
 
-    def _scored(self, pairs: Sequence[tuple[Structure, Rows]]) -> tuple[float, ...]:
+    def _scored(self, pairs: Sequence[tuple[PlacedSketch, Rows]]) -> tuple[float, ...]:
         """Seconds of nests, features, the analytic model and the trees."""
         nests, nest_s = timed(lambda: [s.space.nest(t) for s, t in pairs], self.repeats)
         sized = [(nest, len(t)) for nest, (_, t) in zip(nests, pairs, strict=True)]
@@ -184,36 +184,36 @@ class _Bench:
         return nest_s, features_s, prior_s, max(0.0, scores_s - features_s - prior_s)
 
 
-def measure_structure(name: str, rows: int, repeats: int, seed: int) -> list[Phases]:
-    """Measure each sketch of case *name* with one structure and *rows* candidates."""
+def measure_sketch(name: str, rows: int, repeats: int, seed: int) -> list[Phases]:
+    """Measure each sketch of case *name* with one placed sketch and *rows* candidates."""
     bench, sampler = _bench(name, repeats, seed)
     return [
-        bench.phases(f"{name}, {pair.definition} {pair.sketch}", [structure], rows)
-        for pair, structure in _structures(sampler, bench.rng)
+        bench.phases(f"{name}, {pair.definition} {pair.sketch}", [sketch], rows)
+        for pair, sketch in _sketches(sampler, bench.rng)
     ]
 
 
 def measure_round(name: str, repeats: int, seed: int) -> Phases:
-    """Measure the scoring of a search round: ten structures with 256 candidates each."""
+    """Measure the scoring of a search round: ten placed sketches with 256 candidates each."""
     bench, sampler = _bench(name, repeats, seed)
-    structures = sampler.draw(_STRUCTURES, bench.rng)
-    label = f"{name}, {len(structures)} structures"
-    return bench.phases(label, structures, _ROWS_A_STRUCTURE)
+    sketches = sampler.draw(_SKETCHES, bench.rng)
+    label = f"{name}, {len(sketches)} placed sketches"
+    return bench.phases(label, sketches, _ROWS_A_SKETCH)
 
 
 def measure_rounds(name: str, repeats: int, seed: int) -> Rounds:
-    """Measure whole rounds of ten structures with 256 candidates each, the same every time."""
+    """Measure whole rounds of ten placed sketches with 256 candidates each, the same every time."""
     bench, _ = _bench(name, repeats, seed)
 
-    def scored(sampler: StructureSampler) -> int:
+    def scored(sampler: SketchSampler) -> int:
         rng = np.random.default_rng(seed)
-        drawn = sampler.draw(_STRUCTURES, rng)
-        tables = [(s, sample_valid(s, _ROWS_A_STRUCTURE, rng)) for s in drawn]
+        drawn = sampler.draw(_SKETCHES, rng)
+        tables = [(s, sample_valid(s, _ROWS_A_SKETCH, rng)) for s in drawn]
         return sum(map(len, score_all(bench.task, bench.model, tables)))
 
     new_s, candidates = [], 0
     for _ in range(repeats):
-        sampler = StructureSampler(bench.task)
+        sampler = SketchSampler(bench.task)
         start = perf_counter()
         candidates = scored(sampler)
         new_s.append(perf_counter() - start)
@@ -221,16 +221,14 @@ def measure_rounds(name: str, repeats: int, seed: int) -> Rounds:
     return Rounds(name, candidates, candidates / median(new_s), candidates / known_s)
 
 
-def _bench(name: str, repeats: int, seed: int) -> tuple[_Bench, StructureSampler]:
+def _bench(name: str, repeats: int, seed: int) -> tuple[_Bench, SketchSampler]:
     rng = np.random.default_rng(seed)
     task = Task(ComputeDAG.of(CASES[name]()), Target.host(), available_cores())
-    sampler = StructureSampler(task)
+    sampler = SketchSampler(task)
     return _Bench(task, trained(task, sampler, rng), rng, repeats), sampler
 
 
-def _structures(
-    sampler: StructureSampler, rng: np.random.Generator
-) -> list[tuple[Pair, Structure]]:
+def _sketches(sampler: SketchSampler, rng: np.random.Generator) -> list[tuple[Pair, PlacedSketch]]:
     drawn = sampler.draw(len(sampler.pairs), rng)
     return sorted(((s.pair, s) for s in drawn), key=lambda found: found[0].sketch)
 
@@ -252,7 +250,7 @@ def table_of(found: Sequence[Phases]) -> Table:
 
 def rounds_table(found: Sequence[Rounds]) -> Table:
     """Format the figures of whole rounds for printing."""
-    heading = ("case", "candidates", "new structures", "known structures")
+    heading = ("case", "candidates", "new placed sketches", "known placed sketches")
     rows = tuple(
         (f.case, str(f.candidates), f"{f.new_per_s:,.0f}", f"{f.known_per_s:,.0f}") for f in found
     )
@@ -267,7 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), help="cases")
-    p.add_argument("--rows", type=int, default=4096, help="candidates of one structure")
+    p.add_argument("--rows", type=int, default=4096, help="candidates of one placed sketch")
     p.add_argument("--repeats", type=int, default=7, help="number of timings; the median counts")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
@@ -275,7 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found: list[Phases] = []
     rounds: list[Rounds] = []
     for name in options.only:
-        found += measure_structure(name, options.rows, options.repeats, options.seed)
+        found += measure_sketch(name, options.rows, options.repeats, options.seed)
         found.append(measure_round(name, options.repeats, options.seed))
         rounds.append(measure_rounds(name, options.repeats, options.seed))
     show(table_of(found))

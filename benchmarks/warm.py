@@ -29,7 +29,7 @@ from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.report.tables import Table, show
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.search.population import Candidate
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.search.transfer import TransferContext
@@ -102,7 +102,7 @@ def tuned(
     seed: int,
 ) -> tuple[Outcome, ...]:
     """Tune *tasks* with the records in a file, and add the new trials to it."""
-    entries = [WeightedTask(task, StructureSampler(task), weight) for task, weight in tasks.items()]
+    entries = [WeightedTask(task, SketchSampler(task), weight) for task, weight in tasks.items()]
     options = TuneOptions(SearchOptions(seed=seed, transfer=way), model=model, retime=False)
     with Database(records) as database, LocalRunner(MeasureOptions(seed=seed)) as runner:
         return tune_tasks(entries, budget, runner, database=database, options=options).outcomes

@@ -15,7 +15,7 @@ from ansorpy.ir.expr import Expr, const
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.steps.mma import MmaStep
 from ansorpy.target import Target
 
@@ -27,11 +27,11 @@ __all__ = [
     "WORKLOADS",
     "arguments",
     "matmul",
-    "structures",
+    "sketches",
     "tolerance",
     "turned",
     "values",
-    "wgmma_structures",
+    "wgmma_sketches",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -218,11 +218,11 @@ LARGE: dict[str, list[Tensor]] = {
 """Some of them large enough for warpgroups."""
 
 
-def structures(
+def sketches(
     tensors: Sequence[Tensor], rng: np.random.Generator, target: Target = GPU
-) -> list[Structure]:
+) -> list[PlacedSketch]:
     """Those of preset default that multiply in tensor cores, one a sketch."""
-    sampler = StructureSampler(Task(ComputeDAG.of(tensors), target, 1, "tf32"))
+    sampler = SketchSampler(Task(ComputeDAG.of(tensors), target, 1, "tf32"))
     chosen = [
         n
         for n, sketch in enumerate(sampler.sketches)
@@ -231,10 +231,10 @@ def structures(
     return [sampler.place(n, rng) for n in chosen]
 
 
-def wgmma_structures(tensors: Sequence[Tensor], rng: np.random.Generator) -> list[Structure]:
+def wgmma_sketches(tensors: Sequence[Tensor], rng: np.random.Generator) -> list[PlacedSketch]:
     """Those that multiply by instructions of warpgroups."""
-    found = structures(tensors, rng, HOPPER)
-    return [structure for structure in found if "wgmma" in str(structure.placed.history)]
+    found = sketches(tensors, rng, HOPPER)
+    return [sketch for sketch in found if "wgmma" in str(sketch.placed.history)]
 
 
 def values(tensors: Sequence[Tensor], rng: np.random.Generator) -> dict[str, Array]:

@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ansorpy.cli.main import VERBS, repeat_list_option
 from ansorpy.measure.records.database import Database
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import WeightedTask, tune_tasks
@@ -43,7 +43,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("net", "detect", "classify", "mobilenet"):
         onnx.save(_network(), folder / f"{name}.onnx")
     task = replace(dense_relu(16, 32, 64), target=Target.host())
-    source = WeightedTask(task, StructureSampler(task))
+    source = WeightedTask(task, SketchSampler(task))
     with Database(folder / "resnet50.db") as database:
         tune_tasks([source], Budget(trials=12), FormulaRunner(), database, options=OPTIONS)
     return folder

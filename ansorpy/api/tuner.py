@@ -29,8 +29,8 @@ from ansorpy.measure.run.interfaces import Expecting, Machines, Observer, Sharin
 from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.measure.versions import versions
 from ansorpy.profiler import Activity, profiled
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import Best
@@ -319,8 +319,8 @@ class Tuner:
         """The same task, with a target that has this machine's measured rates."""
         return replace(task, target=self.target)
 
-    def _source(self, task: Task) -> StructureSampler:
-        return StructureSampler(task, self.request.preset)
+    def _source(self, task: Task) -> SketchSampler:
+        return SketchSampler(task, self.request.preset)
 
     def _build(self, task: Task, state: State) -> Built:
         [built] = self.runner.build(task, [state])

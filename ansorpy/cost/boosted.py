@@ -147,7 +147,7 @@ class BoostedTrees:
         return score
 
     def predict_all(self, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
-        """The scores of :meth:`predict` for several structures, with a single call of the trees."""
+        """The scores of :meth:`predict` for several sketches, with a single call of the trees."""
         programs = [view_nest(nest, rows) for nest, rows in tables]
         scores = [1.0 / self.prior.seconds(task, views) for views in programs]
         if self._booster is None or not programs:

@@ -32,7 +32,7 @@ class CostModel(Protocol):
 
 @runtime_checkable
 class Batching(Protocol):
-    """A model that scores tables of several structures faster together than one at a time."""
+    """A model that scores tables of several placed sketches faster together than one at a time."""
 
     def predict_all(self, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
         """The scores of ``predict`` for each nest and its number of candidates, bit for bit."""

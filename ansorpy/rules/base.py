@@ -31,7 +31,7 @@ class SketchRule(ABC):
 
 
 class PlacementRule(ABC):
-    """Draws at random the choices that a structure fixes for all rows (compute locations, ...)."""
+    """Draws what a placed sketch fixes for all rows (compute locations, ...)."""
 
     @abstractmethod
     def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:

@@ -65,8 +65,8 @@ class Preset:
     """The rules of one search space, each tuple in the order of application.
 
     ``algorithms`` derive further definitions to schedule from the given one.  ``mutations`` come
-    with their weights.  ``move`` leads from a candidate to one of another structure; in each round
-    of a search, every elite candidate proposes one such move (None if there are no moves).
+    with their weights.  ``move`` leads from a candidate to one of another placed sketch; in each
+    round of a search, every elite candidate proposes one such move (None if there are no moves).
     """
 
     name: str

@@ -37,7 +37,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Space:
-    """All candidates of one structure (a state whose remaining decisions are sizes and counts)."""
+    """All candidates of one placed sketch: its remaining decisions are sizes and counts."""
 
     state: State
     constraints: tuple[Constraint, ...] = field(default=())

@@ -8,8 +8,8 @@ from typing import ClassVar, TypeVar
 
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.task import Task
-from ansorpy.rules.structure import Pair
-from ansorpy.search.population import StructureSource
+from ansorpy.rules.placed_sketch import Pair
+from ansorpy.search.population import SketchSource
 
 __all__ = ["Allocation"]
 
@@ -44,7 +44,7 @@ class Allocation:
     """Promise of a pair that has only failed so far, or that the model considers hopeless."""
     doubt: ClassVar[float] = 0.2
 
-    def __init__(self, task: Task, source: StructureSource) -> None:
+    def __init__(self, task: Task, source: SketchSource) -> None:
         self._pairs = tuple(source.pairs)
         self._bounds = {d.name: least_seconds(task, d.dag) for d in source.definitions}
         self._records = {pair: _Record() for pair in self._pairs}

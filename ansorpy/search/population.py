@@ -1,4 +1,4 @@
-"""Populations of candidates: a structure, a table of decisions, and a score for each row."""
+"""Populations of candidates: a placed sketch, a table of decisions, and a score for each row."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.rows import Unmade
 from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.algorithms.base import Definition
+from ansorpy.rules.placed_sketch import Pair, PlacedSketch, Recovered
 from ansorpy.rules.reuse.recover import Steps
-from ansorpy.rules.structure import Pair, Recovered, Structure
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
 
@@ -25,7 +25,7 @@ __all__ = [
     "Pool",
     "Rebuilding",
     "Scored",
-    "StructureSource",
+    "SketchSource",
     "sample_valid",
     "score",
     "score_all",
@@ -35,8 +35,8 @@ __all__ = [
 _SAMPLING_TRIES = 4
 
 
-class StructureSource(Protocol):
-    """The source of a task's structures: its definitions, and their (definition, sketch) pairs."""
+class SketchSource(Protocol):
+    """The source of a task's placed sketches, and its (definition, sketch) pairs."""
 
     @property
     def definitions(self) -> Sequence[Definition]: ...
@@ -46,30 +46,30 @@ class StructureSource(Protocol):
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
-    ) -> Sequence[Structure]:
-        """At most *n* distinct random structures.
+    ) -> Sequence[PlacedSketch]:
+        """At most *n* distinct random placed sketches.
 
         With *shares*, they come only from these pairs, in proportion to the shares.
         """
 
-    def every(self) -> Iterator[Structure]:
-        """All structures, each once, in a fixed order."""
+    def every(self) -> Iterator[PlacedSketch]:
+        """All placed sketches, each once, in a fixed order."""
 
 
 @runtime_checkable
 class Rebuilding(Protocol):
-    """A source of structures that can recover recorded schedules."""
+    """A source of placed sketches that can recover recorded schedules."""
 
     def recover(self, definition: str, schedules: Sequence[Steps]) -> Sequence[Recovered]:
-        """Recorded *schedules* of a definition as rows of their structures, as far as possible."""
+        """Recorded *schedules* of a definition as rows of their sketches, as far as possible."""
 
     def refit(
         self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
-    ) -> Iterator[tuple[Structure, Table]]:
-        """Structures similar to that of *schedule*, which was made for other shapes.
+    ) -> Iterator[tuple[PlacedSketch, Table]]:
+        """Placed sketches similar to that of *schedule*, which was made for other shapes.
 
-        Each comes with at most *n* valid rows, those nearest to the schedule first.  Structures are
-        made lazily, the most similar one first.
+        Each comes with at most *n* valid rows, those nearest to the schedule first.  They are made
+        lazily, the most similar one first.
         """
 
 
@@ -77,30 +77,30 @@ class Rebuilding(Protocol):
 class Candidate:
     """One row picked for measuring."""
 
-    structure: Structure
+    sketch: PlacedSketch
     row: Table
     score: float
 
     @property
     def key(self) -> tuple[str, bytes]:
-        """Identity: structure and row."""
-        return self.structure.key, self.row.tobytes()
+        """Identity: placed sketch and row."""
+        return self.sketch.key, self.row.tobytes()
 
     def state(self) -> State:
         """The program; raises :class:`~ansorpy.errors.AnsorpyError` if there is none."""
-        return self.structure.resolve(self.row)
+        return self.sketch.resolve(self.row)
 
     def unmade(self) -> Unmade:
         """The program as a definition and steps that have not been applied."""
-        space = self.structure.space
+        space = self.sketch.space
         return Unmade(space.state.definition, tuple(space.steps(self.row)))
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Rows of one structure with the model's scores."""
+    """Rows of one placed sketch with the model's scores."""
 
-    structure: Structure
+    sketch: PlacedSketch
     table: Table
     scores: Floats
 
@@ -109,12 +109,12 @@ class Scored:
 
     def rows(self, chosen: npt.NDArray[np.intp]) -> Scored:
         """The rows with these numbers."""
-        return Scored(self.structure, self.table[chosen], self.scores[chosen])
+        return Scored(self.sketch, self.table[chosen], self.scores[chosen])
 
     def candidates(self) -> list[Candidate]:
         """Every row as a candidate."""
         return [
-            Candidate(self.structure, row, float(s))
+            Candidate(self.sketch, row, float(s))
             for row, s in zip(self.table, self.scores, strict=True)
         ]
 
@@ -132,27 +132,27 @@ class Pool:
     more: bool = False
 
 
-def sample_valid(structure: Structure, n: int, rng: np.random.Generator) -> Table:
+def sample_valid(sketch: PlacedSketch, n: int, rng: np.random.Generator) -> Table:
     """At most *n* random rows that satisfy the constraints; fewer where most draws violate them."""
-    found = np.zeros((0, len(structure.columns)), dtype=np.int64)
+    found = np.zeros((0, len(sketch.columns)), dtype=np.int64)
     for _ in range(_SAMPLING_TRIES):
-        table = structure.sample(max(n, 16), rng)
-        found = np.concatenate([found, table[structure.valid(table)]])
+        table = sketch.sample(max(n, 16), rng)
+        found = np.concatenate([found, table[sketch.valid(table)]])
         if len(found) >= n:
             break
     return found[:n]
 
 
-def score(task: Task, model: CostModel, structure: Structure, table: Table) -> Scored:
+def score(task: Task, model: CostModel, sketch: PlacedSketch, table: Table) -> Scored:
     """Score *table* with the model."""
-    [scored] = score_all(task, model, [(structure, table)])
+    [scored] = score_all(task, model, [(sketch, table)])
     return scored
 
 
 def score_all(
-    task: Task, model: CostModel, tables: Sequence[tuple[Structure, Table]]
+    task: Task, model: CostModel, tables: Sequence[tuple[PlacedSketch, Table]]
 ) -> list[Scored]:
-    """Score tables of several structures with a single query of the model.
+    """Score tables of several placed sketches with a single query of the model.
 
     This is the only place where populations become loop nests.
     """
@@ -171,7 +171,7 @@ def top(
     for group in groups:
         kept = 0
         for at in np.argsort(-group.scores, kind="stable"):
-            candidate = Candidate(group.structure, group.table[at], float(group.scores[at]))
+            candidate = Candidate(group.sketch, group.table[at], float(group.scores[at]))
             if candidate.key in taken or candidate.key in shortlist:
                 continue
             shortlist[candidate.key] = candidate

@@ -16,8 +16,8 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.rules.algorithms.base import Definition
+from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.rules.presets import preset_for
-from ansorpy.rules.structure import Pair, Structure
 from ansorpy.schedule.decisions import nearest
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
@@ -26,8 +26,8 @@ __all__ = ["GridRunner", "GridSource"]
 
 
 @dataclass(frozen=True, eq=False)
-class _GridStructure(Structure):
-    """The structure of a grid: samples stay inside it, and bound programs are remembered."""
+class _GridSketch(PlacedSketch):
+    """The placed sketch of a grid: samples stay inside it, and bound programs are remembered."""
 
     bound: WeakKeyDictionary[State, Table] = field(default_factory=WeakKeyDictionary)
 
@@ -57,7 +57,7 @@ class _GridSpace(Space):
 
 
 class GridSource:
-    """The one structure of a grid as a :class:`~ansorpy.search.population.StructureSource`.
+    """The one placed sketch of a grid as a :class:`~ansorpy.search.population.SketchSource`.
 
     Only recorded rows are valid, so sampling, mutation and crossover stay inside the grid.
     """
@@ -71,26 +71,26 @@ class GridSource:
         self.numbers = RowNumbers(grid.rows)
         space = _GridSpace(state, numbers=self.numbers)
         placed = State.replay(state.definition, state.history[: header.placed_steps])
-        self.structure = _GridStructure(
+        self.sketch = _GridSketch(
             name, placed, header.sketch, header.sketch_steps, space, target, preset,
-            lambda sketch, placed: self.structure,
+            lambda number, placed: self.sketch,
         )  # fmt: skip
         self.definitions = (Definition(name, state.definition),)
         self.pairs = (Pair(name, header.sketch),)
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
-    ) -> list[Structure]:
-        """The grid's structure."""
-        return [self.structure]
+    ) -> list[PlacedSketch]:
+        """The grid's placed sketch."""
+        return [self.sketch]
 
-    def every(self) -> Iterator[Structure]:
-        """The grid's structure."""
-        yield self.structure
+    def every(self) -> Iterator[PlacedSketch]:
+        """The grid's placed sketch."""
+        yield self.sketch
 
     def number(self, state: State) -> int | None:
         """The number of the grid point that *state* was bound from; None for other programs."""
-        row = self.structure.bound.get(state)
+        row = self.sketch.bound.get(state)
         if row is None:
             return None
         [number] = self.numbers.of(row[None])

@@ -12,7 +12,7 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Record
 from ansorpy.rules.reuse.recover import Steps
 from ansorpy.schedule.state import State
-from ansorpy.search.population import Candidate, Rebuilding, StructureSource
+from ansorpy.search.population import Candidate, Rebuilding, SketchSource
 
 __all__ = ["ResumedTrials", "resumed_trials"]
 
@@ -38,11 +38,11 @@ class ResumedTrials:
         return next(found, None)
 
     def groups(self, chosen: Sequence[int]) -> list[list[int]]:
-        """The *chosen* records that have candidates, grouped by structure."""
+        """The *chosen* records that have candidates, grouped by placed sketch."""
         grouped: dict[str, list[int]] = {}
         for number in chosen:
             if number in self.candidates:
-                key = self.candidates[number].structure.key
+                key = self.candidates[number].sketch.key
                 grouped.setdefault(key, []).append(number)
         return list(grouped.values())
 
@@ -54,11 +54,11 @@ class ResumedTrials:
 
 
 def resumed_trials(
-    task: Task, source: StructureSource, database: Database, records: Sequence[Record]
+    task: Task, source: SketchSource, database: Database, records: Sequence[Record]
 ) -> ResumedTrials:
     """Recover the candidates of *records* of *task*.
 
-    Cost: each structure is made once for all its records; 1,000 records take about a second.
+    Cost: each placed sketch is made once for all its records; 1,000 records take about a second.
     """
     if not isinstance(source, Rebuilding):
         return ResumedTrials(task, database, records, {})
@@ -72,7 +72,7 @@ def resumed_trials(
     for name, numbers in grouped.items():
         for group in source.recover(name, [steps[n] for n in numbers]):
             for row, member in zip(group.table, group.members, strict=True):
-                found[numbers[int(member)]] = Candidate(group.structure, row, 0.0)
+                found[numbers[int(member)]] = Candidate(group.sketch, row, 0.0)
     return ResumedTrials(task, database, records, found)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Pool, StructureSource
+from ansorpy.search.population import Candidate, Pool, SketchSource
 
 __all__ = ["Context", "Strategy"]
 
@@ -22,20 +22,20 @@ class Context:
     """Everything that a strategy may use; it has no access to the machine."""
 
     task: Task
-    source: StructureSource
+    source: SketchSource
     model: CostModel
     rng: np.random.Generator
     measured: set[tuple[str, bytes]] = field(default_factory=set)
     """Keys of the measured candidates; :meth:`note` adds to them."""
     measured_of: Counter[str] = field(default_factory=Counter)
-    """Number of measured candidates of each structure, by its key."""
+    """Number of measured candidates of each placed sketch, by its key."""
 
     def note(self, candidates: Iterable[Candidate]) -> None:
         """Mark *candidates* as measured."""
         for candidate in candidates:
             if candidate.key not in self.measured:
                 self.measured.add(candidate.key)
-                self.measured_of[candidate.structure.key] += 1
+                self.measured_of[candidate.sketch.key] += 1
 
 
 class Strategy(Protocol):

@@ -22,7 +22,7 @@ from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import History
-from ansorpy.search.population import Candidate, StructureSource
+from ansorpy.search.population import Candidate, SketchSource
 from ansorpy.search.resume import ResumedTrials, resumed_trials
 from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
@@ -70,7 +70,7 @@ class TaskSearch:
     def __init__(
         self,
         task: Task,
-        source: StructureSource,
+        source: SketchSource,
         model: CostModel,
         trials: Trials,
         options: SearchOptions | None = None,
@@ -214,7 +214,7 @@ class TaskSearch:
             except AnsorpyError as error:
                 result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))
                 record = self.trials.refuse(self.task, candidate.unmade(), result)
-                end = TrialEnd(candidate.structure.state, result, record=record)
+                end = TrialEnd(candidate.sketch.state, result, record=record)
                 found.append((candidate, end))
                 self._count(end)
         ends = self.trials.run(self.task, list(states), self._count)
@@ -250,11 +250,11 @@ class TaskSearch:
             self.trials.keep_samples([trial], samples)
 
     def _tell(self, found: Sequence[_Found]) -> None:
-        """Pass results to the strategy and train the model, one structure's rows at a time."""
+        """Pass results to the strategy and train the model, one placed sketch's rows at a time."""
         self.strategy.tell([(candidate, end.result) for candidate, end in found])
         groups: dict[str, list[_Found]] = {}
         for candidate, end in found:
-            groups.setdefault(candidate.structure.key, []).append((candidate, end))
+            groups.setdefault(candidate.sketch.key, []).append((candidate, end))
         for group in groups.values():
             self._learn([(c, end.result) for c, end in group], [_trial_of(e) for _, e in group])
         self.context.model.refit()
@@ -263,8 +263,8 @@ class TaskSearch:
     def _learn(
         self, group: Sequence[tuple[Candidate, MeasureResult]], trials: Sequence[int | None]
     ) -> None:
-        """Train the model on candidates of one structure; store samples with their *trials*."""
-        space = group[0][0].structure.space
+        """Train the model on candidates of one placed sketch; store samples with their *trials*."""
+        space = group[0][0].sketch.space
         table = np.array([c.row for c, _ in group])
         nest = space.nest(table)
         seconds = np.array([training_seconds(result) for _, result in group])

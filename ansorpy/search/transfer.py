@@ -11,7 +11,7 @@ import numpy as np
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.known_trials import KnownTrials
-from ansorpy.search.population import Candidate, StructureSource
+from ansorpy.search.population import Candidate, SketchSource
 
 __all__ = ["TransferContext", "TransferSource"]
 
@@ -24,7 +24,7 @@ class TransferContext:
     """
 
     task: Task
-    source: StructureSource
+    source: SketchSource
     model: CostModel
     trials: KnownTrials
     rng: np.random.Generator

@@ -48,7 +48,7 @@ def varied(
     offered = top(groups, max(_SHORTLIST, 2 * n), taken)
     if not offered:
         return []
-    names = list(dict.fromkeys(name for c in offered for name in c.structure.space.slices))
+    names = list(dict.fromkeys(name for c in offered for name in c.sketch.space.slices))
     here, before = np.split(_codes([*offered, *tried], names), [len(offered)])
     apart = nearest(here, before)
     scores = np.array([c.score for c in offered])
@@ -92,15 +92,15 @@ def differing(codes: Codes, row: Codes) -> Codes:
 
 
 def _codes(candidates: Sequence[Candidate], names: Sequence[str]) -> Codes:
-    """One row per candidate: its structure, then a number for each named decision, -1 for none."""
+    """One row per candidate: its sketch, then a number for each named decision, -1 for none."""
     found = np.full((len(candidates), 1 + len(names)), -1, dtype=np.int64)
     rows: dict[str, list[int]] = {}
     for number, candidate in enumerate(candidates):
-        rows.setdefault(candidate.structure.key, []).append(number)
-    for structure, numbers in enumerate(rows.values()):
-        space = candidates[numbers[0]].structure.space
+        rows.setdefault(candidate.sketch.key, []).append(number)
+    for sketch, numbers in enumerate(rows.values()):
+        space = candidates[numbers[0]].sketch.space
         table = np.array([candidates[n].row for n in numbers])
-        found[numbers, 0] = structure
+        found[numbers, 0] = sketch
         for column, name in enumerate(names, 1):
             if name in space.slices:
                 found[numbers, column] = _number(table[:, space.slices[name]])

@@ -14,7 +14,7 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
-from ansorpy.search.population import StructureSource
+from ansorpy.search.population import SketchSource
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context
@@ -24,13 +24,13 @@ __all__ = ["PredictOptions", "predicted_best", "predicted_seconds"]
 
 @dataclass(frozen=True)
 class PredictOptions:
-    """Search effort: structures sampled, rows per generation, generations, programs returned.
+    """Search effort: placed sketches sampled, rows per generation, generations, programs returned.
 
     There are two generations, because four find programs that the model rates only 0.3 % better in
     1.4 times the time (measured on every third task of resnet50).
     """
 
-    structures: int = 16
+    sketches: int = 16
     population: int = 1024
     generations: int = 2
     answers: int = 4
@@ -39,7 +39,7 @@ class PredictOptions:
 
 def predicted_best(
     task: Task,
-    source: StructureSource,
+    source: SketchSource,
     *,
     model: CostModel | None = None,
     options: PredictOptions | None = None,
@@ -52,7 +52,7 @@ def predicted_best(
     rng = np.random.default_rng(chosen.seed)
     context = Context(task, source, model or AnalyticModel(), rng)
     search = Evolution(
-        scouts=chosen.structures,
+        scouts=chosen.sketches,
         population=chosen.population,
         generations=chosen.generations,
     )

@@ -11,8 +11,8 @@ from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from ansorpy.tasks.predict import PredictOptions, predicted_best
@@ -47,7 +47,7 @@ def predicted_states(answer: Message) -> list[State]:
 def _predict(message: Message) -> Message:
     request = _Request.model_validate(message.fields)
     task = request.task_of(dag_from_dict(json.loads(message.blobs[0])))
-    source = StructureSampler(task, preset_for(task.target, request.preset))
+    source = SketchSampler(task, preset_for(task.target, request.preset))
     blobs: list[bytes] = []
     for state in predicted_best(task, source, options=request.options):
         blobs += [definition_json(state.definition).encode(), steps_to_json(state.history).encode()]

@@ -11,8 +11,8 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.workers.pool import ask_all
 from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import Preset, preset_for
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 from ansorpy.tasks.predict_handlers import predict_message, predicted_states
@@ -50,7 +50,7 @@ def predicted_of_all(
     many = processes or min(available_cores(), len(tasks) // _TASKS_A_WORKER)
     if many < 2 or preset is not None or model is not None:
         for number, task in enumerate(tasks):
-            source = StructureSampler(task, preset)
+            source = SketchSampler(task, preset)
             yield number, list(predicted_best(task, source, model=model, options=chosen))
         return
     messages = [predict_message(t, preset_for(t.target).name, chosen) for t in tasks]

@@ -18,8 +18,8 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.rows import Position
 from ansorpy.measure.task_conditions import TaskConditions, conditions_of
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import TunedNetwork
 
@@ -187,7 +187,7 @@ def place_of(part: object) -> str:
 
 def preset_name(source: object) -> str:
     """The name of the rules that *source* uses; empty for the caller's own rules."""
-    if not isinstance(source, StructureSampler):
+    if not isinstance(source, SketchSampler):
         return ""
     preset = source.preset
     known = preset.name in _PRESETS and preset == preset_for(source.target, preset.name)

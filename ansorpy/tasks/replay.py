@@ -19,8 +19,8 @@ from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import Diverged, ReplayEnded, ReplayJournal
 from ansorpy.measure.records.rows import Event
 from ansorpy.measure.run.interfaces import BuildService
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import Preset, preset_for
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.replay import ReplayedTrials
 from ansorpy.tasks.parts import TUNING_PARTS, with_parts
 from ansorpy.tasks.recorded_request import (
@@ -134,7 +134,7 @@ class _Replay:
         journal = ReplayJournal(self.events)
         trials = ReplayedTrials(self.database, journal, request.began, self.run)
         entries = [
-            WeightedTask(task, StructureSampler(task, self._rules(entry)), entry.weight)
+            WeightedTask(task, SketchSampler(task, self._rules(entry)), entry.weight)
             for entry in request.tasks
             for task in [entry.task(self.database)]
         ]

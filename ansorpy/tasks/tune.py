@@ -21,7 +21,7 @@ from ansorpy.measure.run.interfaces import Runner
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import Best, History
-from ansorpy.search.population import StructureSource
+from ansorpy.search.population import SketchSource
 from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials, Trials
 from ansorpy.tasks.allotment import Allotment, allotments
@@ -64,10 +64,10 @@ class Ending(Enum):
 
 @dataclass(frozen=True)
 class WeightedTask:
-    """A task, its number of occurrences, and the source of its program structures."""
+    """A task, its number of occurrences, and the source of its placed sketches."""
 
     task: Task
-    source: StructureSource
+    source: SketchSource
     weight: float = 1.0
 
 

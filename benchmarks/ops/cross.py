@@ -12,7 +12,7 @@ from ansorpy.codegen.cuda.device.build import CudaCode, build_cuda
 from ansorpy.errors import AnsorpyError, CodegenError, NoValidProgram, ScheduleError
 from ansorpy.ir.loops import Program
 from ansorpy.ir.task import Task
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from benchmarks.ops.case import Case
@@ -20,7 +20,7 @@ from benchmarks.ops.case import Case
 __all__ = ["compile_all", "compile_for_gpu"]
 
 _ROWS, _TRIED = 64, 8
-"""Number of programs drawn per structure, and number of valid ones that are tried."""
+"""Number of programs drawn per placed sketch, and number of valid ones that are tried."""
 
 
 def compile_all(
@@ -65,12 +65,12 @@ def compile_for_gpu(case: Case, target: Target, seed: int) -> CudaCode:
 
 def _drawn(case: Case, target: Target, rng: np.random.Generator) -> Iterator[Program]:
     """Yield random programs of *case*, sketch by sketch."""
-    sampler = StructureSampler(Task(case.dag, target, 1))
-    for structure in sampler.draw(len(sampler.sketches), rng):
-        table = structure.sample(_ROWS, rng)
-        for row in table[structure.valid(table)][:_TRIED]:
+    sampler = SketchSampler(Task(case.dag, target, 1))
+    for sketch in sampler.draw(len(sampler.sketches), rng):
+        table = sketch.sample(_ROWS, rng)
+        for row in table[sketch.valid(table)][:_TRIED]:
             try:
-                yield lower(structure.resolve(row), "kernel").run
+                yield lower(sketch.resolve(row), "kernel").run
             except ScheduleError:
                 continue
 

@@ -14,8 +14,8 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import Preset
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -29,7 +29,7 @@ from benchmarks.ops.families.transposed import TransposedConv2d
 __all__ = ["Drawn", "drawn", "small_definitions"]
 
 _ROWS, _TRIED = 32, 4
-"""Number of rows drawn per structure, and number of valid ones to try until one can be lowered."""
+"""Rows drawn per placed sketch, and valid ones to try until one can be lowered."""
 
 
 class Drawn(NamedTuple):
@@ -42,13 +42,13 @@ class Drawn(NamedTuple):
 def drawn(
     dag: ComputeDAG, target: Target, preset: Preset | None, rng: np.random.Generator, count: int
 ) -> Iterator[Drawn]:
-    """A random program of each of *count* structures of *dag*."""
-    sampler = StructureSampler(Task(dag, target, 2), preset)
-    for structure in sampler.draw(count, rng):
-        table = structure.sample(_ROWS, rng)
-        for row in table[structure.valid(table)][:_TRIED]:
+    """A random program of each of *count* placed sketches of *dag*."""
+    sampler = SketchSampler(Task(dag, target, 2), preset)
+    for sketch in sampler.draw(count, rng):
+        table = sketch.sample(_ROWS, rng)
+        for row in table[sketch.valid(table)][:_TRIED]:
             try:
-                state = structure.resolve(row)
+                state = sketch.resolve(row)
                 found = Drawn(state, lower(state))
             except ScheduleError:
                 continue

@@ -53,7 +53,7 @@ def proved(
     seed: int,
     each: int = 1,
 ) -> Iterator[Proved]:
-    """Prove random programs of *each* so many structures of the named *definitions*."""
+    """Prove random programs of *each* so many placed sketches of the named *definitions*."""
     rng = np.random.default_rng(seed)
     with Database() as database, Prover(database) as prover:
         for name, dag in definitions:

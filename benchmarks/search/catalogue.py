@@ -11,8 +11,8 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.recorded_grid import Grid
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.rules.presets import preset_for
-from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.space import Space
 from ansorpy.search.population import sample_valid, score
 from ansorpy.target import Target
@@ -53,20 +53,20 @@ class Plan:
     def task(self, target: Target) -> Task:
         return Task(self.case.dag, target, self.threads, name=self.name)
 
-    def structure(self, task: Task) -> Structure:
-        """The most promising of some random structures, according to the analytic model."""
+    def sketch(self, task: Task) -> PlacedSketch:
+        """The most promising of some random placed sketches, according to the analytic model."""
         rng = np.random.default_rng(0)
-        sampler = StructureSampler(task)
-        best: tuple[float, Structure] | None = None
+        sampler = SketchSampler(task)
+        best: tuple[float, PlacedSketch] | None = None
         for pair in sampler.pairs:
             for _ in range(self.draws if pair.definition.startswith(self.definition) else 0):
-                structure = sampler.place(pair.sketch, rng)
-                table = sample_valid(structure, self.sampled, rng)
-                scores = score(task, AnalyticModel(), structure, table).scores
-                # The mean of the best few, as a single row's score says little about a structure.
+                sketch = sampler.place(pair.sketch, rng)
+                table = sample_valid(sketch, self.sampled, rng)
+                scores = score(task, AnalyticModel(), sketch, table).scores
+                # The mean of the best few, as a single row's score says little.
                 promise = float(np.sort(scores)[-8:].mean()) if len(scores) else 0.0
                 if best is None or promise > best[0]:
-                    best = (promise, structure)
+                    best = (promise, sketch)
         if best is None:
             raise UsageError(f"{self.name} has no definition {self.definition}")
         return best[1]
@@ -105,12 +105,12 @@ def plan_named(name: str) -> Plan:
 def derived_today(grid: Grid, programs: int = 16) -> float:
     """The share of a sample of the grid's programs that the current rules would derive.
 
-    Below 1, the rules produced another structure, other domains or other constraints when the grid
-    was recorded.  It can then still tell searches apart, but does not represent the current space.
+    Below 1, the rules produced another sketch, other domains or other constraints when the grid was
+    recorded.  It can then still tell searches apart, but does not represent the current space.
     """
     header, space = grid.header, Space(grid.state)
     numbers = np.linspace(0, len(grid.rows) - 1, programs).astype(int)
     schedules = [space.resolve(grid.rows[n]).history for n in numbers]
-    sampler = StructureSampler(grid.task, preset_for(header.target, header.preset))
+    sampler = SketchSampler(grid.task, preset_for(header.target, header.preset))
     found = sampler.recover(header.definition, schedules)
     return len({m for r in found for m in r.members.tolist()}) / len(schedules)

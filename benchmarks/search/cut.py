@@ -1,4 +1,4 @@
-"""Reduce a structure's space to a grid of a few thousand points, by a fixed rule."""
+"""Reduce a placed sketch's space to a grid of a few thousand points, by a fixed rule."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import ceil, prod
 import numpy as np
 
 from ansorpy.measure.recorded_grid import with_domains
-from ansorpy.rules.structure import Structure
+from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.decisions import Domain
 from ansorpy.schedule.space import Space, Table
 
@@ -36,22 +36,22 @@ class Cut:
     refused: int
 
 
-def cut_down(structure: Structure, points: int) -> Cut:
-    """Reduce *structure*'s space to at most about *points* points that its constraints allow.
+def cut_down(sketch: PlacedSketch, points: int) -> Cut:
+    """Reduce *sketch*'s space to at most about *points* points that its constraints allow.
 
     Every domain of *n* rows keeps ``ceil(n ** a)``, with the same power *a* for all: the largest
     that leaves few enough points; any remaining budget goes to the largest domain.  The rows kept
     are evenly spaced in the domain's rows sorted by their innermost factor first, including the
     first and the last, so they represent the whole domain and do not depend on what is fast.
     """
-    sizes = {d.name: len(d.domain.rows) for d in structure.space.decisions}
+    sizes = {d.name: len(d.domain.rows) for d in sketch.space.decisions}
     limit = _MOST_REFUSED * points
 
     def at_power(power: float) -> dict[str, int]:
         return {name: ceil(round(size**power, 9)) for name, size in sizes.items()}
 
     def fits(numbers: Mapping[str, int]) -> bool:
-        return prod(numbers.values()) <= limit and len(_cut(structure, numbers).rows) <= points
+        return prod(numbers.values()) <= limit and len(_cut(sketch, numbers).rows) <= points
 
     low, high = 0.0, 1.0
     for _ in range(12):
@@ -64,14 +64,14 @@ def cut_down(structure: Structure, points: int) -> Cut:
         middle = (least + most + 1) // 2
         ok = fits(numbers | {largest: middle})
         least, most = (middle, most) if ok else (least, middle - 1)
-    return _cut(structure, numbers | {largest: least})
+    return _cut(sketch, numbers | {largest: least})
 
 
-def _cut(structure: Structure, numbers: Mapping[str, int]) -> Cut:
+def _cut(sketch: PlacedSketch, numbers: Mapping[str, int]) -> Cut:
     """Keep the given number of rows (*numbers*) of each decision's domain."""
-    decisions = structure.space.decisions
+    decisions = sketch.space.decisions
     kept = {d.name: _thinned(d.domain, numbers[d.name]) for d in decisions}
-    space = replace_domains(structure.space, kept)
+    space = replace_domains(sketch.space, kept)
     table = np.array([sum(row, ()) for row in product(*kept.values())], dtype=np.int64)
     blocks = [table[at : at + _BLOCK] for at in range(0, len(table), _BLOCK)]
     valid = np.concatenate([space.valid(block) for block in blocks])

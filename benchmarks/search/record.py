@@ -131,16 +131,16 @@ def _objects(plan: Plan) -> Path:
 def begin(plan: Plan) -> Grid:
     """The grid of *plan* with no points measured."""
     task = plan.task(Target.host())
-    structure = plan.structure(task)
-    found = cut_down(structure, plan.points)
-    state, placed, points = structure.space.state, structure.placed, len(found.rows)
+    sketch = plan.sketch(task)
+    found = cut_down(sketch, plan.points)
+    state, placed, points = sketch.space.state, sketch.placed, len(found.rows)
     header = GridHeader(
-        **conditions_of(task), dag=dag_to_dict(task.dag), definition=structure.definition,
+        **conditions_of(task), dag=dag_to_dict(task.dag), definition=sketch.definition,
         scheduled=None if state.definition is task.dag else dag_to_dict(state.definition),
         steps=steps_to_json(state.history), placed_steps=len(placed.history),
-        sketch_steps=structure.sketch_steps, sketch=structure.sketch,
-        preset=structure.preset.name, cut=dict(found.kept),
-        sizes={d.name: len(d.domain.rows) for d in structure.space.decisions},
+        sketch_steps=sketch.sketch_steps, sketch=sketch.number,
+        preset=sketch.preset.name, cut=dict(found.kept),
+        sizes={d.name: len(d.domain.rows) for d in sketch.space.decisions},
         refused=found.refused, kinds=("pending", *_KINDS), machine=machine_name(),
         command=f"python -m benchmarks.search.record {plan.name}",
         date=datetime.now(UTC).date().isoformat(),
@@ -161,8 +161,8 @@ class _Recording:
 
     def __post_init__(self) -> None:
         grid = self.grid
-        self.task, self.structure = grid.task, GridSource(grid).structure
-        scores = score(self.task, AnalyticModel(), self.structure, grid.rows).scores
+        self.task, self.sketch = grid.task, GridSource(grid).sketch
+        scores = score(self.task, AnalyticModel(), self.sketch, grid.rows).scores
         self.fixed = self._state(int(scores.argmax()))
         self.order = np.random.default_rng(0).permutation(len(grid.rows))
         self.began_at, self.began_with = time.monotonic(), len(self.pending)
@@ -249,7 +249,7 @@ class _Recording:
         return self.grid.header.model_copy(update={"reasons": reasons})
 
     def _state(self, number: int) -> State:
-        return Space(self.structure.state).resolve(self.grid.rows[number])
+        return Space(self.sketch.state).resolve(self.grid.rows[number])
 
 
 if __name__ == "__main__":

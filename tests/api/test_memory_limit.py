@@ -18,7 +18,7 @@ from ansorpy.errors import AnsorpyError, NoValidProgram, UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from tests.graph.nets import Net
 from tests.measure.raw import execute
@@ -122,7 +122,7 @@ def constants(programs: list[Chosen], of: Project) -> int:
 def record(tuner: Tuner, of: Project) -> None:
     """Make Winograd's programs the fastest of the convolutions, and direct ones the others."""
     for task in of.tasks:
-        sampler = StructureSampler(task)
+        sampler = SketchSampler(task)
         for number, pair in enumerate(sampler.pairs):
             if pair.definition.startswith("winograd(4x4)"):
                 state = _some(sampler, number)
@@ -133,14 +133,14 @@ def record(tuner: Tuner, of: Project) -> None:
         tuner.database.complete(made, MeasureResult(TrialKind.OK, (1e-3,)))
 
 
-def _some(sampler: StructureSampler, number: int) -> State:
+def _some(sampler: SketchSampler, number: int) -> State:
     rng = np.random.default_rng(0)
     while True:
-        structure = sampler.place(number, rng)
-        rows = structure.sample(64, rng)
-        for row in rows[structure.valid(rows)]:
+        sketch = sampler.place(number, rng)
+        rows = sketch.sample(64, rng)
+        for row in rows[sketch.valid(rows)]:
             try:
-                return structure.resolve(row)
+                return sketch.resolve(row)
             except AnsorpyError:
                 continue
 

@@ -16,7 +16,7 @@ from ansorpy.api.request import Request
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Objective
@@ -53,8 +53,8 @@ def project(depth: int, width: int = 8) -> Project:
 
 
 @cache
-def sampler(task: Task) -> StructureSampler:
-    return StructureSampler(task)
+def sampler(task: Task) -> SketchSampler:
+    return SketchSampler(task)
 
 
 def tuned(networks: Networks, budget: Budget, objective: Objective | None = None) -> Tuning:

@@ -16,7 +16,7 @@ from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.options import declared
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.grid import Grid
@@ -37,19 +37,19 @@ from ansorpy.search.population import Pool, sample_valid, score
 
 SEEN = []
 
-@ap.PARTS["strategy"].register("first_structure")
+@ap.PARTS["strategy"].register("first_sketch")
 @dataclass
-class FirstStructure:
-    """Rows of the first structure."""
+class FirstSketch:
+    """Rows of the first placed sketch."""
 
     def ask(self, context, n):
-        structure = next(context.source.every())
-        table = sample_valid(structure, 4 * n, context.rng)
-        found = score(context.task, context.model, structure, table).candidates()
+        sketch = next(context.source.every())
+        table = sample_valid(sketch, 4 * n, context.rng)
+        found = score(context.task, context.model, sketch, table).candidates()
         return Pool(tuple(c for c in found if c.key not in context.measured))
 
     def tell(self, found):
-        SEEN.extend(candidate.structure.key for candidate, _ in found)
+        SEEN.extend(candidate.sketch.key for candidate, _ in found)
 
 @ap.PARTS["selector"].register("last")
 class Last:
@@ -70,17 +70,17 @@ def plugin(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "mine.py"
     path.write_text(PLUGIN)
     yield path
-    for kind, name in (("strategy", "first_structure"), ("selector", "last"), ("measure", "long")):
+    for kind, name in (("strategy", "first_sketch"), ("selector", "last"), ("measure", "long")):
         if name in PARTS[kind]:
             PARTS[kind].remove(name)
 
 
 def test_a_plugins_parts_are_searched_with(plugin: Path) -> None:
     load_plugins([plugin])
-    parts = Parts(strategy="first_structure", selector="last", measure="long")
+    parts = Parts(strategy="first_sketch", selector="last", measure="long")
     assert parts.policy() == TimingPolicy(total_s=0.5)
     task, runner = matmul(16, 16, 16), FormulaRunner()
-    source = StructureSampler(task)
+    source = SketchSampler(task)
     entries = [WeightedTask(task, source)]
     tuning = tune_anew(entries, Budget(trials=24), runner, options=parts.tuning(0))
     assert tuning.outcomes[0].history.trials == 24

@@ -11,7 +11,7 @@ from ansorpy.api.train_model import load_trials
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
@@ -25,7 +25,7 @@ OPTIONS = TuneOptions(SearchOptions(strategy=RandomSearch), retime=False)
 
 
 def record(path: Path, *tasks: Task) -> None:
-    entries = [WeightedTask(task, StructureSampler(task)) for task in tasks]
+    entries = [WeightedTask(task, SketchSampler(task)) for task in tasks]
     budget = Budget(trials_per_task=12)
     with Database(path) as database:
         tune_tasks(entries, budget, FormulaRunner(), database=database, options=OPTIONS)

@@ -14,8 +14,8 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.task import Task
 from ansorpy.rules.algorithms.base import definitions
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -33,8 +33,8 @@ Array = NDArray[Any]
 Arrays = dict[str, Array]
 Run = Callable[[Lowered, Arrays], list[Array]]
 
-_STRUCTURES, _ROWS = 2, 4
-"""Structures drawn for a definition, whose derivation costs as much as some schedules, and rows."""
+_SKETCHES, _ROWS = 2, 4
+"""Sketches placed for a definition, whose derivation costs as much as some schedules, and rows."""
 _DRAWS = 3
 _OTHERS = 0.5
 """Share of random operators among the definitions that get random primitives."""
@@ -132,12 +132,12 @@ def _from_rules(
     preset = preset_for(target)
     every = definitions(dag, preset.algorithms, target.with_threads(threads), "default")
     drawn = every[int(rng.integers(len(every)))].dag
-    sampler = StructureSampler(Task(drawn, target, threads), replace(preset, algorithms=()))
-    for _ in range(_STRUCTURES):
-        structure = sampler.draw_one(rng)
-        table = structure.mutate(structure.sample(32, rng), rng)
-        for row in table[structure.valid(table)][:_ROWS]:
-            yield structure.resolve(row)
+    sampler = SketchSampler(Task(drawn, target, threads), replace(preset, algorithms=()))
+    for _ in range(_SKETCHES):
+        sketch = sampler.draw_one(rng)
+        table = sketch.mutate(sketch.sample(32, rng), rng)
+        for row in table[sketch.valid(table)][:_ROWS]:
+            yield sketch.resolve(row)
 
 
 SCHEDULES = Campaign(

@@ -17,7 +17,7 @@ from ansorpy.ir.expr import Cast, Expr
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.algorithms.clipped import Clipped
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.target import Target
 from tests import workloads
@@ -111,12 +111,12 @@ def test_inputs_beyond_twice_the_cache_come_from_memory_too() -> None:
 
 def test_no_program_is_predicted_below_its_bound(rng: np.random.Generator) -> None:
     made = task(convolution((14, 13), (3, 3), 61, 67, pad=1))
-    sampler = StructureSampler(made)
+    sampler = SketchSampler(made)
     bounds = {d.name: least_seconds(made, d.dag) for d in sampler.definitions}
     assert len(bounds) > 1 and min(bounds, key=lambda name: bounds[name]) != "direct"
-    for structure in sampler.draw(8, rng):
-        table = structure.sample(256, rng)
-        rows = table[structure.valid(table)]
-        nest = build_nest(structure.state, structure.space.values(rows))
+    for sketch in sampler.draw(8, rng):
+        table = sketch.sample(256, rng)
+        rows = table[sketch.valid(table)]
+        nest = build_nest(sketch.state, sketch.space.values(rows))
         seconds = 1 / AnalyticModel().predict(made, nest, len(rows))
-        assert seconds.min() >= bounds[structure.definition]
+        assert seconds.min() >= bounds[sketch.definition]

@@ -1,4 +1,4 @@
-"""Whole tables of real structures: each candidate has the numbers its program has alone."""
+"""Whole tables of real placed sketches: each candidate has the numbers its program has alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.population import sample_valid
 from ansorpy.target import Target
@@ -27,20 +27,20 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_rows_of_drawn_structures_equal_their_programs_alone(
+def test_rows_of_drawn_sketches_equal_their_programs_alone(
     name: str, rng: np.random.Generator
 ) -> None:
     tensors: list[Tensor] = CASES[name]
     task = Task(ComputeDAG.of(tensors), Target.parse("x86-64-v4"), 2)
     model = AnalyticModel()
-    for structure in StructureSampler(task).draw(6, rng):
-        table = sample_valid(structure, 24, rng)
+    for sketch in SketchSampler(task).draw(6, rng):
+        table = sample_valid(sketch, 24, rng)
         table = np.concatenate([table, table[::-2]])  # so that settings repeat
-        views = view_nest(structure.space.nest(table), len(table))
+        views = view_nest(sketch.space.nest(table), len(table))
         features = [view.spread(extract(view)) for view in views]
         seconds = model.seconds(task, views)
         for row in range(0, len(table), 5):
-            alone = view_nest(build_nest(structure.resolve(table[row]), {}), 1)
+            alone = view_nest(build_nest(sketch.resolve(table[row]), {}), 1)
             for together, view in zip(features, alone, strict=True):
                 np.testing.assert_array_equal(together[row], extract(view)[0])
             assert seconds[row] == model.seconds(task, alone)[0]
@@ -50,11 +50,11 @@ def test_a_statement_has_the_settings_it_depends_on_only(rng: np.random.Generato
     """Padding, a stage of its own, does not depend on how the convolution is tiled."""
     tensors = convolution((14, 13), (3, 3), 32, 48, pad=1)
     task = Task(ComputeDAG.of(tensors), Target.parse("x86-64-v4"), 2)
-    sampler = StructureSampler(task)
+    sampler = SketchSampler(task)
     fewer = 0
-    for structure in sampler.draw(len(sampler.pairs), rng):
-        table = sample_valid(structure, 200, rng)
-        for view in view_nest(structure.space.nest(table), len(table)):
+    for sketch in sampler.draw(len(sampler.pairs), rng):
+        table = sample_valid(sketch, 200, rng)
+        for view in view_nest(sketch.space.nest(table), len(table)):
             assert view.rows <= len(table)
             fewer += view.rows < len(table) / 4
     assert fewer

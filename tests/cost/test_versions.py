@@ -22,7 +22,7 @@ def recorded(name: str) -> tuple[Grid, list[LeafView]]:
     """Some rows of a recorded space."""
     grid = read_grid(FOLDER / f"{name}.npz")
     rows = grid.rows[np.linspace(0, len(grid.rows) - 1, ROWS).astype(int)]
-    return grid, view_nest(GridSource(grid).structure.space.nest(rows), ROWS)
+    return grid, view_nest(GridSource(grid).sketch.space.nest(rows), ROWS)
 
 
 @pytest.mark.parametrize("name", ["matmul", "conv", "winograd", "softmax"])

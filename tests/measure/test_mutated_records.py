@@ -14,8 +14,8 @@ from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.rows import Record
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU, CUDA
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_to_json
 from ansorpy.target import Target
@@ -35,9 +35,9 @@ def histories() -> list[tuple[ComputeDAG, Steps]]:
     for name in list(WORKLOADS)[:6]:
         for target, rules in ((TARGET, CUDA), (Target.host(), CPU)):
             task = Task(ComputeDAG.of(WORKLOADS[name]), target, 1)
-            for structure in StructureSampler(task, rules).draw(2, rng):
-                table = structure.sample(8, rng)
-                found += [structure.resolve(row) for row in table[structure.valid(table)][:1]]
+            for sketch in SketchSampler(task, rules).draw(2, rng):
+                table = sketch.sample(8, rng)
+                found += [sketch.resolve(row) for row in table[sketch.valid(table)][:1]]
     found += [random_state(rng, int(rng.integers(1, 10))) for _ in range(30)]
     return [(state.definition, json.loads(steps_to_json(state.history))) for state in found]
 

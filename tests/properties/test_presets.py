@@ -9,8 +9,8 @@ from hypothesis.strategies import integers, sampled_from
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.task import Task
 from ansorpy.rules.derive import derive
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import ANSOR_CPU, CPU, Preset
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests.budget import examples
@@ -32,10 +32,10 @@ def test_programs_of_random_definitions_compute_them(
     data = random_values(dag, rng)
     reference = Reference(dag, data)
     assume(not reference.reason)
-    structure = StructureSampler(Task(dag, Target.host(), threads), preset).draw_one(rng)
-    table = structure.mutate(structure.sample(32, rng), rng)
-    for row in table[structure.valid(table)][:1]:
-        state = structure.resolve(row)
+    sketch = SketchSampler(Task(dag, Target.host(), threads), preset).draw_one(rng)
+    table = sketch.mutate(sketch.sample(32, rng), rng)
+    for row in table[sketch.valid(table)][:1]:
+        state = sketch.resolve(row)
         try:
             lowered = lower(state)
         except ScheduleError:
@@ -51,10 +51,10 @@ def test_programs_of_random_definitions_compute_them(
 def test_schedules_of_random_definitions_are_legal_on_gpus(seed: int, name: str) -> None:
     rng = np.random.default_rng(seed)
     task = Task(random_definition(rng, TYPES), Target.parse(name), 1)
-    structure = StructureSampler(task).draw_one(rng)
-    table = structure.sample(16, rng)
-    for row in table[structure.valid(table)][:1]:
-        assert not structure.resolve(row).check().undecided
+    sketch = SketchSampler(task).draw_one(rng)
+    table = sketch.sample(16, rng)
+    for row in table[sketch.valid(table)][:1]:
+        assert not sketch.resolve(row).check().undecided
 
 
 def test_every_sketch_rule_of_the_default_preset_is_drawn() -> None:

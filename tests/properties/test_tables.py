@@ -30,8 +30,8 @@ from ansorpy.rules.annotation.limit_code_size import (
     instructions,
 )
 from ansorpy.rules.matching.kernels import kernels
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA, CPU, CUDA, Preset
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.kinds import shared_by
 from ansorpy.schedule.lowering.program import Lowered, lower
@@ -157,13 +157,13 @@ def test_loops_of_candidates_run_as_their_table_says(
 ) -> None:
     rng = np.random.default_rng(seed)
     task = Task(random_definition(rng), preset[1], 4)
-    structure = StructureSampler(task, preset[0]).draw_one(rng)
-    table = structure.sample(32, rng)
-    table = table[structure.valid(table)]
-    nest = structure.space.nest(table)
+    sketch = SketchSampler(task, preset[0]).draw_one(rng)
+    table = sketch.sample(32, rng)
+    table = table[sketch.valid(table)]
+    nest = sketch.space.nest(table)
     for row in range(min(2, len(table))):
         try:
-            state = structure.resolve(table[row])
+            state = sketch.resolve(table[row])
             lowered = lower(state)
         except ScheduleError:
             continue  # a trial that fails with a reason
@@ -181,14 +181,14 @@ def test_vectors_have_as_many_lanes_as_the_model_assumes(seed: int, target: Targ
     x, k = placeholder((24, 40), read, name="X"), reduce_axis(24, name="k")
     y = compute((40, 24), lambda i, j: x[j, i].astype(made) * 2, name="Y")
     z = compute((24,), lambda i: ap.max(y[k, i], axis=k), name="Z")
-    structure = StructureSampler(Task(ComputeDAG([z, y]), target, 2)).draw_one(rng)
-    table = structure.sample(8, rng)
-    table = table[structure.valid(table)][:1]
+    sketch = SketchSampler(Task(ComputeDAG([z, y]), target, 2)).draw_one(rng)
+    table = sketch.sample(8, rng)
+    table = table[sketch.valid(table)][:1]
     for row in table:
-        lowered = lower(structure.resolve(row))
+        lowered = lower(sketch.resolve(row))
         lanes, found = loop_lanes(lowered.run.body, target), statements(lowered.run.body)
         machine = MachineModel.of(target)
-        for view in view_nest(structure.space.nest(table), 1):
+        for view in view_nest(sketch.space.nest(table), 1):
             op = view.leaf.op
             updates = [s for s in found[op.name] if s.updates or not op.reduce_axes]
             used = {lanes[loop] for s in updates for loop in s.vectors}
@@ -203,17 +203,17 @@ CODE_FACTOR = 2
 @given(seed=integers(0, 2**31), preset=sampled_from([CPU, ANSOR_CPU]))
 def test_code_is_about_as_long_as_its_table_says(seed: int, preset: Preset) -> None:
     rng = np.random.default_rng(seed)
-    structure = StructureSampler(Task(random_definition(rng), X86, 4), preset).draw_one(rng)
-    table = structure.sample(32, rng)
-    table = table[structure.valid(table)][:2]
-    bounds = Bounds(structure.state, structure.space.values(table))
+    sketch = SketchSampler(Task(random_definition(rng), X86, 4), preset).draw_one(rng)
+    table = sketch.sample(32, rng)
+    table = table[sketch.valid(table)][:2]
+    bounds = Bounds(sketch.state, sketch.space.values(table))
     for row in range(len(table)):
         try:
-            lowered = lower(structure.resolve(table[row]))
+            lowered = lower(sketch.resolve(table[row]))
         except ScheduleError:
             continue  # a trial that fails with a reason
         for name, made in statements(lowered.run.body).items():
-            stage = structure.state.stage(name)
+            stage = sketch.state.stage(name)
             lanes = lanes_of(bounds.op(name), X86)
             sizes = [written_out(s, lanes, CALL_INSTRUCTIONS, MOST_VECTORS) for s in made]
             found = max(sizes) if stage.lanes is None else sum(sizes)
@@ -230,13 +230,13 @@ def test_blocks_take_the_shared_memory_that_their_table_says(seed: int, preset: 
     some = [*WORKLOADS.values(), *tensor_cores.LARGE.values()]
     drawn = ComputeDAG.of(some[int(rng.integers(len(some)))])
     dag = random_definition(rng) if rng.random() < 0.3 else drawn
-    structure = StructureSampler(Task(dag, tensor_cores.HOPPER, 1), preset).draw_one(rng)
-    table = structure.sample(64, rng)
-    table = table[structure.valid(table)][:2]
-    bounds = Bounds(structure.state, structure.space.values(table))
-    columns = [shared_bytes(bounds, kernel) for kernel in kernels(structure.state)]
+    sketch = SketchSampler(Task(dag, tensor_cores.HOPPER, 1), preset).draw_one(rng)
+    table = sketch.sample(64, rng)
+    table = table[sketch.valid(table)][:2]
+    bounds = Bounds(sketch.state, sketch.space.values(table))
+    columns = [shared_bytes(bounds, kernel) for kernel in kernels(sketch.state)]
     for row in range(len(table)):
-        state = structure.resolve(table[row])
+        state = sketch.resolve(table[row])
         plan = emit_cuda(lower(state).run, tensor_cores.HOPPER, "kernel").plan
         found = [launch.shared_bytes for launch in plan.launches if launch.shared_bytes]
         wanted = [at(column, row) for column in columns]

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.rules.presets import preset_for
-from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.target import Target
 from tests.regression.operators import OPERATORS
@@ -25,16 +25,16 @@ SEED = 20
 
 @dataclass(frozen=True)
 class Drawn:
-    """A candidate: a row of a structure's table, and its programs."""
+    """A candidate: a row of a placed sketch's table, and its programs."""
 
-    structure: Structure
+    sketch: PlacedSketch
     row: npt.NDArray[np.int64]
     lowered: Lowered
 
     @property
     def decided(self) -> str:
         """The row's values by column."""
-        pairs = zip(self.structure.columns, self.row.tolist(), strict=True)
+        pairs = zip(self.sketch.columns, self.row.tolist(), strict=True)
         return ", ".join(f"{column} = {value}" for column, value in pairs)
 
 
@@ -43,22 +43,22 @@ def task_of(operator: str, target: Target) -> Task:
 
 
 @cache
-def sampler_of(operator: str, target: Target, preset: str = "default") -> StructureSampler:
-    return StructureSampler(task_of(operator, target), preset_for(target, preset))
+def sampler_of(operator: str, target: Target, preset: str = "default") -> SketchSampler:
+    return SketchSampler(task_of(operator, target), preset_for(target, preset))
 
 
 def draw(operator: str, target: Target, preset: str = "default", count: int = 1) -> list[Drawn]:
-    """The first candidate that can be lowered, of each of *count* structures."""
+    """The first candidate that can be lowered, of each of *count* placed sketches."""
     rng = np.random.default_rng(SEED)
-    structures = sampler_of(operator, target, preset).draw(count, rng)
-    return [drawn for s in structures for drawn in _first_lowered(s, rng)]
+    sketches = sampler_of(operator, target, preset).draw(count, rng)
+    return [drawn for s in sketches for drawn in _first_lowered(s, rng)]
 
 
-def _first_lowered(structure: Structure, rng: np.random.Generator) -> Iterator[Drawn]:
-    table = structure.sample(64, rng)
-    for row in table[structure.valid(table)]:
+def _first_lowered(sketch: PlacedSketch, rng: np.random.Generator) -> Iterator[Drawn]:
+    table = sketch.sample(64, rng)
+    for row in table[sketch.valid(table)]:
         try:
-            yield Drawn(structure, row, lower(structure.resolve(row)))
+            yield Drawn(sketch, row, lower(sketch.resolve(row)))
         except ScheduleError:
             continue  # a trial that would fail with a reason
         return

@@ -85,7 +85,7 @@ def emitted(program: Program, target: Target, symbol: str) -> str:
 
 def candidate_text(drawn: Drawn, target: Target, in_full: bool) -> str:
     """What is decided, the programs it leads to, and their code."""
-    pair = drawn.structure.pair
+    pair = drawn.sketch.pair
     parts = [f"candidate of {pair.definition}, sketch {pair.sketch}\n{drawn.decided}\n"]
     programs = {"bind": drawn.lowered.bind, "run": drawn.lowered.run}
     for symbol, program in programs.items():

@@ -14,8 +14,8 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.loops import Alloc, For, ForKind, Program, Scope, Store, walk_stmts
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.rules.presets import CPU
-from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests import workloads
@@ -108,11 +108,11 @@ EPILOGUES = [
 each = pytest.mark.parametrize("make", EPILOGUES, ids=lambda make: make.__name__)
 
 
-def fused(make: Callable[[], list[Tensor]], rng: np.random.Generator) -> list[Structure]:
-    """Structures whose product is computed in the tiles of the output."""
+def fused(make: Callable[[], list[Tensor]], rng: np.random.Generator) -> list[PlacedSketch]:
+    """Placed sketches whose product is computed in the tiles of the output."""
     task = Task(ComputeDAG.of(make()), Target.host(), 2)
-    structures = StructureSampler(task, CPU).draw(8, rng)
-    return [s for s in structures if s.state.stage("C").attach is not None]
+    sketches = SketchSampler(task, CPU).draw(8, rng)
+    return [s for s in sketches if s.state.stage("C").attach is not None]
 
 
 def nests_writing(program: Program, name: str) -> int:
@@ -128,11 +128,11 @@ def nests_writing(program: Program, name: str) -> int:
 def test_the_output_is_written_once_and_nothing_in_between_leaves_a_tile(
     make: Callable[[], list[Tensor]], rng: np.random.Generator
 ) -> None:
-    structures = fused(make, rng)
-    assert structures
-    for structure in structures:
-        table = structure.sample(32, rng)
-        program = lower(structure.resolve(table[structure.valid(table)][0])).run
+    sketches = fused(make, rng)
+    assert sketches
+    for sketch in sketches:
+        table = sketch.sample(32, rng)
+        program = lower(sketch.resolve(table[sketch.valid(table)][0])).run
         assert nests_writing(program, "y") == 1
         shared = [s.buffer.name for s in walk_stmts(program.body)
                   if isinstance(s, Alloc) and s.buffer.scope is Scope.WORKSPACE]  # fmt: skip
@@ -149,9 +149,9 @@ def test_fused_programs_compute_the_definition(
     dag = ComputeDAG.of(make())
     inputs = {op.name: rng.standard_normal(op.shape).astype(np.float32) for op in dag.args}
     [expected] = run_dag(dag, inputs)
-    for structure in fused(make, rng)[:2]:
-        table = structure.sample(32, rng)
-        state = structure.resolve(table[structure.valid(table)][0])
+    for sketch in fused(make, rng)[:2]:
+        table = sketch.sample(32, rng)
+        state = sketch.resolve(table[sketch.valid(table)][0])
         [got] = run_native(lower(state), inputs)
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
 
@@ -162,7 +162,7 @@ def test_the_root_of_a_variance_is_taken_once_a_channel() -> None:
     spread = compute((1, SHAPE[1]), lambda i, j: 1.0 / ap.sqrt(var[i, j]), name="spread")
     y = elementwise("y", lambda x, s: x * s, c, spread)
     task = Task(ComputeDAG.of([*inputs, var, y]), Target.host(), 2)
-    sketches = StructureSampler(task, CPU).sketches
+    sketches = SketchSampler(task, CPU).sketches
     assert any(s.stage("C").attach is not None for s in sketches)
     assert not any(s.stage("spread").inlined for s in sketches)
 
@@ -172,5 +172,5 @@ def test_two_readers_that_stay_are_no_epilogue(rng: np.random.Generator) -> None
     one = elementwise("one", lambda x: ap.exp(x), c)
     two = elementwise("two", lambda x: x * 2.0, c)
     task = Task(ComputeDAG.of([*inputs, one, two]), Target.host(), 2)
-    structures = StructureSampler(task, CPU).draw(4, rng)
-    assert all(s.state.stage("C").attach is None for s in structures)
+    sketches = SketchSampler(task, CPU).draw(4, rng)
+    assert all(s.state.stage("C").attach is None for s in sketches)

@@ -22,8 +22,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag, run_program
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import ANSOR_CUDA, CUDA, Preset
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.budget import examples, some
@@ -68,11 +68,11 @@ def test_random_programs_compute_the_definition(
     data = random_values(dag, rng)
     expected = run_dag(dag, data, dtype=DType.FLOAT64)
     tried = 0
-    for structure in StructureSampler(Task(dag, GPU, 1), preset).draw(1, rng):
-        table = structure.sample(512, rng)
-        both = np.concatenate((table, structure.mutate(table, rng)))
-        for row in both[structure.valid(both)][:1]:
-            check(structure.resolve(row), data, expected)
+    for sketch in SketchSampler(Task(dag, GPU, 1), preset).draw(1, rng):
+        table = sketch.sample(512, rng)
+        both = np.concatenate((table, sketch.mutate(table, rng)))
+        for row in both[sketch.valid(both)][:1]:
+            check(sketch.resolve(row), data, expected)
             tried += 1
     assert tried
 
@@ -84,11 +84,11 @@ def test_programs_of_random_definitions_compute_them(seed: int, preset: Preset) 
     dag = random_definition(rng)
     data = random_values(dag, rng)
     expected = run_dag(dag, data, dtype=DType.FLOAT64)
-    structure = StructureSampler(Task(dag, GPU, 1), preset).draw_one(rng)
-    table = structure.mutate(structure.sample(64, rng), rng)
-    for row in table[structure.valid(table)][:1]:
+    sketch = SketchSampler(Task(dag, GPU, 1), preset).draw_one(rng)
+    table = sketch.mutate(sketch.sample(64, rng), rng)
+    for row in table[sketch.valid(table)][:1]:
         try:
-            state = structure.resolve(row)
+            state = sketch.resolve(row)
         except ScheduleError:
             continue
         check(state, data, expected)

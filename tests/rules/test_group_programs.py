@@ -30,7 +30,7 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.tensor import Tensor
 from ansorpy.ir.verify import verify
-from ansorpy.rules.structure import Structure
+from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
@@ -43,11 +43,11 @@ from tests.tensor_cores import (
     LARGE,
     arguments,
     matmul,
-    structures,
+    sketches,
     tolerance,
     turned,
     values,
-    wgmma_structures,
+    wgmma_sketches,
 )
 
 
@@ -66,18 +66,18 @@ def check(tensors: Sequence[Tensor], program: Program, rng: np.random.Generator)
     np.testing.assert_allclose(got, want.astype(np.float64), rtol=0, atol=atol)
 
 
-def fitting(structure: Structure, rng: np.random.Generator, n: int = 16) -> np.ndarray:
-    table = structure.sample(n, rng)
-    both = np.concatenate((table, structure.mutate(table, rng)))
-    return np.asarray(both[structure.valid(both)])
+def fitting(sketch: PlacedSketch, rng: np.random.Generator, n: int = 16) -> np.ndarray:
+    table = sketch.sample(n, rng)
+    both = np.concatenate((table, sketch.mutate(table, rng)))
+    return np.asarray(both[sketch.valid(both)])
 
 
 @pytest.mark.parametrize("name", some(LARGE))
 def test_random_programs_compute_the_definition(name: str, rng: np.random.Generator) -> None:
-    found = wgmma_structures(LARGE[name], rng)
+    found = wgmma_sketches(LARGE[name], rng)
     assert found
-    for structure in found[:2]:
-        check(LARGE[name], lower(structure.resolve(fitting(structure, rng)[0])).run, rng)
+    for sketch in found[:2]:
+        check(LARGE[name], lower(sketch.resolve(fitting(sketch, rng)[0])).run, rng)
 
 
 @examples(12)
@@ -90,20 +90,20 @@ def test_products_of_any_shape_and_order(
 ) -> None:
     rng = np.random.default_rng(seed)
     tensors = turned(kind, n, m, k, left=across == 2) if across else matmul(kind, n, m, k)
-    for structure in wgmma_structures(tensors, rng)[:1]:
-        check(tensors, lower(structure.resolve(fitting(structure, rng)[0])).run, rng)
+    for sketch in wgmma_sketches(tensors, rng)[:1]:
+        check(tensors, lower(sketch.resolve(fitting(sketch, rng)[0])).run, rng)
 
 
 def test_they_are_an_alternative_where_the_target_has_them(rng: np.random.Generator) -> None:
     tensors = matmul("float16", 256, 256, 64)
-    assert not [s for s in structures(tensors, rng, GPU) if "wgmma" in str(s.placed.history)]
-    found = [str(s.placed.history) for s in structures(tensors, rng, HOPPER)]
+    assert not [s for s in sketches(tensors, rng, GPU) if "wgmma" in str(s.placed.history)]
+    found = [str(s.placed.history) for s in sketches(tensors, rng, HOPPER)]
     assert sum("mma.m16n8" in history for history in found) == 1
     assert sum("wgmma.m64n256" in history for history in found) == 1
     assert sum("wgmma.m64n128" in history for history in found) == 1
     # A few rows would fill a sixteenth of 64; bytes across the reduction cannot be read.
-    assert not wgmma_structures(matmul("float16", 8, 8, 64), rng)
-    assert not wgmma_structures(matmul("int8", 128, 128, 64), rng)
+    assert not wgmma_sketches(matmul("float16", 8, 8, 64), rng)
+    assert not wgmma_sketches(matmul("int8", 128, 128, 64), rng)
 
 
 class _Without(Rewriter):
@@ -122,12 +122,12 @@ class _Without(Rewriter):
 def a_product(depth: int) -> tuple[list[Tensor], Program]:
     """Two warpgroups, five steps of the reduction, *depth* tiles at once; it is checked."""
     tensors, rng = matmul("float16", 128, 32, 80), np.random.default_rng(depth)
-    structure = wgmma_structures(tensors, rng)[0]
+    sketch = wgmma_sketches(tensors, rng)[0]
     given = {"C.warp.i/1": 2, "C.warp.i/2": 1, "C.warp.j/1": 1, "C.warp.j/2": 1, "C.warp.k/1": 1}
     given |= {"C.warp.pipeline": depth}
-    row = [given.get(name, 8) for name in structure.columns]
-    assert structure.space.contains(np.array(row))
-    program = lower(structure.resolve(row)).run
+    row = [given.get(name, 8) for name in sketch.columns]
+    assert sketch.space.contains(np.array(row))
+    program = lower(sketch.resolve(row)).run
     check(tensors, program, rng)
     return tensors, program
 
@@ -194,7 +194,7 @@ def test_one_group_is_under_way_while_the_next_tiles_are_copied() -> None:
 
 
 def test_records_replay(rng: np.random.Generator) -> None:
-    structure = wgmma_structures(LARGE["even"], rng)[0]
-    bound = structure.resolve(fitting(structure, rng)[0])
+    sketch = wgmma_sketches(LARGE["even"], rng)[0]
+    bound = sketch.resolve(fitting(sketch, rng)[0])
     again = State.replay(bound.definition, steps_from_json(steps_to_json(bound.history)))
     assert again.text() == bound.text() and str(again.history) == str(bound.history)

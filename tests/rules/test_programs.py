@@ -18,8 +18,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import ANSOR_CPU, CPU, Preset
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -56,7 +56,7 @@ WORKLOADS = {
 }
 
 FEWER = {"winograd": 1}
-"""Structures drawn of a definition whose programs take seconds to emit."""
+"""Placed sketches drawn of a definition whose programs take seconds to emit."""
 
 
 def call(program: Program, arrays: Arrays, symbol: str) -> None:
@@ -94,13 +94,13 @@ def test_random_programs_compute_the_definition(
         inputs[op.name] = aligned_empty(op.shape, np.float32)
         inputs[op.name][...] = rng.standard_normal(op.shape)
     (expected,) = run_dag(dag, inputs, dtype=DType.FLOAT64)
-    sampler = StructureSampler(Task(dag, Target.host(), THREADS), preset)
-    structures = sampler.draw(FEWER.get(name, 2), rng)
-    for structure in structures:
-        table = structure.sample(32, rng)
-        mutated = structure.mutate(table, rng)
-        for row in (*table[structure.valid(table)][:1], *mutated[structure.valid(mutated)][:1]):
-            state = structure.resolve(row)
+    sampler = SketchSampler(Task(dag, Target.host(), THREADS), preset)
+    sketches = sampler.draw(FEWER.get(name, 2), rng)
+    for sketch in sketches:
+        table = sketch.sample(32, rng)
+        mutated = sketch.mutate(table, rng)
+        for row in (*table[sketch.valid(table)][:1], *mutated[sketch.valid(mutated)][:1]):
+            state = sketch.resolve(row)
             found = result(state, inputs)
             tolerance = 2e-5 * max(1.0, float(np.abs(expected).max()))
             np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance, err_msg=str(state))

@@ -14,7 +14,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests import workloads
@@ -61,10 +61,10 @@ FAMILIES = {
 def test_a_derived_program_compiles(family: str, name: str, rng: np.random.Generator) -> None:
     tensors, target = FAMILIES[family], TARGETS[name]
     built = 0
-    for structure in StructureSampler(Task(ComputeDAG.of(tensors), target, 2)).draw(1, rng):
-        table = structure.sample(32, rng)
-        for row in table[structure.valid(table)][:1]:
-            programs = lower(structure.resolve(row))
+    for sketch in SketchSampler(Task(ComputeDAG.of(tensors), target, 2)).draw(1, rng):
+        table = sketch.sample(32, rng)
+        for row in table[sketch.valid(table)][:1]:
+            programs = lower(sketch.resolve(row))
             for program in (programs.run, programs.bind):
                 if program is not None:
                     assert build(program, target, symbol="kernel").code

@@ -31,7 +31,7 @@ from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from tests.budget import examples, some
 from tests.faults import Less
 from tests.proved import assert_proved
-from tests.tensor_cores import TYPES, WORKLOADS, arguments, matmul, structures, tolerance, values
+from tests.tensor_cores import TYPES, WORKLOADS, arguments, matmul, sketches, tolerance, values
 
 
 def check(tensors: Sequence[Tensor], program: Program, rng: np.random.Generator) -> None:
@@ -50,17 +50,17 @@ def check(tensors: Sequence[Tensor], program: Program, rng: np.random.Generator)
 @pytest.mark.parametrize("name", some(WORKLOADS))
 def test_random_programs_compute_the_definition(name: str, rng: np.random.Generator) -> None:
     tensors = WORKLOADS[name]
-    found = structures(tensors, rng)
+    found = sketches(tensors, rng)
     if name in ("row", "column", "outer"):  # most of their fragments would be empty
         assert not found
         return
     assert len(found) == 1 + (name == "deep")
-    for structure in found:
-        table = structure.sample(64, rng)
-        both = np.concatenate((table, structure.mutate(table, rng)))
-        rows = both[structure.valid(both)]
+    for sketch in found:
+        table = sketch.sample(64, rng)
+        both = np.concatenate((table, sketch.mutate(table, rng)))
+        rows = both[sketch.valid(both)]
         assert len(rows) > len(both) // 2
-        check(tensors, lower(structure.resolve(rows[-1])).run, rng)  # others are plain samples
+        check(tensors, lower(sketch.resolve(rows[-1])).run, rng)  # others are plain samples
 
 
 @examples(40)
@@ -70,10 +70,10 @@ def test_random_programs_compute_the_definition(name: str, rng: np.random.Genera
 )  # fmt: skip
 def test_products_of_any_shape_and_type(kind: str, n: int, m: int, k: int, seed: int) -> None:
     rng, tensors = np.random.default_rng(seed), matmul(kind, n, m, k)
-    for structure in structures(tensors, rng)[:1]:
-        table = structure.sample(8, rng)
-        for row in table[structure.valid(table)][:1]:
-            check(tensors, lower(structure.resolve(row)).run, rng)
+    for sketch in sketches(tensors, rng)[:1]:
+        table = sketch.sample(8, rng)
+        for row in table[sketch.valid(table)][:1]:
+            check(tensors, lower(sketch.resolve(row)).run, rng)
 
 
 @pytest.mark.parametrize("kind, depth, found", [
@@ -84,11 +84,11 @@ def test_fragments_of_tiles_that_are_not_there_are_found(
     kind: type[Stmt], depth: int, found: str, rng: np.random.Generator
 ) -> None:
     tensors = matmul("float16", 32, 32, 80)
-    (structure,) = structures(tensors, rng)
-    row = {name: 1 for name in structure.columns} | {"C.warp.pipeline": depth}
+    (sketch,) = sketches(tensors, rng)
+    row = {name: 1 for name in sketch.columns} | {"C.warp.pipeline": depth}
     row |= {name: 8 for name in row if name.startswith(("A.shared", "B.shared"))}
     row |= {"C.warp.i/1": 2, "C.warp.j/1": 2, "C.warp.k/1": 2}
-    program = lower(structure.resolve([row[name] for name in structure.columns])).run
+    program = lower(sketch.resolve([row[name] for name in sketch.columns])).run
     check(tensors, program, rng)
     wrong = Program(program.name, program.params, Less(kind).stmt(program.body))
     with pytest.raises(LoweringError, match=found):
@@ -96,8 +96,8 @@ def test_fragments_of_tiles_that_are_not_there_are_found(
 
 
 def test_records_replay(rng: np.random.Generator) -> None:
-    (structure,) = structures(WORKLOADS["prime"], rng)
-    bound = structure.resolve(structure.sample(1, rng)[0])
+    (sketch,) = sketches(WORKLOADS["prime"], rng)
+    bound = sketch.resolve(sketch.sample(1, rng)[0])
     again = State.replay(bound.definition, steps_from_json(steps_to_json(bound.history)))
     assert again.text() == bound.text() and str(again.history) == str(bound.history)
     made: dict[str, object] = {"state": State.initial(bound.definition)}

@@ -16,7 +16,7 @@ from ansorpy.codegen.llvm.threads.team import team_object
 from ansorpy.errors import UsageError
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry
 from ansorpy.runtime.execution_plan import plan_kernel
 from ansorpy.runtime.export import check_exportable
@@ -65,9 +65,9 @@ QEMU, CROSS_CC, SYSROOT = "qemu-aarch64", "aarch64-linux-gnu-gcc", "/usr/aarch64
 def test_a_program_of_every_family_compiles(name: str, rng: np.random.Generator) -> None:
     target = Target.parse(name)
     for case in some(CASES, list(TARGETS).index(name)):
-        [structure] = StructureSampler(Task(case.dag, target, 1)).draw(1, rng)
-        rows = sample_valid(structure, 1, rng)
-        lowered = lower(structure.resolve(rows[0]) if len(rows) else ap.State.initial(case.dag))
+        [sketch] = SketchSampler(Task(case.dag, target, 1)).draw(1, rng)
+        rows = sample_valid(sketch, 1, rng)
+        lowered = lower(sketch.resolve(rows[0]) if len(rows) else ap.State.initial(case.dag))
         for program in filter(None, (lowered.run, lowered.bind)):
             code = build(program, target, symbol="k").code
             if TARGETS[name] is None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.decisions import Factors, factorizations, steps_from
 from tests.search.tasks import matmul, scale
 
 RNG = np.random.default_rng(0)
 
 
-def structure(n: int = 6, m: int = 7, k: int = 5) -> Structure:
-    [drawn, *_] = StructureSampler(matmul(n, m, k)).draw(1, np.random.default_rng(0))
+def sketch(n: int = 6, m: int = 7, k: int = 5) -> PlacedSketch:
+    [drawn, *_] = SketchSampler(matmul(n, m, k)).draw(1, np.random.default_rng(0))
     return drawn
 
 
 def test_every_row_is_walked_once() -> None:
-    [drawn, *_] = StructureSampler(scale(7)).draw(1, np.random.default_rng(0))
+    [drawn, *_] = SketchSampler(scale(7)).draw(1, np.random.default_rng(0))
     space = drawn.space
     table = space.rows(0, space.size)
     assert len(table) == space.size == len(np.unique(table, axis=0))
@@ -27,7 +27,7 @@ def test_every_row_is_walked_once() -> None:
 
 
 def test_a_walk_may_stop_and_go_on_anywhere() -> None:
-    space = structure().space
+    space = sketch().space
     for start in (0, 1, 977, space.size - 3):
         whole = space.rows(start, 50)
         parts = [space.rows(start + at, 7) for at in range(0, 50, 7)]
@@ -37,7 +37,7 @@ def test_a_walk_may_stop_and_go_on_anywhere() -> None:
 
 
 def test_neighbours_differ_in_one_decision_and_stay_in_its_domain() -> None:
-    space = structure().space
+    space = sketch().space
     row = space.sample(1, RNG)[0]
     for decision in space.decisions:
         at = space.slices[decision.name]
@@ -68,14 +68,14 @@ def test_a_step_takes_the_next_value_or_moves_a_factor() -> None:
 
 
 def test_equal_parts_are_equal_tokens() -> None:
-    space = structure().space
+    space = sketch().space
     one, other = space.sample(2, RNG)
     equal = sum((one[at] == other[at]).all() for at in space.slices.values())
     assert len(set(space.tokens(one)) & set(space.tokens(other))) == equal
 
 
 def test_domains_are_turned_into_sets_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    space, asked = structure().space, list[int]()
+    space, asked = sketch().space, list[int]()
     rows = space.sample(20, RNG)
     inside = space.within(rows)
     monkeypatch.setattr(Factors, "rows", property(lambda self: asked.append(1)))

@@ -19,23 +19,23 @@ OK = KINDS.index(TrialKind.OK)
 CRASH = KINDS.index(TrialKind.CRASH)
 
 
-def grid_of(task: Task, points: int = 60, sketch: int = 0) -> Grid:
+def grid_of(task: Task, points: int = 60, number: int = 0) -> Grid:
     """A complete grid of *task*: every seventh point crashed, the fastest five were timed again."""
-    structure = sampler(task).place(sketch, np.random.default_rng(0))
-    found = cut_down(structure, points)
-    state = structure.space.state
-    seconds = np.array([true_seconds(task, structure.resolve(row)) for row in found.rows])
+    sketch = sampler(task).place(number, np.random.default_rng(0))
+    found = cut_down(sketch, points)
+    state = sketch.space.state
+    seconds = np.array([true_seconds(task, sketch.resolve(row)) for row in found.rows])
     kinds = np.full(len(seconds), OK, dtype=np.uint8)
     kinds[::7], seconds[::7] = CRASH, np.nan
     again = np.argsort(seconds)[:50]
     again = again[np.isfinite(seconds[again])]
     header = GridHeader(
-        **conditions_of(task), dag=dag_to_dict(task.dag), definition=structure.definition,
+        **conditions_of(task), dag=dag_to_dict(task.dag), definition=sketch.definition,
         scheduled=None,
-        steps=steps_to_json(state.history), placed_steps=len(structure.placed.history),
-        sketch_steps=structure.sketch_steps, sketch=sketch, preset=structure.preset.name,
+        steps=steps_to_json(state.history), placed_steps=len(sketch.placed.history),
+        sketch_steps=sketch.sketch_steps, sketch=number, preset=sketch.preset.name,
         cut=dict(found.kept),
-        sizes={d.name: len(d.domain.rows) for d in structure.space.decisions},
+        sizes={d.name: len(d.domain.rows) for d in sketch.space.decisions},
         refused=found.refused, kinds=KINDS, default_s=1.0, reasons={"crash": "it crashed"},
         machine="a formula", command="", date="2000-01-01",
     )  # fmt: skip

@@ -11,7 +11,7 @@ from ansorpy.tasks.predict import PredictOptions
 
 __all__ = ["EVOLUTION", "PREDICTION", "SAMPLING", "TREES"]
 
-EVOLUTION = partial(Evolution, structures=2, scouts=3, population=64, generations=1)
-SAMPLING = partial(RandomSearch, structures=1, population=16)
-PREDICTION = partial(PredictOptions, structures=3, population=64, generations=1)
+EVOLUTION = partial(Evolution, sketches=2, scouts=3, population=64, generations=1)
+SAMPLING = partial(RandomSearch, sketches=1, population=16)
+PREDICTION = partial(PredictOptions, sketches=3, population=64, generations=1)
 TREES = partial(BoostedTrees, BoostedOptions(8))

@@ -8,7 +8,7 @@ from ansorpy.ir.builders import maximum, sum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.target import Target
 from tests import workloads
 
@@ -34,13 +34,13 @@ def dense_relu(n: int, m: int, k: int, threads: int = 2) -> Task:
 
 @cache
 def scale(n: int, threads: int = 2) -> Task:
-    """One elementwise stage: few structures, few rows."""
+    """One elementwise stage: few placed sketches, few rows."""
     a = placeholder((n,), name="A")
     b = compute((n,), lambda i: a[i] * 2.0, name="B")
     return Task(ComputeDAG([b]), TARGET, threads, name=f"scale_{n}")
 
 
 @cache
-def sampler(task: Task) -> StructureSampler:
-    """The sampler of *task*: its sketches and the formulas of its structures are made once."""
-    return StructureSampler(task)
+def sampler(task: Task) -> SketchSampler:
+    """The sampler of *task*: its sketches and the formulas of its placed sketches are made once."""
+    return SketchSampler(task)

@@ -12,14 +12,14 @@ from hypothesis.strategies import floats, integers, lists, tuples
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.rules.structure import Pair, StructureSampler
+from ansorpy.rules.placed_sketch import Pair, SketchSampler
 from ansorpy.search.allocation import Allocation
 from tests.budget import examples
 from tests.rules.algorithms.convolutions import convolution
 from tests.search.tasks import TARGET
 
 TASK = Task(ComputeDAG.of(convolution((14, 14), (3, 3), 64, 64, pad=1)), TARGET, 2)
-SOURCE = StructureSampler(TASK)
+SOURCE = SketchSampler(TASK)
 BOUNDS = {d.name: least_seconds(TASK, d.dag) for d in SOURCE.definitions}
 DIRECT = [pair for pair in SOURCE.pairs if pair.definition == "direct"]
 OTHERS = [pair for pair in SOURCE.pairs if pair.definition != "direct"]

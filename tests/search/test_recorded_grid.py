@@ -45,31 +45,31 @@ def test_what_is_drawn_mutated_and_crossed_stays_in_the_cut_domains(
     rng: np.random.Generator,
 ) -> None:
     source = GridSource(small())
-    [structure] = source.draw(10, rng)
-    space = structure.space
-    sampled = structure.sample(300, rng)
+    [sketch] = source.draw(10, rng)
+    space = sketch.space
+    sampled = sketch.sample(300, rng)
     assert space.within(sampled).all()
-    table = sampled[structure.valid(sampled)]
+    table = sampled[sketch.valid(sampled)]
     assert len(table) and (source.numbers.of(table) >= 0).all()
     for _ in range(20):
-        assert space.within(structure.mutate(table, rng)).all()
+        assert space.within(sketch.mutate(table, rng)).all()
     assert space.within(crossover(space, table, table[::-1], rng)).all()
-    assert structure.neighbour(rng) is None
+    assert sketch.neighbour(rng) is None
 
 
 def test_exactly_the_recorded_rows_are_valid(rng: np.random.Generator) -> None:
     grid = small()
-    [structure] = GridSource(grid).draw(1, rng)
-    drawn = np.unique(structure.space.sample(4000, rng), axis=0)
+    [sketch] = GridSource(grid).draw(1, rng)
+    drawn = np.unique(sketch.space.sample(4000, rng), axis=0)
     known = set(map(tuple, grid.rows.tolist()))
-    assert structure.valid(drawn).tolist() == [tuple(row) in known for row in drawn.tolist()]
-    assert structure.valid(grid.rows).all()
+    assert sketch.valid(drawn).tolist() == [tuple(row) in known for row in drawn.tolist()]
+    assert sketch.valid(grid.rows).all()
 
 
 def test_the_runner_answers_what_was_recorded() -> None:
     grid = small()
     source = GridSource(grid)
-    states = [source.structure.resolve(row) for row in grid.rows]
+    states = [source.sketch.resolve(row) for row in grid.rows]
     found = GridRunner(source).measure(grid.task, states, incumbent_s=None)
     best_s = np.inf
     for number, result in enumerate(found):

@@ -18,7 +18,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Runner
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import Nest
 from ansorpy.search.events import Listener, Phase, Progress, silent
@@ -43,7 +43,7 @@ def search(
     database: Database | None = None,
     strategy: Callable[[], Strategy] = EVOLUTION,
     seed: int = 0,
-    source: StructureSampler | None = None,
+    source: SketchSampler | None = None,
 ) -> TaskSearch:
     records = database or Database()
     return TaskSearch(
@@ -105,8 +105,8 @@ def test_learning_beats_sampling_blindly() -> None:
 def test_the_same_seed_gives_the_same_history() -> None:
     task = matmul(24, 36, 48)
     one, two = FormulaRunner(), FormulaRunner()
-    rounds(search(task, one, seed=3, source=StructureSampler(task)), 24)
-    rounds(search(task, two, seed=3, source=StructureSampler(task)), 24)
+    rounds(search(task, one, seed=3, source=SketchSampler(task)), 24)
+    rounds(search(task, two, seed=3, source=SketchSampler(task)), 24)
     assert one.seen == two.seen
     three = FormulaRunner()
     rounds(search(task, three, seed=4), 24)
@@ -125,9 +125,9 @@ def test_a_strategy_that_repeats_itself_ends_the_search() -> None:
         """Offers the same program for ever."""
 
         def ask(self, context: Context, n: int) -> Pool:
-            [structure, *_] = context.source.draw(1, np.random.default_rng(0))
-            table = sample_valid(structure, 1, np.random.default_rng(0))
-            return Pool(tuple(score(context.task, context.model, structure, table).candidates()))
+            [sketch, *_] = context.source.draw(1, np.random.default_rng(0))
+            table = sample_valid(sketch, 1, np.random.default_rng(0))
+            return Pool(tuple(score(context.task, context.model, sketch, table).candidates()))
 
     found = search(matmul(16, 16, 16), strategy=Stubborn)
     for _ in range(3):
@@ -259,8 +259,8 @@ def test_an_interrupt_keeps_finished_trials_and_takes_back_the_rest(tmp_path: Pa
 
 def test_genes_keep_the_factors_of_a_split_together() -> None:
     rng = np.random.default_rng(0)
-    [structure, *_] = sampler(matmul(24, 24, 24)).draw(1, rng)
-    space = structure.space
+    [sketch, *_] = sampler(matmul(24, 24, 24)).draw(1, rng)
+    space = sketch.space
     groups = genes(space)
     assert sorted(c for g in groups for c in g) == list(range(len(space.columns)))
     one, other = space.sample(50, rng), space.sample(50, rng)
@@ -295,23 +295,23 @@ def test_pools_hold_no_measured_candidate() -> None:
     assert not context.measured & {c.key for c in (*again.best, *again.random)}
 
 
-def test_measured_candidates_are_counted_by_structure() -> None:
+def test_measured_candidates_are_counted_by_sketch() -> None:
     task = matmul(12, 12, 12)
     context = Context(task, sampler(task), AnalyticModel(), np.random.default_rng(0))
     pool = Evolution(population=64).ask(context, 8)
     for told in (pool.best, pool.random, pool.best):
         context.note(told)
-        assert context.measured_of == Counter(structure for structure, _ in context.measured)
+        assert context.measured_of == Counter(sketch for sketch, _ in context.measured)
     assert context.measured_of.total() == len({c.key for c in (*pool.best, *pool.random)})
 
 
 def test_scores_belong_to_their_rows() -> None:
     task, rng = matmul(24, 24, 24), np.random.default_rng(1)
-    [structure, *_] = sampler(task).draw(1, rng)
-    table = sample_valid(structure, 20, rng)
-    scored = score(task, AnalyticModel(), structure, table)
+    [sketch, *_] = sampler(task).draw(1, rng)
+    table = sample_valid(sketch, 20, rng)
+    scored = score(task, AnalyticModel(), sketch, table)
     for row, value in zip(table, scored.scores, strict=True):
-        [alone] = score(task, AnalyticModel(), structure, row[None]).scores
+        [alone] = score(task, AnalyticModel(), sketch, row[None]).scores
         assert alone == value
     best = top([scored], 3)
     different = {c.key: c.score for c in scored.candidates()}
@@ -323,15 +323,15 @@ def test_several_tables_are_scored_as_one_after_another() -> None:
     drawn = sampler(task).draw(4, rng)
     tables = [(s, sample_valid(s, n, rng)) for s, n in zip(drawn, (30, 0, 1, 17), strict=False)]
     taught = BoostedTrees()
-    for structure, table in tables[:1]:
-        taught.learn(task, structure.space.nest(table), rng.random(len(table)))
+    for sketch, table in tables[:1]:
+        taught.learn(task, sketch.space.nest(table), rng.random(len(table)))
     taught.refit()
     for model in (BoostedTrees(), taught, AnalyticModel(), Blind()):
         together = score_all(task, model, tables)
-        for (structure, table), found in zip(tables, together, strict=True):
-            alone = score(task, model, structure, table)
+        for (sketch, table), found in zip(tables, together, strict=True):
+            alone = score(task, model, sketch, table)
             np.testing.assert_array_equal(found.scores, alone.scores)
-            assert found.structure is structure and found.table is table
+            assert found.sketch is sketch and found.table is table
     assert score_all(task, taught, []) == []
 
 
@@ -346,14 +346,14 @@ def test_random_search_asks_no_model_and_prefers_nothing() -> None:
     assert found.history.trials == 24
     pool = RandomSearch().ask(found.context, 100)
     assert len({c.score for c in pool.best}) == 1 and len(pool.best) >= 100
-    assert len({c.structure.key for c in pool.best[:40]}) > 2
+    assert len({c.sketch.key for c in pool.best[:40]}) > 2
 
 
 def _pool(best: int, random: int) -> Pool:
     task, rng = matmul(24, 24, 24), np.random.default_rng(2)
-    [structure, *_] = sampler(task).draw(1, rng)
-    table = np.unique(structure.sample(200, rng), axis=0)
-    made = [Candidate(structure, row, -float(n)) for n, row in enumerate(table[: best + random])]
+    [sketch, *_] = sampler(task).draw(1, rng)
+    table = np.unique(sketch.sample(200, rng), axis=0)
+    made = [Candidate(sketch, row, -float(n)) for n, row in enumerate(table[: best + random])]
     return Pool(tuple(made[:best]), tuple(made[best:]))
 
 

@@ -14,10 +14,10 @@ from tests.search.tasks import matmul, sampler
 def pool(best: int, random: int = 0) -> Pool:
     """Candidates of falling score."""
     rng = np.random.default_rng(2)
-    [structure, *_] = sampler(matmul(24, 24, 24)).draw(1, rng)
-    table = np.unique(structure.sample(200, rng), axis=0)
+    [sketch, *_] = sampler(matmul(24, 24, 24)).draw(1, rng)
+    table = np.unique(sketch.sample(200, rng), axis=0)
     rng.shuffle(table)
-    made = [Candidate(structure, row, -float(n)) for n, row in enumerate(table[: best + random])]
+    made = [Candidate(sketch, row, -float(n)) for n, row in enumerate(table[: best + random])]
     return Pool(tuple(made[:best]), tuple(made[best:]))
 
 
@@ -36,7 +36,7 @@ def test_every_selector_has_a_description() -> None:
 
 def decided(candidates: list[Candidate]) -> int:
     """How many different decisions they make in all."""
-    return len({t for c in candidates for t in c.structure.space.tokens(c.row)})
+    return len({t for c in candidates for t in c.sketch.space.tokens(c.row)})
 
 
 def test_without_weight_diversity_takes_the_highest_scores() -> None:
@@ -56,10 +56,10 @@ def test_the_heavier_the_weight_the_more_different_decisions() -> None:
 
 def test_a_twin_of_what_was_taken_comes_last() -> None:
     [one, *_, last] = pool(30).best
-    twin = Candidate(one.structure, one.row.copy(), one.score)
+    twin = Candidate(one.sketch, one.row.copy(), one.score)
     near = one.row.copy()
     near[0] = last.row[0]
-    close = Candidate(one.structure, near, one.score - 0.1)
-    far = Candidate(one.structure, last.row, one.score - 1.0)
+    close = Candidate(one.sketch, near, one.score - 0.1)
+    far = Candidate(one.sketch, last.row, one.score - 1.0)
     picked = Diversity(10.0).pick(Pool((one, twin, close, far)), 4, np.random.default_rng(0))
     assert [c.key for c in picked] == [one.key, far.key, close.key]

@@ -13,7 +13,7 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Pool, sample_valid, score
 from ansorpy.search.strategies import STRATEGIES
@@ -31,7 +31,7 @@ EVERY = pytest.mark.parametrize("name", STRATEGIES.names)
 Seconds = Callable[[Candidate], float]
 
 
-def context(seed: int = 0, n: int = 24, source: StructureSampler | None = None) -> Context:
+def context(seed: int = 0, n: int = 24, source: SketchSampler | None = None) -> Context:
     task = matmul(n, n, n)
     return Context(task, source or sampler(task), AnalyticModel(), np.random.default_rng(seed))
 
@@ -63,11 +63,11 @@ def predicted(candidate: Candidate) -> float:
 def test_offers_are_valid_new_and_the_same_for_the_same_seed(name: str) -> None:
     runs = []
     for _ in range(2):
-        at = context(seed=5, source=StructureSampler(matmul(24, 24, 24)))
+        at = context(seed=5, source=SketchSampler(matmul(24, 24, 24)))
         tried = measured(STRATEGIES.factory(name)(), at, predicted, rounds=2)
         assert len({c.key for c in tried}) == len(tried) == 16
-        assert all(c.structure.valid(c.row[None])[0] for c in tried)
-        assert all(c.structure.space.within(c.row[None])[0] for c in tried)
+        assert all(c.sketch.valid(c.row[None])[0] for c in tried)
+        assert all(c.sketch.space.within(c.row[None])[0] for c in tried)
         runs.append([c.key for c in tried])
     assert runs[0] == runs[1]
 
@@ -92,12 +92,12 @@ def test_the_grid_visits_every_program_once_and_then_ends(task: Task) -> None:
     at = Context(task, source, AnalyticModel(), np.random.default_rng(0))
     tried = measured(Grid(chunk=700), at, predicted, rounds=10_000, n=300)
     expected = 0
-    for structure in source.every():
-        rows = structure.space.rows(0, structure.space.size)
-        expected += len(np.unique(rows[structure.valid(rows)], axis=0))
+    for sketch in source.every():
+        rows = sketch.space.rows(0, sketch.space.size)
+        expected += len(np.unique(rows[sketch.valid(rows)], axis=0))
     assert len({c.key for c in tried}) == len(tried) == expected > 20
     drawn = source.draw(20, np.random.default_rng(1))
-    assert {s.key for s in drawn} <= {c.structure.key for c in tried}
+    assert {s.key for s in drawn} <= {c.sketch.key for c in tried}
 
 
 def test_the_grid_offers_again_what_was_not_picked() -> None:
@@ -110,12 +110,12 @@ def test_the_grid_offers_again_what_was_not_picked() -> None:
 def test_the_grid_looks_no_further_than_its_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     tested: list[bytes] = []
 
-    def barren(structure: Structure, table: Table) -> npt.NDArray[np.bool_]:
+    def barren(sketch: PlacedSketch, table: Table) -> npt.NDArray[np.bool_]:
         tested.append(table.tobytes())
         assert len(table) <= 50
         return np.zeros(len(table), dtype=np.bool_)
 
-    monkeypatch.setattr(Structure, "valid", barren)
+    monkeypatch.setattr(PlacedSketch, "valid", barren)
     at, grid = context(n=1024), Grid(chunk=50, reach=6)
     for asked in (1, 2, 3):
         assert grid.ask(at, 8) == Pool((), more=True)
@@ -129,7 +129,9 @@ def test_a_task_is_not_exhausted_where_the_grid_may_find_more(
     database, options = Database(), SearchOptions(lambda: Grid(chunk=8, reach=2))
     trials = MeasuredTrials(FormulaRunner(), database)
     search = TaskSearch(task, sampler(task), AnalyticModel(), trials, options)
-    monkeypatch.setattr(Structure, "valid", lambda _, table: np.zeros(len(table), dtype=np.bool_))
+    monkeypatch.setattr(
+        PlacedSketch, "valid", lambda _, table: np.zeros(len(table), dtype=np.bool_)
+    )
     assert search.step(4) == 1 and not search.exhausted, "the default schedule"
     rounds = 1
     while not search.exhausted:
@@ -142,11 +144,11 @@ def test_a_task_is_not_exhausted_where_the_grid_may_find_more(
 class Bowl:
     """Seconds that grow with each decision's distance from a goal: one convex basin."""
 
-    structure: Structure
+    sketch: PlacedSketch
     goal: np.ndarray
 
     def __call__(self, candidate: Candidate) -> float:
-        space = self.structure.space
+        space = self.sketch.space
         total = 1.0
         for decision in space.decisions:
             at = space.slices[decision.name]
@@ -157,10 +159,10 @@ class Bowl:
 
 def _bowl(at: Context, seed: int) -> tuple[Bowl, Candidate]:
     rng = np.random.default_rng(seed)
-    [structure, *_] = at.source.draw(1, rng)
-    rows = structure.sample(200, rng)
-    rows = rows[structure.valid(rows)]
-    return Bowl(structure, rows[0]), Candidate(structure, rows[1], 0.0)
+    [sketch, *_] = at.source.draw(1, rng)
+    rows = sketch.sample(200, rng)
+    rows = rows[sketch.valid(rows)]
+    return Bowl(sketch, rows[0]), Candidate(sketch, rows[1], 0.0)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -212,9 +214,9 @@ class Fixed:
 
 def test_the_second_strategy_follows_and_the_first_takes_over_again() -> None:
     at = context()
-    [structure, *_] = at.source.draw(1, at.rng)
-    rows = np.unique(structure.sample(64, at.rng), axis=0)
-    made = [Candidate(structure, row, 1.0) for row in rows[:10]]
+    [sketch, *_] = at.source.draw(1, at.rng)
+    rows = np.unique(sketch.sample(64, at.rng), axis=0)
+    made = [Candidate(sketch, row, 1.0) for row in rows[:10]]
     first, second = Fixed(made[:7]), Fixed(made[7:])
     tried = measured(Then(first, 4, second), at, predicted, rounds=9, n=2)
     keys = [c.key for c in made]
@@ -225,7 +227,7 @@ def test_the_second_strategy_follows_and_the_first_takes_over_again() -> None:
 
 
 def test_annealing_finds_what_sampling_as_much_does_not() -> None:
-    """Same number of model calls, same structures to choose from."""
+    """Same number of model calls, same placed sketches to choose from."""
 
     def best(steps: int, chains: int, seed: int) -> float:
         strategy = Annealing(chains=chains, steps=steps)
@@ -237,15 +239,15 @@ def test_annealing_finds_what_sampling_as_much_does_not() -> None:
 
 def test_chains_climb_when_cold_and_wander_when_hot() -> None:
     at = context(n=96)
-    [structure, *_] = at.source.draw(1, at.rng)
-    start = score(at.task, at.model, structure, sample_valid(structure, 200, at.rng))
+    [sketch, *_] = at.source.draw(1, at.rng)
+    start = score(at.task, at.model, sketch, sample_valid(sketch, 200, at.rng))
     [cold], [hot] = stepped([start], 0.0, at), stepped([start], 1e9, at)
     assert (cold.scores >= start.scores).all() and (cold.scores > start.scores).any()
     assert (hot.scores < start.scores).any() and (hot.scores > start.scores).any()
     for group in (cold, hot):
-        again = score(at.task, at.model, structure, group.table)
+        again = score(at.task, at.model, sketch, group.table)
         np.testing.assert_array_equal(again.scores, group.scores)
-        assert structure.valid(group.table).all()
+        assert sketch.valid(group.table).all()
 
 
 def test_the_better_chains_go_on() -> None:
@@ -253,6 +255,6 @@ def test_the_better_chains_go_on() -> None:
     before = strategy.ask(at, 8)
     at.note(before.best[:8])
     after = strategy.ask(at, 8)
-    known = {c.structure.key for c in before.best}
-    assert known & {c.structure.key for c in after.best}
+    known = {c.sketch.key for c in before.best}
+    assert known & {c.sketch.key for c in after.best}
     assert not at.measured & {c.key for c in (*after.best, *after.random)}

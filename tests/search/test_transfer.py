@@ -15,11 +15,11 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.rules.reuse.recover import Steps
-from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
-from ansorpy.search.population import Candidate, StructureSource
+from ansorpy.search.population import Candidate, SketchSource
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategy import Strategy
@@ -65,7 +65,7 @@ def rounds(found: TaskSearch, trials: int) -> TaskSearch:
     return found
 
 
-def context(task: Task, source: StructureSource, database: Database) -> TransferContext:
+def context(task: Task, source: SketchSource, database: Database) -> TransferContext:
     rng = np.random.default_rng(0)
     return TransferContext(task, source, BoostedTrees(), KnownTrials(database), rng)
 
@@ -98,16 +98,16 @@ def test_programs_that_cannot_be_made_are_recorded_like_other_failures(
 ) -> None:
     task, runner = dense_relu(48, 48, 48), FormulaRunner()
     version, _ = BoostedTrees().remembers
-    resolve, refused = Structure.resolve, set[tuple[str, bytes]]()
+    resolve, refused = PlacedSketch.resolve, set[tuple[str, bytes]]()
 
-    def picky(structure: Structure, row: Sequence[int] | Table) -> State:
-        key = structure.key, np.asarray(row).tobytes()
+    def picky(sketch: PlacedSketch, row: Sequence[int] | Table) -> State:
+        key = sketch.key, np.asarray(row).tobytes()
         if sum(row) % 3 == 0:
             refused.add(key)
             raise ScheduleError("there is no such loop")
-        return resolve(structure, row)
+        return resolve(sketch, row)
 
-    monkeypatch.setattr(Structure, "resolve", picky)
+    monkeypatch.setattr(PlacedSketch, "resolve", picky)
     with Database(tmp_path / "a.db") as database:
         before = rounds(search(task, database, runner, strategy=Sampling), 32)
         count, reason = database.failures(task.key)[TrialKind.LOWER_ERROR]
@@ -131,7 +131,7 @@ def test_a_resumed_evolution_breeds_from_earlier_trials(tmp_path: Path) -> None:
         [best, *_] = found.history.finalists
         state = best.state
     measured = {key for key, _ in found.context.measured}
-    bred = {c.structure.key for c in pool.best}
+    bred = {c.sketch.key for c in pool.best}
     assert bred & measured
     assert not {c.key for c in pool.best} & found.context.measured
     assert str(state.history) in runner.seen
@@ -155,7 +155,7 @@ def test_what_the_model_learned_is_kept_and_learned_again(tmp_path: Path) -> Non
         assert nearest == pytest.approx(features.sum(), rel=1e-6) and totals[nearest] == seconds
 
 
-def test_trials_without_samples_are_learned_from_their_structures(tmp_path: Path) -> None:
+def test_trials_without_samples_are_learned_from_their_sketches(tmp_path: Path) -> None:
     task, runner = dense_relu(96, 96, 96), FormulaRunner()
     version, width = BoostedTrees().remembers
     with Database(tmp_path / "a.db") as database:
@@ -201,7 +201,7 @@ def test_every_second_of_the_first_candidates_is_a_similar_tasks(tmp_path: Path)
         given = context(new, found.context.source, database)
         offered = ScheduleReuse().first(given)[:3]
         assert len(offered) == 3
-        assert all(c.structure.space.contains(c.row) for c in offered)
+        assert all(c.sketch.space.contains(c.row) for c in offered)
         seen = len(runner.seen)
         found.step(8)
         assert found.history.trials == 8
@@ -243,12 +243,12 @@ def test_only_the_schedules_that_are_measured_are_refitted(tmp_path: Path) -> No
     near, new, runner = dense_relu(96, 128, 64), dense_relu(128, 128, 96), FormulaRunner()
     asked: list[str] = []
 
-    class Counting(StructureSampler):
+    class Counting(SketchSampler):
         """Counts the schedules that are re-fitted."""
 
         def refit(
             self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
-        ) -> Iterator[tuple[Structure, Table]]:
+        ) -> Iterator[tuple[PlacedSketch, Table]]:
             for found in super().refit(definition, schedule, n, rng):
                 asked.append(definition)
                 yield found

@@ -12,20 +12,18 @@ from ansorpy.search.variety import Codes, varied
 from tests.search.tasks import dense_relu, sampler
 
 
-def groups(seed: int, structures: int = 3, rows: int = 60) -> list[Scored]:
+def groups(seed: int, sketches: int = 3, rows: int = 60) -> list[Scored]:
     task, rng = dense_relu(48, 36, 60), np.random.default_rng(seed)
-    drawn = sampler(task).draw(structures, rng)
+    drawn = sampler(task).draw(sketches, rng)
     tables = [(s, sample_valid(s, rows, rng)) for s in drawn]
     return score_all(task, AnalyticModel(), tables)
 
 
 def differing(one: Candidate, other: Candidate) -> int:
     """In how many decisions two programs differ."""
-    if one.structure.key != other.structure.key:
+    if one.sketch.key != other.sketch.key:
         return 100
-    pairs = zip(
-        one.structure.space.tokens(one.row), other.structure.space.tokens(other.row), strict=True
-    )
+    pairs = zip(one.sketch.space.tokens(one.row), other.sketch.space.tokens(other.row), strict=True)
     return sum(a != b for a, b in pairs)
 
 
@@ -47,14 +45,14 @@ def test_nothing_twice_and_nothing_that_is_taken(error: float) -> None:
 
 
 def test_of_programs_nearly_the_same_a_few_are_tried_first() -> None:
-    [group] = groups(2, structures=1, rows=200)
+    [group] = groups(2, sketches=1, rows=200)
     best = group.rows(np.argsort(-group.scores)[:100])
     alike = [differing(best.candidates()[0], c) for c in best.candidates()]
     near = np.argsort(alike, kind="stable")[:30]
     # The thirty nearest to one program are a little better than all others.
     scores = np.full(len(best), 1.0)
     scores[near] = 1.05
-    plateau = Scored(best.structure, best.table, scores)
+    plateau = Scored(best.sketch, best.table, scores)
     trusting, doubting = (varied([plateau], 10, (), set(), error) for error in (0.0, 0.5))
     assert all(c.score == 1.05 for c in trusting)
     assert doubting[0].score == 1.05 and any(c.score == 1.0 for c in doubting[:4])
@@ -89,8 +87,8 @@ def test_the_nearest_of_many(others: int, rng: np.random.Generator) -> None:
 
 
 def test_what_was_tried_makes_its_neighbours_wait() -> None:
-    [group] = groups(3, structures=1, rows=200)
-    even = Scored(group.structure, group.table, np.ones(len(group)))
+    [group] = groups(3, sketches=1, rows=200)
+    even = Scored(group.sketch, group.table, np.ones(len(group)))
     [tried, *_] = even.candidates()
     chosen = varied([even], 5, [tried], {tried.key}, 0.5)
     others = [c for c in even.candidates() if c.key != tried.key]

@@ -15,7 +15,7 @@ from ansorpy.tasks.predict_handlers import make_handlers, predict_message, predi
 from ansorpy.tasks.predict_many import predicted_of_all
 from tests.search.tasks import dense_relu, matmul, sampler, scale
 
-OPTIONS = PredictOptions(structures=4, population=64, generations=2, seed=3)
+OPTIONS = PredictOptions(sketches=4, population=64, generations=2, seed=3)
 TASKS = [matmul(31, 48, 17), dense_relu(16, 32, 64), scale(37)]
 
 

@@ -18,8 +18,8 @@ from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.rows import Event
 from ansorpy.measure.records.schema import IN_MEMORY
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import ANSOR_CPU, CPU
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.tasks.budget import Budget
@@ -130,7 +130,7 @@ def test_networks_must_call_tasks_of_the_run(calls: tuple[float, ...], other: in
 def test_rules_of_the_callers_own_have_no_name() -> None:
     task = matmul(8, 8, 8)
     names = [
-        preset_name(StructureSampler(task, preset))
+        preset_name(SketchSampler(task, preset))
         for preset in (None, CPU, ANSOR_CPU, replace(CPU, sketch=CPU.sketch[1:]))
     ]
     assert names == ["default", "default", "ansor", ""]

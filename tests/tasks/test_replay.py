@@ -29,8 +29,8 @@ from ansorpy.measure.records.results import Believe
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.run.runner import LocalRunner
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.population import sample_valid
 from ansorpy.search.selectors import SELECTORS
@@ -168,8 +168,8 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
     similar = dense_relu(32, 64, 128)
     [other_entry] = entries(similar)
     rng = np.random.default_rng(4)
-    structures = other_entry.source.draw(3, rng)
-    rows = [s.resolve(row) for s in structures for row in sample_valid(s, 6, rng)]
+    sketches = other_entry.source.draw(3, rng)
+    rows = [s.resolve(row) for s in sketches for row in sample_valid(s, 6, rng)]
     assert len(rows) >= ScheduleReuse().programs + 3, "or nothing is taken over"
 
     @dataclass
@@ -356,7 +356,7 @@ def test_runs_that_cannot_be_replayed_say_why(path: Path) -> None:
     other = replace(TuneOptions(SearchOptions(seed=7)), scheduler=_Own())
     tune(path, Budget(trials=10), FormulaRunner(), other)
     own = [
-        WeightedTask(e.task, StructureSampler(e.task, replace(CPU, sketch=CPU.sketch[1:])))
+        WeightedTask(e.task, SketchSampler(e.task, replace(CPU, sketch=CPU.sketch[1:])))
         for e in TASKS
     ]
     with Database(path) as database:

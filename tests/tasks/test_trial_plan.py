@@ -13,8 +13,8 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.report.trial_plan import plan_table
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.tasks.budget import LONGEST_S, Budget
 from ansorpy.tasks.pace import Pace
@@ -87,7 +87,7 @@ def test_rooflines_are_of_the_fastest_definition_that_the_search_has() -> None:
     free, strict = Task(dag, TARGET, 1), Task(dag, TARGET, 1, "strict")
     exact, without = least_seconds(free, dag), replace(CPU, algorithms=())
     least = [planned.least_s for planned in plan({free: 1.0, strict: 1.0}, Budget(trials=1)).tasks]
-    ways = StructureSampler(free).definitions
+    ways = SketchSampler(free).definitions
     assert least == [min(least_seconds(free, way.dag) for way in ways), exact]
     assert least[0] < 0.6 * exact
     [only] = plan({free: 1.0}, Budget(trials=1), preset=without).tasks

@@ -28,7 +28,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.profiler import Activity, Profiler
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.search.events import Phase, Progress
@@ -559,7 +559,7 @@ def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
 def test_predictions_are_the_models_best_and_end_with_the_default() -> None:
     task, model = matmul(64, 64, 64), AnalyticModel()
     source = sampler(task)
-    options = PredictOptions(structures=8, population=512, generations=2)
+    options = PredictOptions(sketches=8, population=512, generations=2)
     states = list(predicted_best(task, source, options=options))
     assert str(states[-1].history) == ""
     rng = np.random.default_rng(0)
@@ -574,7 +574,7 @@ def test_predictions_repeat_themselves() -> None:
     task = dense_relu(16, 32, 64)
 
     def texts() -> list[str]:
-        return [str(state.history) for state in predicted_best(task, StructureSampler(task))]
+        return [str(state.history) for state in predicted_best(task, SketchSampler(task))]
 
     assert texts() == texts()
 

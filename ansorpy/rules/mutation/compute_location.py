@@ -1,4 +1,4 @@
-"""Move a stage to another loop: the mutation that changes the structure."""
+"""Move a stage to another loop: the mutation that changes the placed sketch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["MutateComputeLocation", "carry_over"]
 class MutateComputeLocation:
     """Move one stage that ChangeComputeLocation placed to another of its candidate loops.
 
-    Compute locations are part of a structure, so the mutation makes a new structure, to which whole
+    Compute locations are part of a placed sketch, so the mutation makes a new one, to which whole
     tables are carried over column by column.
     Source: TVM's MutateComputeLocation: only attached stages move, and they stay attached.
     Differs: the candidates are those of the stage at the root, so it can move inwards too.

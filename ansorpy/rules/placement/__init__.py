@@ -1,1 +1,1 @@
-"""Placement rules, one per file, which draw the choices that a structure fixes for all its rows."""
+"""Placement rules, one per file: they draw what a placed sketch fixes for all its rows."""

@@ -26,7 +26,7 @@ __all__ = ["DrawRfactorFactors", "rfactor_splits"]
 class DrawRfactorFactors(PlacementRule):
     """Replace the factor of each split made for an rfactor by a random divisor.
 
-    The new stage's shape depends on the factor, so it is part of the structure and not a column.
+    The new stage's shape depends on the factor, so it is fixed in a placed sketch, not a column.
     Source: TVM opens these splits after enumeration; ``max_innermost`` is TVM's.  Differs: with
     ``most_parts``, an outer loop that is factored out for threads has from two to that many
     iterations.  Candidates are divisors of its extent, and powers of two if no divisor is of about

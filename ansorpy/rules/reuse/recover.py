@@ -1,4 +1,4 @@
-"""Map recorded schedules back to structures and rows of their tables."""
+"""Map recorded schedules back to placed sketches and rows of their tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLACES = (ComputeAtStep, ComputeInlineStep, ComputeRootStep)
 
 
 def skeleton_of(steps: Steps) -> Skeleton:
-    """A key that all schedules of one structure share, and few others have."""
+    """A key that all schedules of one placed sketch share, and few others have."""
     return tuple(step.skeleton() for step in steps)
 
 

@@ -30,7 +30,7 @@ class AddRfactor(SketchRule):
 
         C[i] = sum_k A[i, k]   -->   C.rf[i, k.0] = sum_k.1 A[i, k];  C[i] = sum_k.0 C.rf[i, k.0]
 
-    The split factor is 1 here; the real one is drawn for each structure.
+    The split factor is 1 here; the real one is drawn for each placed sketch.
     Paper: OSDI'20 §4.1, Table 1 rule 6.  Differs: with ``only_when_short`` a reduction is left
     whole if its space loops already keep every core busy (pooling, many row sums), whereas TVM
     factors any reduction longer than the number of cores.  A reduction that reads memory along its

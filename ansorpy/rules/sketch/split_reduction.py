@@ -32,7 +32,7 @@ class SplitReduction(SketchRule):
 
     The new stage is scheduled like any other, with its parts in different blocks; a second kernel
     adds them up and does the elementwise work that follows.  The rule splits into as many parts as
-    possible; their number is drawn for each structure.  In a product, the longest axis is split
+    possible; their number is drawn for each placed sketch.  In a product, the longest axis is split
     into equal parts.  In other sums, the outermost long axis is split, so that blocks read whole
     rows; its last part may be shorter.
     Source: "split-K", as in CUTLASS.  Differs: Ansor's GPU rules leave most of the chip idle there.

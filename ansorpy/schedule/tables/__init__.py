@@ -1,4 +1,4 @@
-"""Evaluation of all candidates of a structure at once: sizes as columns, loop nests as tables."""
+"""Evaluate all candidates of a placed sketch at once: sizes as columns, loop nests as tables."""
 
 from __future__ import annotations
 

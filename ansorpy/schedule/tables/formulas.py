@@ -1,4 +1,4 @@
-"""Sizes as formulas over a table's columns: recorded once per structure, run on every table.
+"""Sizes as formulas over a table's columns: recorded once per placed sketch, run on every table.
 
 Code that computes sizes runs on symbols, which record each operation.  Equal operations share one
 number, so that common subexpressions are computed once.  Each formula records the columns on which

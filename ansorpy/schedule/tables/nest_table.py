@@ -45,7 +45,7 @@ class _Statement:
 
 
 class NestFormulas:
-    """The loop nest of a structure, as formulas over its columns."""
+    """The loop nest of a placed sketch, as formulas over its columns."""
 
     def __init__(self, state: State, formulas: Formulas):
         self._statements: list[_Statement] = []

@@ -19,8 +19,8 @@ class Diversity:
     Repeatedly takes the candidate for which the score plus ``weight`` times the share of its
     decisions that are new is highest.  A decision is new if no candidate picked so far made it.
 
-    Scores are scaled to run from 0 (the pool's worst) to 1 (its best); the structure counts as one
-    decision.
+    Scores are scaled to run from 0 (the pool's worst) to 1 (its best); the placed sketch counts
+    as one decision.
 
     Paper: AutoTVM, arXiv 1805.08318 §3.3, a submodular objective maximised greedily.  Source:
     TVM's ``submodular_pick``.  Differs: both terms are normalized, so the weight does not depend
@@ -50,5 +50,5 @@ class Diversity:
 
 
 def _decisions(candidate: Candidate) -> frozenset[object]:
-    structure = candidate.structure
-    return frozenset((structure.key, *structure.space.tokens(candidate.row)))
+    sketch = candidate.sketch
+    return frozenset((sketch.key, *sketch.space.tokens(candidate.row)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.measure.result import MeasureResult
-from ansorpy.rules.structure import Structure
+from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score_all, top
 from ansorpy.search.strategy import Context
@@ -24,27 +24,27 @@ class Annealing:
     A step mutates each chain once, as evolution does.  The new point is accepted when the model
     scores it higher, and otherwise with probability ``exp((new - old) / t)``, where the temperature
     *t* falls linearly to 0 in each round.  Chains continue in the next round with the updated
-    model; new structures replace those whose best scores are lowest.
+    model; new placed sketches replace those whose best scores are lowest.
 
     Paper: AutoTVM, arXiv 1805.08318 §3.  Source: TVM's SimulatedAnnealingOptimizer (128 chains,
-    500 steps, temperature 1 to 0).  Differs: all chains of a structure take a step together as one
+    500 steps, temperature 1 to 0).  Differs: all chains of one take a step together as one
     table, so there are more chains and fewer steps.  TVM resamples a whole decision, which here
     does worse than plain sampling with the same number of model queries.  The temperature is in
     standard deviations of the first scores, so it does not depend on the model's unit.
 
     Args:
-        structures: Structures per round; the next round replaces ``renewed`` of them.
-        chains: Total number of chains of all structures.
+        sketches: Placed sketches per round; the next round replaces ``renewed`` of them.
+        chains: Total number of chains of all placed sketches.
         steps: Steps per round.
         heat: Temperature at the start of a round.
     """
 
-    structures: int = 8
+    sketches: int = 8
     renewed: int = 3
     chains: int = 384
     steps: int = 12
     heat: float = 0.3
-    _chains: dict[str, tuple[Structure, Table]] = field(default_factory=dict, repr=False)
+    _chains: dict[str, tuple[PlacedSketch, Table]] = field(default_factory=dict, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
         started = self._started(context)
@@ -67,20 +67,20 @@ class Annealing:
         """Do nothing: results affect the walk only through the model."""
 
     def _started(self, context: Context) -> list[Scored]:
-        """The chains of the last round and those of new structures, scored."""
+        """The chains of the last round and those of new placed sketches, scored."""
         chains = dict(self._chains)
-        each = -(-self.chains // self.structures)
-        for structure in context.source.draw(self.structures - len(chains), context.rng):
-            if structure.key not in chains:
-                chains[structure.key] = (structure, sample_valid(structure, each, context.rng))
+        each = -(-self.chains // self.sketches)
+        for sketch in context.source.draw(self.sketches - len(chains), context.rng):
+            if sketch.key not in chains:
+                chains[sketch.key] = (sketch, sample_valid(sketch, each, context.rng))
         scored = score_all(context.task, context.model, list(chains.values()))
         return [group for group in scored if len(group)]
 
     def _keep(self, groups: Sequence[Scored]) -> None:
-        """Keep all chains except those of the least promising structures."""
+        """Keep all chains except those of the least promising placed sketches."""
         ranked = sorted(groups, key=lambda g: -float(g.scores.max()))
-        kept = ranked[: max(self.structures - self.renewed, 1)]
-        self._chains = {g.structure.key: (g.structure, g.table) for g in kept}
+        kept = ranked[: max(self.sketches - self.renewed, 1)]
+        self._chains = {g.sketch.key: (g.sketch, g.table) for g in kept}
 
 
 def stepped(groups: Sequence[Scored], temperature: float, context: Context) -> list[Scored]:
@@ -88,15 +88,15 @@ def stepped(groups: Sequence[Scored], temperature: float, context: Context) -> l
     rng = context.rng
     proposals = []
     for group in groups:
-        proposed = group.structure.mutate(group.table, rng)
-        valid = group.structure.valid(proposed)
-        proposals.append((group.structure, np.where(valid[:, None], proposed, group.table)))
+        proposed = group.sketch.mutate(group.table, rng)
+        valid = group.sketch.valid(proposed)
+        proposals.append((group.sketch, np.where(valid[:, None], proposed, group.table)))
     moved = []
     scored = score_all(context.task, context.model, proposals)
     for old, new in zip(groups, scored, strict=True):
         accepted = _chance(new.scores - old.scores, temperature) > rng.random(len(old))
         table = np.where(accepted[:, None], new.table, old.table)
-        moved.append(Scored(old.structure, table, np.where(accepted, new.scores, old.scores)))
+        moved.append(Scored(old.sketch, table, np.where(accepted, new.scores, old.scores)))
     return moved
 
 

@@ -10,7 +10,7 @@ from statistics import fmean, variance
 import numpy as np
 
 from ansorpy.measure.result import MeasureResult
-from ansorpy.rules.structure import Structure
+from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Pool, score
 from ansorpy.search.strategies.evolution import Evolution
@@ -66,10 +66,10 @@ class Droplet:
 
     def _around(self, centre: Candidate, radius: int, context: Context) -> list[Candidate]:
         """Valid programs *radius* steps from *centre*, highest score first."""
-        structure = centre.structure
-        table = np.concatenate([*_steps(structure, centre.row, radius), centre.row[None][:0]])
-        table = table[structure.valid(table)]
-        scored = score(context.task, context.model, structure, table).candidates()
+        sketch = centre.sketch
+        table = np.concatenate([*_steps(sketch, centre.row, radius), centre.row[None][:0]])
+        table = table[sketch.valid(table)]
+        scored = score(context.task, context.model, sketch, table).candidates()
         return sorted(scored, key=lambda c: -c.score)
 
     def _is_faster(self, times: Sequence[float]) -> bool:
@@ -81,9 +81,9 @@ class Droplet:
         return gain > self.certainty * error
 
 
-def _steps(structure: Structure, row: Table, radius: int) -> Iterator[Table]:
-    for decision in structure.space.decisions:
-        yield structure.space.neighbours(row, decision.name, radius)
+def _steps(sketch: PlacedSketch, row: Table, radius: int) -> Iterator[Table]:
+    for decision in sketch.space.decisions:
+        yield sketch.space.neighbours(row, decision.name, radius)
 
 
 def random_droplet() -> Then:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ansorpy.cost.nest_view import Floats
 from ansorpy.measure.result import MeasureResult
-from ansorpy.rules.structure import Pair, Structure
+from ansorpy.rules.placed_sketch import Pair, PlacedSketch
 from ansorpy.schedule.decisions import open_columns
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
@@ -27,7 +27,7 @@ __all__ = ["Evolution", "crossover", "genes"]
 class Evolution:
     """Sample, then repeat: score, select in proportion to score, mutate and cross.
 
-    A round draws new structures and keeps those of the best measured programs; each is a table
+    A round draws new placed sketches and keeps those of the best measured programs; each is a table
     of its own, and crossover stays inside a table.  Each (definition, sketch) pair breeds and
     offers its share (:class:`~ansorpy.search.allocation.Allocation`), alternating between its best
     unmeasured candidates of all generations and those of the first generation, both chosen for
@@ -41,9 +41,9 @@ class Evolution:
     Among nearly identical programs, which the model judges alike, only a few are measured first.
     """
 
-    structures: int = 10
+    sketches: int = 10
     scouts: int = 16
-    """Structures drawn while nothing has been measured, when breadth matters most."""
+    """Placed sketches drawn while nothing has been measured, when breadth matters most."""
     population: int = 1536
     generations: int = 4
     mutation: float = 0.85
@@ -51,7 +51,7 @@ class Evolution:
     measured_share: float = 0.2
     smallest_group: int = 48
     considered: int = 256
-    """Rows of each structure that may be offered."""
+    """Rows of each placed sketch that may be offered."""
     doubt: float = 0.5
     """Expected error of a score's logarithm where nothing similar has been measured."""
     _elites: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
@@ -73,9 +73,7 @@ class Evolution:
             groups = self._next(groups, context)
             found += groups
             kept = max(2 * n, self.considered)
-            found = [
-                _merged(found, s, kept + context.measured_of[s.key]) for s in _structures(found)
-            ]
+            found = [_merged(found, s, kept + context.measured_of[s.key]) for s in _sketches(found)]
         self._shares = self._pairs.shares(_best_scores(found))
         offers = {
             pair: self._offers(pair, found, newcomers, 2 * n, context) for pair in self._shares
@@ -88,33 +86,33 @@ class Evolution:
         limit = int(self.measured_share * self.population)
         self._elites = sorted([*self._elites, *timed], key=lambda pair: pair[0])[:limit]
         self._tried += [c for c, _ in found]
-        told = [(c.structure.pair, r.median_s if r.ok else float("inf")) for c, r in found]
+        told = [(c.sketch.pair, r.median_s if r.ok else float("inf")) for c, r in found]
         if self._pairs is None:
             self._told += told
         else:
             self._pairs.tell(told)
 
     def _first(self, context: Context, pairs: Allocation) -> list[Scored]:
-        """The first generation: structures of elites, their neighbours, and new ones."""
+        """The first generation: placed sketches of elites, their neighbours, and new ones."""
         rng, shares = context.rng, self._open_shares(pairs)
         rows: dict[str, Table] = {}
-        structures: dict[str, Structure] = {}
-        for elite in self._best_structures(shares):
-            structures[elite.key] = elite
-            same = [c.row for _, c in self._elites if c.structure.key == elite.key]
+        sketches: dict[str, PlacedSketch] = {}
+        for elite in self._best_sketches(shares):
+            sketches[elite.key] = elite
+            same = [c.row for _, c in self._elites if c.sketch.key == elite.key]
             rows[elite.key] = np.array(same)
             moved = elite.neighbour(rng)
-            if moved is not None and structures.setdefault(moved.key, moved) is moved:
+            if moved is not None and sketches.setdefault(moved.key, moved) is moved:
                 adopted = moved.adopt(elite, rows[elite.key], rng)
                 rows[moved.key] = adopted[moved.valid(adopted)]
-        for drawn in context.source.draw(self.structures if rows else self.scouts, rng, shares):
-            structures.setdefault(drawn.key, drawn)
-        share = -(-self.population // max(len(structures), 1))
+        for drawn in context.source.draw(self.sketches if rows else self.scouts, rng, shares):
+            sketches.setdefault(drawn.key, drawn)
+        share = -(-self.population // max(len(sketches), 1))
         tables = []
-        for key, structure in structures.items():
-            known = rows.get(key, np.zeros((0, len(structure.columns)), dtype=np.int64))
-            sampled = sample_valid(structure, max(share - len(known), 1), rng)
-            tables.append((structure, np.concatenate([known, sampled])))
+        for key, sketch in sketches.items():
+            known = rows.get(key, np.zeros((0, len(sketch.columns)), dtype=np.int64))
+            sampled = sample_valid(sketch, max(share - len(known), 1), rng)
+            tables.append((sketch, np.concatenate([known, sampled])))
         return score_all(context.task, context.model, tables)
 
     def _open_shares(self, pairs: Allocation) -> dict[Pair, float]:
@@ -132,10 +130,10 @@ class Evolution:
         context: Context,
     ) -> list[Candidate]:
         """Candidates of *pair*, best first, alternating between all generations and the first."""
-        tried = [c for c in self._tried if c.structure.pair == pair]
+        tried = [c for c in self._tried if c.sketch.pair == pair]
         evolved, surveyed = (
             varied(
-                [g for g in groups if g.structure.pair == pair],
+                [g for g in groups if g.sketch.pair == pair],
                 n, tried, context.measured, self.doubt,
             )
             for groups in (found, newcomers)
@@ -143,28 +141,28 @@ class Evolution:
         offered = chain.from_iterable(zip_longest(evolved, surveyed))
         return list({c.key: c for c in offered if c is not None}.values())
 
-    def _best_structures(self, among: Iterable[Pair]) -> list[Structure]:
-        """Structures of the best measured programs, at most half of a round's structures."""
-        kept: dict[str, Structure] = {}
+    def _best_sketches(self, among: Iterable[Pair]) -> list[PlacedSketch]:
+        """Placed sketches of the best measured programs, at most half of a round's."""
+        kept: dict[str, PlacedSketch] = {}
         allowed = set(among)
         for _, candidate in self._elites:
-            if candidate.structure.pair not in allowed:
+            if candidate.sketch.pair not in allowed:
                 continue
-            kept.setdefault(candidate.structure.key, candidate.structure)
-        return list(kept.values())[: self.structures // 2]
+            kept.setdefault(candidate.sketch.key, candidate.sketch)
+        return list(kept.values())[: self.sketches // 2]
 
     def _next(self, groups: Sequence[Scored], context: Context) -> list[Scored]:
         """The next generation, divided among the pairs by share."""
-        children: list[tuple[Structure, Table]] = []
+        children: list[tuple[PlacedSketch, Table]] = []
         for pair, share in self._shares.items():
-            own = [g for g in groups if g.structure.pair == pair and len(g)]
+            own = [g for g in groups if g.sketch.pair == pair and len(g)]
             children += self._generation(own, round(share * self.population), context.rng)
         return score_all(context.task, context.model, children)
 
     def _generation(
         self, groups: Sequence[Scored], size: int, rng: np.random.Generator
-    ) -> list[tuple[Structure, Table]]:
-        """*size* children of *groups*; structures that would get very few die out."""
+    ) -> list[tuple[PlacedSketch, Table]]:
+        """*size* children of *groups*; placed sketches that would get very few die out."""
         if not groups or not size:
             return []
         worst = min(float(g.scores.min()) for g in groups)
@@ -176,12 +174,12 @@ class Evolution:
             part = weight.sum() / total if total > 0 else 1 / len(groups)
             each = int(round(size * part))
             if each >= max(smallest, 1):
-                children.append((group.structure, self._breed(group, weight, each, rng)))
+                children.append((group.sketch, self._breed(group, weight, each, rng)))
         return children
 
     def _breed(self, group: Scored, weight: Floats, size: int, rng: np.random.Generator) -> Table:
         """*size* children; one that breaks a constraint is replaced by its parent."""
-        space = group.structure.space
+        space = group.sketch.space
         parents = group.table[_roulette(weight, size, rng)]
         others = group.table[_roulette(weight, size, rng)]
         children = parents.copy()
@@ -190,7 +188,7 @@ class Evolution:
             children[crossed] = crossover(space, parents[crossed], others[crossed], rng)
         mutated = rng.random(size) < self.mutation
         if mutated.any():
-            children[mutated] = group.structure.mutate(children[mutated], rng)
+            children[mutated] = group.sketch.mutate(children[mutated], rng)
         valid = space.valid(children)
         return np.where(valid[:, None], children, parents)
 
@@ -247,23 +245,23 @@ def _best_scores(groups: Iterable[Scored]) -> dict[Pair, float]:
     best: dict[Pair, float] = {}
     for group in groups:
         if len(group):
-            pair = group.structure.pair
+            pair = group.sketch.pair
             best[pair] = max(best.get(pair, -np.inf), float(group.scores.max()))
     return best
 
 
-def _structures(groups: Sequence[Scored]) -> list[Structure]:
-    return list({g.structure.key: g.structure for g in groups}.values())
+def _sketches(groups: Sequence[Scored]) -> list[PlacedSketch]:
+    return list({g.sketch.key: g.sketch for g in groups}.values())
 
 
-def _merged(groups: Sequence[Scored], structure: Structure, n: int) -> Scored:
-    """The *n* best distinct rows of *structure*, best first."""
-    same = [g for g in groups if g.structure.key == structure.key]
+def _merged(groups: Sequence[Scored], sketch: PlacedSketch, n: int) -> Scored:
+    """The *n* best distinct rows of *sketch*, best first."""
+    same = [g for g in groups if g.sketch.key == sketch.key]
     table = np.concatenate([g.table for g in same])
     scores = np.concatenate([g.scores for g in same])
     _, first = np.unique(table, axis=0, return_index=True)
     best = first[np.argsort(-scores[first], kind="stable")][:n]
-    return Scored(structure, table[best], scores[best])
+    return Scored(sketch, table[best], scores[best])
 
 
 def _random(groups: Sequence[Scored], n: int, context: Context) -> list[Candidate]:

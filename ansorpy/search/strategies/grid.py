@@ -14,9 +14,9 @@ __all__ = ["Grid"]
 
 @dataclass
 class Grid:
-    """Enumerates every row of every structure in order; for small spaces.
+    """Enumerates every row of every placed sketch in order; for small spaces.
 
-    Each valid row is offered exactly once, structure by structure, with the last decision changing
+    Each valid row is offered exactly once, sketch by sketch, with the last decision changing
     fastest.  The model's scores are attached, but do not change the order.  A large space may have
     long stretches without a valid row, so a round stops after ``reach`` chunks and the next one
     continues from there.
@@ -24,7 +24,7 @@ class Grid:
     Args:
         chunk: Number of rows checked against the constraints at once.
         reach: Maximum number of chunks checked in a round (64 take half a second for a matmul); a
-            structure with fewer rows counts as one chunk.
+            placed sketch with fewer rows counts as one chunk.
     """
 
     chunk: int = 1024
@@ -50,9 +50,9 @@ class Grid:
         """Do nothing: the order does not depend on results."""
 
     def _chunks(self, context: Context) -> Iterator[list[Candidate]]:
-        for structure in context.source.every():
-            space = structure.space
+        for sketch in context.source.every():
+            space = sketch.space
             for start in range(0, space.size, self.chunk):
                 table = space.rows(start, self.chunk)
-                kept = table[structure.valid(table)]
-                yield score(context.task, context.model, structure, kept).candidates()
+                kept = table[sketch.valid(table)]
+                yield score(context.task, context.model, sketch, kept).candidates()

@@ -19,21 +19,21 @@ _UNRANKED = 1.0
 class RandomSearch:
     """Samples programs by the rules and never queries the cost model.
 
-    The source draws the structures, one of every sketch as far as ``structures`` allows, and the
+    The source draws the placed sketches, one of every sketch as far as ``sketches`` allows, and the
     same number of rows is sampled from each.  All scores are equal, so no selector can prefer one.
     """
 
-    structures: int = 16
+    sketches: int = 16
     population: int = 256
 
     def ask(self, context: Context, n: int) -> Pool:
         rng = context.rng
-        drawn = context.source.draw(self.structures, rng)
+        drawn = context.source.draw(self.sketches, rng)
         share = -(-max(self.population, 2 * n) // len(drawn))
         made = [
-            Candidate(structure, row, _UNRANKED)
-            for structure in drawn
-            for row in sample_valid(structure, share, rng)
+            Candidate(sketch, row, _UNRANKED)
+            for sketch in drawn
+            for row in sample_valid(sketch, share, rng)
         ]
         everyone = [made[at] for at in rng.permutation(len(made))]
         return Pool(tuple(different(c for c in everyone if c.key not in context.measured)))

@@ -16,13 +16,13 @@ __all__ = ["Sampling"]
 class Sampling:
     """Draws new samples each round and ranks them with the model; keeps no state."""
 
-    structures: int = 8
+    sketches: int = 8
     population: int = 512
 
     def ask(self, context: Context, n: int) -> Pool:
-        drawn = context.source.draw(self.structures, context.rng)
+        drawn = context.source.draw(self.sketches, context.rng)
         share = -(-self.population // len(drawn))
-        tables = [(structure, sample_valid(structure, share, context.rng)) for structure in drawn]
+        tables = [(sketch, sample_valid(sketch, share, context.rng)) for sketch in drawn]
         groups = score_all(context.task, context.model, tables)
         best = top(groups, 2 * n, context.measured)
         everyone = [c for g in groups for c in g.candidates() if c.key not in context.measured]

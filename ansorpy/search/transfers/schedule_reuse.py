@@ -93,7 +93,7 @@ def _definitions(context: TransferContext, name: str) -> list[str]:
 def _fitted(context: TransferContext, definition: str, record: Record, n: int) -> Candidate | None:
     """The row with the best score among the *n* valid rows nearest to *record*'s schedule.
 
-    None when no structure is similar to the schedule's, or when the schedule cannot be read.
+    None when no placed sketch is similar to the schedule's, or when the schedule cannot be read.
     """
     if not isinstance(context.source, Rebuilding):
         return None
@@ -101,8 +101,8 @@ def _fitted(context: TransferContext, definition: str, record: Record, n: int) -
         steps = record.schedule()
     except ForeignFile:  # written by another version
         return None
-    for structure, table in context.source.refit(definition, steps, n, context.rng):
-        near = score(context.task, context.model, structure, table)
+    for sketch, table in context.source.refit(definition, steps, n, context.rng):
+        near = score(context.task, context.model, sketch, table)
         return near.rows(near.scores.argsort()[-1:]).candidates()[0]
     return None
 

@@ -24,7 +24,7 @@ from ansorpy.ir.task import Precision, Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.build.handlers import build_lowered
-from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -105,12 +105,12 @@ def drawn(
     A column is given by the end of its name.
     """
     dag, rng = ComputeDAG.of(tensors), np.random.default_rng(0)
-    sampler = StructureSampler(Task(dag, gpu.target, 1, precision))
-    for structure in sampler.draw(4 * len(sampler.pairs), rng):
-        if steps in str(structure.state.history):
-            for row in _rows(structure, columns, rng):
+    sampler = SketchSampler(Task(dag, gpu.target, 1, precision))
+    for sketch in sampler.draw(4 * len(sampler.pairs), rng):
+        if steps in str(sketch.state.history):
+            for row in _rows(sketch, columns, rng):
                 try:
-                    state = structure.resolve(row)
+                    state = sketch.resolve(row)
                     lower(state)
                 except ScheduleError:
                     continue
@@ -119,12 +119,12 @@ def drawn(
 
 
 def _rows(
-    structure: Structure, columns: Mapping[str, int], rng: np.random.Generator
+    sketch: PlacedSketch, columns: Mapping[str, int], rng: np.random.Generator
 ) -> list[Array]:
-    table = structure.sample(512, rng)
-    keeps = structure.valid(table)
+    table = sketch.sample(512, rng)
+    keeps = sketch.valid(table)
     for ending, least in columns.items():
-        found = [n for n, name in enumerate(structure.columns) if name.endswith(ending)]
+        found = [n for n, name in enumerate(sketch.columns) if name.endswith(ending)]
         keeps &= (table[:, found] >= least).any(axis=1) if found else False
     return list(table[keeps][:16])
 

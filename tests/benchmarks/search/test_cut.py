@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from ansorpy.ir.task import Task
-from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from benchmarks.search.cut import cut_down
 from tests.search.tasks import dense_relu, matmul
 
 
-def structure(task: Task) -> Structure:
-    return StructureSampler(task).place(0, np.random.default_rng(0))
+def sketch(task: Task) -> PlacedSketch:
+    return SketchSampler(task).place(0, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("points", [30, 300])
@@ -20,7 +20,7 @@ def structure(task: Task) -> Structure:
     "task", [matmul(64, 96, 48), dense_relu(37, 60, 128)], ids=lambda task: task.name
 )
 def test_the_cut_is_the_valid_part_of_its_product(task: Task, points: int) -> None:
-    whole = structure(task)
+    whole = sketch(task)
     found = cut_down(whole, points)
     assert 0.5 * points < len(found.rows) <= points
     assert whole.valid(found.rows).all()
@@ -31,7 +31,7 @@ def test_the_cut_is_the_valid_part_of_its_product(task: Task, points: int) -> No
 
 
 def test_every_domain_keeps_rows_from_its_first_to_its_last() -> None:
-    whole = structure(matmul(64, 96, 48))
+    whole = sketch(matmul(64, 96, 48))
     found = cut_down(whole, 300)
     for decision in whole.space.decisions:
         rows = sorted(map(tuple, decision.domain.rows.tolist()), key=lambda row: row[::-1])
@@ -42,11 +42,11 @@ def test_every_domain_keeps_rows_from_its_first_to_its_last() -> None:
 
 
 def test_a_small_space_is_not_cut() -> None:
-    whole = structure(matmul(4, 3, 2))
+    whole = sketch(matmul(4, 3, 2))
     found = cut_down(whole, 10_000)
     assert len(found.rows) + found.refused == whole.space.size
 
 
 def test_the_same_cut_each_time() -> None:
-    one, two = (cut_down(structure(matmul(36, 48, 20)), 100) for _ in range(2))
+    one, two = (cut_down(sketch(matmul(36, 48, 20)), 100) for _ in range(2))
     assert one.kept == two.kept and (one.rows == two.rows).all()

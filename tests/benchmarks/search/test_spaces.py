@@ -33,11 +33,11 @@ def test_a_shipped_space_is_a_complete_grid(path: Path) -> None:
     assert set(grid.header.sizes) == set(grid.header.cut)
     assert all(len(kept) <= grid.header.sizes[name] for name, kept in grid.header.cut.items())
     assert grid.header.default_s is not None and grid.header.default_s > grid.best_s
-    structure = GridSource(grid).structure
-    assert structure.valid(grid.rows).all()
+    sketch = GridSource(grid).sketch
+    assert sketch.valid(grid.rows).all()
     rng = np.random.default_rng(0)
     for row in grid.rows[rng.integers(len(grid.rows), size=3)]:
-        assert not structure.resolve(row).is_open
+        assert not sketch.resolve(row).is_open
 
 
 def test_a_space_knows_whether_the_rules_still_derive_it() -> None:

@@ -22,7 +22,7 @@ from ansorpy.measure.run.interfaces import Observer
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.trial_end import TrialEnd
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.task_search import SearchOptions
@@ -41,7 +41,7 @@ _DAY_S = 86_400.0
 
 def tasks() -> list[WeightedTask]:
     """The two operators that are tuned."""
-    return [WeightedTask(task, StructureSampler(task)) for task in small_tasks()]
+    return [WeightedTask(task, SketchSampler(task)) for task in small_tasks()]
 
 
 def options(seed: int) -> TuneOptions:

@@ -25,7 +25,7 @@ from ansorpy.graph.passes.channels_last import channels_last
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.handlers import build_lowered
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.schedule.lowering.program import lower
@@ -102,10 +102,10 @@ def _compiled(task: Task, rng: np.random.Generator) -> CompiledTask:
 
 def drawn_state(task: Task, rng: np.random.Generator) -> State:
     """A program that the search could propose; the default schedule if a few draws give none."""
-    structure = StructureSampler(task).draw_one(rng)
-    table = structure.sample(_ROWS, rng)
-    for row in table[structure.valid(table)]:
-        state = structure.resolve(row)
+    sketch = SketchSampler(task).draw_one(rng)
+    table = sketch.sample(_ROWS, rng)
+    for row in table[sketch.valid(table)]:
+        state = sketch.resolve(row)
         try:
             lower(state)
         except ScheduleError:

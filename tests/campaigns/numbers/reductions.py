@@ -21,7 +21,7 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Precision, Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.measure.check.compare import extra_error, tolerance
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests import workloads
@@ -109,12 +109,12 @@ def _computed(
     dag: ComputeDAG, data: dict[str, Array], precision: Precision, rng: np.random.Generator
 ) -> Iterator[tuple[ComputeDAG, Array]]:
     """The definitions of random programs and their first outputs."""
-    sampler = StructureSampler(Task(dag, Target.host(), 2, precision))
+    sampler = SketchSampler(Task(dag, Target.host(), 2, precision))
     for _ in range(_PROGRAMS):
-        structure = sampler.draw_one(rng)
-        table = structure.sample(32, rng)
-        for row in table[structure.valid(table)][:1]:
-            state = structure.resolve(row)
+        sketch = sampler.draw_one(rng)
+        table = sketch.sample(32, rng)
+        for row in table[sketch.valid(table)][:1]:
+            state = sketch.resolve(row)
             yield state.definition, run_native(lower(state), data)[0]
 
 

@@ -14,8 +14,8 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Program
 from ansorpy.ir.task import Task
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import Lowered, lower
 from tests.codegen.c.compiled import STRICT, TARGET, CompiledC, needs_cc
 from tests.codegen.programs import Array
@@ -55,12 +55,12 @@ def by_hand(rng: np.random.Generator) -> Drawn:
 def by_rules(rng: np.random.Generator) -> Drawn:
     """A sample of the default preset."""
     dag = spread(random_definition(rng, TYPES), rng)
-    structure = StructureSampler(Task(dag, TARGET, 3), CPU).draw_one(rng)
-    table = structure.sample(32, rng)
-    rows = table[structure.valid(table)]
+    sketch = SketchSampler(Task(dag, TARGET, 3), CPU).draw_one(rng)
+    table = sketch.sample(32, rng)
+    rows = table[sketch.valid(table)]
     if not len(rows):
         raise ScheduleError("no row is valid")
-    state = structure.resolve(rows[0])
+    state = sketch.resolve(rows[0])
     return Drawn(dag, state.definition, lower(state), state.text())
 
 

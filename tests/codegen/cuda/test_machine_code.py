@@ -18,12 +18,12 @@ from ansorpy.codegen.cuda.device.build import CudaCode, build_cuda
 from ansorpy.codegen.cuda.device.nvrtc import compile_source
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests import workloads
 from tests.codegen.cuda.compiling import needs_nvrtc
-from tests.tensor_cores import HOPPER, matmul, structures, wgmma_structures
+from tests.tensor_cores import HOPPER, matmul, sketches, wgmma_sketches
 
 pytestmark = [
     needs_nvrtc,
@@ -35,11 +35,11 @@ H100 = Target.parse("sm_90")
 def product(tile: dict[str, int]) -> CudaCode:
     """A matrix product of 4096 with this tile, fetches of 16 bytes, three tiles under way."""
     task = Task(ComputeDAG.of(workloads.matmul(4096, 4096, 4096)), H100, 1)
-    (structure,) = StructureSampler(task).every()
+    (sketch,) = SketchSampler(task).every()
     given = {"A.shared.i1/1": 4, "B.shared.i1/1": 4, "C.local.pipeline": 3, "A.shared.pad": 4}
-    row = [{**given, **tile}.get(column, 0) for column in structure.columns]
-    assert structure.space.contains(np.array(row))
-    return build_cuda(lower(structure.resolve(row)).run, H100, symbol="product")
+    row = [{**given, **tile}.get(column, 0) for column in sketch.columns]
+    assert sketch.space.contains(np.array(row))
+    return build_cuda(lower(sketch.resolve(row)).run, H100, symbol="product")
 
 
 def innermost(code: CudaCode, folder: Path, product: str = "FFMA") -> Counter[str]:
@@ -98,12 +98,12 @@ def test_tensor_cores_load_whole_fragments(
     kind: str, products: int, loads: int, tmp_path: Path
 ) -> None:
     rng = np.random.default_rng(0)
-    (structure,) = structures(matmul(kind, 4096, 4096, 4096), rng, H100)
+    (sketch,) = sketches(matmul(kind, 4096, 4096, 4096), rng, H100)
     tile = {"C.warp.i/1": 2, "C.warp.i/2": 4, "C.warp.j/1": 2, "C.warp.j/2": 8, "C.warp.k/1": 2}
     given = {**tile, "C.warp.pipeline": 3}
-    row = [given.get(column, 8) for column in structure.columns]
-    assert structure.space.contains(np.array(row))
-    code = build_cuda(lower(structure.resolve(row)).run, H100, symbol="product")
+    row = [given.get(column, 8) for column in sketch.columns]
+    assert sketch.space.contains(np.array(row))
+    code = build_cuda(lower(sketch.resolve(row)).run, H100, symbol="product")
     found = innermost(code, tmp_path, "HMMA")
     # Two steps of 4 x 8 fragments: each loads 4 of A and 8 of B, and packs nothing.
     assert found["HMMA"] == products and found["LDSM"] == loads
@@ -118,13 +118,13 @@ def test_tensor_cores_load_whole_fragments(
 def test_warpgroups_multiply_while_tiles_are_copied(
     columns: int, fragments: int, kind: str, tmp_path: Path
 ) -> None:
-    found = wgmma_structures(matmul(kind, 4096, 4096, 4096), np.random.default_rng(0))
-    structure = next(s for s in found if f"n{columns}k16" in str(s.placed.history))
+    found = wgmma_sketches(matmul(kind, 4096, 4096, 4096), np.random.default_rng(0))
+    sketch = next(s for s in found if f"n{columns}k16" in str(s.placed.history))
     given = {"C.warp.i/1": 2, "C.warp.i/2": 1, "C.warp.j/1": 1, "C.warp.j/2": fragments}
     given |= {"C.warp.k/1": 4, "C.warp.pipeline": 4}
-    row = [given.get(column, 8) for column in structure.columns]
-    assert structure.space.contains(np.array(row))
-    program = lower(structure.resolve(row)).run
+    row = [given.get(column, 8) for column in sketch.columns]
+    assert sketch.space.contains(np.array(row))
+    program = lower(sketch.resolve(row)).run
     code = build_cuda(program, HOPPER, symbol="product")
     _, report = compile_source(code.source, HOPPER)
     assert "serialized" not in report

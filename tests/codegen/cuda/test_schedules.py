@@ -15,8 +15,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag, run_program
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import ANSOR_CUDA, CUDA
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import Lowered, lower
 from tests.budget import some
 from tests.codegen.cuda.emulator import TARGET, Array, Emulated, needs_compiler
@@ -26,7 +26,7 @@ from tests.rules.gpu_workloads import WORKLOADS
 
 pytestmark = needs_compiler
 PRESETS = {"ansor": (ANSOR_CUDA, 1), "default": (CUDA, 1)}
-"""And of how many structures of a workload a program is run."""
+"""And of how many placed sketches of a workload a program is run."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ def draw(workload: str, preset: str, rng: np.random.Generator) -> dict[str, Draw
     """Random programs of a workload, by the names of their kernels."""
     dag = ComputeDAG.of(WORKLOADS[workload])
     data, found = random_values(dag, rng), dict[str, Drawn]()
-    rules, structures = PRESETS[preset]
-    for structure in StructureSampler(Task(dag, TARGET, 1), rules).draw(structures, rng):
-        table = structure.sample(64, rng)
-        for row in table[structure.valid(table)][:1]:
+    rules, sketches = PRESETS[preset]
+    for sketch in SketchSampler(Task(dag, TARGET, 1), rules).draw(sketches, rng):
+        table = sketch.sample(64, rng)
+        for row in table[sketch.valid(table)][:1]:
             name = f"{workload}_{preset}_{len(found)}"
             try:
-                lowered = lower(structure.resolve(row))
+                lowered = lower(sketch.resolve(row))
                 source = emit_cuda(lowered.run, TARGET, name)
             except (CodegenError, ScheduleError):
                 continue  # a trial that fails with a reason: too much is unrolled, say

@@ -36,7 +36,7 @@ from tests.codegen.cuda.compiling import needs_nvrtc
 from tests.codegen.cuda.emulator import needs_compiler
 from tests.codegen.cuda.products import assert_text_computes
 from tests.conftest import session_seed
-from tests.tensor_cores import GPU, WORKLOADS, structures
+from tests.tensor_cores import GPU, WORKLOADS, sketches
 
 COMPILED = ["prime", "odd_bfloat16", "odd_tf32", "odd_int8", "mixed", "half_sums", "convolution"]
 """One of each type at least."""
@@ -47,10 +47,10 @@ def programs(seed: int) -> dict[str, Program]:
     """A random program of each workload and sketch."""
     rng, found = np.random.default_rng(seed), dict[str, Program]()
     for name in (*COMPILED, *some(OTHERS)):
-        for structure in structures(WORKLOADS[name], rng):
-            table = structure.sample(16, rng)
-            row = table[structure.valid(table)][0]
-            found[f"{name}_{len(found)}"] = lower(structure.resolve(row)).run
+        for sketch in sketches(WORKLOADS[name], rng):
+            table = sketch.sample(16, rng)
+            row = table[sketch.valid(table)][0]
+            found[f"{name}_{len(found)}"] = lower(sketch.resolve(row)).run
     return found
 
 
@@ -79,9 +79,9 @@ def test_programs_compile(drawn: dict[str, Program], architecture: str) -> None:
 
 def a_program(name: str = "even") -> Program:
     rng = np.random.default_rng(7)
-    (structure, *_) = structures(WORKLOADS[name], rng)
-    table = structure.sample(16, rng)
-    return lower(structure.resolve(table[structure.valid(table)][0])).run
+    (sketch, *_) = sketches(WORKLOADS[name], rng)
+    table = sketch.sample(16, rng)
+    return lower(sketch.resolve(table[sketch.valid(table)][0])).run
 
 
 def test_each_lane_has_an_array_of_its_registers() -> None:

@@ -20,8 +20,8 @@ from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.ir.text.printer import text
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -123,12 +123,12 @@ def random_program(rng: np.random.Generator) -> Program:
     if rng.random() < 0.7:
         return lower(random_state(rng, 14)).run
     task = Task(random_definition(rng), TARGET, 3)
-    structure = StructureSampler(task, CPU).draw_one(rng)
-    table = structure.sample(16, rng)
-    rows = table[structure.valid(table)]
+    sketch = SketchSampler(task, CPU).draw_one(rng)
+    table = sketch.sample(16, rng)
+    rows = table[sketch.valid(table)]
     if not len(rows):
         raise ScheduleError("no row is valid")
-    return lower(structure.resolve(rows[0])).run
+    return lower(sketch.resolve(rows[0])).run
 
 
 def parallel_programs(rng: np.random.Generator, count: int) -> Iterator[Program]:

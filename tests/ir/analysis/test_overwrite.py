@@ -38,7 +38,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.stage import Tail
 from ansorpy.schedule.state import State
@@ -211,12 +211,12 @@ def test_sampled_programs_that_may_do_so_are_right() -> None:
     rng = np.random.default_rng(1)
     allowed = refused = 0
     for dag in (residual(16, 32, 32), residual(15, 33, 33), added()):
-        sampler = StructureSampler(Task(dag, Target.host(), 2))
+        sampler = SketchSampler(Task(dag, Target.host(), 2))
         for _ in range(7):
-            structure = sampler.draw_one(rng)
-            rows = structure.sample(64, rng)
-            for row in rows[structure.valid(rows)][:2]:
-                state = structure.resolve(row)
+            sketch = sampler.draw_one(rng)
+            rows = sketch.sample(64, rng)
+            for row in rows[sketch.valid(rows)][:2]:
+                state = sketch.resolve(row)
                 try:
                     lowered = lower(state)
                 except AnsorpyError:

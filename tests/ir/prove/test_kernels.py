@@ -34,7 +34,7 @@ from ansorpy.ir.prove import Claim, Verdict, prove
 from ansorpy.schedule.lowering.program import lower
 from tests.faults import Less
 from tests.ir.interpret.nests import buffer, load, loops, program
-from tests.tensor_cores import arguments, matmul, values, wgmma_structures
+from tests.tensor_cores import arguments, matmul, values, wgmma_sketches
 
 bx, tx, ty, k = (Var(n) for n in ("bx", "tx", "ty", "k"))
 ZERO = const(0.0, DType.FLOAT32)
@@ -142,10 +142,10 @@ PRODUCT = matmul("float16", 70, 40, 52)
 def products() -> Program:
     """A product whose asynchronous instructions run while the next tiles arrive."""
     rng = np.random.default_rng(0)
-    for structure in wgmma_structures(PRODUCT, rng):
-        table = structure.sample(64, rng)
-        for row in table[structure.valid(table)]:
-            made = lower(structure.resolve(row)).run
+    for sketch in wgmma_sketches(PRODUCT, rng):
+        table = sketch.sample(64, rng)
+        for row in table[sketch.valid(table)]:
+            made = lower(sketch.resolve(row)).run
             if any(
                 isinstance(s, Wait) and s.kind is Async.PRODUCTS and s.pending
                 for s in walk_stmts(made.body)

@@ -16,8 +16,8 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.ir.text.printer import text
 from ansorpy.rules.algorithms.clipped import Clipped
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU as DEFAULT
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests.budget import examples
@@ -74,14 +74,14 @@ def test_nothing_is_offered_where_little_would_be_saved(sizes: list[int], pad: i
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_its_structures_compute_the_convolution(seed: int) -> None:
+def test_its_sketches_compute_the_convolution(seed: int) -> None:
     rng = np.random.default_rng(seed)
     dag = ComputeDAG.of(convolution((5, 7), (3, 3), 16, 48, pad=1))
-    sampler = StructureSampler(Task(dag, CPU, 2), DEFAULT)
+    sampler = SketchSampler(Task(dag, CPU, 2), DEFAULT)
     drawn = [s for s in sampler.draw(24, rng) if s.definition == "clipped"]
-    structure = drawn[seed % len(drawn)]
-    table = structure.sample(64, rng)
-    state = structure.resolve(table[structure.valid(table)][0])
+    sketch = drawn[seed % len(drawn)]
+    table = sketch.sample(64, rng)
+    state = sketch.resolve(table[sketch.valid(table)][0])
     data = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in state.definition.args}
     [got], [want] = run_native(lower(state), data), run_dag(dag, data)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)

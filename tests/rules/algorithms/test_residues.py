@@ -17,8 +17,8 @@ from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.algorithms.residues import Residues, residues
 from ansorpy.rules.algorithms.subpixel import Subpixel, subpixel
 from ansorpy.rules.algorithms.transposed import find_transposed
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU as DEFAULT
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from tests.budget import examples
 from tests.properties.test_schedules import inputs_of, interpreted
@@ -94,12 +94,12 @@ def test_missing_taps_are_skipped_outside_the_loops_that_sum_channels() -> None:
     """With the residues in loops of their own, a branch is asked once a tap."""
     dag = ComputeDAG.of(gathered((4,), (3,), (2,), 1, 8, 16))
     [conv] = find_transposed(dag)
-    sampler = StructureSampler(Task(residues(dag, conv).dag, CPU, 1), DEFAULT)
+    sampler = SketchSampler(Task(residues(dag, conv).dag, CPU, 1), DEFAULT)
     rng, found = np.random.default_rng(0), 0
-    for structure in sampler.draw(8, rng):
-        table = structure.sample(64, rng)
-        for row in table[structure.valid(table)][:4]:
-            program = lower(structure.resolve(row)).run
+    for sketch in sampler.draw(8, rng):
+        table = sketch.sample(64, rng)
+        for row in table[sketch.valid(table)][:4]:
+            program = lower(sketch.resolve(row)).run
             branches = [s for s in walk_stmts(program.body) if isinstance(s, If)]
             found += bool(branches)
     assert found
@@ -121,15 +121,15 @@ def test_residues_lie_side_by_side_where_that_fills_vectors() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_its_structures_compute_the_transposed_convolution(seed: int) -> None:
+def test_its_sketches_compute_the_transposed_convolution(seed: int) -> None:
     rng = np.random.default_rng(seed)
     dag = ComputeDAG.of(gathered((5, 4), (3, 4), (2, 2), 1, 5, 17))
     [conv] = find_transposed(dag)
     definition = residues(dag, conv, as_groups=bool(seed % 2))
-    drawn = StructureSampler(Task(definition.dag, CPU, 2), DEFAULT).draw(6, rng)
-    structure = drawn[seed % len(drawn)]
-    table = structure.sample(64, rng)
-    state = structure.resolve(table[structure.valid(table)][0])
+    drawn = SketchSampler(Task(definition.dag, CPU, 2), DEFAULT).draw(6, rng)
+    sketch = drawn[seed % len(drawn)]
+    table = sketch.sample(64, rng)
+    state = sketch.resolve(table[sketch.valid(table)][0])
     data = inputs_of(state, rng)
     [want] = run_dag(dag, data)
     [got] = interpreted(lower(state), data)

@@ -21,8 +21,8 @@ from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.algorithms import transposed
 from ansorpy.rules.algorithms.subpixel import Subpixel, subpixel
 from ansorpy.rules.algorithms.transposed import find_transposed
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU as DEFAULT
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from tests import workloads
 from tests.budget import examples
@@ -158,18 +158,18 @@ def test_zeros_are_not_multiplied_and_the_given_form_is_left_out() -> None:
     dag = ComputeDAG.of(gathered((16, 16), (4, 4), (2, 2), 1, 32, 3))
     [made] = Subpixel().rewrite(dag, CPU)
     assert flops(made.dag) < flops(dag) / 3
-    strict = StructureSampler(Task(dag, CPU, 2, precision="strict"), DEFAULT)
+    strict = SketchSampler(Task(dag, CPU, 2, precision="strict"), DEFAULT)
     assert [d.name for d in strict.definitions] == ["subpixel", "residues"]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_its_structures_compute_the_transposed_convolution(seed: int) -> None:
+def test_its_sketches_compute_the_transposed_convolution(seed: int) -> None:
     rng = np.random.default_rng(seed)
     dag = ComputeDAG.of(gathered((5, 6), (4, 3), (2, 2), 1, 16, 17))
-    drawn = StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(6, rng)
-    structure = drawn[seed % len(drawn)]
-    table = structure.sample(64, rng)
-    state = structure.resolve(table[structure.valid(table)][0])
+    drawn = SketchSampler(Task(dag, CPU, 2), DEFAULT).draw(6, rng)
+    sketch = drawn[seed % len(drawn)]
+    table = sketch.sample(64, rng)
+    state = sketch.resolve(table[sketch.valid(table)][0])
     data = inputs_of(state, rng)
     [want] = run_dag(dag, data)
     [got] = interpreted(lower(state), data)

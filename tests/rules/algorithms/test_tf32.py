@@ -10,7 +10,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.check.compare import tolerance
 from ansorpy.rules.algorithms.tf32 import ERROR, Tf32
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.steps.mma import MmaStep
 from ansorpy.target import Target
 from tests import workloads
@@ -21,7 +21,7 @@ DAG = ComputeDAG.of(workloads.matmul(64, 64, 64))
 
 
 def definitions(precision: Precision, target: Target = CUDA) -> list[str]:
-    sampler = StructureSampler(Task(DAG, target, 1, precision))
+    sampler = SketchSampler(Task(DAG, target, 1, precision))
     return [definition.name for definition in sampler.definitions]
 
 
@@ -44,7 +44,7 @@ def test_its_error_is_allowed_for_when_results_are_checked() -> None:
 
 
 def test_its_only_sketch_rounds_in_tensor_cores() -> None:
-    sampler = StructureSampler(Task(DAG, CUDA, 1, "tf32"))
+    sampler = SketchSampler(Task(DAG, CUDA, 1, "tf32"))
     rounded = [
         any(isinstance(step, MmaStep) for step in sampler.sketches[pair.sketch].history)
         for pair in sampler.pairs

@@ -18,8 +18,8 @@ from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.algorithms.base import DIRECT
 from ansorpy.rules.algorithms.convolution import find_convolutions
 from ansorpy.rules.algorithms.winograd import Winograd, winograd
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU as DEFAULT
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from tests import workloads
 from tests.budget import examples
@@ -98,15 +98,15 @@ def test_every_tile_computes_the_convolution(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_structures_of_all_definitions_compute_the_convolution(seed: int) -> None:
+def test_sketches_of_all_definitions_compute_the_convolution(seed: int) -> None:
     rng = np.random.default_rng(seed)
     dag = ComputeDAG.of(convolution((7, 9), (3, 3), 32, 48, pad=1, dilation=1 + seed // 3))
-    sampler = StructureSampler(Task(dag, CPU, 2), DEFAULT)
+    sampler = SketchSampler(Task(dag, CPU, 2), DEFAULT)
     assert len(sampler.definitions) > 1
     drawn = [s for s in sampler.draw(12, rng) if s.definition != DIRECT]
-    structure = drawn[seed % len(drawn)]
-    table = structure.sample(64, rng)
-    state = structure.resolve(table[structure.valid(table)][0])
+    sketch = drawn[seed % len(drawn)]
+    table = sketch.sample(64, rng)
+    state = sketch.resolve(table[sketch.valid(table)][0])
     data = inputs_of(state, rng)
     [want] = run_dag(dag, data)
     [got] = interpreted(lower(state), data)
@@ -115,9 +115,9 @@ def test_structures_of_all_definitions_compute_the_convolution(seed: int) -> Non
 
 def test_strict_precision_leaves_the_given_definition_only() -> None:
     dag = ComputeDAG.of(convolution((56, 56), (3, 3), 64, 64, pad=1))
-    strict = StructureSampler(Task(dag, CPU, 1, precision="strict"), DEFAULT)
+    strict = SketchSampler(Task(dag, CPU, 1, precision="strict"), DEFAULT)
     assert [d.name for d in strict.definitions] == [DIRECT]
-    assert len(StructureSampler(Task(dag, CPU, 1), DEFAULT).definitions) > 1
+    assert len(SketchSampler(Task(dag, CPU, 1), DEFAULT).definitions) > 1
     with pytest.raises(UsageError, match="precision"):
         Task(dag, CPU, 1, precision="loose")  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.annotation.limit_block_resources import LimitBlockResources, registers_of
 from ansorpy.rules.matching.kernels import kernels
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.shared_memory import shared_bytes
@@ -72,10 +72,10 @@ def test_a_grid_has_at_most_so_many_blocks(rng: np.random.Generator) -> None:
 
 def test_new_rows_mostly_fit(rng: np.random.Generator) -> None:
     for tensors in (workloads.matmul(1024, 1024, 1024), convolution((14, 14), (3, 3), 256, 256)):
-        sampler = StructureSampler(Task(ComputeDAG.of(tensors), GPU, 1))
-        for structure in sampler.draw(2, rng):
-            table = structure.sample(256, rng)
-            assert structure.valid(table).mean() > 0.5
+        sampler = SketchSampler(Task(ComputeDAG.of(tensors), GPU, 1))
+        for sketch in sampler.draw(2, rng):
+            table = sketch.sample(256, rng)
+            assert sketch.valid(table).mean() > 0.5
 
 
 def test_of_a_chain_the_larger_sums_count(rng: np.random.Generator) -> None:

@@ -18,8 +18,8 @@ from ansorpy.rules.annotation.limit_code_size import LimitCodeSize, instructions
 from ansorpy.rules.annotation.unroll import AnnotateUnroll
 from ansorpy.rules.annotation.vectorize import AnnotateVectorize
 from ansorpy.rules.matching.relations import is_input
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.space import Space
@@ -43,8 +43,8 @@ def test_a_column_equals_each_program_alone(
 ) -> None:
     """The table predicts the same as the loops of each resolved program."""
     task = Task(ComputeDAG.of(tensors), CPU, 2)
-    for structure in StructureSampler(task).draw(3, rng):
-        table, space = structure.sample(6, rng), structure.space
+    for sketch in SketchSampler(task).draw(3, rng):
+        table, space = sketch.sample(6, rng), sketch.space
         bounds = Bounds(space.state, space.values(table))
         for stage in space.state.stages:
             if is_input(space.state, stage) or stage.inlined:
@@ -87,9 +87,9 @@ def test_a_body_longer_than_the_limit_may_stand_once(rng: np.random.Generator) -
     tensors = [y]
     for n in range(60):
         y = compute((64, 1024), partial(_activated, y), name=f"Y{n}")
-    structure = StructureSampler(Task(ComputeDAG.of([*tensors, y]), CPU, 2)).draw_one(rng)
-    table = structure.sample(200, rng)
-    space, valid = structure.space, structure.valid(table)
+    sketch = SketchSampler(Task(ComputeDAG.of([*tensors, y]), CPU, 2)).draw_one(rng)
+    table = sketch.sample(200, rng)
+    space, valid = sketch.space, sketch.valid(table)
     assert 0 < valid.sum() < len(table)
     [stage] = [s for s in space.state.stages if not (s.is_placeholder or s.inlined)]
     codes = as_array(instructions(Bounds(space.state, space.values(table)), stage, CPU), len(table))

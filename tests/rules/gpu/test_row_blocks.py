@@ -18,8 +18,8 @@ from ansorpy.rules.gpu.row_blocks import (
     threads_in_rows,
 )
 from ansorpy.rules.matching.kernels import kernels_in
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CUDA
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.stage import KernelStyle
 from ansorpy.schedule.state import State
@@ -69,7 +69,7 @@ def test_all_threads_come_to_all_barriers(rows: int, columns: int, across: bool)
 
 def test_rows_and_lanes_are_found_in_annotated_kernels(rng: np.random.Generator) -> None:
     for name in ("softmax", "layer_norm", "attention"):
-        sampler = StructureSampler(Task(ComputeDAG.of(WORKLOADS[name]), GPU, 1), CUDA)
+        sampler = SketchSampler(Task(ComputeDAG.of(WORKLOADS[name]), GPU, 1), CUDA)
         found = [k for s in sampler.draw(6, rng) for k in kernels_in(s.state, KernelStyle.ROWS)]
         assert found, name
         for kernel in found:

@@ -11,8 +11,8 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.matching.kernels import kernel_of, kernels, kernels_in, with_kernel_style
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import ANSOR_CUDA, CPU, CUDA, Preset
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.stage import KernelStyle
 from ansorpy.schedule.state import State
 from tests import workloads
@@ -68,9 +68,9 @@ def test_bound_loops_are_those_of_the_style(rng: np.random.Generator) -> None:
     """What the loops of an annotated kernel show agrees with the style that was recorded."""
     cases = [half_matmul("float16", 64, 32, 16), WORKLOADS["softmax"], WORKLOADS["attention"]]
     for tensors in cases:
-        sampler = StructureSampler(Task(ComputeDAG.of(tensors), GPU, 1), CUDA)
-        for structure in sampler.draw(6, rng):
-            for kernel in kernels(structure.state):
+        sampler = SketchSampler(Task(ComputeDAG.of(tensors), GPU, 1), CUDA)
+        for sketch in sampler.draw(6, rng):
+            for kernel in kernels(sketch.state):
                 kinds = {it.annotation for it in kernel.iters}
                 style = kernel.kernel_style
                 assert (ForKind.VTHREAD in kinds) is (style is TILES)

@@ -9,10 +9,10 @@ import pytest
 
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.placement.rfactor_factors import DrawRfactorFactors, rfactor_splits
 from ansorpy.rules.sketch.add_rfactor import AddRfactor
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from tests import workloads
 from tests.rules.asking import CPU, derive
@@ -67,14 +67,14 @@ def test_lengths_without_divisors_are_cut_into_uneven_parts(
 
 
 def test_uneven_parts_compute_the_definition(rng: np.random.Generator) -> None:
-    sampler = StructureSampler(Task(ComputeDAG.of(workloads.min_reduce(3, 1009)), CPU, 2))
+    sampler = SketchSampler(Task(ComputeDAG.of(workloads.min_reduce(3, 1009)), CPU, 2))
     split = [s for s in sampler.every() if any(x.name == "B.rf" for x in s.state.stages)]
     uneven = [s for s in split if s.state.stage("B.rf").compute.shape[-1] in (2, 4, 8)]
     assert uneven
-    for structure in uneven:
-        table = structure.sample(4, rng)
-        for row in table[structure.valid(table)]:
-            check(structure.resolve(row))
+    for sketch in uneven:
+        table = sketch.sample(4, rng)
+        for row in table[sketch.valid(table)]:
+            check(sketch.resolve(row))
 
 
 def test_parts_are_at_most_those_of_the_sketch(rng: np.random.Generator) -> None:

@@ -13,8 +13,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.reuse.refit import nearest_rows, numbers_of
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests import workloads
@@ -34,8 +34,8 @@ SHAPES: dict[str, tuple[Make, tuple[int, ...], tuple[int, ...]]] = {
 }
 
 
-def sampler(tensors: list[Tensor]) -> StructureSampler:
-    return StructureSampler(Task(ComputeDAG.of(tensors), Target.parse("x86-64-v4"), 2))
+def sampler(tensors: list[Tensor]) -> SketchSampler:
+    return SketchSampler(Task(ComputeDAG.of(tensors), Target.parse("x86-64-v4"), 2))
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -45,14 +45,14 @@ def test_what_is_refitted_is_a_valid_row_of_the_new_space(
     make, old_shape, new_shape = SHAPES[name]
     old, new = sampler(make(*old_shape)), sampler(make(*new_shape))
     asked = found = 0
-    for structure in old.draw(4, rng):
-        table = structure.sample(60, rng)
-        for row in table[structure.valid(table)][:1]:
+    for sketch in old.draw(4, rng):
+        table = sketch.sample(60, rng)
+        for row in table[sketch.valid(table)][:1]:
             asked += 1
-            fitted = list(new.refit(structure.definition, structure.resolve(row).history, 3, rng))
+            fitted = list(new.refit(sketch.definition, sketch.resolve(row).history, 3, rng))
             found += bool(fitted)
             for other, rows in fitted:
-                assert 0 < len(rows) <= 3 and other.definition == structure.definition
+                assert 0 < len(rows) <= 3 and other.definition == sketch.definition
                 assert all(other.space.contains(r) for r in rows)
                 lower(other.resolve(rows[0]))
     assert found >= asked / 2 > 0
@@ -61,13 +61,13 @@ def test_what_is_refitted_is_a_valid_row_of_the_new_space(
 def test_a_refitted_program_computes_the_new_definition(rng: np.random.Generator) -> None:
     old, tensors = sampler(workloads.matmul(64, 48, 36)), workloads.matmul(35, 17, 22)
     dag = ComputeDAG.of(tensors)
-    new = StructureSampler(Task(dag, Target.host(), 1))
+    new = SketchSampler(Task(dag, Target.host(), 1))
     data = {op.name: rng.standard_normal(op.shape, np.float32) for op in dag.args}
     [expected] = run_dag(dag, data, dtype=DType.FLOAT64)
-    for structure in old.draw(3, rng):
-        table = structure.sample(60, rng)
-        row = table[structure.valid(table)][0]
-        for other, rows in new.refit("direct", structure.resolve(row).history, 1, rng):
+    for sketch in old.draw(3, rng):
+        table = sketch.sample(60, rng)
+        row = table[sketch.valid(table)][0]
+        for other, rows in new.refit("direct", sketch.resolve(row).history, 1, rng):
             [found] = run_native(lower(other.resolve(rows[0])), data, 1)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
 
@@ -77,10 +77,10 @@ def test_inner_tiles_and_annotations_are_kept_where_the_new_shape_has_them(
 ) -> None:
     old, new = (sampler(workloads.matmul(n, 256, k)) for n, k in ((128, 64), (256, 512)))
     kept = total = 0
-    for structure in old.draw(3, rng):
-        table = structure.sample(200, rng)
-        for row in table[structure.valid(table)][:4]:
-            history = structure.resolve(row).history
+    for sketch in old.draw(3, rng):
+        table = sketch.sample(200, rng)
+        for row in table[sketch.valid(table)][:4]:
+            history = sketch.resolve(row).history
             for other, rows in islice(new.refit("direct", history, 1, rng), 1):
                 before, after = numbers_of(history), numbers_of(other.resolve(rows[0]).history)
                 names = before.keys() & after.keys()
@@ -89,18 +89,18 @@ def test_inner_tiles_and_annotations_are_kept_where_the_new_shape_has_them(
     assert total and kept / total > 0.95
 
 
-def test_schedules_of_another_structure_are_dropped(rng: np.random.Generator) -> None:
-    structure = sampler(workloads.softmax(3, 12)).draw_one(rng)
-    history = structure.resolve(structure.sample(1, rng)[0]).history
+def test_schedules_of_another_sketch_are_dropped(rng: np.random.Generator) -> None:
+    sketch = sampler(workloads.softmax(3, 12)).draw_one(rng)
+    history = sketch.resolve(sketch.sample(1, rng)[0]).history
     new = sampler(workloads.matmul(8, 8, 8))
     assert not list(new.refit("direct", history, 4, rng))
     assert not list(new.refit("unheard of", history, 4, rng))
 
 
 def test_the_nearest_row_is_the_wanted_one_where_it_is_valid(rng: np.random.Generator) -> None:
-    structure = sampler(workloads.matmul(48, 64, 36)).draw_one(rng)
-    table = structure.sample(300, rng)
-    for row in table[structure.valid(table)][:10]:
-        wanted = dict(zip(structure.columns, row.tolist(), strict=True))
-        rows = nearest_rows(structure.space, wanted, lambda n: structure.sample(n, rng), 2, rng)
+    sketch = sampler(workloads.matmul(48, 64, 36)).draw_one(rng)
+    table = sketch.sample(300, rng)
+    for row in table[sketch.valid(table)][:10]:
+        wanted = dict(zip(sketch.columns, row.tolist(), strict=True))
+        rows = nearest_rows(sketch.space, wanted, lambda n: sketch.sample(n, rng), 2, rng)
         assert (rows[0] == row).all() and (rows[1:] != row).any()

@@ -13,10 +13,10 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.algorithms.winograd import Winograd
 from ansorpy.rules.derive import generate_sketches
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.presets import CUDA as DEFAULT_CUDA
 from ansorpy.rules.sketch.always_inline import AlwaysInline
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests import workloads
@@ -95,7 +95,7 @@ def heads(n: int, h: int, dim: int, *, turned: bool = False) -> list[Tensor]:
 
 def sketched(tensors: list[Tensor]) -> set[tuple[bool, bool]]:
     """Whether xt and yt are inlined, in each sketch of the default preset."""
-    sampler = StructureSampler(Task(ComputeDAG.of(tensors), CPU, 2), DEFAULT)
+    sampler = SketchSampler(Task(ComputeDAG.of(tensors), CPU, 2), DEFAULT)
     return {(s.stage("xt").inlined, s.stage("yt").inlined) for s in sampler.sketches}
 
 
@@ -111,10 +111,10 @@ def test_a_copy_that_turns_rows_stays() -> None:
 def test_programs_without_the_copy_compute_the_definition(sizes: tuple[int, int, int]) -> None:
     rng = np.random.default_rng(sum(sizes))
     dag = ComputeDAG.of(heads(*sizes))
-    for structure in StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(3, rng):
-        table = structure.sample(16, rng)
-        for row in table[structure.valid(table)][:2]:
-            state = structure.resolve(row)
+    for sketch in SketchSampler(Task(dag, CPU, 2), DEFAULT).draw(3, rng):
+        table = sketch.sample(16, rng)
+        for row in table[sketch.valid(table)][:2]:
+            state = sketch.resolve(row)
             inputs = inputs_of(state, rng)
             [want], [got] = run_dag(dag, inputs), interpreted(lower(state), inputs)
             np.testing.assert_allclose(got, want, atol=1e-4)
@@ -134,10 +134,10 @@ def test_a_copy_of_a_copy_is_read_where_it_comes_from(
     given: tuple[int, ...], rng: np.random.Generator
 ) -> None:
     dag = ComputeDAG.of(product_of_copies(given))
-    structure = StructureSampler(Task(dag, CPU, 2), DEFAULT).draw_one(rng)
-    assert structure.state.stage("A").inlined and structure.state.stage("B").inlined
-    table = structure.sample(16, rng)
-    state = structure.resolve(table[structure.valid(table)][0])
+    sketch = SketchSampler(Task(dag, CPU, 2), DEFAULT).draw_one(rng)
+    assert sketch.state.stage("A").inlined and sketch.state.stage("B").inlined
+    table = sketch.sample(16, rng)
+    state = sketch.resolve(table[sketch.valid(table)][0])
     inputs = inputs_of(state, rng)
     [want], [got] = run_dag(dag, inputs), interpreted(lower(state), inputs)
     np.testing.assert_allclose(got, want, atol=1e-4)

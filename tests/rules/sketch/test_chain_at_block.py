@@ -12,10 +12,10 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.placement.compute_location import locations
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.sketch.chain_at_block import ChainAtBlock
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.rules.verdict import Answer
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
@@ -136,8 +136,8 @@ def test_prime_channels_fill_vectors() -> None:
     """The last tile of an axis is shifted to fit, so 67 channels are vectors of 16."""
     dag = ComputeDAG.of(workloads.chosen_winograd(1, 8, 8, 67, 71))
     rng = np.random.default_rng(0)
-    for structure in StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(2, rng):
-        cut = {d.name: set(d.domain.rows[:, -1]) for d in structure.space.decisions}
+    for sketch in SketchSampler(Task(dag, CPU, 2), DEFAULT).draw(2, rng):
+        cut = {d.name: set(d.domain.rows[:, -1]) for d in sketch.space.decisions}
         assert cut["V.c"] >= {16, 67}
         assert cut["out.o"] >= {16, 71}
 
@@ -178,13 +178,13 @@ def test_rows_with_good_divisors_are_cut_exactly(tokens: int, exact: bool) -> No
 def test_shifted_rows_and_keys_compute_attention(sizes: tuple[int, int, int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     dag = ComputeDAG.of(causal_attention(*sizes))
-    structure = StructureSampler(Task(dag, CPU, 2), DEFAULT).draw_one(rng)
-    table = structure.sample(64, rng)
-    rows = table[structure.valid(table)]
+    sketch = SketchSampler(Task(dag, CPU, 2), DEFAULT).draw_one(rng)
+    table = sketch.sample(64, rng)
+    rows = table[sketch.valid(table)]
     assert len(rows)
-    data = inputs_of(structure.resolve(rows[0]), rng)
+    data = inputs_of(sketch.resolve(rows[0]), rng)
     [want] = run_dag(dag, data)
-    [got] = interpreted(lower(structure.resolve(rows[0])), data)
+    [got] = interpreted(lower(sketch.resolve(rows[0])), data)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
@@ -214,10 +214,10 @@ def assert_programs_compute(dag: ComputeDAG, rng: np.random.Generator) -> None:
     """Check that some programs of *dag* give the same results as the interpreter."""
     data = inputs_of(State.initial(dag), rng)
     [want] = run_dag(dag, data)
-    for structure in StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(4, rng):
-        table = structure.sample(64, rng)
-        for row in table[structure.valid(table)][:3]:
-            [got] = interpreted(lower(structure.resolve(row)), data)
+    for sketch in SketchSampler(Task(dag, CPU, 2), DEFAULT).draw(4, rng):
+        table = sketch.sample(64, rng)
+        for row in table[sketch.valid(table)][:3]:
+            [got] = interpreted(lower(sketch.resolve(row)), data)
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
@@ -268,13 +268,13 @@ def test_every_block_and_tile_computes_the_definition(
 ) -> None:
     rng = np.random.default_rng(seed)
     dag = ComputeDAG.of(CHAINS[kind](*sizes))
-    sampler = StructureSampler(Task(dag, CPU, 2), DEFAULT)
-    structure = sampler.draw_one(rng)
-    table = structure.sample(32, rng)
-    rows = table[structure.valid(table)]
+    sampler = SketchSampler(Task(dag, CPU, 2), DEFAULT)
+    sketch = sampler.draw_one(rng)
+    table = sketch.sample(32, rng)
+    rows = table[sketch.valid(table)]
     if not len(rows):
         return
-    state = structure.resolve(rows[0])
+    state = sketch.resolve(rows[0])
     data = inputs_of(state, rng)
     [want] = run_dag(dag, data)
     [got] = interpreted(lower(state), data)

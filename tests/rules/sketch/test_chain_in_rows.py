@@ -18,9 +18,9 @@ from ansorpy.ir.loops import Scope, walk_stmts
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.matching.kernels import kernels
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.rules.presets import ANSOR_CUDA, CUDA
 from ansorpy.rules.sketch.chain_in_rows import ChainInRows
-from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests import workloads
@@ -35,18 +35,18 @@ from tests.rules.test_gpu_programs import check
 RULE = ChainInRows()
 
 
-def one_kernel(tensors: Sequence[Tensor]) -> Structure:
-    """The structure in which all of *tensors* is one kernel."""
-    sampler = StructureSampler(Task(ComputeDAG.of(tensors), GPU, 1), CUDA)
+def one_kernel(tensors: Sequence[Tensor]) -> PlacedSketch:
+    """The placed sketch in which all of *tensors* is one kernel."""
+    sampler = SketchSampler(Task(ComputeDAG.of(tensors), GPU, 1), CUDA)
     numbers = [n for n, s in enumerate(sampler.sketches) if len(list(kernels(s))) == 1]
     return sampler.place(numbers[0], np.random.default_rng(0))
 
 
-def rows_of(structure: Structure, n: int, rng: np.random.Generator) -> list[State]:
-    """At most *n* random programs of the structure, mutated ones among them."""
-    table = structure.sample(128, rng)
-    both = np.concatenate((structure.mutate(table, rng), table))
-    return [structure.resolve(row) for row in both[structure.valid(both)][:n]]
+def rows_of(sketch: PlacedSketch, n: int, rng: np.random.Generator) -> list[State]:
+    """At most *n* random programs of the placed sketch, mutated ones among them."""
+    table = sketch.sample(128, rng)
+    both = np.concatenate((sketch.mutate(table, rng), table))
+    return [sketch.resolve(row) for row in both[sketch.valid(both)][:n]]
 
 
 def test_attention_is_one_kernel() -> None:
@@ -169,8 +169,8 @@ def test_views_are_read_where_tiles_are_filled() -> None:
 
 
 def test_no_scores_reach_global_memory(rng: np.random.Generator) -> None:
-    structure = one_kernel(workloads.attention(2, 6, 9, 16))
-    (state,) = rows_of(structure, 1, rng)
+    sketch = one_kernel(workloads.attention(2, 6, 9, 16))
+    (state,) = rows_of(sketch, 1, rng)
     program = lower(state).run
     kept = [s.buffer for s in walk_stmts(program.body) if isinstance(s, Allocation)]
     assert {b.name for b in kept if b.scope is Scope.SHARED} >= {"scaled", "top", "total"}

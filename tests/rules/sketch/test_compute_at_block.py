@@ -11,9 +11,9 @@ from ansorpy.ir import builders as ap
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.sketch.compute_at_block import ComputeAtBlock
-from ansorpy.rules.structure import StructureSampler
 from tests import workloads
 from tests.rules.asking import ALONE, APPLY, CPU, SKIP, ask, derive, shows
 
@@ -111,10 +111,10 @@ def test_a_sum_over_rows_is_no_part_of_a_block_of_rows() -> None:
     assert [it.name for it in made.stage("out").iters] == ["j.0", "i", "j.1"]
 
 
-def test_the_places_stay_when_structures_are_drawn_and_mutated(rng: np.random.Generator) -> None:
+def test_the_places_stay_when_sketches_are_drawn_and_mutated(rng: np.random.Generator) -> None:
     task = Task(ComputeDAG.of(workloads.softmax(64, 32)), replace(CPU, cores=2), 2)
-    structures = StructureSampler(task, DEFAULT).draw(4, rng)
-    assert len(structures) == 1
-    attached = [s.name for s in structures[0].state.stages if s.attach is not None]
+    sketches = SketchSampler(task, DEFAULT).draw(4, rng)
+    assert len(sketches) == 1
+    attached = [s.name for s in sketches[0].state.stages if s.attach is not None]
     assert attached == ["max", "exp", "sum"]
-    assert structures[0].neighbour(rng) is None
+    assert sketches[0].neighbour(rng) is None

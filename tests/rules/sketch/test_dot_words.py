@@ -15,8 +15,8 @@ from ansorpy.ir.expr import Call, Expr, Function, Load, walk
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.sketch.dot_words import DotWords
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
@@ -70,14 +70,14 @@ def values(dag: ComputeDAG, seed: int) -> dict[str, np.ndarray]:
 def check_random_program(tensors: list[Tensor], target: Target, seed: int) -> None:
     dag = ComputeDAG.of(tensors)
     rng = np.random.default_rng(seed)
-    structure = StructureSampler(Task(dag, target, threads=2)).draw_one(rng)
-    assert any(step.call().startswith("state = state.dot") for step in structure.state.history)
-    table = structure.sample(40, rng)
-    table = table[structure.valid(table)]
+    sketch = SketchSampler(Task(dag, target, threads=2)).draw_one(rng)
+    assert any(step.call().startswith("state = state.dot") for step in sketch.state.history)
+    table = sketch.sample(40, rng)
+    table = table[sketch.valid(table)]
     data = values(dag, seed)
     (want,) = run_dag(dag, data)
     for row in table[:2]:
-        (got,) = run_native(lower(structure.resolve(row)), data)
+        (got,) = run_native(lower(sketch.resolve(row)), data)
         if want.dtype == np.float32:
             np.testing.assert_allclose(got, want, atol=1e-4)
         else:

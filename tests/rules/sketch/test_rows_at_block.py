@@ -151,19 +151,19 @@ def test_groups_of_threads_have_parts_of_a_long_sum() -> None:
 
 
 def test_groups_that_share_a_sum_use_different_banks() -> None:
-    structure = one_kernel(vector_matmul(1, 64, 300, transposed=False))
-    columns = {name: 1 for name in structure.columns}
+    sketch = one_kernel(vector_matmul(1, 64, 300, transposed=False))
+    columns = {name: 1 for name in sketch.columns}
     columns |= {"out.j/1": 2, "out.j.0/1": 32, "out.j.1/1": 4}
-    program = lower(structure.resolve([columns[name] for name in structure.columns])).run
+    program = lower(sketch.resolve([columns[name] for name in sketch.columns])).run
     (scratch,) = [s.buffer for s in walk_stmts(program.body)
                   if isinstance(s, Alloc) and s.buffer.name == "C.warps"]  # fmt: skip
     assert scratch.shape == (4, 2, 32)  # groups, results of a thread, neighbours
 
 
 def test_a_block_has_several_rows_of_a_warp_each(rng: np.random.Generator) -> None:
-    structure = one_kernel(workloads.softmax(40, 64))
-    columns = {name: 1 for name in structure.columns} | {"norm.i0/1": 8, "norm.i1.0/1": 32}
-    program = lower(structure.resolve([columns[name] for name in structure.columns])).run
+    sketch = one_kernel(workloads.softmax(40, 64))
+    columns = {name: 1 for name in sketch.columns} | {"norm.i0/1": 8, "norm.i1.0/1": 32}
+    program = lower(sketch.resolve([columns[name] for name in sketch.columns])).run
     threads = {s.kind: s.extent for s in walk_stmts(program.body) if isinstance(s, For)}
     assert threads[ForKind.THREAD_Y] == 8 and threads[ForKind.THREAD_X] == 32
     blocks = [s for s in walk_stmts(program.body)
@@ -172,7 +172,7 @@ def test_a_block_has_several_rows_of_a_warp_each(rng: np.random.Generator) -> No
 
 
 def test_missing_barriers_are_found(rng: np.random.Generator) -> None:
-    structure = one_kernel(workloads.softmax(6, 45))
-    columns = {name: 1 for name in structure.columns} | {"norm.i0/1": 2, "norm.i1.0/1": 64}
-    program = lower(structure.resolve([columns[name] for name in structure.columns])).run
+    sketch = one_kernel(workloads.softmax(6, 45))
+    columns = {name: 1 for name in sketch.columns} | {"norm.i0/1": 2, "norm.i1.0/1": 64}
+    program = lower(sketch.resolve([columns[name] for name in sketch.columns])).run
     assert planted_races(program, rng) >= {"max", "sum", "max.warps", "sum.warps"}

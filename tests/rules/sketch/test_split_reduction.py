@@ -10,9 +10,9 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.task import Task
 from ansorpy.rules.derive import generate_sketches
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CUDA
 from ansorpy.rules.sketch.split_reduction import SplitReduction
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.rules.tiling.levels import factored_axes
 from ansorpy.schedule.stage import SplitRelation
 from tests import workloads
@@ -95,13 +95,13 @@ def test_parts_that_do_not_divide_compute_the_sum(rng: np.random.Generator) -> N
     dag = ComputeDAG.of(workloads.matrix_norm(1, 263, 67))
     data = random_values(dag, rng)
     expected = run_dag(dag, data, dtype=DType.FLOAT64)
-    sampler = StructureSampler(Task(dag, GPU, 1))
+    sampler = SketchSampler(Task(dag, GPU, 1))
     parts = set()
-    for structure in sampler.draw(12, rng):
-        names = {stage.name: stage for stage in structure.state.stages}
+    for sketch in sampler.draw(12, rng):
+        names = {stage.name: stage for stage in sketch.state.stages}
         if "squares.rf" not in names:
             continue
-        table = structure.sample(16, rng)
-        check(structure.resolve(table[structure.valid(table)][0]), data, expected)
+        table = sketch.sample(16, rng)
+        check(sketch.resolve(table[sketch.valid(table)][0]), data, expected)
         parts.add(names["squares.rf"].compute.axes[0].extent)
     assert len(parts) > 1 and max(parts) <= 132

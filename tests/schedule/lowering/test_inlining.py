@@ -24,8 +24,8 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder
 from ansorpy.ir.text.printer import text
 from ansorpy.rules.matching.relations import consumers, producers
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CUDA
-from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -138,10 +138,10 @@ def test_the_gpu_code_of_a_chain_multiplies_twice_a_stage() -> None:
     rng = np.random.default_rng(1)
     task = Task(chain(extent=4096), TARGET, 1)
     texts = []
-    for structure in StructureSampler(task, CUDA).draw(4, rng):
-        table = structure.sample(16, rng)
-        for row in table[structure.valid(table)][:1]:
-            texts.append(emit_cuda(lower(structure.resolve(row)).run, TARGET, "chain").kernels)
+    for sketch in SketchSampler(task, CUDA).draw(4, rng):
+        table = sketch.sample(16, rng)
+        for row in table[sketch.valid(table)][:1]:
+            texts.append(emit_cuda(lower(sketch.resolve(row)).run, TARGET, "chain").kernels)
     assert texts
     assert all(code.count("1.5f") <= LENGTH * 16 for code in texts)
 

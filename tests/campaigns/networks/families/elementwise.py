@@ -178,10 +178,10 @@ def partner(net: Growing, x: Value, shape: tuple[int, ...] | None = None) -> Val
     if found and net.chance(0.6):
         value: Value = net.one_of(found)
         return value
-    shape = _broadcast(net, x)
+    sizes = _broadcast(net, x)
     if net.chance(0.2) and x.dtype == net.floats:
-        return net.new_input(shape)
-    return net.like(x, net.normal(*shape))
+        return net.new_input(sizes)
+    return net.like(x, net.normal(*sizes))
 
 
 def _cast(net: Growing, x: Value, to: np.dtype[Any]) -> Value:

@@ -20,7 +20,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Var
 from ansorpy.ir.loops import Alloc, For, ForKind, Program, Scope
 from ansorpy.ir.task import Task
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from tests.budget import some
@@ -152,12 +152,12 @@ def test_attention_is_one_kernel_without_spills(name: str) -> None:
     """Of networks' sizes: the programs that the analytic model puts first."""
     dag, rng = ComputeDAG.of(ATTENTIONS[name]), np.random.default_rng(0)
     for target in (SM_80, SM_90):
-        sampler = StructureSampler(Task(dag, target, 1))
-        structure = sampler.place(0, rng)
-        table = structure.sample(256, rng)
-        table = table[structure.valid(table)]
-        seconds = gpu_seconds(target, view_nest(structure.space.nest(table), len(table)))
-        run = lower(structure.resolve(table[int(np.argmin(seconds))])).run
+        sampler = SketchSampler(Task(dag, target, 1))
+        sketch = sampler.place(0, rng)
+        table = sketch.sample(256, rng)
+        table = table[sketch.valid(table)]
+        seconds = gpu_seconds(target, view_nest(sketch.space.nest(table), len(table)))
+        run = lower(sketch.resolve(table[int(np.argmin(seconds))])).run
         code = build_cuda(run, target, symbol=name)
         assert len(code.plan.launches) == 1
         assert code.resources[0].spilled_bytes == 0

@@ -24,7 +24,7 @@ from tests.tensor_cores import (
     HOPPER,
     LARGE,
     matmul,
-    wgmma_structures,
+    wgmma_sketches,
 )
 
 
@@ -36,10 +36,10 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, tuple[Program, CudaSource
         dict[str, tuple[Program, CudaSource]](),
     )
     for name, tensors in LARGE.items():
-        for structure in wgmma_structures(tensors, rng):
-            table = structure.sample(32, rng)
-            rows = table[structure.valid(table)]
-            program, symbol = lower(structure.resolve(rows[0])).run, f"{name}_{len(found)}"
+        for sketch in wgmma_sketches(tensors, rng):
+            table = sketch.sample(32, rng)
+            rows = table[sketch.valid(table)]
+            program, symbol = lower(sketch.resolve(rows[0])).run, f"{name}_{len(found)}"
             found[symbol] = program, emit_cuda(program, HOPPER, symbol)
     assert {symbol.rsplit("_", 1)[0] for symbol in found} == LARGE.keys()
     return found
@@ -64,9 +64,9 @@ def test_programs_compile_and_instructions_overlap(
 
 def a_program() -> Program:
     rng = np.random.default_rng(7)
-    structure = wgmma_structures(matmul("float16", 128, 64, 64), rng)[0]
-    table = structure.sample(16, rng)
-    return lower(structure.resolve(table[structure.valid(table)][0])).run
+    sketch = wgmma_sketches(matmul("float16", 128, 64, 64), rng)[0]
+    table = sketch.sample(16, rng)
+    return lower(sketch.resolve(table[sketch.valid(table)][0])).run
 
 
 class _Laid(Rewriter):

@@ -18,7 +18,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.matching.kernels import kernels
-from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.nest import build_nest
 from ansorpy.target import Target
@@ -26,20 +26,20 @@ from tests import workloads
 from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import CUDA as GPU
 from tests.rules.gpu_workloads import gelu
-from tests.tensor_cores import HOPPER, matmul, wgmma_structures
-from tests.tensor_cores import structures as in_tensor_cores
+from tests.tensor_cores import HOPPER, matmul, wgmma_sketches
+from tests.tensor_cores import sketches as in_tensor_cores
 
 
-def structures(tensors: Sequence[Tensor], n: int = 1, target: Target = GPU) -> list[Structure]:
-    sampler = StructureSampler(Task(ComputeDAG.of(tensors), target, 1))
+def sketches(tensors: Sequence[Tensor], n: int = 1, target: Target = GPU) -> list[PlacedSketch]:
+    sampler = SketchSampler(Task(ComputeDAG.of(tensors), target, 1))
     drawn = sampler.draw(8, np.random.default_rng(0))
     return [s for s in drawn if not any(".rf" in c for c in s.columns)][:n]
 
 
-def seconds(structure: Structure, *rows: Mapping[str, int], target: Target = GPU) -> list[float]:
+def seconds(sketch: PlacedSketch, *rows: Mapping[str, int], target: Target = GPU) -> list[float]:
     """Predictions for rows, given the columns that differ from one."""
-    table = np.array([[row.get(c, 1) for c in structure.columns] for row in rows], dtype=np.int64)
-    views = view_nest(structure.space.nest(table), len(rows))
+    table = np.array([[row.get(c, 1) for c in sketch.columns] for row in rows], dtype=np.int64)
+    views = view_nest(sketch.space.nest(table), len(rows))
     return [float(s) for s in np.broadcast_to(gpu_seconds(target, views), len(rows))]
 
 
@@ -52,9 +52,9 @@ def tile(
 
 
 def test_a_tile_that_is_reused_is_preferred() -> None:
-    (structure,) = structures(workloads.matmul(2048, 2048, 2048))
+    (sketch,) = sketches(workloads.matmul(2048, 2048, 2048))
     good, small, single = seconds(
-        structure, tile((2, 16, 4), (2, 16, 4), 16), tile((1, 16, 2), (1, 16, 2), 16),
+        sketch, tile((2, 16, 4), (2, 16, 4), 16), tile((1, 16, 2), (1, 16, 2), 16),
         tile((1, 16, 1), (1, 16, 1), 16),
     )  # fmt: skip
     assert good < small < single
@@ -63,48 +63,48 @@ def test_a_tile_that_is_reused_is_preferred() -> None:
 def test_tiles_of_hand_written_products_come_first() -> None:
     """Blocks of 128 x 128 or twice that, 64 or 128 sums a thread: of random rows few are ahead."""
     h100 = Target.parse("sm_90")
-    (structure,) = structures(workloads.matmul(4096, 4096, 4096), target=h100)
+    (sketch,) = sketches(workloads.matmul(4096, 4096, 4096), target=h100)
     hand = seconds(
-        structure,
+        sketch,
         {**tile((2, 16, 4), (2, 16, 4), 32), "A.shared.pad": 4},
         {**tile((2, 16, 4), (4, 16, 4), 16), "A.shared.pad": 4},
         target=h100,
     )
     # One sample, always the same: in others, the fastest row is up to 13 % ahead.
-    table = structure.sample(1024, np.random.default_rng(2))
-    table = table[structure.valid(table)]
-    views = view_nest(structure.space.nest(table), len(table))
+    table = sketch.sample(1024, np.random.default_rng(2))
+    table = table[sketch.valid(table)]
+    views = view_nest(sketch.space.nest(table), len(table))
     found = np.broadcast_to(gpu_seconds(h100, views), len(table))
     assert (found < max(hand)).mean() < 0.08
     assert found.min() > 0.9 * min(hand)
 
 
 def test_a_few_large_blocks_leave_multiprocessors_idle() -> None:
-    (structure,) = structures(workloads.matmul(512, 512, 512))
+    (sketch,) = sketches(workloads.matmul(512, 512, 512))
     large, small = seconds(
-        structure, tile((2, 16, 4), (2, 16, 4), 16), tile((1, 16, 2), (1, 16, 2), 16)
+        sketch, tile((2, 16, 4), (2, 16, 4), 16), tile((1, 16, 2), (1, 16, 2), 16)
     )
     assert small < 0.7 * large
 
 
 def test_copies_ahead_hide_their_latency() -> None:
-    (structure,) = structures(workloads.matmul(256, 256, 2048))
+    (sketch,) = sketches(workloads.matmul(256, 256, 2048))
     depths = [tile((1, 16, 4), (1, 16, 4), 8, depth) for depth in (1, 2, 4)]
-    one, two, four = seconds(structure, *depths)
+    one, two, four = seconds(sketch, *depths)
     assert four < two < one
 
 
 def test_a_matrix_product_takes_no_less_than_it_must() -> None:
     tensors = workloads.matmul(2048, 2048, 2048)
-    (structure,) = structures(tensors)
-    (predicted,) = seconds(structure, tile((2, 16, 4), (2, 16, 4), 16))
+    (sketch,) = sketches(tensors)
+    (predicted,) = seconds(sketch, tile((2, 16, 4), (2, 16, 4), 16))
     task = Task(ComputeDAG.of(tensors), GPU, 1)
     assert least_seconds(task, task.dag) < predicted < 12 * least_seconds(task, task.dag)
 
 
 def test_elementwise_kernels_are_bound_by_memory() -> None:
-    (structure,) = structures(gelu(4096, 4096))
-    (predicted,) = seconds(structure, {"out.i1/1": 4, "out.i0@i1.0@/1": 256})
+    (sketch,) = sketches(gelu(4096, 4096))
+    (predicted,) = seconds(sketch, {"out.i1/1": 4, "out.i0@i1.0@/1": 256})
     machine = GpuMachine.of(GPU)
     moved = 2 * 4096 * 4096 * 4 / machine.dram_bytes_per_s
     assert moved < predicted < 3 * moved
@@ -112,11 +112,11 @@ def test_elementwise_kernels_are_bound_by_memory() -> None:
 
 def test_whole_rows_beat_kernels_of_their_own() -> None:
     best: dict[int, float] = {}
-    for structure in structures(workloads.softmax(512, 1024), 8):
-        table = structure.sample(64, np.random.default_rng(1))
-        views = view_nest(structure.space.nest(table), len(table))
+    for sketch in sketches(workloads.softmax(512, 1024), 8):
+        table = sketch.sample(64, np.random.default_rng(1))
+        views = view_nest(sketch.space.nest(table), len(table))
         alone = sum(stage.attach is None and not stage.inlined and not stage.is_placeholder
-                    for stage in structure.state.stages)  # fmt: skip
+                    for stage in sketch.state.stages)  # fmt: skip
         fastest = float(gpu_seconds(GPU, views).min())
         best[alone] = min(best.get(alone, np.inf), fastest)
     assert best[1] < best[3]
@@ -124,12 +124,12 @@ def test_whole_rows_beat_kernels_of_their_own() -> None:
 
 @pytest.mark.parametrize("tensors", [workloads.matmul(96, 80, 64), workloads.layer_norm(13, 300)])
 def test_a_column_pass_equals_every_row_alone(tensors: list[Tensor]) -> None:
-    for structure in structures(tensors, 3):
-        table = structure.sample(12, np.random.default_rng(2))
-        views = view_nest(structure.space.nest(table), len(table))
+    for sketch in sketches(tensors, 3):
+        table = sketch.sample(12, np.random.default_rng(2))
+        views = view_nest(sketch.space.nest(table), len(table))
         together = np.broadcast_to(gpu_seconds(GPU, views), len(table))
         for row, expected in zip(table, together, strict=True):
-            nest = build_nest(structure.resolve(row), {})
+            nest = build_nest(sketch.resolve(row), {})
             assert gpu_seconds(GPU, view_nest(nest, 1))[0] == pytest.approx(expected, rel=1e-12)
 
 
@@ -139,10 +139,10 @@ def test_the_model_of_gpus_is_the_analytic_model_there() -> None:
     assert AnalyticModel().seconds(task, views) == gpu_seconds(GPU, views)
 
 
-def products(kind: str, n: int) -> tuple[Task, list[Structure]]:
+def products(kind: str, n: int) -> tuple[Task, list[PlacedSketch]]:
     dag = ComputeDAG.of(matmul(kind, n, n, n))
     task = Task(dag, GPU, 1, "tf32")
-    sampler = StructureSampler(task)
+    sampler = SketchSampler(task)
     rng = np.random.default_rng(0)
     return task, [sampler.place(n, rng) for n in range(len(sampler.sketches))]
 
@@ -151,26 +151,26 @@ def products(kind: str, n: int) -> tuple[Task, list[Structure]]:
 def test_tensor_cores_are_expected_to_be_faster(kind: str) -> None:
     task, found = products(kind, 1024)
     best: dict[bool, float] = {}
-    for structure in found:
-        table = structure.sample(128, np.random.default_rng(1))
-        table = table[structure.valid(table)]
-        views = view_nest(structure.space.nest(table), len(table))
+    for sketch in found:
+        table = sketch.sample(128, np.random.default_rng(1))
+        table = table[sketch.valid(table)]
+        views = view_nest(sketch.space.nest(table), len(table))
         fastest = float(gpu_seconds(GPU, views).min())
-        in_warps = ".warp." in " ".join(structure.columns)
+        in_warps = ".warp." in " ".join(sketch.columns)
         best[in_warps] = min(best.get(in_warps, np.inf), fastest)
-        assert fastest > least_seconds(task, structure.state.definition)
+        assert fastest > least_seconds(task, sketch.state.definition)
     assert best[True] < best[False]
 
 
 def test_fragments_that_are_reused_are_preferred() -> None:
-    structure = next(s for s in products("float16", 2048)[1] if "C.warp.i/1" in s.columns)
+    sketch = next(s for s in products("float16", 2048)[1] if "C.warp.i/1" in s.columns)
     common = {"C.warp.k/1": 2, "C.warp.pipeline": 3}
     common |= {f"{t}.shared.{c}": 8 for t in "AB" for c in ("i1/1", "pad")}
     tiles = [
         {**common, "C.warp.i/1": w, "C.warp.j/1": w, "C.warp.i/2": r, "C.warp.j/2": 2 * r}
         for w, r in ((2, 4), (2, 1), (1, 1))
     ]
-    good, small, single = seconds(structure, *tiles)
+    good, small, single = seconds(sketch, *tiles)
     assert good < small < single
 
 
@@ -184,23 +184,21 @@ def test_conditions_between_the_sums_of_a_thread_cost_what_they_choose() -> None
     """Rows that differ in the condition are best not in one thread's tile."""
     tensors = convolution((5, 5), (3, 3), 64, 64, pad=1)
     task = Task(ComputeDAG.of(tensors), GPU, 1)
-    found = [s for s in StructureSampler(task).every() if s.pair.definition == "clipped"]
-    structure = next(s for s in found if not any(".rf" in c for c in s.columns))
-    name = next(c for c in structure.columns if c.endswith(".h0/3")).removesuffix(".h0/3")
+    found = [s for s in SketchSampler(task).every() if s.pair.definition == "clipped"]
+    sketch = next(s for s in found if not any(".rf" in c for c in s.columns))
+    name = next(c for c in sketch.columns if c.endswith(".h0/3")).removesuffix(".h0/3")
     common = {f"{name}.o/2": 16, f"{name}.o/3": 4, f"{name}.rc/1": 16}
-    inside, across = seconds(
-        structure, {**common, f"{name}.h0/3": 5}, {**common, f"{name}.h0/2": 5}
-    )
-    (plain, *_) = (s for s in StructureSampler(task).every() if s.pair.definition == "direct")
+    inside, across = seconds(sketch, {**common, f"{name}.h0/3": 5}, {**common, f"{name}.h0/2": 5})
+    (plain, *_) = (s for s in SketchSampler(task).every() if s.pair.definition == "direct")
     direct, _ = seconds(plain, {**common, f"{name}.h0/3": 5}, {**common, f"{name}.h0/2": 5})
     assert inside > 1.3 * direct and across < inside
 
 
 def test_half_as_many_lanes_take_twice_as_long() -> None:
-    (structure,) = structures(workloads.matmul(2048, 2048, 2048))
+    (sketch,) = sketches(workloads.matmul(2048, 2048, 2048))
     row = {**tile((2, 16, 4), (2, 16, 4), 16), "A.shared.pad": 4, "B.shared.pad": 0}
-    rows = np.array([[row[c] for c in structure.columns]])
-    views = view_nest(structure.space.nest(rows), 1)
+    rows = np.array([[row[c] for c in sketch.columns]])
+    views = view_nest(sketch.space.nest(rows), 1)
     machine = GpuMachine.of(GPU)
     full = replace(machine, products_per_cycle=128.0)
     assert GpuMachine.of(Target.parse("sm_90")).products_per_cycle == 128
@@ -209,13 +207,13 @@ def test_half_as_many_lanes_take_twice_as_long() -> None:
 
 
 def test_larger_tiles_of_warps_move_less_from_the_second_level_cache() -> None:
-    structure = next(s for s in products("float16", 4096)[1] if "C.warp.i/1" in s.columns)
+    sketch = next(s for s in products("float16", 4096)[1] if "C.warp.i/1" in s.columns)
     common = {"C.warp.k/1": 2, "C.warp.pipeline": 3, "C.warp.i/2": 4, "C.warp.j/2": 8}
     common |= {f"{t}.shared.{c}": 8 for t in "AB" for c in ("i1/1", "pad")}
     rows = [{**common, "C.warp.i/1": i, "C.warp.j/1": j} for i, j in ((2, 2), (4, 2))]
-    table = np.array([[row.get(c, 1) for c in structure.columns] for row in rows])
+    table = np.array([[row.get(c, 1) for c in sketch.columns] for row in rows])
     found = np.zeros(2)
-    views = view_nest(structure.space.nest(table), 2)
+    views = view_nest(sketch.space.nest(table), 2)
     shared = {view.written.name for view in views if fills(view)}
     for view in views:
         if view.written.name in shared:
@@ -227,23 +225,23 @@ def test_larger_tiles_of_warps_move_less_from_the_second_level_cache() -> None:
 
 
 def test_warps_that_wait_for_a_large_tile_are_slow() -> None:
-    structure = next(s for s in products("float16", 4096)[1] if "C.warp.i/1" in s.columns)
+    sketch = next(s for s in products("float16", 4096)[1] if "C.warp.i/1" in s.columns)
     common = {f"{t}.shared.{c}": 8 for t in "AB" for c in ("i1/1", "pad")}
     common |= {"C.warp.i/1": 4, "C.warp.j/1": 2, "C.warp.i/2": 4, "C.warp.j/2": 8}
     at_once = {**common, "C.warp.k/1": 8, "C.warp.pipeline": 1}
     ahead = {**common, "C.warp.k/1": 2, "C.warp.pipeline": 3}
-    slow, fast = seconds(structure, at_once, ahead)
+    slow, fast = seconds(sketch, at_once, ahead)
     assert fast < 0.8 * slow
 
 
 def test_instructions_of_warpgroups_are_expected_to_be_faster() -> None:
     best: dict[str, float] = {}
     rng = np.random.default_rng(0)
-    for structure in in_tensor_cores(matmul("float16", 4096, 4096, 4096), rng, HOPPER):
-        table = structure.sample(256, rng)
-        table = table[structure.valid(table)]
-        views = view_nest(structure.space.nest(table), len(table))
-        by = "wgmma" if "wgmma" in str(structure.placed.history) else "mma"
+    for sketch in in_tensor_cores(matmul("float16", 4096, 4096, 4096), rng, HOPPER):
+        table = sketch.sample(256, rng)
+        table = table[sketch.valid(table)]
+        views = view_nest(sketch.space.nest(table), len(table))
+        by = "wgmma" if "wgmma" in str(sketch.placed.history) else "mma"
         fastest = float(np.min(gpu_seconds(HOPPER, views)))
         best[by] = min(best.get(by, np.inf), fastest)
     assert best["wgmma"] < best["mma"] < 4 * best["wgmma"]
@@ -253,16 +251,16 @@ def test_instructions_of_warpgroups_are_expected_to_be_faster() -> None:
 
 def test_instructions_left_under_way_need_a_tile_more() -> None:
     rng = np.random.default_rng(0)
-    structure = wgmma_structures(matmul("float16", 4096, 4096, 4096), rng)[0]
+    sketch = wgmma_sketches(matmul("float16", 4096, 4096, 4096), rng)[0]
     common = {"C.warp.i/1": 2, "C.warp.k/1": 2, "A.shared.k/1": 8, "B.shared.j/1": 8}
     one, two, four = seconds(
-        structure, *({**common, "C.warp.pipeline": depth} for depth in (1, 2, 4)), target=HOPPER
+        sketch, *({**common, "C.warp.pipeline": depth} for depth in (1, 2, 4)), target=HOPPER
     )
     assert four < two < one
 
 
-def in_one_kernel(tensors: Sequence[Tensor]) -> Structure:
-    sampler = StructureSampler(Task(ComputeDAG.of(tensors), GPU, 1))
+def in_one_kernel(tensors: Sequence[Tensor]) -> PlacedSketch:
+    sampler = SketchSampler(Task(ComputeDAG.of(tensors), GPU, 1))
     numbers = [n for n, s in enumerate(sampler.sketches) if len(list(kernels(s))) == 1]
     return sampler.place(numbers[0], np.random.default_rng(0))
 
@@ -270,9 +268,9 @@ def in_one_kernel(tensors: Sequence[Tensor]) -> Structure:
 def test_what_a_block_makes_of_its_own_is_not_waited_for_as_memory_is(
     rng: np.random.Generator,
 ) -> None:
-    structure = in_one_kernel(workloads.attention(2, 64, 96, 32))
-    table = structure.sample(64, rng)
-    views = {v.leaf.stage: v for v in view_nest(structure.space.nest(table), len(table))}
+    sketch = in_one_kernel(workloads.attention(2, 64, 96, 32))
+    table = sketch.sample(64, rng)
+    views = {v.leaf.stage: v for v in view_nest(sketch.space.nest(table), len(table))}
     machine, shared = GpuMachine.of(GPU), {n for n, v in views.items() if fills(v)}
     needed = {name: Statement(v, machine, shared).resources() for name, v in views.items()}
     assert (needed["E"].fetched == 0).all() and (needed["scaled"].fetched == 0).all()
@@ -282,14 +280,14 @@ def test_what_a_block_makes_of_its_own_is_not_waited_for_as_memory_is(
 def test_attention_in_one_kernel_is_predicted_to_be_faster(rng: np.random.Generator) -> None:
     """The sizes of BERT: its scores are written and read by others of three kernels."""
     tensors = workloads.attention(12, 128, 128, 64)
-    sampler = StructureSampler(Task(ComputeDAG.of(tensors), GPU, 1))
+    sampler = SketchSampler(Task(ComputeDAG.of(tensors), GPU, 1))
     best: dict[bool, float] = {}
-    for number, sketch in enumerate(sampler.sketches):
-        structure = sampler.place(number, rng)
-        table = structure.sample(512, rng)
-        table = table[structure.valid(table)]
-        views = view_nest(structure.space.nest(table), len(table))
-        alone = len(list(kernels(sketch))) == 1
+    for number in range(len(sampler.sketches)):
+        sketch = sampler.place(number, rng)
+        table = sketch.sample(512, rng)
+        table = table[sketch.valid(table)]
+        views = view_nest(sketch.space.nest(table), len(table))
+        alone = len(list(kernels(sampler.sketches[number]))) == 1
         found = float(np.min(gpu_seconds(GPU, views)))
         best[alone] = min(found, best.get(alone, found))
     assert best[True] < best[False]

@@ -13,14 +13,14 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import ReduceKind
 from ansorpy.ir.loops import For, ForKind, Stmt, Store, substatements
 from ansorpy.ir.task import Task
-from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.lowering.program import lower
 from tests import workloads
 from tests.rules.asking import CUDA as GPU
 
 
-def structure_of(m: int, n: int, k: int) -> Structure:
-    drawn = StructureSampler(Task(ComputeDAG.of(workloads.matmul(m, n, k)), GPU, 1))
+def sketch_of(m: int, n: int, k: int) -> PlacedSketch:
+    drawn = SketchSampler(Task(ComputeDAG.of(workloads.matmul(m, n, k)), GPU, 1))
     (found,) = (s for s in drawn.every() if not any(".rf" in c for c in s.columns))
     return found
 
@@ -40,13 +40,13 @@ def sums(views: list[LeafView]) -> Statement:
 
 
 def test_bodies_are_as_long_as_those_of_programs(rng: np.random.Generator) -> None:
-    structure = structure_of(190, 256, 96)
-    table = structure.sample(256, rng)
-    table = table[structure.valid(table)][:12]
-    statement = sums(view_nest(structure.space.nest(table), len(table)))
+    sketch = sketch_of(190, 256, 96)
+    table = sketch.sample(256, rng)
+    table = table[sketch.valid(table)][:12]
+    statement = sums(view_nest(sketch.space.nest(table), len(table)))
     predicted = statement.view.spread(statement.tile * statement.body.steps)
     for row, expected in zip(table, predicted, strict=True):
-        program = unroll_registers(lower(structure.resolve(row)).run, GPU)
+        program = unroll_registers(lower(sketch.resolve(row)).run, GPU)
         assert products_written(longest_bodies(program).body) == expected
 
 
@@ -59,10 +59,10 @@ def tile(**columns: int) -> dict[str, int]:
 
 def needed(row: dict[str, int]) -> tuple[float, float]:
     """Instructions and turns of the banks for 16 steps of one thread's sums."""
-    structure = structure_of(256, 256, 256)
-    table = np.array([[row.get(c, 0) for c in structure.columns]])
-    assert structure.valid(table).all()
-    found = sums(view_nest(structure.space.nest(table), 1)).resources()
+    sketch = sketch_of(256, 256, 256)
+    table = np.array([[row.get(c, 0) for c in sketch.columns]])
+    assert sketch.valid(table).all()
+    found = sums(view_nest(sketch.space.nest(table), 1)).resources()
     return float(found.issued[0]) / 16, float(found.turns[0]) / 16
 
 

@@ -1,6 +1,6 @@
-"""Structures: sketches whose compute locations are drawn and whose sizes are open.
+"""Placed sketches: compute locations are drawn, sizes are open.
 
-Each round of the search draws a few structures and evolves one population table per structure.
+Each round of the search draws a few of them and evolves one population table for each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import History, State
 from ansorpy.target import Target
 
-__all__ = ["Pair", "Recovered", "Structure", "StructureSampler"]
+__all__ = ["Pair", "Recovered", "PlacedSketch", "SketchSampler"]
 
 
 class Pair(NamedTuple):
@@ -37,31 +37,31 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Structure:
-    """One structure of a task, made from sketch number ``sketch``.
+class PlacedSketch:
+    """A sketch of a task, number ``number``, with its compute locations chosen.
 
     ``definition`` names the scheduled definition: the task's own or an algorithm's.
     ``placed`` is the state before annotation: its first ``sketch_steps`` steps are the sketch's,
-    the others place stages.  ``make`` returns the structure of a placed state of a sketch, the
-    same object each time while it is cached.
+    the others place stages.  ``make`` makes one of a sketch's number and a placed state, the same
+    object each time while it is cached.
 
-    A structure has the interface of :class:`~ansorpy.schedule.space.Space`; the annotation rules
+    It has the interface of :class:`~ansorpy.schedule.space.Space`; the annotation rules
     draw rows, and the preset's mutations mutate them.
     """
 
     definition: str
     placed: State
-    sketch: int
+    number: int
     sketch_steps: int
     space: Space
     target: Target
     preset: Preset
-    make: Callable[[int, State], Structure]
+    make: Callable[[int, State], PlacedSketch]
 
     @property
     def pair(self) -> Pair:
-        """The definition and the sketch that the structure comes from."""
-        return Pair(self.definition, self.sketch)
+        """The definition and the number of the sketch."""
+        return Pair(self.definition, self.number)
 
     @property
     def state(self) -> State:
@@ -75,7 +75,7 @@ class Structure:
 
     @cached_property
     def key(self) -> str:
-        """A text that is the same for two structures exactly when they are equal."""
+        """A text that is the same for two placed sketches exactly when they are equal."""
         return f"{self.definition}: {self.state.history}"
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
@@ -97,15 +97,15 @@ class Structure:
                 mutated[rows] = mutation.apply(self.space, table[rows], rng)
         return mutated
 
-    def neighbour(self, rng: np.random.Generator) -> Structure | None:
-        """A structure with one stage computed at another location; None if no stage can move."""
+    def neighbour(self, rng: np.random.Generator) -> PlacedSketch | None:
+        """The sketch with one stage computed at another location; None if no stage can move."""
         if self.preset.move is None:
             return None
         moved = self.preset.move.move(self.placed, rng, self.sketch_steps)
-        return None if moved is None else self.make(self.sketch, moved)
+        return None if moved is None else self.make(self.number, moved)
 
-    def adopt(self, other: Structure, table: Table, rng: np.random.Generator) -> Table:
-        """Convert *other*'s *table* to rows of this structure; decisions it lacks are drawn."""
+    def adopt(self, other: PlacedSketch, table: Table, rng: np.random.Generator) -> Table:
+        """Convert *other*'s *table* to rows of this sketch; decisions it lacks are drawn."""
         return carry_over(other.space, table, self.space, rng)
 
     def resolve(self, row: Sequence[int] | Table) -> State:
@@ -119,17 +119,17 @@ class Structure:
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """Recorded schedules of one structure: row *r* of ``table`` is schedule ``members[r]``."""
+    """Recorded schedules of one sketch: row *r* of ``table`` is schedule ``members[r]``."""
 
-    structure: Structure
+    sketch: PlacedSketch
     table: Table
     members: npt.NDArray[np.intp]
 
 
-class StructureSampler:
-    """Draws structures of one task; the sketches of all its definitions are derived once.
+class SketchSampler:
+    """Draws placed sketches of one task; the sketches of all its definitions are derived once.
 
-    The most recently used structures are cached: building the formulas of a structure's tables
+    Those used last are cached: building the formulas of a placed sketch's tables
     (:mod:`ansorpy.schedule.tables.formulas`) takes longer than a round spends evaluating them.
 
     Args:
@@ -153,41 +153,41 @@ class StructureSampler:
         ]
         self.pairs = tuple(Pair(name, number) for number, (name, _) in enumerate(found))
         self.sketches = tuple(sketch for _, sketch in found)
-        self._kept: OrderedDict[tuple[int, History], Structure] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, History], PlacedSketch] = OrderedDict()
 
-    def draw_one(self, rng: np.random.Generator) -> Structure:
-        """A structure of a uniformly drawn sketch, with random placement."""
+    def draw_one(self, rng: np.random.Generator) -> PlacedSketch:
+        """A uniformly drawn sketch, placed at random."""
         return self.place(int(rng.integers(len(self.sketches))), rng)
 
-    def place(self, sketch: int, rng: np.random.Generator) -> Structure:
-        """A structure of the given sketch, with random placement."""
-        state = self.sketches[sketch]
+    def place(self, number: int, rng: np.random.Generator) -> PlacedSketch:
+        """Sketch *number*, placed at random."""
+        state = self.sketches[number]
         for rule in self.preset.placement:
             state = rule.draw(state, self.target, rng)
-        return self._structure(sketch, state)
+        return self._placed(number, state)
 
-    def _structure(self, sketch: int, state: State) -> Structure:
-        """The structure of a placed *state* of the given sketch, from the cache if possible."""
-        key = sketch, state.history
-        found = self._kept.pop(key, None) or self._made(sketch, state)
+    def _placed(self, number: int, state: State) -> PlacedSketch:
+        """Sketch *number* placed as *state* is, from the cache if possible."""
+        key = number, state.history
+        found = self._kept.pop(key, None) or self._made(number, state)
         self._kept[key] = found
         if len(self._kept) > self.most_kept:
             self._kept.popitem(last=False)
         return found
 
-    def _made(self, sketch: int, state: State) -> Structure:
-        steps = len(self.sketches[sketch].history)
+    def _made(self, number: int, state: State) -> PlacedSketch:
+        steps = len(self.sketches[number].history)
         space = _annotated(state, self.target, self.preset)
-        name = self.pairs[sketch].definition
-        return Structure(
-            name, state, sketch, steps, space, self.target, self.preset, self._structure
+        name = self.pairs[number].definition
+        return PlacedSketch(
+            name, state, number, steps, space, self.target, self.preset, self._placed
         )
 
     def recover(self, definition: str, schedules: Sequence[Steps]) -> list[Recovered]:
-        """Turn recorded *schedules* of a definition into rows of the structures they come from.
+        """Turn recorded *schedules* of a definition into rows of the sketches they come from.
 
         Schedules that come from no current sketch, or violate a current constraint, are left out.
-        Cost: each structure is made once for all its schedules.
+        Cost: each placed sketch is made once for all its schedules.
         """
         groups: dict[Skeleton, list[int]] = {}
         for number, steps in enumerate(schedules):
@@ -204,35 +204,35 @@ class StructureSampler:
     def _recovered(
         self, definition: str, skeleton: Skeleton, schedules: Sequence[Steps], members: list[int]
     ) -> tuple[set[int], list[Recovered]]:
-        """The *members* with the same structure as the first, and their recovered rows."""
+        """The *members* of the same placed sketch as the first, and their recovered rows."""
         for number, pair in enumerate(self.pairs):
             if pair.definition != definition:
                 continue
             placed = placed_like(self.sketches[number], schedules[members[0]])
             if placed is None:
                 continue
-            structure = self._structure(number, placed)
-            if skeleton_of(structure.state.history) == skeleton:
-                table, at, allowed = rows_of(structure.space, [schedules[m] for m in members])
+            sketch = self._placed(number, placed)
+            if skeleton_of(sketch.state.history) == skeleton:
+                table, at, allowed = rows_of(sketch.space, [schedules[m] for m in members])
                 alike = np.array(members, dtype=np.intp)[at]
-                found = Recovered(structure, table[allowed], alike[allowed])
+                found = Recovered(sketch, table[allowed], alike[allowed])
                 return {members[0], *alike.tolist()}, [found]
         return {members[0]}, []
 
     def refit(
         self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
-    ) -> Iterator[tuple[Structure, Table]]:
-        """Structures like that of a *schedule* made for other shapes, with the rows nearest to it.
+    ) -> Iterator[tuple[PlacedSketch, Table]]:
+        """Sketches like that of a *schedule* made for other shapes, with the rows nearest to it.
 
-        Each comes with at most *n* rows, all valid, nearest first.  Structures of sketches with
-        more steps come first.  A structure is made only when the iterator reaches it.
+        Each comes with at most *n* rows, all valid, nearest first.  Sketches with more steps come
+        first.  Each is made only when the iterator reaches it.
         """
         wanted = numbers_of(schedule)
         sketches = [k for k, pair in enumerate(self.pairs) if pair.definition == definition]
         for number in sorted(sketches, key=lambda k: -len(self.sketches[k].history)):
             placed = refitted_sketch(self.sketches[number], schedule)
             if placed is not None:
-                made = self._structure(number, placed)
+                made = self._placed(number, placed)
                 sample = partial(made.sample, rng=rng)
                 rows = nearest_rows(made.space, wanted, sample, n, rng)
                 if len(rows):
@@ -240,35 +240,35 @@ class StructureSampler:
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
-    ) -> list[Structure]:
-        """At most *n* distinct structures: first one per sketch, as far as *n* allows, then random.
+    ) -> list[PlacedSketch]:
+        """At most *n* distinct ones: first one of each sketch, as far as *n* allows, then random.
 
         With *shares*, only its pairs are used, those with a larger share first and more often.
         Returns fewer if ``patience`` consecutive draws yield nothing new.
         """
-        sketches = [pair.sketch for pair in shares or self.pairs]
-        even = np.full(len(sketches), 1 / len(sketches))
+        numbers = [pair.sketch for pair in shares or self.pairs]
+        even = np.full(len(numbers), 1 / len(numbers))
         chance = even if shares is None else (even + np.array(list(shares.values()))) / 2
-        found: dict[str, Structure] = {}
-        for sketch in rng.choice(sketches, min(n, len(sketches)), replace=False, p=chance):
-            structure = self.place(int(sketch), rng)
-            found.setdefault(structure.key, structure)
+        found: dict[str, PlacedSketch] = {}
+        for number in rng.choice(numbers, min(n, len(numbers)), replace=False, p=chance):
+            sketch = self.place(int(number), rng)
+            found.setdefault(sketch.key, sketch)
         misses = 0
         while len(found) < n and misses < self.patience:
-            structure = self.place(int(rng.choice(sketches, p=chance)), rng)
-            misses = misses + 1 if structure.key in found else 0
-            found.setdefault(structure.key, structure)
+            sketch = self.place(int(rng.choice(numbers, p=chance)), rng)
+            misses = misses + 1 if sketch.key in found else 0
+            found.setdefault(sketch.key, sketch)
         return list(found.values())
 
-    def every(self) -> Iterator[Structure]:
-        """All structures, each once, grouped by sketch and made lazily."""
+    def every(self) -> Iterator[PlacedSketch]:
+        """All placed sketches, each once, grouped by sketch and made lazily."""
         seen: set[str] = set()
-        for number, sketch in enumerate(self.sketches):
-            for placed in self._every_place(sketch, self.preset.placement):
-                structure = self._structure(number, placed)
-                if structure.key not in seen:
-                    seen.add(structure.key)
-                    yield structure
+        for number, state in enumerate(self.sketches):
+            for placed in self._every_place(state, self.preset.placement):
+                sketch = self._placed(number, placed)
+                if sketch.key not in seen:
+                    seen.add(sketch.key)
+                    yield sketch
 
     def _every_place(self, state: State, rules: Sequence[PlacementRule]) -> Iterator[State]:
         if not rules:
