@@ -121,7 +121,7 @@ class Pace:
         if is_first:
             # The heaviest task comes first, when the machine is not known yet.  What its round
             # takes too long is lost to all others, so a slow machine is assumed.
-            return self._first.scale(2.0, 2.0)
+            return self._first.scale(1.75, 2.0)
         overall = self._later.scale(1.0, 1.0)
         return self._each.get(at, _Elapsed()).scale(overall, 1.0)
 

@@ -144,6 +144,17 @@ def test_a_node_with_an_operand_of_any_size_is_refused_at_once() -> None:
         load(model)
 
 
+@pytest.mark.parametrize("version", [-1, 0, 2**40])
+def test_an_operator_of_an_impossible_version_is_refused(version: int) -> None:
+    net = Net(x=(2, 3))
+    model = net.model(net.relu("x"))
+    model.graph.output[0].name = "z"
+    model.graph.node.append(helper.make_node("Fused", ["x"], ["z"], domain="com.example"))
+    model.opset_import.append(helper.make_opsetid("com.example", version))
+    with pytest.raises(UnsupportedModel, match=r"com\.example\.Fused"):
+        load(model)
+
+
 def test_what_no_output_needs_is_not_looked_at() -> None:
     net = Net(x=(1, 4, 6, 6))
     pooled = net.op("MaxPool", "x", kernel_shape=[2, 2])

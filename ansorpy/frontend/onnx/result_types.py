@@ -39,6 +39,8 @@ def inferred_types(
     """
     domains = {opset.domain: opset.version for opset in model.opset_import}
     version = domains.get(node.domain, domains.get("", 1))
+    if not 0 < version < 2**31:  # onnx.defs takes no others
+        return {}
     given = {
         name: helper.make_tensor_type_proto(
             helper.np_dtype_to_tensor_dtype(type_.dtype.numpy), type_.shape
