@@ -59,7 +59,7 @@ def network_names(models: Sequence[Path]) -> list[str]:
     """
     stems = [model.stem for model in models]
     names = [
-        stem if stems.count(stem) == 1 else str(model.with_suffix(""))
+        stem if stems.count(stem) == 1 else str(model.parent / stem)
         for model, stem in zip(models, stems, strict=True)
     ]
     twice = [name for name in names if names.count(name) > 1]

@@ -26,7 +26,7 @@ from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import History, State
 from ansorpy.target import Target
 
-__all__ = ["Pair", "Recovered", "PlacedSketch", "SketchSampler"]
+__all__ = ["Pair", "PlacedSketch", "Recovered", "SketchSampler"]
 
 
 class Pair(NamedTuple):

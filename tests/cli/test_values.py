@@ -28,6 +28,7 @@ def test_networks_of_one_name_are_told_apart_by_their_folders() -> None:
     assert network_names([Path("a/x.onnx"), Path("y.onnx")]) == ["x", "y"]
     alike = [Path("a/x.onnx"), Path("y.onnx"), Path("./b/x.onnx"), Path("x.onnx")]
     assert network_names(alike) == ["a/x", "y", "b/x", "x"]
+    assert network_names([Path("/"), Path()]) == ["/", "."]
     with pytest.raises(UsageError, match="two networks are called a/x"):
         network_names([Path("a/x.onnx"), Path("./a/x.onnx")])
 

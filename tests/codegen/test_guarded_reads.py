@@ -13,7 +13,7 @@ from tests.codegen.cuda.emulator import Emulated, emulate, needs_compiler
 from tests.codegen.programs import Array, Compiled, at, buffer, empty, nest, program, put, random
 from tests.codegen.random_guards import guarded_program
 
-SEEDS = range(48)
+SEEDS = range(120)
 
 
 def results(source: Program) -> tuple[list[Array], Array, Array]:

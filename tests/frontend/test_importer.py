@@ -153,6 +153,9 @@ def test_an_operator_of_an_impossible_version_is_refused(version: int) -> None:
     model.opset_import.append(helper.make_opsetid("com.example", version))
     with pytest.raises(UnsupportedModel, match=r"com\.example\.Fused"):
         load(model)
+    model.ir_version = 2**40
+    with pytest.raises(UnsupportedModel, match=r"com\.example\.Fused"):
+        load(model)
 
 
 def test_what_no_output_needs_is_not_looked_at() -> None:

@@ -42,7 +42,7 @@ def cases() -> dict[str, list[TestCase]]:
     """The cases of each operator with an importer; each module registers its own."""
     for path in sorted(Path(node_cases.__file__).parent.glob("*.py")):
         if set(re.findall(r'make_node\(\s*"(\w+)"', path.read_text())) & set(OPERATORS):
-            with warnings.catch_warnings(action="ignore"), small_and_undocumented():
+            with warnings.catch_warnings(action="ignore"), undocumented():
                 importlib.import_module(f"{node_cases.__name__}.{path.stem}")
     found: dict[str, list[TestCase]] = {name: [] for name in OPERATORS}
     for case in node_cases._NodeTestCases:
@@ -54,18 +54,9 @@ def cases() -> dict[str, list[TestCase]]:
 
 
 @contextmanager
-def small_and_undocumented() -> Iterator[None]:
-    """Modules imported here draw smaller volumes, and no text is made of their sources.
-
-    onnx computes pools a window at a time: those of 32 x 32 x 32 elements take seconds each.
-    """
-    randn = np.random.randn
-
-    def drawn(*shape: int) -> Any:
-        return randn(*((1, 3, 7, 7, 7) if shape == (1, 3, 32, 32, 32) else shape))
-
+def undocumented() -> Iterator[None]:
+    """No text is made of the sources of modules that are imported here: it takes seconds."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(np.random, "randn", drawn)
         patched.setattr(base, "process_snippet", lambda op, name, export: (name, ""))
         yield
 

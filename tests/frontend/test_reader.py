@@ -64,6 +64,16 @@ def test_a_sparse_weight_with_places_beyond_its_shape() -> None:
         array_of(tensor)
 
 
+def test_a_sparse_weight_with_places_of_no_type() -> None:
+    tensor = helper.make_sparse_tensor(
+        numpy_helper.from_array(np.ones(1, np.float32), "w"),
+        numpy_helper.from_array(np.array([4])), [8, 5],
+    )  # fmt: skip
+    tensor.indices.data_type = -7
+    with pytest.raises(ForeignFile, match=r"initializer w: .*not of type int64"):
+        array_of(tensor)
+
+
 def test_weights_in_a_file_of_their_own_are_read(tmp_path: Path) -> None:
     path, whole = tmp_path / "net.onnx", product()
     path.write_bytes(external("w.bin").SerializeToString())

@@ -148,6 +148,8 @@ def array_of(tensor: TensorProto | SparseTensorProto) -> Array:
 
 def _dense(tensor: SparseTensorProto) -> Array:
     """The dense array of *tensor*, which stores values with flat or multi-dimensional indices."""
+    if tensor.indices.data_type != TensorProto.INT64:
+        raise ValueError("its places are not of type int64")
     values, places = map(numpy_helper.to_array, (tensor.values, tensor.indices))
     whole = np.zeros(tuple(tensor.dims), values.dtype)
     whole[tuple(places.T) if places.ndim == 2 else np.unravel_index(places, whole.shape)] = values

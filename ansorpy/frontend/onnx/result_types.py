@@ -39,7 +39,8 @@ def inferred_types(
     """
     domains = {opset.domain: opset.version for opset in model.opset_import}
     version = domains.get(node.domain, domains.get("", 1))
-    if not 0 < version < 2**31:  # onnx.defs takes no others
+    versions = (model.ir_version, *(opset.version for opset in model.opset_import))
+    if any(abs(number) >= 2**31 for number in versions):  # onnx takes no others
         return {}
     given = {
         name: helper.make_tensor_type_proto(

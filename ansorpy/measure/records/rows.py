@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import Annotated, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError, model_validator
 
@@ -27,6 +27,9 @@ __all__ = [
 
 _NO_ROW = 1 << 62
 """Larger than the number of any row."""
+
+_Moment = Annotated[float, Field(ge=0, lt=2.5e11)]
+"""Seconds since 1970, up to the last year that a calendar can show."""
 
 
 class Scheduled(Protocol):
@@ -79,8 +82,8 @@ class Session(_Row):
     process: str
     seed: int
     versions: Json[dict[str, str]]
-    started_at: float
-    ended_at: float | None
+    started_at: _Moment
+    ended_at: _Moment | None
     reason: str
 
 
@@ -118,7 +121,7 @@ class Trial(_Row):
     steps: str
     session: int
     attempts: int = Field(ge=1)
-    started_at: float
+    started_at: _Moment
     signature: str = ""
 
     @property
@@ -172,7 +175,7 @@ class Record(Trial):
     max_error: float
     object_digest: str
     load: float
-    finished_at: float
+    finished_at: _Moment
 
     @model_validator(mode="after")
     def _times_of_a_correct_program(self) -> Self:

@@ -27,7 +27,7 @@ from tests.rounding import Reference
 from tests.run_native import run_lowered
 
 pytestmark = needs_cc
-BY_HAND, BY_RULES = 12, 5
+BY_HAND, BY_RULES = 30, 12
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ SM_80 = Target.parse("sm_80")
 
 @pytest.mark.parametrize(
     ("target", "preset", "count"),
-    [(Target.host(), CPU, 30), (Target.host(), ANSOR_CPU, 25), (SM_80, CUDA, 12)],
+    [(Target.host(), CPU, 60), (Target.host(), ANSOR_CPU, 40), (SM_80, CUDA, 12)],
     ids=["cpu", "ansor", "gpu"],
 )
 def test_no_mutant_that_faults_is_proved(target: Target, preset: Preset, count: int) -> None:
@@ -26,5 +26,5 @@ def test_no_mutant_that_faults_is_proved(target: Target, preset: Preset, count: 
 
 
 def test_mutants_of_cpu_programs_that_run_are_not_refuted() -> None:
-    found = mutants(Target.host(), CPU, seed=11, count=30)
+    found = mutants(Target.host(), CPU, seed=11, count=40)
     assert [(m.change, m.proof.refuted[0].message) for m in found if m.is_false_alarm] == []

@@ -355,6 +355,7 @@ def test_a_folder_that_does_not_exist_is_one_plain_error(tmp_path):
         ("results", "seconds", "not json"), ("results", "median_s", -1.0),
         ("results", "median_s", float("inf")), ("results", "scale", 0.0),
         ("results", "spread", "x"), ("trials", "attempts", 0), ("trials", "started_at", "now"),
+        ("trials", "started_at", 1e300), ("results", "finished_at", -1.0),
     ],
 )  # fmt: skip
 def test_a_hostile_row_is_refused_by_column(path, table, column, value):
