@@ -28,6 +28,7 @@ from ansorpy.ir.expr import (
     Reduce,
     ReduceKind,
     Select,
+    walk,
 )
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import ComputeOp, Tensor
@@ -99,12 +100,24 @@ class Reference:
         assert isinstance(output, ComputeOp)
         relative, stages = self._relative.of(output), self.dag.leading_to(output)
         magnitude = self._magnitudes[output]
-        # Below the normal numbers a rounding errs by half the least one, whatever the value.
-        least = max(op.dtype.normal[0] * op.dtype.epsilon for op in stages if op.dtype.is_float)
+        least = max(_least(op) for op in stages if op.dtype.is_float)
         terms = sum(2 + math.prod(axis.extent for axis in op.reduce_axes) for op in stages)
         underflow = terms * least * max(1.0, float(magnitude.max(initial=0.0)))
         found: Array = 2 * relative * magnitude + underflow
         return found
+
+
+def _least(op: ComputeOp) -> float:
+    """How far below the normal numbers an operation of *op* may err, whatever its value.
+
+    A rounding errs by half the least number.  A quotient errs by itself if its divisor overflows:
+    ``1 / (1 + exp(100))`` is 0 in float32, but 4e-44 in float64.
+    """
+    least, most = op.dtype.normal
+    divides = any(
+        isinstance(e, Binary) and e.op is BinaryOp.DIV and e.dtype.is_float for e in walk(op.body)
+    )
+    return 1 / most if divides else least * op.dtype.epsilon
 
 
 class _Relative:
