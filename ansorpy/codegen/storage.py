@@ -9,6 +9,7 @@ from ansorpy.codegen.tiles import register_buffers
 from ansorpy.codegen.vectors import chunks, lanes_for, vector_space
 from ansorpy.errors import CodegenError
 from ansorpy.ir.expr import Load, walk
+from ansorpy.ir.extents import fixed, most
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
@@ -50,6 +51,7 @@ them in addition to ``STACK_BYTES``.
 class StoragePlan:
     """Byte offsets of workspace buffers (``shared``) and of large locals in thread scratch.
 
+    A buffer whose shape depends on dimensions has room for their largest sizes.
     ``stack`` holds the register tiles and the small locals.  ``rows`` holds padded row lengths (in
     elements) of locals on the stack, so that the end of a row needs no masked store.
     """
@@ -68,7 +70,8 @@ class StoragePlan:
     def strides(self, buffer: Buffer) -> tuple[int, ...]:
         """Strides in elements along each dimension."""
         row = self.rows.get(buffer)
-        return dense_strides(buffer.shape if row is None else (*buffer.shape[:-1], row))
+        strides = dense_strides(buffer.shape if row is None else (*buffer.shape[:-1], row))
+        return tuple(map(fixed, strides))
 
     def size(self, buffer: Buffer) -> int:
         """Number of elements stored, including padding."""
@@ -146,7 +149,8 @@ def _padded_rows(body: Stmt, target: Target) -> dict[Buffer, int]:
 
 def _padded_size(buffer: Buffer, rows: Mapping[Buffer, int]) -> int:
     row = rows.get(buffer)
-    return buffer.size if row is None else buffer.size // buffer.shape[-1] * row
+    size = fixed(buffer.size)
+    return size if row is None else size // fixed(buffer.shape[-1]) * row
 
 
 def _on_stack(body: Stmt, rows: Mapping[Buffer, int], target: Target) -> frozenset[Buffer]:
@@ -180,16 +184,16 @@ def _stacked(
 ) -> tuple[dict[Buffer, int], int]:
     """Offsets by nesting, each buffer after the enclosing buffers; also returns the peak size."""
     offsets: dict[Buffer, int] = {}
-    most = 0
+    peak = 0
 
     def visit(stmt: Stmt, top: int) -> None:
-        nonlocal most
+        nonlocal peak
         if isinstance(stmt, Alloc) and stmt.buffer.scope is scope and stmt.buffer not in excluded:
             offsets[stmt.buffer] = top
-            top += _rounded(stmt.buffer.bytes)
-            most = max(most, top)
+            top += _rounded(most(stmt.buffer.bytes))
+            peak = max(peak, top)
         for inner in substatements(stmt):
             visit(inner, top)
 
     visit(body, 0)
-    return offsets, most
+    return offsets, peak

@@ -9,8 +9,9 @@ import numpy as np
 
 from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.analysis.affine import Linear, linear
-from ansorpy.ir.analysis.interval import bounds
+from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.expr import Expr, Load, Var, walk
+from ansorpy.ir.extents import fixed, least, most
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -64,9 +65,9 @@ class Tile:
         scalars, in_lanes = 1, 1
         for loop in self.axes:
             if loop.kind is ForKind.VECTORIZED:
-                in_lanes *= loop.extent
+                in_lanes *= fixed(loop.extent)
             else:
-                scalars *= loop.extent
+                scalars *= fixed(loop.extent)
         return scalars * -(-in_lanes // lanes_for(self.store, target))
 
 
@@ -154,8 +155,8 @@ def _in_bounds(store: Store, loops: Sequence[For]) -> bool:
     for index, extent in zip(store.indices, store.buffer.shape, strict=True):
         if not free_vars(index) <= known.keys():
             return False
-        low, high = bounds(index, known)
-        if low < 0 or high >= extent:
+        low, high = extents_of(index, known)
+        if least(low) < 0 or most(high - extent) >= 0:
             return False
     return True
 
@@ -169,10 +170,11 @@ def _injective(store: Store, dims: Sequence[For]) -> bool:
     for form in forms:
         if any(not isinstance(a, Var) and free_vars(a) & variables for a in form.terms):
             return False
-    total = int(np.prod([loop.extent for loop in dims], dtype=np.int64))
+    extents = [fixed(loop.extent) for loop in dims]
+    total = int(np.prod(extents, dtype=np.int64))
     if total > 1 << 14:
         return False
-    points = np.indices([loop.extent for loop in dims]).reshape(len(dims), -1)
+    points = np.indices(extents).reshape(len(dims), -1)
     touched = np.array([_along(form, dims, points) for form in forms], dtype=np.int64).reshape(
         len(forms), -1
     )

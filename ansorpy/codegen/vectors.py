@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ansorpy.ir.expr import Cast, Expr, Load, Var, walk
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import For, ForKind, If, Let, Stmt, Store, walk_stmts
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.target import Target
@@ -45,7 +46,7 @@ def vector_space(loop: For) -> VectorSpace:
     loops: list[tuple[Var, int]] = []
     body: Stmt = loop
     while isinstance(body, For) and body.kind is ForKind.VECTORIZED:
-        loops.append((body.var, body.extent))
+        loops.append((body.var, fixed(body.extent)))
         body = body.body
     return VectorSpace(tuple(loops), body)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from ansorpy.ir.expr import Expr, Load, walk
+from ansorpy.ir.extents import Dim, dims_of
 from ansorpy.ir.strides import Strides, dense_strides, in_row_major_order, normalised
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
@@ -91,6 +92,12 @@ class ComputeDAG:
         return cls(outputs, [t for t in tensors if isinstance(t, PlaceholderOp)])
 
     @cached_property
+    def dims(self) -> tuple[Dim, ...]:
+        """The dimensions on which shapes depend, in order of appearance, arguments first."""
+        computed = (a.extent for op in self.computes for a in (*op.axes, *op.reduce_axes))
+        return dims_of([*(e for op in self.args for e in op.shape), *computed])
+
+    @cached_property
     def computes(self) -> tuple[ComputeOp, ...]:
         return tuple(op for op in self.ops if isinstance(op, ComputeOp))
 
@@ -124,14 +131,15 @@ class ComputeDAG:
     def constant_ops(self) -> frozenset[Tensor]:
         """Operators that depend on constant placeholders only, so that they run at bind time.
 
-        Outputs, and operators that read one, are excluded: each call computes them anew.
+        Outputs, operators whose shapes depend on a call, and operators that read such ones are
+        excluded: each call computes them anew.
         """
         constant: set[Tensor] = set()
         for op in self.ops:
             if isinstance(op, PlaceholderOp):
                 if op.constant:
                     constant.add(op)
-            elif self.is_output(op):
+            elif self.is_output(op) or dims_of(op.shape):
                 continue
             elif self.reads(op) and all(p in constant for p in self.reads(op)):
                 constant.add(op)

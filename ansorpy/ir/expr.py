@@ -2,7 +2,7 @@
 
 Grammar::
 
-    Expr := Const | Var | Axis | Binary | Compare | Call | Select | Cast | Load | Reduce
+    Expr := Const | Var | Axis | SizeVar | Binary | Compare | Call | Select | Cast | Load | Reduce
 
 Each kind is one class, immutable and compared by identity (:mod:`ansorpy.ir.node`).  Python
 operators build nodes; constructors fold nothing (:mod:`ansorpy.ir.rewrite.simplify` does), except
@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import cache, reduce
 from typing import TYPE_CHECKING, SupportsFloat, TypeAlias
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.dtypes import DType, as_dtype
+from ansorpy.ir.extents import Dim, Extent, Form, SizeOp, Symbolic
 from ansorpy.ir.functions import Function
 from ansorpy.ir.node import node
 from ansorpy.ir.operators import BinaryOp, CompareOp, ReduceKind
@@ -42,11 +44,13 @@ __all__ = [
     "Reduce",
     "ReduceKind",
     "Select",
+    "SizeVar",
     "Var",
     "as_expr",
     "children",
     "const",
     "is_held",
+    "size_var",
     "walk",
 ]
 
@@ -147,7 +151,7 @@ class Expr:
         return self if wanted is self.dtype else Cast(wanted, self)
 
 
-ExprLike: TypeAlias = Expr | int | float | bool
+ExprLike: TypeAlias = Expr | Symbolic | int | float | bool
 
 
 @node
@@ -177,8 +181,15 @@ class Var(Expr):
 class Axis(Var):
     """An iteration axis of a compute definition, ranging over ``0 .. extent - 1``."""
 
-    extent: int
+    extent: Extent
     kind: AxisKind
+
+
+@node
+class SizeVar(Var):
+    """The size of a dimension, which each call of a program states; :func:`size_var` makes it."""
+
+    dim: Dim
 
 
 @node
@@ -295,6 +306,8 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
     """
     if isinstance(value, Expr):
         return value
+    if isinstance(value, Symbolic):
+        return _of_symbolic(value)
     if not isinstance(value, int | float) and not isinstance(value, SupportsFloat):
         raise TypeError(f"{value!r} is neither an expression nor a number")
     if dtype is None:
@@ -309,6 +322,40 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
             f"{dtype.value} cannot represent {value}; convert the other operand with .astype"
         )
     return Const(int(value), dtype)
+
+
+@cache
+def size_var(dim: Dim) -> SizeVar:
+    """The variable that holds the size of *dim*: the same object for equal dimensions."""
+    return SizeVar(dim.name, dim)
+
+
+@cache
+def _of_symbolic(extent: Symbolic) -> Expr:
+    """*extent* as an int64 expression of :class:`SizeVar`."""
+    total: Expr | None = None
+    for atoms, c in extent.terms:
+        factors = [size_var(a) if isinstance(a, Dim) else _of_form(a) for a in atoms]
+        if not factors:
+            term: Expr = Const(abs(c), DType.INT64)
+        else:
+            term = reduce(lambda x, y: Binary(BinaryOp.MUL, x, y), factors)
+            term = term if abs(c) == 1 else Binary(BinaryOp.MUL, term, Const(abs(c), DType.INT64))
+        if total is None:
+            total = term if c > 0 else Call(Function.NEG, (term,))
+        else:
+            total = Binary(BinaryOp.ADD if c > 0 else BinaryOp.SUB, total, term)
+    assert total is not None
+    return total
+
+
+def _of_form(form: Form) -> Expr:
+    return Binary(_BINARY_OF[form.op], as_expr(form.a), as_expr(form.b))
+
+
+_BINARY_OF = {
+    SizeOp.FLOORDIV: BinaryOp.FLOORDIV, SizeOp.MIN: BinaryOp.MIN, SizeOp.MAX: BinaryOp.MAX,
+}  # fmt: skip
 
 
 def is_held(value: float, dtype: DType) -> bool:

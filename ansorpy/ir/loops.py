@@ -15,8 +15,9 @@ Grammar::
               | vthread | blockIdx.{x,y,z} | threadIdx.{x,y,z}
     Scope    := global | workspace | local | shared | warp
 
-Loops start at 0 and step by 1; ``extent >= 1``.  Consecutive ``parallel`` loops with nothing
-between them form one collapsed iteration space.
+Loops start at 0 and step by 1.  Extents are numbers, or expressions of dimensions whose sizes a
+call states (:mod:`ansorpy.ir.extents`); numbers are at least 1.  Consecutive ``parallel`` loops
+with nothing between them form one collapsed iteration space.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from enum import Enum
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, Var, as_expr
+from ansorpy.ir.extents import Dim, Extent, dims_of, fixed, prod_of
 from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.node import node
 from ansorpy.ir.strides import Strides, dense_strides, span
@@ -107,7 +109,7 @@ class Buffer:
     """
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
     dtype: DType
     scope: Scope
     strides: Strides | None = None
@@ -115,14 +117,11 @@ class Buffer:
     swizzle: int = 0
 
     @property
-    def size(self) -> int:
-        total = 1
-        for extent in self.shape:
-            total *= extent
-        return total
+    def size(self) -> Extent:
+        return prod_of(self.shape)
 
     @property
-    def bytes(self) -> int:
+    def bytes(self) -> Extent:
         return self.size * self.dtype.bytes
 
     @property
@@ -131,7 +130,7 @@ class Buffer:
         return dense_strides(self.shape) if self.strides is None else self.strides
 
     @property
-    def span(self) -> int:
+    def span(self) -> Extent:
         """Elements from the first to the last, including gaps between them."""
         return span(self.shape, self.steps)
 
@@ -144,7 +143,7 @@ class Buffer:
     def shared_bytes(self) -> int:
         """Bytes of shared memory that this buffer occupies: a multiple of its alignment."""
         aligned = self.shared_alignment
-        return -(-self.span * self.dtype.bytes // aligned) * aligned
+        return -(-fixed(self.span) * self.dtype.bytes // aligned) * aligned
 
     def offset(self, indices: Sequence[Expr]) -> Expr:
         """Offset in elements of the element at *indices*, before 16-byte units are permuted."""
@@ -153,7 +152,7 @@ class Buffer:
             total = total + index * step
         if not self.swizzle:
             return total
-        width, (rows, columns) = self.swizzle // self.dtype.bytes, self.shape[-2:]
+        width, (rows, columns) = self.swizzle // self.dtype.bytes, map(fixed, self.shape[-2:])
         row, column = indices[-2:]
         inside = column // width * (rows * width) + row * width + column % width
         return total - row * columns - column + inside
@@ -177,7 +176,7 @@ class For(Stmt):
     """``for var in range(extent): body``, executed according to ``kind``."""
 
     var: Var
-    extent: int
+    extent: Extent
     kind: ForKind
     body: Stmt
 
@@ -322,6 +321,11 @@ class Program:
     name: str
     params: tuple[Param, ...]
     body: Stmt
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The dimensions whose sizes a call states, in the order of the parameters' shapes."""
+        return dims_of(extent for param in self.params for extent in param.buffer.shape)
 
 
 def substatements(stmt: Stmt) -> tuple[Stmt, ...]:

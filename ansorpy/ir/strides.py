@@ -17,50 +17,59 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ansorpy.ir.extents import Extent, least
+
 __all__ = ["Strides", "dense_strides", "in_row_major_order", "normalised", "reshaped", "span"]
 
-Strides = tuple[int, ...]
+Strides = tuple[Extent, ...]
 
 
-def dense_strides(shape: Sequence[int]) -> Strides:
+def dense_strides(shape: Sequence[Extent]) -> Strides:
     """Row-major strides of *shape*, in elements."""
-    strides: list[int] = []
-    step = 1
+    strides: list[Extent] = []
+    step: Extent = 1
     for extent in reversed(shape):
         strides.append(step)
         step *= extent
     return tuple(reversed(strides))
 
 
-def span(shape: Sequence[int], strides: Sequence[int]) -> int:
+def span(shape: Sequence[Extent], strides: Sequence[Extent]) -> Extent:
     """Number of elements from the first to the last, both included."""
-    return 1 + sum((e - 1) * s for e, s in zip(shape, strides, strict=True))
+    if 0 in shape:
+        return 0
+    total: Extent = 1
+    for extent, stride in zip(shape, strides, strict=True):
+        total = total + (extent - 1) * stride
+    return total
 
 
-def normalised(shape: Sequence[int], strides: Sequence[int]) -> Strides:
+def normalised(shape: Sequence[Extent], strides: Sequence[Extent]) -> Strides:
     """*strides*, with the dense value for dimensions of extent 1, whose strides have no effect."""
-    found: list[int] = []
-    step = 1
+    found: list[Extent] = []
+    step: Extent = 1
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        found.append(stride if extent > 1 else step)
+        found.append(step if extent == 1 else stride)
         step = found[-1] * extent
     return tuple(reversed(found))
 
 
-def in_row_major_order(shape: Sequence[int], strides: Sequence[int]) -> bool:
+def in_row_major_order(shape: Sequence[Extent], strides: Sequence[Extent]) -> bool:
     """True if every element lies after all elements that precede it in index order."""
-    reach = 1
+    reach: Extent = 1
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if extent > 1 and stride < reach:
+        if extent != 1 and least(stride - reach) < 0:
             return False
         reach += (extent - 1) * stride
     return True
 
 
-def reshaped(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> Strides | None:
+def reshaped(
+    shape: Sequence[Extent], strides: Sequence[Extent], to: Sequence[Extent]
+) -> Strides | None:
     """Strides of the same elements in the same order under the shape *to*; None if impossible."""
     runs = _runs(shape, strides)
-    found: list[int] = []
+    found: list[Extent] = []
     extent, stride = runs.pop() if runs else (1, 1)
     for wanted in reversed(to):
         if wanted == 1:
@@ -68,16 +77,16 @@ def reshaped(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) ->
             continue
         while extent == 1 and runs:
             extent, stride = runs.pop()
-        if extent % wanted:
+        if extent % wanted != 0:
             return None
         found.append(stride)
         extent, stride = extent // wanted, stride * wanted
     return normalised(to, tuple(reversed(found)))
 
 
-def _runs(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+def _runs(shape: Sequence[Extent], strides: Sequence[Extent]) -> list[tuple[Extent, Extent]]:
     """(extent, stride) of each maximal run of dimensions that one stride can step through."""
-    runs: list[tuple[int, int]] = []
+    runs: list[tuple[Extent, Extent]] = []
     for extent, stride in zip(shape, strides, strict=True):
         if extent == 1:
             continue

@@ -10,6 +10,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.analysis.similarity import class_hash
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.target import Target
 
@@ -80,4 +81,4 @@ class Task:
     @cached_property
     def bytes(self) -> int:
         """Minimum bytes of memory traffic: each argument read once, each output written once."""
-        return sum(op.bytes for op in (*self.dag.args, *self.dag.outputs))
+        return sum(fixed(op.bytes) for op in (*self.dag.args, *self.dag.outputs))

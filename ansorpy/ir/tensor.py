@@ -20,6 +20,7 @@ from ansorpy.ir.analysis.sharing import unique_nodes
 from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Axis, AxisKind, Expr, ExprLike, Load, Reduce, as_expr, walk
+from ansorpy.ir.extents import Extent, Symbolic, dims_of, least, prod_of
 from ansorpy.ir.node import node
 from ansorpy.ir.recursion import make_room
 
@@ -32,7 +33,7 @@ class Tensor:
     __slots__ = ()
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
     dtype: DType
 
     @property
@@ -40,15 +41,12 @@ class Tensor:
         return len(self.shape)
 
     @property
-    def size(self) -> int:
+    def size(self) -> Extent:
         """Number of elements."""
-        total = 1
-        for extent in self.shape:
-            total *= extent
-        return total
+        return prod_of(self.shape)
 
     @property
-    def bytes(self) -> int:
+    def bytes(self) -> Extent:
         return self.size * self.dtype.bytes
 
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
@@ -74,7 +72,7 @@ class PlaceholderOp(Tensor):
     """An input.  If ``constant``, it is bound once; stages that read only constants run then."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
     dtype: DType
     constant: bool
 
@@ -89,7 +87,7 @@ class ComputeOp(Tensor):
     """
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
     axes: tuple[Axis, ...]
     reduce_axes: tuple[Axis, ...]
     body: Expr
@@ -103,21 +101,28 @@ class ComputeOp(Tensor):
 
 
 def placeholder(
-    shape: Sequence[int], dtype: DType | str = DType.FLOAT32, *, name: str, constant: bool = False
+    shape: Sequence[Extent],
+    dtype: DType | str = DType.FLOAT32,
+    *,
+    name: str,
+    constant: bool = False,
 ) -> PlaceholderOp:
     """Declare an input of *shape*; if *constant*, it is bound once, not passed in each call."""
-    return PlaceholderOp(name, _checked(shape, name), as_dtype(dtype), constant)
+    extents = _checked(shape, name)
+    if constant and dims_of(extents):
+        raise ValueError(f"{name}: a constant is bound once, so its shape cannot depend on a call")
+    return PlaceholderOp(name, extents, as_dtype(dtype), constant)
 
 
-def reduce_axis(extent: int, *, name: str) -> Axis:
+def reduce_axis(extent: Extent, *, name: str) -> Axis:
     """Declare an axis to reduce over."""
-    if extent < 1:
+    if isinstance(extent, int) and extent < 1:
         raise ValueError(f"reduce axis {name} has extent {extent}; it must be at least 1")
     return Axis(name, extent, AxisKind.REDUCE)
 
 
 def compute(
-    shape: Sequence[int],
+    shape: Sequence[Extent],
     fn: Callable[..., ExprLike],
     *,
     name: str,
@@ -164,10 +169,12 @@ def compute(
     return ComputeOp(name, extents, axes, reduce_axes, body, attrs)
 
 
-def _checked(shape: Sequence[int], name: str) -> tuple[int, ...]:
-    extents = tuple(map(index, shape))
-    if any(extent < 1 for extent in extents):
+def _checked(shape: Sequence[Extent], name: str) -> tuple[Extent, ...]:
+    extents = tuple(e if isinstance(e, Symbolic) else index(e) for e in shape)
+    if any(isinstance(extent, int) and extent < 1 for extent in extents):
         raise ValueError(f"{name}: every extent must be at least 1, got {extents}")
+    if any(least(extent) < 0 for extent in extents):
+        raise ValueError(f"{name}: an extent may be negative: {extents}")
     return extents
 
 

@@ -19,9 +19,11 @@ from ansorpy.ir.expr import (
     Load,
     Reduce,
     Select,
+    SizeVar,
     Var,
     children,
 )
+from ansorpy.ir.extents import Extent, most
 from ansorpy.ir.fragments import fragment_shape
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
@@ -80,7 +82,7 @@ def verify(program: Program) -> None:
 class _Checker:
     def __init__(self, program: str):
         self.program = program
-        self.ranges: dict[Var, tuple[int, int]] = {}
+        self.ranges: dict[Var, tuple[Extent, Extent]] = {}
         self.buffers: set[Buffer] = set()
         self.read_only: set[Buffer] = set()
         self.kinds: list[ForKind] = []
@@ -111,7 +113,7 @@ class _Checker:
     def _declare(self, buffer: Buffer) -> None:
         if buffer in self.buffers:
             self.fail(f"{buffer.name} is declared twice")
-        if any(extent < 1 for extent in buffer.shape):
+        if any(most(extent) < 1 for extent in buffer.shape):
             self.fail(f"{buffer.name} has shape {buffer.shape}")
         if (buffer.fragment is None) is (buffer.scope is Scope.WARP):
             self.fail(f"{buffer.name} is in {buffer.scope.value} memory; a warp's has a fragment")
@@ -129,7 +131,7 @@ class _Checker:
 
     def _for(self, s: For) -> None:
         self.current = s
-        if s.extent < 1:
+        if most(s.extent) < 1:
             self.fail(f"the loop over {s.var.name} has extent {s.extent}")
         gpu = any(kind in LAUNCH_INDICES for kind in self.kinds)
         if s.kind is ForKind.PARALLEL and (gpu or self._inside_serial()):
@@ -149,7 +151,7 @@ class _Checker:
         self._typed(s.value, DType.INT64, f"{s.var.name}")
         self._bound(s.var, bounds(s.value, self.ranges), s.body)
 
-    def _bound(self, var: Var, known: tuple[int, int], body: Stmt) -> None:
+    def _bound(self, var: Var, known: tuple[Extent, Extent], body: Stmt) -> None:
         if var in self.ranges:
             self.fail(f"{var.name} is bound twice")
         self.ranges[var] = known
@@ -263,7 +265,7 @@ class _Checker:
         for d, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
             self.expr(index)
             low, high = bounds(index, self.ranges)
-            if high < 0 or low >= extent:
+            if high < 0 or low >= most(extent):
                 self.fail(
                     f"{buffer.name} is accessed at {low}..{high} in dimension {d}, "
                     f"which has {extent} elements"
@@ -321,7 +323,8 @@ def _is_outside(load: Load) -> bool:
 
 
 _EXPRS: dict[type[Expr], Callable[[_Checker, Any], None]] = {
-    Const: _Checker._operands, Var: _Checker._var, Axis: _Checker._var, Load: _Checker._load,
+    Const: _Checker._operands, Var: _Checker._var, Axis: _Checker._var,
+    SizeVar: _Checker._operands, Load: _Checker._load,
     Binary: _Checker._operands, Compare: _Checker._operands, Select: _Checker._select,
     Cast: _Checker._operands, Reduce: _Checker._reduce, Call: _Checker._operands,
 }  # fmt: skip

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ansorpy.ir.analysis.interval import bounds as interval
 from ansorpy.ir.analysis.isl import Domain
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Expr, Var, as_expr
+from ansorpy.ir.extents import most
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp
@@ -201,6 +202,6 @@ def _kept(bounds: Bounds, stage: Stage, host: Instances, outer: Sequence[Loop]) 
         assert isinstance(span.extent, int)
         start = start_of(span, values)
         low, high = interval(start, ranges)
-        if not bounds.masked(stage.name) and high + span.extent > end:
+        if not bounds.masked(stage.name) and most(high + span.extent - end) > 0:
             start = Binary(BinaryOp.MIN, start, as_expr(end - span.extent))
         yield Kept(start if low >= 0 else Binary(BinaryOp.MAX, start, as_expr(0)), span.extent)

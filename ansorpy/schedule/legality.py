@@ -26,6 +26,7 @@ from ansorpy.ir.analysis.access import Access, accesses
 from ansorpy.ir.analysis.interval import bounds as interval
 from ansorpy.ir.analysis.isl import Domain, decide
 from ansorpy.ir.expr import AxisKind, Expr, Reduce, ReduceKind, Var, as_expr, walk
+from ansorpy.ir.extents import most
 from ansorpy.ir.loops import BLOCK_INDICES, LAUNCH_INDICES, THREAD_INDICES, ForKind, Scope
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.text.printer import text
@@ -158,7 +159,7 @@ def _require_kept(
             continue
         is_inside = _is_inside(reader, offset, part.extent, guards)
         where = f'"{reader.stage.name}" reads "{tensor.name}" at {text(index)} in dimension {d}'
-        if is_inside is None and part.extent < tensor.shape[d]:
+        if is_inside is None and most(part.extent - tensor.shape[d]) < 0:
             checked.undecided.append(where)
         if is_inside is False:
             raise ScheduleError(

@@ -12,6 +12,7 @@ from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Expr
+from ansorpy.ir.extents import Extent, dim, dims_of, least
 from ansorpy.ir.strides import dense_strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.stage import Iter, Tail
@@ -22,11 +23,13 @@ from tests.properties.random_operators import random_definition
 Action = Callable[[State, str, np.random.Generator], State]
 Types = Sequence[DType]
 Tensors = list[Tensor]
+Draw = Callable[[np.random.Generator], Extent]
+"""Draws an extent."""
 TAILS: tuple[Tail, ...] = get_args(Tail)
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12)
 
 
-def _extent(rng: np.random.Generator) -> int:
+def _number(rng: np.random.Generator) -> Extent:
     return int(rng.choice(EXTENTS))
 
 
@@ -42,35 +45,36 @@ def _sum_type(rng: np.random.Generator, factors: DType) -> DType:
     return accumulated(factors) if rng.integers(2) else factors
 
 
-def matmul(rng: np.random.Generator, types: Types) -> Tensors:
-    n, m, k = (_extent(rng) for _ in range(3))
+def matmul(rng: np.random.Generator, types: Types, extent: Draw) -> Tensors:
+    n, m, k = (extent(rng) for _ in range(3))
     kind = _number_type(rng, types)
     wide = _sum_type(rng, kind)
     x = placeholder((n, k), kind, name="X")
-    w = placeholder((k, m), kind, name="W", constant=bool(rng.integers(2)))
+    constant = bool(rng.integers(2)) and not dims_of([k, m])
+    w = placeholder((k, m), kind, name="W", constant=constant)
     r = reduce_axis(k, name="k")
     c = compute(
         (n, m), lambda i, j: b.sum(x[i, r].astype(wide) * w[r, j].astype(wide), axis=r), name="C"
     )
-    bias = placeholder((m,), kind, name="bias", constant=True)
+    bias = placeholder((m,), kind, name="bias", constant=not dims_of([m]))
     d = compute((n, m), lambda i, j: c[i, j] + bias[j].astype(wide), name="D")
     e = compute((n, m), lambda i, j: b.maximum(d[i, j], 0).astype(kind), name="E")
     return [x, w, bias, e]
 
 
-def conv(rng: np.random.Generator, types: Types) -> Tensors:
+def conv(rng: np.random.Generator, types: Types, extent: Draw) -> Tensors:
     """A strided, padded, dilated 1-d convolution over (width, channels)."""
-    width, ci, co = _extent(rng) + 4, _extent(rng), _extent(rng)
+    width, ci, co = extent(rng) + 4, extent(rng), extent(rng)
     kernel, stride, pad, dilation = (int(rng.integers(1, 4)) for _ in range(4))
     pad = min(pad, kernel) - 1
     reach = (kernel - 1) * dilation + 1
-    out = max((width + 2 * pad - reach) // stride + 1, 1)
-    if reach > width + 2 * pad:
-        kernel, out = 1, (width + 2 * pad - 1) // stride + 1
+    if reach > least(width) + 2 * pad:
+        kernel, reach = 1, 1
+    out = (width + 2 * pad - reach) // stride + 1
     kind = _number_type(rng, types)
     wide = _sum_type(rng, kind)
     x = placeholder((width, ci), kind, name="X")
-    w = placeholder((kernel, ci, co), kind, name="W", constant=True)
+    w = placeholder((kernel, ci, co), kind, name="W", constant=not dims_of([ci, co]))
     padded = compute(
         (width + 2 * pad, ci),
         lambda i, c: b.select((i >= pad) & (i < width + pad), x[i - pad, c], number(0, kind)),
@@ -86,8 +90,8 @@ def conv(rng: np.random.Generator, types: Types) -> Tensors:
     return [x, w, z]
 
 
-def softmax(rng: np.random.Generator, types: Types) -> Tensors:
-    n, m = _extent(rng), _extent(rng)
+def softmax(rng: np.random.Generator, types: Types, extent: Draw) -> Tensors:
+    n, m = extent(rng), extent(rng)
     x = placeholder((n, m), _float_type(rng, types), name="X")
     k = reduce_axis(m, name="k")
     top = compute((n,), lambda i: b.max(x[i, k], axis=k), name="top")
@@ -97,8 +101,8 @@ def softmax(rng: np.random.Generator, types: Types) -> Tensors:
     return [x, compute((n, m), lambda i, j: e[i, j] / total[i], name="S")]
 
 
-def pool(rng: np.random.Generator, types: Types) -> Tensors:
-    n, window, stride = _extent(rng) + 3, int(rng.integers(1, 4)), int(rng.integers(1, 3))
+def pool(rng: np.random.Generator, types: Types, extent: Draw) -> Tensors:
+    n, window, stride = extent(rng) + 3, int(rng.integers(1, 4)), int(rng.integers(1, 3))
     out = (n - window) // stride + 1
     kind = random_type(rng, types)
     best = reducers(kind)[int(rng.integers(len(reducers(kind))))]
@@ -109,8 +113,8 @@ def pool(rng: np.random.Generator, types: Types) -> Tensors:
     return [x, compute((out, 5), lambda i, c: slight(top[i, c]), name="Q")]
 
 
-def elementwise(rng: np.random.Generator, types: Types) -> Tensors:
-    n, m = _extent(rng), _extent(rng)
+def elementwise(rng: np.random.Generator, types: Types, extent: Draw) -> Tensors:
+    n, m = extent(rng), extent(rng)
     kind, elements = random_type(rng, types), Elements(rng)
     x, y = placeholder((n, m), kind, name="X"), placeholder((m,), kind, name="Y")
     two, one = elements.binary(kind), elements.unary(kind)
@@ -120,9 +124,9 @@ def elementwise(rng: np.random.Generator, types: Types) -> Tensors:
     return [x, y, shuffled, u]
 
 
-def norms(rng: np.random.Generator, types: Types) -> Tensors:
+def norms(rng: np.random.Generator, types: Types, extent: Draw) -> Tensors:
     """The norms of matrices, and the matrices divided by them."""
-    n, h, w = (_extent(rng) for _ in range(3))
+    n, h, w = (extent(rng) for _ in range(3))
     x = placeholder((n, h, w), _float_type(rng, types), name="X")
     r, c = reduce_axis(h, name="r"), reduce_axis(w, name="c")
     squares = compute((n,), lambda i: b.sum(x[i, r, c] * x[i, r, c], axis=(r, c)), name="squares")
@@ -130,9 +134,11 @@ def norms(rng: np.random.Generator, types: Types) -> Tensors:
     return [x, compute((n, h, w), lambda i, j, k: x[i, j, k] / norm[i], name="unit")]
 
 
-def diamond(rng: np.random.Generator, types: Types = (DType.FLOAT32,)) -> Tensors:
+def diamond(
+    rng: np.random.Generator, types: Types = (DType.FLOAT32,), extent: Draw = _number
+) -> Tensors:
     """Two readers of one stage, each with its own length, halo and offset, and what reads both."""
-    n, offset, beyond = _extent(rng), int(rng.integers(4)), int(rng.integers(4))
+    n, offset, beyond = extent(rng), int(rng.integers(4)), int(rng.integers(4))
     kind = _number_type(rng, types)
     x = placeholder((n + offset + beyond + 3,), kind, name="X")
     p = compute(x.shape, lambda i: x[i] * 2, name="P")
@@ -147,7 +153,7 @@ def diamond(rng: np.random.Generator, types: Types = (DType.FLOAT32,)) -> Tensor
     return [x, compute((n,), both, name="D")]
 
 
-DEFINITIONS: tuple[Callable[[np.random.Generator, Types], Tensors], ...] = (
+DEFINITIONS: tuple[Callable[[np.random.Generator, Types, Draw], Tensors], ...] = (
     matmul, conv, softmax, pool, elementwise, norms, diamond,
 )  # fmt: skip
 
@@ -173,10 +179,35 @@ def random_bound_state(
     return _under(BINDINGS, State.initial(_definition(rng, types, others)), steps, rng)
 
 
+def random_sized_state(
+    rng: np.random.Generator, steps: int, types: Types = (DType.FLOAT32,)
+) -> State:
+    """A random definition with extents that depend on dimensions, under random primitives."""
+    extent = _drawn_from([_dimension(name, rng) for name in ("n", "m")])
+    while True:
+        made = ComputeDAG.of(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng, types, extent))
+        if made.dims:
+            return _under(ACTIONS, State.initial(spread(made, rng)), steps, rng)
+
+
+def _dimension(name: str, rng: np.random.Generator) -> Extent:
+    step = int(rng.choice([1, 1, 1, 2, 4]))
+    low = int(rng.choice([0, 1, 1, 3, 8])) * step
+    return dim(name, low, low + step * int(rng.integers(1, 12)), step=step)
+
+
+def _drawn_from(dims: Sequence[Extent]) -> Draw:
+    def draw(rng: np.random.Generator) -> Extent:
+        n, kind = dims[int(rng.integers(len(dims)))], int(rng.integers(8))
+        return n if kind < 4 else {4: n + 3, 5: (n + 1) // 2, 6: n * 2}.get(kind, _number(rng))
+
+    return draw
+
+
 def _definition(rng: np.random.Generator, types: Types, others: float) -> ComputeDAG:
     if rng.random() < others:
         return random_definition(rng, types, more=0.4)
-    return ComputeDAG.of(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng, types))
+    return ComputeDAG.of(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng, types, _number))
 
 
 def _under(actions: Sequence[Action], state: State, steps: int, rng: np.random.Generator) -> State:

@@ -17,6 +17,7 @@ from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.storage import buffers_used
 from ansorpy.ir.expr import Binary, BinaryOp, Expr, Var, const, walk
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import Buffer, For, ForKind, Stmt, expressions, walk_stmts
 
 __all__ = ["defined", "parallel_loop", "pointer"]
@@ -35,7 +36,7 @@ class _Region:
 
     @property
     def total(self) -> int:
-        return math.prod(loop.extent for loop in self.loops)
+        return math.prod(fixed(loop.extent) for loop in self.loops)
 
 
 def parallel_loop(e: Emitter, loop: For) -> None:
@@ -121,14 +122,15 @@ def _decompose(inner: Emitter, region: _Region, counter: str) -> None:
     inner.ranges[flat] = 0, region.total - 1
     step = region.total
     for loop in region.loops:
-        step //= loop.extent
-        inner.ranges[loop.var] = 0, loop.extent - 1
-        if loop.extent == 1:
+        extent = fixed(loop.extent)
+        step //= extent
+        inner.ranges[loop.var] = 0, extent - 1
+        if extent == 1:
             inner.variables[loop.var] = Code("0")
             continue
         expr: Expr = flat if step == 1 else Binary(BinaryOp.FLOORDIV, flat, const(step))
-        if step * loop.extent < region.total:
-            expr = Binary(BinaryOp.FLOORMOD, expr, const(loop.extent))
+        if step * extent < region.total:
+            expr = Binary(BinaryOp.FLOORMOD, expr, const(extent))
         name = inner.names.give(loop.var)
         inner.line(f"const {inner.indices.narrow} {name} = {_cut(inner, index(inner, expr))};")
         inner.variables[loop.var] = Code(name)

@@ -21,6 +21,7 @@ from ansorpy.codegen.tiles import as_sequence, free_vars, register_buffers
 from ansorpy.codegen.vectors import VectorSpace, chunks, loop_lanes, vector_space
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Expr, Load, Var, as_expr, walk
+from ansorpy.ir.extents import fixed, least
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -69,7 +70,11 @@ def written_out(program: Program, *, vectors: bool) -> Program:
 
 def _tiles(body: Stmt, *, vectors: bool) -> set[Buffer]:
     """The register tiles whose accesses make few enough copies when unrolled."""
-    tiles = {b for b in register_buffers(body) if b.size <= MOST_VARIABLES * (16 if vectors else 1)}
+    tiles = {
+        b
+        for b in register_buffers(body)
+        if least(b.size) <= MOST_VARIABLES * (16 if vectors else 1)
+    }
     copies: Counter[Buffer] = Counter()
 
     def visit(s: Stmt, loops: tuple[For, ...]) -> None:
@@ -105,7 +110,7 @@ class _WrittenOut:
         if not isinstance(new, For) or new.kind is not ForKind.UNROLLED or not self._indexes(new):
             return new
         parts: list[Stmt] = []
-        for step in range(new.extent):
+        for step in range(fixed(new.extent)):
             parts += as_sequence(substitute(new.body, {new.var: as_expr(step)}))
         return Seq(tuple(parts))
 

@@ -23,6 +23,7 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import ReduceKind
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -147,7 +148,9 @@ def _variables(e: Emitter, buffer: Buffer) -> None:
         if piece.width > 1:
             kind = vector_type(buffer.dtype, piece.width)
             e.need(kind)
-        where = "".join(f"_{n}" for n in np.unravel_index(at, buffer.shape or (1,)))
+        where = "".join(
+            f"_{n}" for n in np.unravel_index(at, tuple(map(fixed, buffer.shape)) or (1,))
+        )
         e.pieces[buffer][at] = e.names.fresh(buffer.name + (where if len(pieces) > 1 else ""))
         names.setdefault(kind, []).append(e.pieces[buffer][at])
     for kind, group in names.items():

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.analysis.affine import Linear, linear
 from ansorpy.ir.expr import Expr, Load, as_expr, walk
+from ansorpy.ir.extents import Symbolic, fixed
 from ansorpy.ir.loops import (
     Buffer,
     For,
@@ -53,7 +54,8 @@ class _Rewriter:
             return map_statements(s, lambda part: self.stmt(part, outer))
         loops = (*outer, s)
         inside = self.stmt(s.body, loops)
-        asked = self._asked(loops) if s.kind is ForKind.SERIAL else ()
+        sized = any(isinstance(loop.extent, Symbolic) for loop in loops)
+        asked = self._asked(loops) if s.kind is ForKind.SERIAL and not sized else ()
         if asked:
             inside = Seq((*asked, inside))
         return s if inside is s.body else For(s.var, s.extent, s.kind, inside)
@@ -108,7 +110,7 @@ class _Panel:
 
 def _panel(offset: Linear, loops: Sequence[For]) -> _Panel | None:
     """The panel that the innermost of *loops* reads; None if no other panel follows it."""
-    left = [*(loop for loop in loops[:-1] if loop.extent > 1), loops[-1]]
+    left = [*(loop for loop in loops[:-1] if fixed(loop.extent) > 1), loops[-1]]
     along, again = [], []
     elements = abs(offset.terms.get(left[-1].var, 0))
     while left and offset.terms.get(left[-1].var, 0) == elements != 0:
@@ -125,4 +127,4 @@ def _panel(offset: Linear, loops: Sequence[For]) -> _Panel | None:
     outside: set[Expr] = {loop.var for loop in left}
     kept = {var: c for var, c in offset.terms.items() if var in outside}
     start = Linear(kept, offset.const + offset.terms[left[-1].var])
-    return _Panel(elements, start, step, math.prod(loop.extent for loop in order))
+    return _Panel(elements, start, step, math.prod(fixed(loop.extent) for loop in order))

@@ -22,6 +22,7 @@ from ansorpy.ir.analysis.affine import index_terms
 from ansorpy.ir.analysis.isl import Domain, Relation, decide, without_inputs
 from ansorpy.ir.analysis.sharing import operands_first
 from ansorpy.ir.expr import Axis, Call, Expr, Function, Load, Select, children, walk
+from ansorpy.ir.extents import fixed, fixed_all
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["Access", "Shift", "Terms", "accesses", "domain_of", "reads"]
@@ -58,7 +59,7 @@ class Access:
     def relation(self) -> Relation:
         """The relation from points of the reader, its axes in order, to the elements they read."""
         guards = () if self.guard is None else (self.guard,)
-        name, shape = self.tensor.name, self.tensor.shape
+        name, shape = self.tensor.name, fixed_all(self.tensor.shape)
         return domain_of(self.reader).access(self.indices, shape, name, guards)
 
     @cached_property
@@ -96,7 +97,7 @@ class Access:
     @property
     def is_broadcast(self) -> bool:
         """True if elements are read again along some space axis."""
-        return any(axis.extent > 1 and axis not in self.moving for axis in self.reader.axes)
+        return any(axis.extent != 1 and axis not in self.moving for axis in self.reader.axes)
 
     @cached_property
     def is_injective(self) -> bool:
@@ -110,7 +111,7 @@ class Access:
                 return True
             if _repeats(known):
                 return False
-        relation = domain_of(self.reader).access(self.indices, self.tensor.shape)
+        relation = domain_of(self.reader).access(self.indices, fixed_all(self.tensor.shape))
         if not relation.exact:
             return False
         fixed = [n for n, axis in enumerate(self.axes) if axis not in self.moving]
@@ -143,7 +144,7 @@ class Access:
             {
                 axis: domain.step(index, axis)
                 for axis in self.axes
-                if axis.extent > 1 and axis in set(walk(index))
+                if axis.extent != 1 and axis in set(walk(index))
             }
             for index in self.indices
         )
@@ -171,7 +172,7 @@ def reads(op: ComputeOp, tensor: Tensor) -> tuple[Access, ...]:
 @lru_cache(maxsize=1024)
 def domain_of(op: ComputeOp) -> Domain:
     """The iteration domain of *op*: its space axes, then its reduce axes."""
-    return Domain({axis: axis.extent for axis in (*op.axes, *op.reduce_axes)}, op.name)
+    return Domain({axis: fixed(axis.extent) for axis in (*op.axes, *op.reduce_axes)}, op.name)
 
 
 def _guards(body: Expr) -> dict[Expr, Expr | None]:
@@ -200,7 +201,7 @@ def _parts(e: Expr, guard: Expr | None) -> Iterable[tuple[Expr, Expr | None]]:
 
 
 def _shift(terms: Terms) -> Shift | None:
-    moving = {axis: c for axis, c in terms[0].items() if axis.extent > 1}
+    moving = {axis: c for axis, c in terms[0].items() if axis.extent != 1}
     if not moving:
         return Shift(None, terms[1])
     (axis, coefficient), *rest = moving.items()
@@ -211,7 +212,7 @@ def _is_counter(coefficients: Mapping[Axis, int]) -> bool:
     """True if the sum determines the axes' values: each step exceeds the reach of smaller steps."""
     reach = 0
     for axis, c in sorted(coefficients.items(), key=lambda term: abs(term[1])):
-        if axis.extent > 1 and abs(c) <= reach:
+        if axis.extent != 1 and abs(c) <= reach:
             return False
         reach += abs(c) * (axis.extent - 1)
     return True
@@ -223,6 +224,8 @@ def _repeats(indices: list[dict[Axis, int]]) -> bool:
         alone = [a for a in terms if sum(a in other for other in indices) == 1]
         for a, b in combinations(alone, 2):
             common = gcd(terms[a], terms[b])
-            if abs(terms[b]) // common < a.extent and abs(terms[a]) // common < b.extent:
+            if abs(terms[b]) // common < fixed(a.extent) and abs(terms[a]) // common < fixed(
+                b.extent
+            ):
                 return True
     return False

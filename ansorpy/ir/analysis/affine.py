@@ -11,7 +11,19 @@ from dataclasses import dataclass
 
 from ansorpy.ir.analysis.structural_equality import same_structure
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Axis, Binary, BinaryOp, Call, Const, Expr, Function, Var, const
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    BinaryOp,
+    Call,
+    Const,
+    Expr,
+    Function,
+    SizeVar,
+    Var,
+    const,
+)
+from ansorpy.ir.extents import most
 
 __all__ = ["Linear", "common_quotient", "divided", "index_terms", "linear", "multiples"]
 
@@ -105,7 +117,7 @@ def divided(
 def _collect(e: Expr, scale: int, terms: dict[Expr, int]) -> int:
     """Add ``scale * e`` to *terms*, and return its constant part."""
     kind = type(e)
-    if kind is Axis or kind is Var:
+    if kind is Axis or kind is Var or kind is SizeVar:
         terms[e] = terms.get(e, 0) + scale
         return 0
     if kind is Const and e.type is DType.INT64:  # type: ignore[attr-defined]
@@ -214,6 +226,6 @@ def _bounds(form: Linear) -> tuple[int, int]:
     low = high = form.const
     for axis, k in form.terms.items():
         assert isinstance(axis, Axis)
-        end = k * (axis.extent - 1)
+        end = k * (most(axis.extent) - 1)
         low, high = low + min(0, end), high + max(0, end)
     return low, high

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr, Load, Reduce, Select, walk
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask
 from ansorpy.ir.interpret.numerics import Value
 
@@ -61,7 +62,7 @@ def share_held(*conditions: Expr, unknown: float = 1.0) -> float:
     """
     share = 1.0
     for axes, parts in _independent([part for c in conditions for part in conjuncts(c)]):
-        is_known = prod(axis.extent for axis in axes) <= _MOST_POINTS
+        is_known = prod(fixed(axis.extent) for axis in axes) <= _MOST_POINTS
         share *= float(held_at(axes, parts).mean()) if is_known else unknown
     return share
 
@@ -73,7 +74,7 @@ def held_at(axes: Sequence[Axis], conditions: Sequence[Expr]) -> npt.NDArray[np.
     """
     grids = np.ogrid[tuple(slice(axis.extent) for axis in axes)] if axes else []
     frame, evaluator = Frame(dict(zip(axes, grids, strict=True))), _NoLoads()
-    held = np.ones([axis.extent for axis in axes], dtype=np.bool_)
+    held = np.ones([fixed(axis.extent) for axis in axes], dtype=np.bool_)
     for condition in conditions:
         held = held & evaluator.value(condition, frame)
     return held

@@ -7,6 +7,7 @@ from math import prod
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, Call, Cast, Compare, Expr, Function, Reduce, Select
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["flops"]
@@ -36,7 +37,9 @@ def flops(definition: ComputeDAG | Tensor) -> float:
     assert isinstance(definition, ComputeOp)
     if definition.attrs.flops is not None:
         return float(definition.attrs.flops)
-    return float(definition.size) * _Counter(_family(definition.dtype)).count(definition.body)
+    return float(fixed(definition.size)) * _Counter(_family(definition.dtype)).count(
+        definition.body
+    )
 
 
 def _family(dtype: DType) -> str:

@@ -3,11 +3,14 @@
 An int64 expression without known bounds lies in ``[INT64_MIN, INT64_MAX]``; arithmetic is assumed
 not to overflow, so bounds are clipped to that range.  Narrower integers may wrap around to any
 value.
+
+Where extents are expressions of dimensions, :func:`extents_of` gives bounds that are such
+expressions too; they prove comparisons that numbers leave open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import gcd, prod
 
 from ansorpy.ir.analysis.affine import Linear, common_quotient, linear
@@ -27,16 +30,22 @@ from ansorpy.ir.expr import (
     Reduce,
     ReduceKind,
     Select,
+    SizeVar,
     Var,
+    walk,
 )
+from ansorpy.ir.extents import Extent, SizeOp, Symbolic, dim_extent, extreme, least, most
 
 __all__ = [
     "INT64_MAX", "INT64_MIN", "Bounder", "Interval", "Ranges", "bounds", "can_prove", "decided",
+    "extents_of",
 ]  # fmt: skip
 
 INT64_MIN, INT64_MAX = DType.INT64.limits
-Ranges = Mapping[Var, tuple[int, int]]
 Interval = tuple[int, int]
+Extents = tuple[Extent, Extent]
+Ranges = Mapping[Var, Extents]
+"""The lowest and the highest value of variables."""
 
 
 def bounds(expr: Expr, ranges: Ranges) -> Interval:
@@ -49,6 +58,19 @@ def bounds(expr: Expr, ranges: Ranges) -> Interval:
     (-1, 30)
     """
     return Bounder(ranges).bounds(expr)
+
+
+def extents_of(expr: Expr, ranges: Ranges) -> Extents:
+    """As :func:`bounds`, but expressions of dimensions where *expr* or *ranges* depend on them.
+
+    >>> from ansorpy.ir.expr import as_expr
+    >>> from ansorpy.ir.extents import dim
+    >>> n, i = dim("n", 16, 512), Var("i")
+    >>> start = Binary(BinaryOp.MIN, i * 16, as_expr(n - 16))
+    >>> extents_of(start, {i: (0, (n + 15) // 16 - 1)})
+    (0, n - 16)
+    """
+    return Bounder(ranges).extents(expr)
 
 
 def can_prove(cond: Expr, ranges: Ranges) -> bool | None:
@@ -141,6 +163,9 @@ class Bounder:
     def _comparison(self, op: CompareOp, difference: Linear) -> bool | None:
         """The truth of ``difference op 0``."""
         known = decided(op, *self.linear_bounds(difference))
+        if known is None and self._is_sized(difference.terms):
+            low, high = self._linear_extents(difference)
+            known = decided(op, least(low), most(high))
         if known is None and op in (CompareOp.EQ, CompareOp.NE):
             step = gcd(*difference.terms.values())
             if step > 1 and difference.const % step:
@@ -150,8 +175,66 @@ class Bounder:
     def _variable(self, v: Var) -> Interval:
         known = self.ranges.get(v)
         if known is not None:
+            return least(known[0]), most(known[1])
+        if isinstance(v, Axis):
+            return 0, most(v.extent) - 1
+        return (v.dim.low, v.dim.high) if isinstance(v, SizeVar) else (INT64_MIN, INT64_MAX)
+
+    # Bounds that depend on dimensions
+
+    def extents(self, e: Expr) -> Extents:
+        """The lowest and the highest value of an integer expression, by the sizes of dimensions."""
+        if not self._is_sized([e]):
+            return self.bounds(e)
+        return self._linear_extents(linear(e)) if e.dtype is DType.INT64 else self.bounds(e)
+
+    def _is_sized(self, parts: Iterable[Expr]) -> bool:
+        """True if the bounds of *parts* depend on dimensions."""
+        return any(
+            isinstance(e, SizeVar) or any(isinstance(x, Symbolic) for x in self._range(e))
+            for part in parts
+            for e in walk(part)
+            if isinstance(e, Var)
+        )
+
+    def _range(self, v: Var) -> Extents:
+        known = self.ranges.get(v)
+        if known is not None:
             return known
-        return (0, v.extent - 1) if isinstance(v, Axis) else (INT64_MIN, INT64_MAX)
+        if isinstance(v, Axis):
+            return 0, v.extent - 1
+        return (dim_extent(v.dim),) * 2 if isinstance(v, SizeVar) else (INT64_MIN, INT64_MAX)
+
+    def _linear_extents(self, form: Linear) -> Extents:
+        low: Extent = form.const
+        high: Extent = form.const
+        for atom, c in form.terms.items():
+            ends = self._atom_extents(atom)
+            low, high = low + c * ends[c < 0], high + c * ends[c > 0]
+        return low, high
+
+    def _atom_extents(self, e: Expr) -> Extents:
+        match e:
+            case Var():
+                return self._range(e)
+            case Binary(BinaryOp.MIN | BinaryOp.MAX as op, a, b):
+                pairs = zip(self.extents(a), self.extents(b), strict=True)
+                kind = SizeOp.MIN if op is BinaryOp.MIN else SizeOp.MAX
+                low, high = (extreme(kind, x, y) for x, y in pairs)
+                return low, high
+            case Binary(BinaryOp.FLOORDIV, a, b):
+                (low, high), (less, more) = self.extents(a), self.extents(b)
+                if least(low) >= 0 and least(less) > 0:
+                    return low // more, high // less
+            case Binary(BinaryOp.FLOORMOD, a, b):
+                low, high = self.extents(b)
+                if least(low) > 0:
+                    return 0, high - 1
+            case Binary(BinaryOp.MUL, a, b):
+                (low, high), (less, more) = self.extents(a), self.extents(b)
+                if least(low) >= 0 and least(less) >= 0:
+                    return low * less, high * more
+        return self._atom_bounds(e)
 
     def _atom_bounds(self, e: Expr) -> Interval:
         """Bounds of a variable, or of an expression that is not a sum."""
@@ -184,7 +267,7 @@ class Bounder:
 
     def _reduced(self, e: Reduce) -> Interval | None:
         low, high = self.bounds(e.source)
-        terms = prod(axis.extent for axis in e.axes)
+        terms = prod(most(axis.extent) for axis in e.axes)
         if terms == 1 or e.kind in (ReduceKind.MAX, ReduceKind.MIN):
             return low, high
         if e.kind is ReduceKind.SUM:
@@ -194,14 +277,14 @@ class Bounder:
 
     def _fitted(self, found: Interval | None, dtype: DType) -> Interval:
         """*found* limited to the range of *dtype*; None means that whole range."""
-        least, most = dtype.limits
+        lowest, highest = dtype.limits
         if found is None:
-            return least, most
+            return lowest, highest
         low, high = found
-        if least <= low and high <= most:
+        if lowest <= low and high <= highest:
             return found
         self.overflows = True
-        return (max(low, least), min(high, most)) if dtype is DType.INT64 else (least, most)
+        return (max(low, lowest), min(high, highest)) if dtype is DType.INT64 else dtype.limits
 
 
 def _both(a: bool | None, b: bool | None, *, decisive: bool) -> bool | None:

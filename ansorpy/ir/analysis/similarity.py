@@ -32,6 +32,7 @@ from ansorpy.ir.expr import (
     children,
     walk,
 )
+from ansorpy.ir.extents import Extent, fixed
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["class_hash"]
@@ -72,13 +73,13 @@ def _described(op: Tensor, numbers: Mapping[Tensor, int]) -> list[Any]:
         return ["placeholder", dims, op.dtype.value, op.constant]
     assert isinstance(op, ComputeOp), f"{type(op).__name__} is not an operator"
     windows = {axis for e in _windows(op) for axis in _axes(e)}
-    reduced = [a.extent if a in windows else _size(a.extent) for a in op.reduce_axes]
+    reduced = [fixed(a.extent) if a in windows else _size(a.extent) for a in op.reduce_axes]
     form = _Form(op, numbers)
     body = form.number(op.body, False)
     return ["compute", dims, reduced, body, form.rows, sorted(op.attrs.stated())]
 
 
-def _size(extent: int) -> str:
+def _size(extent: Extent) -> str:
     return "1" if extent == 1 else "n"
 
 
@@ -99,7 +100,7 @@ def _is_window(e: Expr) -> bool:
     kinds: dict[AxisKind, list[int]] = {kind: [] for kind in AxisKind}
     for atom, step in linear(e).terms.items():
         if isinstance(atom, Axis):
-            span = 1 if atom.kind is AxisKind.SPACE else atom.extent - 1
+            span = 1 if atom.kind is AxisKind.SPACE else fixed(atom.extent) - 1
             kinds[atom.kind].append(abs(step) * span)
         elif {AxisKind.SPACE, AxisKind.REDUCE} <= {axis.kind for axis in _axes(atom)}:
             return True

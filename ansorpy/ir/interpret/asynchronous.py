@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.ir.extents import fixed, fixed_all
 from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.memory import Memory
@@ -75,7 +76,7 @@ def fence(memory: Memory, scope: Scope, lanes: Lanes) -> None:
             continue
         if buffer.fragment is not None:
             teams = np.unique(lanes.spread(lanes.team(fragment_lanes(buffer.fragment))))
-            storage.fenced.reshape(-1, buffer.size)[teams] = True
+            storage.fenced.reshape(-1, fixed(buffer.size))[teams] = True
         elif storage.log is not None:
             mine = storage.defined & ~storage.fenced & np.isin(storage.log.writer, threads)
             storage.fenced |= mine
@@ -84,10 +85,10 @@ def fence(memory: Memory, scope: Scope, lanes: Lanes) -> None:
 
 def _elements(buffer: Buffer, tensor: Tensor, at: Sequence[Value], lanes: Lanes) -> Ints:
     """Positions of all elements of an operand, one row per lane."""
-    extents = dict(zip(operand_dims(buffer, tensor), tensor.shape, strict=True))
+    extents = dict(zip(operand_dims(buffer, tensor), fixed_all(tensor.shape), strict=True))
     found = lanes.spread(lanes.env[buffer])[:, None]
-    step = buffer.size
-    for d, (index, extent) in enumerate(zip(at, buffer.shape, strict=True)):
+    step = fixed(buffer.size)
+    for d, (index, extent) in enumerate(zip(at, fixed_all(buffer.shape), strict=True)):
         step //= extent
         moved = lanes.spread(index)[:, None, None] + np.arange(extents.get(d, 1))
         found = (found[:, :, None] + moved * step).reshape(lanes.count, -1)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ansorpy.ir.analysis.affine import index_terms
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, Reduce, ReduceKind
+from ansorpy.ir.extents import fixed, fixed_all
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["contract", "contract_at"]
@@ -48,7 +49,9 @@ def contract(op: ComputeOp, values: Mapping[Tensor, Array]) -> Array | None:
     product = np.einsum(left, left_axes, right, right_axes, kept, optimize=True)
     scale = math.prod(axes[n].extent for n in missing if n >= len(space))
     shape = tuple(1 if n in missing else axes[n].extent for n in space)
-    return np.broadcast_to((product * product.dtype.type(scale)).reshape(shape), op.shape).copy()
+    return np.broadcast_to(
+        (product * product.dtype.type(scale)).reshape(shape), fixed_all(op.shape)
+    ).copy()
 
 
 def contract_at(
@@ -63,7 +66,7 @@ def contract_at(
     factors = _factors(op) if op.dtype.is_float else None
     if factors is None:
         return None
-    shape = (len(indices[0]) if indices else 1, math.prod(a.extent for a in op.reduce_axes))
+    shape = (len(indices[0]) if indices else 1, math.prod(fixed(a.extent) for a in op.reduce_axes))
     read_out = []
     for load in factors:
         at = _places(load, op, indices)
@@ -99,7 +102,7 @@ def _places(load: Load, op: ComputeOp, indices: Sequence[Ints]) -> Ints | None:
             base = base + moves[axis] * at[:, None]
     along: Ints = np.zeros((1, 1), dtype=np.int64)
     for axis in op.reduce_axes:
-        steps = moves.get(axis, 0) * np.arange(axis.extent)
+        steps = moves.get(axis, 0) * np.arange(fixed(axis.extent))
         along = (along[..., None] + steps).reshape(1, -1)
     return base + (along if any(axis in moves for axis in op.reduce_axes) else along[:, :1])
 
@@ -115,7 +118,7 @@ def _flat_terms(load: Load, axes: tuple[Axis, ...]) -> tuple[dict[Axis, int], in
             return {}, None
         low = terms[1] + sum(min(0, c * (a.extent - 1)) for a, c in terms[0].items())
         high = terms[1] + sum(max(0, c * (a.extent - 1)) for a, c in terms[0].items())
-        if low < 0 or high >= extent:
+        if low < 0 or high >= fixed(extent):
             return {}, None
         start += terms[1] * pitch
         for axis, c in terms[0].items():
@@ -133,7 +136,7 @@ def _window(
     if start is None:
         return None
     numbers = sorted(axes.index(axis) for axis in moves)
-    shape = tuple(axes[n].extent for n in numbers)
+    shape = tuple(fixed(axes[n].extent) for n in numbers)
     if math.prod(shape) > COPY_LIMIT:
         return None
     origin = array.reshape(-1)[start:]

@@ -13,6 +13,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Expr, Reduce, Var
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.interpret.contraction import contract
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
 from ansorpy.ir.interpret.numerics import COMBINE, Value
@@ -110,7 +111,7 @@ class TensorReader(Evaluator):
     def flat_index(source: Tensor, indices: tuple[Value, ...], mask: Mask) -> Value:
         """Row-major position; any valid position where *mask* is False."""
         flat: Value = 0
-        for d, (index, extent) in enumerate(zip(indices, source.shape, strict=True)):
+        for d, (index, extent) in enumerate(zip(indices, map(fixed, source.shape), strict=True)):
             wrong = out_of_bounds(index, extent, mask)
             if wrong is not None:
                 raise UsageError(
@@ -132,15 +133,18 @@ def reduced(body: Reduce, value: Value, grid: Sequence[int], space: int, wide: b
 
 
 def _run_op(op: ComputeOp, reader: TensorReader) -> Array:
-    fast = contract(op, reader.values)
+    fast = contract(op, reader.values) if op.size else None
     if fast is not None:
         return fast
     kind = np.dtype(np.float64) if reader.wide and op.dtype.is_float else op.dtype.numpy
-    result = np.empty(op.shape, dtype=kind)
+    shape = tuple(map(fixed, op.shape))
     axes = (*op.axes, *op.reduce_axes)
-    inner = math.prod(axis.extent for axis in op.reduce_axes)
-    for box in _boxes(op.shape, inner):
-        ranges = [*box, *((0, a.extent) for a in op.reduce_axes)]
+    inner = math.prod(fixed(axis.extent) for axis in op.reduce_axes)
+    if isinstance(op.body, Reduce) and not inner:
+        return np.full(shape, op.body.kind.identity(op.body.dtype), dtype=kind)
+    result = np.empty(shape, dtype=kind)
+    for box in _boxes(shape, inner):
+        ranges = [*box, *((0, fixed(a.extent)) for a in op.reduce_axes)]
         result[tuple(slice(*r) for r in box)] = _run_box(op, reader, axes, ranges)
     return result
 
@@ -167,7 +171,7 @@ def _boxes(extents: Sequence[int], inner: int) -> Iterator[list[tuple[int, int]]
         yield []
         return
     row = math.prod(extents[1:]) * inner
-    step = max(1, CHUNK // row)
+    step = max(1, CHUNK // max(1, row))
     for start in range(0, extents[0], step):
         stop = min(start + step, extents[0])
         if row <= CHUNK:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ansorpy.errors import LoweringError
 from ansorpy.ir.expr import ReduceKind
+from ansorpy.ir.extents import fixed, fixed_all
 from ansorpy.ir.fragments import Fragment, fragment_lanes, in_lane
 from ansorpy.ir.interpret.copies import Arrived, Copies
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
@@ -99,7 +100,7 @@ class Memory(Evaluator):
         """Position in the storage; any valid position where *mask* is False."""
         flat: Value = 0
         for d, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
-            wrong = out_of_bounds(index, extent, mask)
+            wrong = out_of_bounds(index, fixed(extent), mask)
             if wrong is not None:
                 raise self.error(
                     f"{buffer.name} is accessed at {wrong} in dimension {d}, "
@@ -265,7 +266,11 @@ class Memory(Evaluator):
 
     def name(self, buffer: Buffer, position: int) -> str:
         """The name of an element in messages."""
-        index = np.unravel_index(position % buffer.size, buffer.shape) if buffer.shape else ()
+        index = (
+            np.unravel_index(position % fixed(buffer.size), fixed_all(buffer.shape))
+            if buffer.shape
+            else ()
+        )
         return f"{buffer.name}[{', '.join(str(int(i)) for i in index)}]"
 
     def _undefined(self, buffer: Buffer, position: int) -> LoweringError:

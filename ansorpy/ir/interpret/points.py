@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Reduce, Var
+from ansorpy.ir.extents import fixed, fixed_all
 from ansorpy.ir.interpret.contraction import contract_at
 from ansorpy.ir.interpret.dag import CHUNK, TensorReader, checked_inputs, reduced
 from ansorpy.ir.interpret.evaluate import Frame, Mask
@@ -74,10 +75,10 @@ class _PointReader(TensorReader):
     def _compute(self, op: ComputeOp, at: Ints, mask: Mask) -> None:
         if op not in self._known:
             kind = np.dtype(np.float64) if op.dtype.is_float else op.dtype.numpy
-            self._known[op] = np.zeros(op.size, dtype=np.bool_)
-            self._values[op] = np.zeros(op.shape, dtype=kind)
+            self._known[op] = np.zeros(fixed(op.size), dtype=np.bool_)
+            self._values[op] = np.zeros(fixed_all(op.shape), dtype=kind)
         known = self._known[op]
-        needed = np.zeros(op.size, dtype=np.bool_)
+        needed = np.zeros(fixed(op.size), dtype=np.bool_)
         needed[at if mask is None else _where(at, mask)] = True
         needed &= ~known
         if not needed.any():
@@ -90,7 +91,7 @@ class _PointReader(TensorReader):
             self._values[op].reshape(-1)[some] = self._bodies(op, some)
 
     def _bodies(self, op: ComputeOp, flat: Ints) -> npt.NDArray[Any]:
-        indices = np.unravel_index(flat, op.shape) if op.shape else ()
+        indices = np.unravel_index(flat, fixed_all(op.shape)) if op.shape else ()
         fast = contract_at(op, indices, lambda t, at: np.asarray(self.elements(t, at, None)))
         if fast is not None:
             return fast
@@ -99,8 +100,8 @@ class _PointReader(TensorReader):
         for axis, index in zip(op.axes, indices, strict=True):
             env[axis] = index.reshape(-1, *ones)
         for d, axis in enumerate(op.reduce_axes):
-            env[axis] = np.arange(axis.extent).reshape(1, *ones[:d], -1, *ones[d + 1 :])
-        grid = [len(flat), *(axis.extent for axis in op.reduce_axes)]
+            env[axis] = np.arange(fixed(axis.extent)).reshape(1, *ones[:d], -1, *ones[d + 1 :])
+        grid = [len(flat), *(fixed(axis.extent) for axis in op.reduce_axes)]
         if isinstance(op.body, Reduce):
             value = self.value(op.body.source, Frame(env))
             return reduced(op.body, value, grid, 1, wide=True)

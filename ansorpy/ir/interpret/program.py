@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.expr import Load, walk
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.interpret.asynchronous import fence, finish, start
 from ansorpy.ir.interpret.copies import Copies
@@ -153,9 +154,9 @@ class Machine:
         elif s.kind is ForKind.PARALLEL:
             self._parallel(s, lanes)
         elif self._in_step(s, lanes):
-            self.run(s.body, lanes.expand(s.var, s.extent))
+            self.run(s.body, lanes.expand(s.var, fixed(s.extent)))
         else:
-            for i in range(s.extent):
+            for i in range(fixed(s.extent)):
                 self.run(s.body, lanes.bind(s.var, i))
 
     def _in_step(self, s: For, lanes: Lanes) -> bool:
@@ -174,7 +175,7 @@ class Machine:
         if outermost:
             # All iterations form one "block" of unlimited size, in which no barrier orders them.
             self.memory.begin(Clock(1, 1 << 62), agreement=True)
-        inner = lanes.expand(s.var, s.extent)
+        inner = lanes.expand(s.var, fixed(s.extent))
         inner = replace(inner, thread=inner.thread * s.extent + inner.env[s.var])
         kept = self._fresh_locals(inner)
         self.run(s.body, inner)
@@ -199,7 +200,7 @@ class Machine:
         elif s.kind in lanes.env:
             self._bound_again(s, lanes)
         else:
-            inner = lanes.expand(s.var, s.extent)
+            inner = lanes.expand(s.var, fixed(s.extent))
             index = inner.env[s.var]
             inner = inner.bind(s.kind, index)
             for buffer, strides in self.spread.items():
@@ -214,7 +215,7 @@ class Machine:
         extents: dict[ForKind, int] = {}
         for inner in walk_stmts(s):
             if isinstance(inner, For) and inner.kind in LAUNCH_INDICES:
-                extents[inner.kind] = max(extents.get(inner.kind, 1), inner.extent)
+                extents[inner.kind] = max(extents.get(inner.kind, 1), fixed(inner.extent))
         launch = Launch(extents)
         self.memory.begin(Clock(launch.blocks, launch.threads), agreement=False)
         self.memory.copies = Copies(launch.blocks * launch.threads)
@@ -233,7 +234,7 @@ class Machine:
         """Run a loop over an index that is already bound; it reuses the same hardware threads."""
         index = np.asarray(lanes.env[s.kind])
         available = int(index.max()) + 1
-        if s.extent > available:
+        if fixed(s.extent) > available:
             raise LoweringError(
                 f"a loop over {s.kind.value} of extent {s.extent} is inside one of {available}"
             )
@@ -268,7 +269,7 @@ class Machine:
         """Allocate one instance per lane, and per thread that an inner loop will bind."""
         extents = {} if lanes.launch is None else lanes.launch.extents
         strides: dict[ForKind, int] = {}
-        size = buffer.size
+        size = fixed(buffer.size)
         for kind, extent in extents.items():
             if kind not in lanes.env:
                 strides[kind] = size
@@ -324,7 +325,7 @@ class Machine:
     def _by_teams(self, loops: Stmt, lanes: Lanes) -> None:
         """Run *loops*, an instruction's expansion, with one lane per team."""
         while isinstance(loops, For):
-            lanes, loops = lanes.expand(loops.var, loops.extent), loops.body
+            lanes, loops = lanes.expand(loops.var, fixed(loops.extent)), loops.body
         assert isinstance(loops, Store)
         self.memory.whole_warps = True
         self._store(loops, lanes)

@@ -9,6 +9,7 @@ from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.interval import Bounder
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Call, Compare, CompareOp, Expr, Function, Var, as_expr
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.prove.findings import Claim, Finding
 from ansorpy.ir.prove.relations import Points, example
 from ansorpy.ir.prove.sites import Access, Site
@@ -34,7 +35,7 @@ class Bounds:
             low, high = bounder.bounds(index)
             is_low = low < 0 and not _implied(index, site, access, bounder)
             room = as_expr(extent - 1) - index
-            if is_low or (high >= extent and not _implied(room, site, access, bounder)):
+            if is_low or (high >= fixed(extent) and not _implied(room, site, access, bounder)):
                 problem = _dimension(self._at(site, access), site, access, d)
                 if problem is not None:
                     return problem
@@ -102,7 +103,7 @@ def _dimension(points: Points, site: Site, access: Access, d: int) -> Finding | 
     """
     index, conditions = access.indices[d], (*site.conditions, *access.conditions)
     for given in (_connected(site, index, conditions), conditions):
-        held, outside = points.where(given), _outside(points, index, access.buffer.shape[d])
+        held, outside = points.where(given), _outside(points, index, fixed(access.buffer.shape[d]))
         if outside is None:
             return Finding.by_data(
                 Claim.BOUNDS, f'an index of {access.buffer.name} depends on data, in "{site.line}"'

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 from ansorpy.ir.builders import maximum, select
 from ansorpy.ir.expr import Expr, Var, as_expr
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Async,
     Barrier,
@@ -155,7 +156,7 @@ class _Launch:
 
     def _for(self, s: For, inside: Position, clock: Clock) -> Clock:
         if s.kind in HARDWARE:
-            if s.extent < self.region.extents[s.kind]:
+            if fixed(s.extent) < self.region.extents[s.kind]:
                 raise Irregular(
                     f"only some threads along {s.kind.value} reach a barrier, commit, wait or fence"
                 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ansorpy.ir.analysis.isl import Domain, Holds, Relation
 from ansorpy.ir.expr import Expr, Var
+from ansorpy.ir.extents import fixed_all
 from ansorpy.ir.prove.digits import Digits
 from ansorpy.ir.prove.sites import Access, Site
 
@@ -61,7 +62,9 @@ class Relations:
     ) -> Relation:
         conditions = (*site.conditions, *access.conditions)
         points = Points(site, access, (*inputs, *outputs, *access.indices, *conditions))
-        return points.relation(inputs, (*outputs, *access.indices), conditions, access.buffer.shape)
+        return points.relation(
+            inputs, (*outputs, *access.indices), conditions, fixed_all(access.buffer.shape)
+        )
 
 
 class Points:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import Expr, Var
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.fragments import WARP, fragment_lanes, in_lane
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import Barrier, For, Instruction, Shuffle
@@ -96,7 +97,7 @@ def _partial(site: Site) -> Finding | None:
         if not isinstance(node, For) or node.kind not in THREADS:
             continue
         available = region.extents[node.kind]
-        if node.extent < available and not _is_whole(node.extent, available, site):
+        if fixed(node.extent) < available and not _is_whole(fixed(node.extent), available, site):
             return Finding.refuted(
                 Claim.TOGETHER,
                 f"only {node.extent} of {available} threads along {node.kind.value} reach "

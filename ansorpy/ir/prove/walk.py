@@ -18,6 +18,7 @@ from ansorpy.ir.expr import (
     as_expr,
     children,
 )
+from ansorpy.ir.extents import fixed, fixed_all
 from ansorpy.ir.intrinsics import expand, intrinsic, operand_dims, operand_tensors
 from ansorpy.ir.loops import (
     Alloc,
@@ -119,7 +120,7 @@ class _Walker:
         if s.kind in HARDWARE:
             self.stmt(s.body, _bound(s, around, inner))
             return
-        inner = replace(inner, extents={**around.extents, s.var: s.extent})
+        inner = replace(inner, extents={**around.extents, s.var: fixed(s.extent)})
         if s.kind is ForKind.PARALLEL:
             inner = _in_parallel(s, around, inner)
         self.stmt(s.body, inner)
@@ -190,17 +191,17 @@ def _bound(s: For, around: _Around, inner: _Around) -> _Around:
         extents: dict[ForKind, int] = {}
         for loop in walk_stmts(s):
             if isinstance(loop, For) and loop.kind in HARDWARE:
-                extents[loop.kind] = max(extents.get(loop.kind, 1), loop.extent)
+                extents[loop.kind] = max(extents.get(loop.kind, 1), fixed(loop.extent))
         region = Region(s, around.position, extents)
         inner = replace(inner, region=region, homes=_fresh(around))
     first = around.index.get(s.kind)
     if first is None:
         return replace(
-            inner, extents={**around.extents, s.var: s.extent},
+            inner, extents={**around.extents, s.var: fixed(s.extent)},
             index={**around.index, s.kind: s.var},
         )  # fmt: skip
     conditions = around.conditions
-    if s.extent < around.extents[first]:
+    if fixed(s.extent) < around.extents[first]:
         conditions = (*conditions, first < as_expr(s.extent))
     return replace(inner, values={**around.values, s.var: first}, conditions=conditions)
 
@@ -240,9 +241,9 @@ def _operands(s: Instruction) -> Iterator[Access]:
     found: list[Access] = []
     for (buffer, at), tensor in zip(s.operands, tensors, strict=True):
         if buffer.scope is Scope.LOCAL:
-            own = {len(at) - 1: buffer.shape[-1]}
+            own = {len(at) - 1: fixed(buffer.shape[-1])}
         else:
-            own = dict(zip(operand_dims(buffer, tensor), tensor.shape, strict=True))
+            own = dict(zip(operand_dims(buffer, tensor), fixed_all(tensor.shape), strict=True))
         variables = {d: Var(f"{tensor.name}{d}") for d in own}
         indices = tuple(index + variables[d] if d in own else index for d, index in enumerate(at))
         extents = {variables[d]: extent for d, extent in own.items()}

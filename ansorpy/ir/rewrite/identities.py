@@ -25,6 +25,7 @@ from ansorpy.ir.expr import (
     Load,
     Select,
     Var,
+    as_expr,
     const,
     walk,
 )
@@ -70,7 +71,7 @@ def _max(a: ExprLike, b: ExprLike) -> Expr:
 
 
 def _expr(a: ExprLike) -> Expr:
-    return a if isinstance(a, Expr) else const(a)
+    return as_expr(a)
 
 
 def _not(a: Expr) -> Expr:
@@ -145,7 +146,7 @@ def apply_rows(e: Expr) -> Expr | None:
 
 
 def _as(value: ExprLike, dtype: DType) -> Expr:
-    return value if isinstance(value, Expr) else const(value, dtype)
+    return as_expr(value, dtype)
 
 
 def _root(e: Expr) -> tuple[object, ...]:

@@ -16,6 +16,7 @@ from ansorpy.ir.expr import (
     Load,
     Reduce,
     Select,
+    SizeVar,
     Var,
 )
 from ansorpy.ir.loops import (
@@ -158,8 +159,8 @@ def _reduce(e: Reduce, fn: ExprFn) -> Expr:
 
 
 _EXPRS: dict[type[Expr], Callable[..., Expr]] = {
-    Const: _leaf, Var: _leaf, Axis: _leaf, Binary: _binary, Compare: _compare, Call: _call,
-    Select: _select, Cast: _cast, Reduce: _reduce,
+    Const: _leaf, Var: _leaf, Axis: _leaf, SizeVar: _leaf, Binary: _binary, Compare: _compare,
+    Call: _call, Select: _select, Cast: _cast, Reduce: _reduce,
 }  # fmt: skip
 
 

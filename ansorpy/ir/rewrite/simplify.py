@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import gcd
 
 from ansorpy.ir.analysis.affine import Linear, common_quotient, divided, linear, multiples
-from ansorpy.ir.analysis.interval import Bounder, Interval, Ranges
+from ansorpy.ir.analysis.interval import Bounder, Ranges
 from ansorpy.ir.analysis.structural_equality import same_structure
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
@@ -23,8 +23,10 @@ from ansorpy.ir.expr import (
     Expr,
     Function,
     Var,
+    as_expr,
     const,
 )
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import For, If, Let, Seq, Stmt
 from ansorpy.ir.rewrite.identities import apply_rows
 from ansorpy.ir.rewrite.rewriter import Rewriter, map_children
@@ -82,7 +84,7 @@ class _Simplifier(Rewriter):
         match e:
             case Var():
                 known = self.ranges.get(e)
-                return const(known[0]) if known is not None and known[0] == known[1] else None
+                return as_expr(known[0]) if known is not None and known[0] == known[1] else None
             case Compare():
                 truth = self.known.truth(e)
                 return None if truth is None else const(truth, DType.BOOL)
@@ -169,7 +171,7 @@ class _Simplifier(Rewriter):
             case _:
                 return super().stmt(s)
 
-    def _inside(self, s: Stmt, var: Var, values: Interval) -> Stmt:
+    def _inside(self, s: Stmt, var: Var, values: tuple[Extent, Extent]) -> Stmt:
         inner = _Simplifier({**self.ranges, var: values})
         return Rewriter.stmt(inner, s)
 

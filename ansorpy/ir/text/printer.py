@@ -22,8 +22,10 @@ from ansorpy.ir.expr import (
     Reduce,
     ReduceKind,
     Select,
+    SizeVar,
     Var,
 )
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
@@ -139,6 +141,9 @@ class _Printer:
 
     def _var(self, e: Var) -> tuple[str, int]:
         return self.name(e), _ATOM
+
+    def _size(self, e: SizeVar) -> tuple[str, int]:
+        return e.name, _ATOM
 
     def _binary(self, e: Binary) -> tuple[str, int]:
         if e.op in (BinaryOp.MIN, BinaryOp.MAX):
@@ -281,7 +286,7 @@ class _Printer:
             self._forget_parts(0)
 
 
-def _type(dtype: DType, shape: Sequence[int]) -> str:
+def _type(dtype: DType, shape: Sequence[Extent]) -> str:
     return f"{dtype.value}[{', '.join(map(str, shape))}]"
 
 
@@ -290,7 +295,8 @@ def _apart(strides: Strides | None) -> str:
 
 
 _EXPRS: dict[type[Expr], Callable[..., Any]] = {
-    Const: _Printer._const, Var: _Printer._var, Axis: _Printer._var, Binary: _Printer._binary,
+    Const: _Printer._const, Var: _Printer._var, Axis: _Printer._var,
+    SizeVar: _Printer._size, Binary: _Printer._binary,
     Compare: _Printer._compare, Call: _Printer._call, Select: _Printer._select,
     Cast: _Printer._cast, Load: _Printer._load, Reduce: _Printer._reduce,
 }  # fmt: skip

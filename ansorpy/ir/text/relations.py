@@ -41,7 +41,7 @@ def _load(access: Access) -> list[str]:
     """The cases of a load; "may" means that isl cannot represent an index or a condition of it."""
     relation = access.relation
     verb = "reads" if relation.exact else "may read"
-    again = [a.name for a in access.axes if a.extent > 1 and a not in access.moving]
+    again = [a.name for a in access.axes if a.extent != 1 and a not in access.moving]
     beyond = f", again along {', '.join(again)}" if again else ""
     shown = str(relation.map.gist_domain(domain_of(access.reader).box))
     cases = shown.removeprefix("{ ").removesuffix(" }").split("; ")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
 from typing import TypeGuard
 
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Binary, BinaryOp, Compare, CompareOp, Const, Expr, as_expr
+from ansorpy.ir.extents import Extent, SizeOp, Symbolic, extreme, prod_of
 from ansorpy.schedule.decisions import Product, known, open_columns
 from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
 from ansorpy.schedule.tables.size import (
@@ -30,7 +30,7 @@ def number(factors: Product) -> int:
     return total
 
 
-def iter_extents(stage: Stage, roots: Mapping[str, int]) -> dict[str, int]:
+def iter_extents(stage: Stage, roots: Mapping[str, Extent]) -> dict[str, Extent]:
     """Extent of every current or replaced loop of *stage*, when its axes run over *roots*."""
     extents = dict(roots)
     for relation in stage.relations:
@@ -41,20 +41,17 @@ def iter_extents(stage: Stage, roots: Mapping[str, int]) -> dict[str, int]:
                 split_extents(extents[relation.parent], factors, whole=relation.tail == "whole"),
                 strict=True,
             ):
-                assert isinstance(part, int)
+                assert isinstance(part, int | Symbolic)
                 extents[child] = part
         else:
-            total = 1
-            for parent in relation.parents:
-                total *= extents[parent]
-            extents[relation.child] = total
+            extents[relation.child] = prod_of(extents[parent] for parent in relation.parents)
     return extents
 
 
 def axis_exprs(
     stage: Stage,
     leaves: Mapping[str, Expr],
-    extents: Mapping[str, int] | None = None,
+    extents: Mapping[str, Extent] | None = None,
     starts: Mapping[str, Expr] | None = None,
 ) -> dict[str, Expr]:
     """Value of every axis (and intermediate loop) of *stage*, given those of its current loops.
@@ -67,7 +64,7 @@ def axis_exprs(
         if isinstance(relation, SplitRelation):
             value = _start(relation, values, extents, starts or {})
             for n, child in enumerate(relation.children[1:], start=2):
-                value = value + values[child] * prod(extents[c] for c in relation.children[n:])
+                value = value + values[child] * prod_of(extents[c] for c in relation.children[n:])
             values[relation.parent] = value
         else:
             _unfuse(relation, values, extents)
@@ -77,23 +74,23 @@ def axis_exprs(
 def _start(
     relation: SplitRelation,
     values: Mapping[str, Expr],
-    extents: Mapping[str, int],
+    extents: Mapping[str, Extent],
     starts: Mapping[str, Expr],
 ) -> Expr:
     """The start of the tile that the outermost loop of a split selects."""
     if relation.parent in starts:
         return starts[relation.parent]
-    tile = prod(extents[c] for c in relation.children[1:])
+    tile = prod_of(extents[c] for c in relation.children[1:])
     start = values[relation.children[0]] * tile
     if relation.tail != "shift" or not is_ragged(relation, extents):
         return start
     last = extents[relation.parent] - tile
     if isinstance(start, Const):
-        return as_expr(min(int(start.value), last))
+        return as_expr(extreme(SizeOp.MIN, int(start.value), last))
     return Binary(BinaryOp.MIN, start, as_expr(last))
 
 
-def is_ragged(relation: Relation, extents: Mapping[str, int]) -> TypeGuard[SplitRelation]:
+def is_ragged(relation: Relation, extents: Mapping[str, Extent]) -> TypeGuard[SplitRelation]:
     """Whether *relation* is a split that is :func:`ragged`."""
     return isinstance(relation, SplitRelation) and ragged(relation, extents) == 1
 
@@ -109,7 +106,7 @@ def ragged(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:
     return both(fails(above(tile - extent, 0)), fails(is_multiple(extent, tile)))
 
 
-def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[str, int]) -> None:
+def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[str, Extent]) -> None:
     rest = values[relation.child]
     for parent in reversed(relation.parents[1:]):
         values[parent] = rest % as_expr(extents[parent])
@@ -124,7 +121,7 @@ def overshoot(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:
 
 
 def guard(
-    relation: SplitRelation, values: Mapping[str, Expr], extents: Mapping[str, int]
+    relation: SplitRelation, values: Mapping[str, Expr], extents: Mapping[str, Extent]
 ) -> Compare:
     """The condition ``loop < extent`` of a split, given the *values* of :func:`axis_exprs`."""
     loop = relation.parent

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, cast
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Expr
+from ansorpy.ir.extents import Extent, SizeOp, Symbolic, extreme
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.bounds.overrun import read_beyond_end
@@ -47,6 +48,7 @@ from ansorpy.schedule.tables.size import (
     Size,
     above,
     ceil_div,
+    is_multiple,
     product,
     size_gcd,
     size_min,
@@ -81,7 +83,7 @@ class Bounds:
         self.inlined_dag: InlinedDAG = state.inlined_dag
         self._extents: dict[str, dict[str, Size]] = {}
         self._needs: dict[tuple[str, str, int, Kinds], tuple[Span, ...]] = {}
-        self._reaches: dict[str, tuple[int, ...]] = {}
+        self._reaches: dict[str, tuple[Extent, ...]] = {}
         self._masked: dict[str, bool] = {}
 
     def number(self, factors: Product) -> Size:
@@ -277,7 +279,7 @@ class Bounds:
         spans: dict[str, Span] = {}
         for axis, span, reach in zip(op.axes, needs, self._reach(name), strict=True):
             moves = {part.axis for part, _ in span.origin.terms} if span.origin else set()
-            late = span.late or reach > axis.extent or bool(moves & overshot)
+            late = span.late or above(reach - axis.extent, 0) == 1 or bool(moves & overshot)
             spans[axis.name] = moved_inside(span, late and not masked)
         return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
 
@@ -330,20 +332,24 @@ class Bounds:
             found |= {relation.parent} if ragged or found & set(relation.children) else set()
         return found
 
-    def ends(self, name: str) -> tuple[int, ...]:
+    def ends(self, name: str) -> tuple[Extent, ...]:
         """The end of all reads of tensor *name*, by dimension; clipped to the shape.
 
         Boxes are moved so that they end there at the latest.
         """
         shape = self.state.stage(name).op.shape
-        return tuple(min(end, n) for end, n in zip(self._reach(name), shape, strict=True))
+        return tuple(
+            extreme(SizeOp.MIN, end, n) for end, n in zip(self._reach(name), shape, strict=True)
+        )
 
-    def _reach(self, name: str) -> tuple[int, ...]:
+    def _reach(self, name: str) -> tuple[Extent, ...]:
         """The end of all reads of tensor *name*, not clipped: includes reads that a guard skips."""
         if name not in self._reaches:
-            reach = [1] * len(self.state.stage(name).op.shape)
+            reach: list[Extent] = [0] * len(self.state.stage(name).op.shape)
             for reader, indices in self._readings(name):
-                reach = list(map(max, reach, self._ends_read(reader, indices)))
+                ends = self._ends_read(reader, indices)
+                pairs = zip(reach, ends, strict=True)
+                reach = [extreme(SizeOp.MAX, a, b) for a, b in pairs]
             self._reaches[name] = tuple(reach)
         return self._reaches[name]
 
@@ -353,7 +359,7 @@ class Bounds:
             for indices in self.inlined_dag.index_tuples(reader, name):
                 yield reader, indices
 
-    def _ends_read(self, reader: str, indices: Sequence[Expr]) -> list[int]:
+    def _ends_read(self, reader: str, indices: Sequence[Expr]) -> list[Extent]:
         """The end of all elements that *reader* reads at *indices*, by dimension; not clipped.
 
         A box of the reader that is moved computes nothing beyond its :meth:`ends`.
@@ -383,9 +389,9 @@ class Bounds:
 
     def _touched(
         self, name: str, owner: str, level: int, among: Kinds
-    ) -> list[list[tuple[Span, int]]]:
+    ) -> list[list[tuple[Span, Extent]]]:
         """By dimension of tensor *name*, the span of each load and its lag (:func:`hull`)."""
-        found: list[list[tuple[Span, int]]] = [[] for _ in self.state.stage(name).op.shape]
+        found: list[list[tuple[Span, Extent]]] = [[] for _ in self.state.stage(name).op.shape]
         masked = self.masked(name)
         for reader, indices in self._readings(name):
             self._require_within(reader, name, owner, level)
@@ -418,7 +424,8 @@ class Bounds:
 
 def _is_ragged(extent: Size, tile: Size) -> bool:
     """Whether *tile* does not divide *extent*; open tiles are assumed to divide it."""
-    return isinstance(extent, int) and isinstance(tile, int) and extent % tile != 0
+    known = isinstance(extent, int | Symbolic) and isinstance(tile, int)
+    return known and is_multiple(extent, tile) == 0
 
 
 def _untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ansorpy.ir.analysis.affine import index_terms, linear
 from ansorpy.ir.analysis.interval import INT64_MAX
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr, as_expr
+from ansorpy.ir.extents import Extent, Symbolic
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.tables.size import Size, ceil_div, size_gcd, size_max, size_min
 
@@ -161,9 +162,9 @@ def _limits_of(atom: Expr, op: ComputeOp, box: Mapping[str, Span]) -> tuple[Size
     return None
 
 
-def end_of(span: Span) -> int:
-    """The end of a span of constant extent; beyond every tensor if its start is unknown."""
-    assert isinstance(span.extent, int)
+def end_of(span: Span) -> Extent:
+    """The end of a span of known extent; beyond every tensor if its start is unknown."""
+    assert isinstance(span.extent, int | Symbolic)
     return INT64_MAX if span.origin is None else span.origin.offset + span.extent
 
 
@@ -181,7 +182,7 @@ def moved_inside(span: Span, late: bool) -> Span:
     )
 
 
-def hull(spans: Sequence[Span], lags: Sequence[int]) -> Span | None:
+def hull(spans: Sequence[Span], lags: Sequence[Extent]) -> Span | None:
     """The smallest span that covers *spans*, also where their readers' boxes are moved.
 
     The reader of a span ends some elements (the entry in *lags*) before the last reader of the

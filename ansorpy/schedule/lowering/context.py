@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.analysis.interval import bounds as interval
+from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.expr import Binary, BinaryOp, Expr, Load, Var, as_expr
+from ansorpy.ir.extents import Extent, SizeOp, Symbolic, extreme, fixed, least
 from ansorpy.ir.loops import Buffer, ForKind
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.rewrite.simplify import simplify
@@ -35,7 +36,7 @@ class LoweringContext:
         self.packings: dict[tuple[str, str], Packing] = {}
         self.overlays = overlays(bounds.state)
         self._origins: dict[str, Index] = {}
-        self._loops: dict[LoopKey, tuple[Var, int]] = {}
+        self._loops: dict[LoopKey, tuple[Var, Extent]] = {}
         self._threads: dict[Var, tuple[ForKind, int]] = {}
         """The loops over threads of a GPU block around the statement: index and extent."""
         self._packed_loops: dict[tuple[str, str], dict[Var, LoopKey]] = {}
@@ -43,7 +44,7 @@ class LoweringContext:
         """True while one of the two bodies of a split is built; such splits cannot be nested."""
         self._parallel = 0
         self._definitions: dict[Var, Expr] = {}
-        self._ranges: dict[Var, tuple[int, int]] = {}
+        self._ranges: dict[Var, tuple[Extent, Extent]] = {}
         self._names: dict[str, int] = {}
 
     def fresh(self, name: str) -> Var:
@@ -53,13 +54,13 @@ class LoweringContext:
         return Var(name if count == 0 else f"{name}_{count}")
 
     @contextmanager
-    def loop(self, key: LoopKey, var: Var, extent: int, kind: ForKind) -> Iterator[None]:
+    def loop(self, key: LoopKey, var: Var, extent: Extent, kind: ForKind) -> Iterator[None]:
         """Within the context, statements are inside this loop; *key* is its stage and name."""
         self._loops[key] = (var, extent)
         self._ranges[var] = (0, extent - 1)
         self._parallel += kind is ForKind.PARALLEL
         if kind in BLOCK_THREADS:
-            self._threads[var] = (kind, extent)
+            self._threads[var] = (kind, fixed(extent))
         yield
         self._parallel -= kind is ForKind.PARALLEL
         self._threads.pop(var, None)
@@ -69,7 +70,7 @@ class LoweringContext:
     def body(
         self,
         second: Mapping[LoopKey, Sequence[int]],
-        ranges: Mapping[Var, tuple[int, int]],
+        ranges: Mapping[Var, tuple[Extent, Extent]],
     ) -> Iterator[None]:
         """Within the context, one of the two bodies of a split is built.
 
@@ -85,7 +86,7 @@ class LoweringContext:
         self._ranges.update(known)
         self.bounds = bounds
 
-    def define(self, var: Var, value: Expr, last: int) -> None:
+    def define(self, var: Var, value: Expr, last: Extent) -> None:
         """Record that *var* is bound to *value*, which is between 0 and *last*."""
         self._definitions[var] = value
         self._ranges[var] = (0, last)
@@ -123,12 +124,12 @@ class LoweringContext:
         for d, (span, start, whole) in enumerate(
             zip(region, starts, self.bounds.ends(name), strict=True)
         ):
-            assert isinstance(span.extent, int)
-            low, high = interval(start, self._ranges)
+            assert isinstance(span.extent, int | Symbolic)
+            low, high = self.range_of(start)
             if self.bounds.masked(name):
                 origins.append(self._not_before(f"{name}.{d}", start, lets))
                 continue
-            if low >= 0 and high + span.extent <= whole:
+            if least(low) >= 0 and least(whole - span.extent - high) >= 0:
                 origins.append(start)
                 continue
             if whole == span.extent:
@@ -146,16 +147,16 @@ class LoweringContext:
     def _not_before(self, name: str, start: Expr, lets: list[tuple[Var, Expr]]) -> Expr:
         """*start*, or 0 where it is negative."""
         low, high = self.range_of(start)
-        if low >= 0:
+        if least(low) >= 0:
             return start
         var, inside = self.fresh(name), Binary(BinaryOp.MAX, start, as_expr(0))
         lets.append((var, inside))
-        self.define(var, substitute(inside, self._definitions), max(high, 0))
+        self.define(var, substitute(inside, self._definitions), extreme(SizeOp.MAX, high, 0))
         return var
 
-    def range_of(self, value: Expr) -> tuple[int, int]:
+    def range_of(self, value: Expr) -> tuple[Extent, Extent]:
         """The least and greatest value that *value* can have in the enclosing loops."""
-        return interval(value, self._ranges)
+        return extents_of(value, self._ranges)
 
     def load(self, stage: str, load: Load) -> Expr:
         """*load* of a tensor as a load from the buffer that holds the tensor, or a box of it."""

@@ -35,6 +35,7 @@ from ansorpy.ir.expr import (
     as_expr,
     walk,
 )
+from ansorpy.ir.extents import fixed, least
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute
 
@@ -78,8 +79,10 @@ def dot_form(op: Tensor) -> DotForm | None:
     if not integers and (a.dtype, b.dtype, op.dtype) not in narrow:
         return None
     terms = 32 // a.dtype.bits
-    along = [k for k in axes if k.extent >= terms and None not in (_along(a, k), _along(b, k))]
-    return DotForm(a, b, max(along, key=lambda k: k.extent)) if along else None
+    along = [
+        k for k in axes if least(k.extent) >= terms and None not in (_along(a, k), _along(b, k))
+    ]
+    return DotForm(a, b, max(along, key=lambda k: least(k.extent))) if along else None
 
 
 def _along(load: Load, axis: Axis) -> int | None:
@@ -172,7 +175,7 @@ class _Words:
             if moved:
                 step = _OFFSET if load.dtype is DType.INT8 else -_OFFSET
                 part = (part.astype(DType.INT32) + step).astype(self.kind(load, True))
-            if self.count * self.terms > self.form.axis.extent:
+            if self.count * self.terms > fixed(self.form.axis.extent):
                 part = select(k < self.form.axis.extent, part, as_expr(0, part.dtype))
             parts.append(part)
         return Call(Function.WORD, tuple(parts))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Expr, Load, ReduceKind, Var, as_expr
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Seq, Stmt, Store
 
 __all__ = ["LaneSums"]
@@ -37,7 +38,7 @@ class LaneSums:
 
     @property
     def lanes(self) -> int:
-        return self.buffer.shape[-1]
+        return fixed(self.buffer.shape[-1])
 
     def cleared(self, at: Index, fresh: Callable[[str], Var]) -> Stmt:
         """Set the lanes of element *at* to the identity."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ansorpy.ir.extents import Symbolic
 from ansorpy.ir.loops import ForKind
 from ansorpy.schedule.guards import differing_lanes, guarded_splits
 from ansorpy.schedule.stage import Iter, Stage
@@ -53,6 +54,7 @@ def loop_kinds(bounds: Bounds, name: str) -> dict[str, LoopKind]:
       separated from the first parallel loop of its own stage, runs serially.
     - Lanes share everything inside them: a vector loop around another stage or a parallel loop is
       serial, and so is one with a guard that may differ between lanes.
+    - Only loops whose extents are numbers are vectors or unrolled.
     - Automatic unrolling goes from the inside out.  It stops at the first loop that would exceed
       the pragma's number of statements or that has another stage computed inside.
     """
@@ -60,7 +62,18 @@ def loop_kinds(bounds: Bounds, name: str) -> dict[str, LoopKind]:
     hosts = frozenset(s.attach.iter for s in bounds.state.attached(stage) if s.attach is not None)
     kinds = _marked(bounds, stage, hosts, nested=_in_parallel(bounds, stage))
     kinds = _unrolled(bounds, stage, hosts, kinds)
-    return _without_guarded_lanes(bounds, stage, hosts, kinds)
+    return _without_guarded_lanes(bounds, stage, hosts, _without_unknown(bounds, stage, kinds))
+
+
+def _without_unknown(
+    bounds: Bounds, stage: Stage, kinds: dict[str, LoopKind]
+) -> dict[str, LoopKind]:
+    """*kinds*, except that loops whose extents depend on dimensions are not expanded."""
+    return {
+        name: replace(kind, vector=0, unroll=0)
+        if isinstance(bounds.extents(stage.name)[name], Symbolic) else kind
+        for name, kind in kinds.items()
+    }  # fmt: skip
 
 
 def marked_parallel(stage: Stage, name: str, count: Size) -> Size:

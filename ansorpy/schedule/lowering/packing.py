@@ -14,6 +14,7 @@ from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.interval import bounds as interval
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Select, Var, as_expr, walk
+from ansorpy.ir.extents import Extent, fixed
 from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import substitute
 
@@ -33,7 +34,7 @@ class Packing:
 
 
 def plan_packing(
-    stage: str, source: Buffer, indices: Sequence[Expr], loops: Sequence[tuple[Var, int]]
+    stage: str, source: Buffer, indices: Sequence[Expr], loops: Sequence[tuple[Var, Extent]]
 ) -> Packing:
     """Lay out *source* by those of *loops* (outermost first) on which its *indices* depend.
 
@@ -48,7 +49,14 @@ def plan_packing(
             f'"{source.name}" cannot be packed for "{stage}": its index is not a sum of loops',
             stage=stage, hint="do not pack this constant",
         )  # fmt: skip
-    dims = tuple((var, extent) for var, extent in loops if var in used)
+    sized = [var.name for var, extent in loops if var in used and not isinstance(extent, int)]
+    if sized:
+        raise ScheduleError(
+            f'"{source.name}" cannot be packed for "{stage}": it is packed once, but the length of '
+            f"{', '.join(sized)} depends on the call",
+            stage=stage, hint="do not pack this constant",
+        )  # fmt: skip
+    dims = tuple((var, fixed(extent)) for var, extent in loops if var in used)
     buffer = Buffer(
         f"{source.name}@{stage}", tuple(extent for _, extent in dims), source.dtype, Scope.GLOBAL
     )
@@ -66,7 +74,7 @@ def pack_stmt(packing: Packing) -> Stmt:
         low, high = interval(index, ranges)
         if low < 0:
             inside.append(Compare(CompareOp.GE, index, as_expr(0)))
-        if high >= extent:
+        if high >= fixed(extent):
             inside.append(Compare(CompareOp.LT, index, as_expr(extent)))
     if inside:
         value = Select(all_of(*inside), value, as_expr(0, value.dtype))

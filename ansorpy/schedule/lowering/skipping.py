@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from ansorpy.ir.expr import Const, Expr, Load, ReduceKind, Select, Var, walk
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import For, ForKind, If, Stmt
 
 __all__ = ["condition_to_add", "repeated"]
@@ -25,7 +26,7 @@ def condition_to_add(value: Expr, kind: ReduceKind, tile: Set[Expr]) -> Expr | N
     return value.cond if plain and not inside & tile else None
 
 
-def repeated(var: Var, extent: int, kind: ForKind, body: Stmt) -> Stmt:
+def repeated(var: Var, extent: Extent, kind: ForKind, body: Stmt) -> Stmt:
     """*body* in a loop; a condition that does not depend on the loop is tested once, outside it."""
     if isinstance(body, If) and body.other is None and kind is not ForKind.PARALLEL:
         inside = set(walk(body.cond))

@@ -12,10 +12,12 @@ from ansorpy.ir.expr import (
     Expr,
     Load,
     Select,
+    SizeVar,
     Var,
     as_expr,
     walk,
 )
+from ansorpy.ir.extents import Extent, Symbolic, fixed, most
 from ansorpy.ir.loops import ForKind, If, Stmt, Store
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.ir.zeros import is_zero
@@ -38,9 +40,9 @@ class StageIndices:
         self.name = name
         self.stage: Stage = outer.state.stage(name)
         self.op: ComputeOp = outer.bounds.op(name)
-        self.extents: dict[str, int] = {}
+        self.extents: dict[str, Extent] = {}
         for key, size in outer.bounds.extents(name).items():
-            assert isinstance(size, int)
+            assert isinstance(size, int | Symbolic)
             self.extents[key] = size
         self.attached = outer.state.attached(name)
         self.hosts = frozenset(s.attach.iter for s in self.attached if s.attach is not None)
@@ -77,7 +79,7 @@ class StageIndices:
         needed = guarded_splits(self.outer.bounds, self.stage, self.extents, self.hosts)
         guards = [guard(r, values, self.extents) for r, beyond in needed.items() if beyond]
         alike = (self._of_first_lane(g) for g in guards)
-        kept = [g for g in alike if any(isinstance(e, Var) for e in walk(g))]
+        kept = [g for g in alike if any(_is_loop(e) for e in walk(g))]
         return If(all_of(*kept), stmt, None) if kept else stmt
 
     # Boxes that reach beyond their tensor
@@ -106,7 +108,7 @@ class StageIndices:
             value = self.outer.simple(values[axis.name])
             if self._is_operand() and self._may_be_anything(axis):
                 continue
-            if self.outer.range_of(value)[1] >= axis.extent:
+            if most(self.outer.range_of(value)[1] - axis.extent) >= 0:
                 mask = Compare(CompareOp.LT, value, as_expr(axis.extent))
                 found.append(self._of_first_lane(mask))
         return found
@@ -117,9 +119,10 @@ class StageIndices:
             return guard
         form = linear(guard.a)
         for name, kind in self.kinds.items():
-            lane, lanes = self.leaves.get(name), self.extents[name]
+            lane = self.leaves.get(name)
             if kind is not ForKind.VECTORIZED or lane is None or form.terms.get(lane) != 1:
                 continue
+            lanes = fixed(self.extents[name])
             others = [c for atom, c in form.terms.items() if atom is not lane]
             if all(n % lanes == 0 for n in (*others, form.const, int(guard.b.value))):
                 return Compare(guard.op, linear(guard.a - lane).to_expr(), guard.b)
@@ -151,3 +154,7 @@ class StageIndices:
         bounds = self.outer.bounds
         tensors = {read.tensor.name for read in bounds.inlined_dag.reads[self.name]}
         return all(bounds.masked(t) and not is_read_before_start(bounds, t) for t in tensors)
+
+
+def _is_loop(e: Expr) -> bool:
+    return isinstance(e, Var) and not isinstance(e, SizeVar)

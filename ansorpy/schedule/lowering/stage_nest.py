@@ -17,6 +17,7 @@ from ansorpy.ir.expr import (
     Var,
     as_expr,
 )
+from ansorpy.ir.extents import Extent, Symbolic, fixed, most
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
     Alloc,
@@ -96,10 +97,21 @@ class _StageNest(StageIndices):
             return reduce[0]
         return next((n for n in reduce if self._repeats(n)), reduce[-1] if reduce else None)
 
+    def _number(self, loop: str) -> int:
+        """The extent of *loop*, which the schedule needs as a number."""
+        extent = self.extents[loop]
+        if isinstance(extent, int):
+            return extent
+        raise ScheduleError(
+            f'the extent of "{loop}" must be a number here, but it is {extent}',
+            stage=self.name, program=self.state.text(self.name, {loop}),
+            hint="split the loop and use an inner part",
+        )  # fmt: skip
+
     def _repeats(self, level: int) -> bool:
         name = self.stage.iters[level].name
         is_peeled = self.peeled is not None and name == self.peeled.children[0]
-        return self.extents[name] > 1 or is_peeled or self.kinds[name].is_bound
+        return self.extents[name] != 1 or is_peeled or self.kinds[name].is_bound
 
     def _from(self, level: int) -> Stmt:
         """Lower loop number *level* and all loops inside it."""
@@ -126,7 +138,7 @@ class _StageNest(StageIndices):
         partly = self.lanes_in_use if it.name == self.stage.lanes else None
         return self._repeated(level, partly or self.extents[it.name], body)
 
-    def _repeated(self, level: int, extent: int, body: Callable[[], Stmt]) -> Stmt:
+    def _repeated(self, level: int, extent: Extent, body: Callable[[], Stmt]) -> Stmt:
         """Loop number *level* with *extent* iterations."""
         it = self.stage.iters[level]
         if extent == 1 and not self.kinds[it.name].is_bound:
@@ -134,13 +146,13 @@ class _StageNest(StageIndices):
             return self._with_starts(level, body)
         kind = self.kinds[it.name]
         threads = self.outer.threads_left(kind) if kind is not ForKind.VTHREAD else None
-        if threads is not None and threads < extent:
-            return self._in_turns(level, threads, extent, body)
+        if threads is not None and threads < fixed(extent):
+            return self._in_turns(level, threads, fixed(extent), body)
         var = self.outer.fresh(it.name)
         self.leaves[it.name] = var
         with self.outer.loop((self.name, it.name), var, extent, kind):
             if self.stage.pipeline is not None and self.stage.pipeline[0] == it.name:
-                return self._pipelined(level, var, extent)
+                return self._pipelined(level, var, fixed(extent))
             self._start_tiles(it.name, var)
             return repeated(var, extent, kind, self._with_starts(level, body))
 
@@ -172,7 +184,7 @@ class _StageNest(StageIndices):
     def _full_then_rest(self, level: int, split: SplitRelation, body: Callable[[], Stmt]) -> Stmt:
         """A loop over the parts that fill all lanes, then the last part, which fills only some."""
         outer, lanes = split.children
-        full, rest = divmod(self.extents[split.parent], self.extents[lanes])
+        full, rest = divmod(fixed(self.extents[split.parent]), fixed(self.extents[lanes]))
         parts = [self._repeated(level, full, body)] if full else []
         self.leaves[outer] = as_expr(full)
         self.lanes_in_use = rest
@@ -185,7 +197,7 @@ class _StageNest(StageIndices):
         for relation in self.stage.relations:
             if not is_ragged(relation, self.extents) or name != relation.children[0]:
                 continue
-            tile = prod(self.extents[c] for c in relation.children[1:])
+            tile = prod(fixed(self.extents[c]) for c in relation.children[1:])
             last = self.extents[relation.parent] - tile
             start = self.outer.fresh(f"{relation.parent}.start")
             value: Expr = Binary(BinaryOp.MIN, var * tile, as_expr(last))
@@ -259,7 +271,9 @@ class _StageNest(StageIndices):
             values = {name: self.outer.of_first(together, value) for name, value in values.items()}
         starts = tuple(self.outer.simple(start_of(span, values)) for span in region)
         lets = self.outer.place(stage.name, region, starts)
-        shape = tuple(int(span.extent) for span in region if isinstance(span.extent, int))
+        shape = tuple(
+            most(span.extent) for span in region if isinstance(span.extent, int | Symbolic)
+        )
         strides = padded_strides(shape, number(stage.pad))
         scope = self._scope(stage, level)
         swizzle = gcd(stage.swizzle, shape[-1] * stage.op.dtype.bytes) if stage.swizzle else 0
@@ -349,8 +363,8 @@ class _StageNest(StageIndices):
         body, fresh = self.op.body, self.outer.fresh
         assert isinstance(body, Reduce) and self.stage.lanes is not None
         names = [it.name for it in self.stage.iters]
-        inner = [self.extents[names[n]] for n in self._space_from(level)]
-        shape = (*inner, self.extents[self.stage.lanes])
+        inner = [self._number(names[n]) for n in self._space_from(level)]
+        shape = (*inner, self._number(self.stage.lanes))
         shared = ForKind.PARALLEL in [self.kinds[name] for name in names[level:]]
         sums = LaneSums.of(self.name, body.dtype, shape, body.kind, shared=shared)
 
@@ -376,8 +390,8 @@ class _StageNest(StageIndices):
         """The loops from *level* inward with a partial sum per thread, then their combination."""
         body, fresh = self.op.body, self.outer.fresh
         assert isinstance(body, Reduce)
-        kind, var, threads = self.kinds[across], fresh(across), self.extents[across]
-        inner = [self.extents[self.stage.iters[n].name] for n in self._space_from(level)]
+        kind, var, threads = self.kinds[across], fresh(across), self._number(across)
+        inner = [self._number(self.stage.iters[n].name) for n in self._space_from(level)]
         around = [(other, n) for other, (_, n) in self.outer.threads_around().items()]
         sums = ThreadSums.of(self.name, body.dtype, inner, body.kind, var, threads, around, kind)
 
@@ -433,7 +447,7 @@ class _StageNest(StageIndices):
                 "the loops of an instruction must divide their axes",
                 stage=self.name, program=self.state.text(self.name),
             )  # fmt: skip
-        sized = [(it.kind, (loops[it.name], self.extents[it.name])) for it in inner]
+        sized = [(it.kind, (loops[it.name], self._number(it.name))) for it in inner]
         made = as_instruction(
             self.stage.tensorized[1], store,
             [x for kind, x in sized if kind is not AxisKind.REDUCE],

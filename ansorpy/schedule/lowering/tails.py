@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind, Binary, BinaryOp, Expr
+from ansorpy.ir.extents import Extent, fixed
 from ansorpy.ir.loops import ForKind
 from ansorpy.schedule.bounds.axes import is_ragged, number
 from ansorpy.schedule.stage import SplitRelation, Stage
@@ -55,7 +56,7 @@ class SecondBody:
 
 
 def second_body(
-    stage: Stage, extents: Mapping[str, int], kinds: Mapping[str, ForKind]
+    stage: Stage, extents: Mapping[str, Extent], kinds: Mapping[str, ForKind]
 ) -> SecondBody | None:
     """The second body that *stage* needs, if one of its splits has two bodies.
 
@@ -72,11 +73,16 @@ def second_body(
 def _planned(
     stage: Stage,
     relation: SplitRelation,
-    extents: Mapping[str, int],
+    extents: Mapping[str, Extent],
     kinds: Mapping[str, ForKind],
 ) -> SecondBody:
     outer, *inner = relation.children
-    extent, tile = extents[relation.parent], prod(extents[c] for c in inner)
+    extent, tile = extents[relation.parent], prod(fixed(extents[c]) for c in inner)
+    if not isinstance(extent, int):
+        raise ScheduleError(
+            f'the tiles of "{relation.parent}", whose extent is {extent}, cannot have two bodies',
+            stage=stage.name, hint='use tail="guard" or "shift"',
+        )  # fmt: skip
     count = -(-extent // tile)
     first = extent // tile if relation.tail == "peel" else extent - count * (tile - 1)
     size = extent % tile if relation.tail == "peel" else tile - 1
@@ -115,7 +121,7 @@ def _require_order(stage: Stage, relation: SplitRelation, kinds: Mapping[str, Fo
 
 
 def refuse_unsafe_shifts(
-    state: State, stage: Stage, extents: Mapping[str, int], kinds: Mapping[str, ForKind]
+    state: State, stage: Stage, extents: Mapping[str, Extent], kinds: Mapping[str, ForKind]
 ) -> None:
     """Refuse a shifted tail, which repeats iterations, if it would add a term to a sum twice."""
     reduce = [n for n, it in enumerate(stage.iters) if it.kind is AxisKind.REDUCE]

@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal, Self
 
 from ansorpy.errors import ScheduleError
+from ansorpy.ir.extents import Extent, Symbolic
 from ansorpy.schedule.decisions import Decision, Factors, OneOf, Product, known
 from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage, Tail
 from ansorpy.schedule.steps.base import Number, Step, choice, compute_stage, some
@@ -53,9 +54,10 @@ class SplitStep(Step):
     def _check_open(self, state: State, it: Iter) -> None:
         if None not in self.factors:
             return
-        if it.extent is None:
+        if not isinstance(it.extent, int):
+            why = "open" if it.extent is None else str(it.extent)
             raise ScheduleError(
-                "the loop's own extent is open, so its factors have no domain yet",
+                f"the loop's own extent is {why}, so its factors have no domain yet",
                 step=self.call(), stage=self.stage, program=state.text(self.stage, {it.name}),
                 hint="split the original loop into more parts instead",
             )  # fmt: skip
@@ -86,7 +88,7 @@ class SplitStep(Step):
     def decisions(self, state: State) -> tuple[Decision, ...]:
         """One for all factors that are None, or one for each choice."""
         extent = state.stage(self.stage).iter(self.iter).extent
-        if None not in self.factors or extent is None:
+        if None not in self.factors or not isinstance(extent, int):
             return super().decisions(state)
         fixed = prod(factor for factor in self.factors if isinstance(factor, int))
         cap = self.max_innermost if self.factors[-1] is None else extent
@@ -276,18 +278,18 @@ def refuse_unless_plain(state: State, step: Step, names: Sequence[str]) -> None:
             )  # fmt: skip
 
 
-def _extents(extent: int | None, factors: list[int], tail: Tail) -> tuple[int | None, ...]:
+def _extents(extent: Extent | None, factors: list[int], tail: Tail) -> tuple[Extent | None, ...]:
     """Extents of the new loops; None if an inner factor (0 here) is still open."""
     if extent is not None and all(factors):
         parts = split_extents(extent, factors, whole=tail == "whole")
-        return tuple(part for part in parts if isinstance(part, int))
+        return tuple(part for part in parts if isinstance(part, int | Symbolic))
     return (None, *(factor or None for factor in factors))
 
 
-def _known_product(iters: list[Iter]) -> int | None:
-    total = 1
+def _known_product(iters: list[Iter]) -> Extent | None:
+    total: Extent = 1
     for it in iters:
         if it.extent is None:
             return None
-        total *= it.extent
+        total = total * it.extent
     return total

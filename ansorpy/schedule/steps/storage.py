@@ -169,7 +169,7 @@ class RfactorStep(Step):
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
         factored = Axis(it.name, it.extent, AxisKind.SPACE)
         rest = tuple(
-            Axis(i.name, i.extent or 1, AxisKind.REDUCE)
+            Axis(i.name, 1 if i.extent is None else i.extent, AxisKind.REDUCE)
             for i in stage.iters
             if i.kind is AxisKind.REDUCE and i is not it
         )

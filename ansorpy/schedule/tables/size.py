@@ -8,17 +8,17 @@ operations for any population (:mod:`ansorpy.schedule.tables.formulas`).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from enum import Enum
 from math import gcd
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.ir.extents import SizeOp, Symbol, Symbolic, multiple_of
+
 __all__ = [
-    "Column", "Size", "SizeOp", "Symbol", "above", "as_array", "both", "ceil_div", "either",
+    "Column", "Size", "above", "as_array", "both", "ceil_div", "either",
     "fails", "is_multiple", "product", "size_gcd", "size_max", "size_min", "split_extents",
 ]  # fmt: skip
 
@@ -74,62 +74,6 @@ class Column:
         return f"Column({self.values.tolist()})"
 
 
-class SizeOp(Enum):
-    """The operations on sizes."""
-
-    ADD = "+"
-    SUB = "-"
-    MUL = "*"
-    FLOORDIV = "//"
-    MIN = "min"
-    MAX = "max"
-    GCD = "gcd"
-    ABOVE = ">"
-
-    # Members are hashed for every operation that is recorded; Enum would hash their names.
-    __hash__ = object.__hash__
-
-
-class Symbol(ABC):
-    """A size that will be computed later."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def combine(self, op: SizeOp, a: Size, b: Size) -> Size:
-        """``a op b``, where *a* or *b* is this symbol."""
-
-    def __bool__(self) -> bool:
-        raise TypeError("a symbol has no truth value: code on sizes must not branch")
-
-    def __add__(self, other: Size) -> Size:
-        return self.combine(SizeOp.ADD, self, other)
-
-    def __radd__(self, other: Size) -> Size:
-        return self.combine(SizeOp.ADD, other, self)
-
-    def __sub__(self, other: Size) -> Size:
-        return self.combine(SizeOp.SUB, self, other)
-
-    def __rsub__(self, other: Size) -> Size:
-        return self.combine(SizeOp.SUB, other, self)
-
-    def __mul__(self, other: Size) -> Size:
-        return self.combine(SizeOp.MUL, self, other)
-
-    def __rmul__(self, other: Size) -> Size:
-        return self.combine(SizeOp.MUL, other, self)
-
-    def __floordiv__(self, other: Size) -> Size:
-        return self.combine(SizeOp.FLOORDIV, self, other)
-
-    def __rfloordiv__(self, other: Size) -> Size:
-        return self.combine(SizeOp.FLOORDIV, other, self)
-
-    def __neg__(self) -> Size:
-        return self.combine(SizeOp.SUB, 0, self)
-
-
 Size: TypeAlias = int | Column | Symbol
 
 
@@ -147,9 +91,9 @@ def as_array(size: Size, rows: int) -> Ints:
 
 def _symbolic(op: SizeOp, a: Size, b: Size) -> Size | None:
     """*op* on symbols; None if neither operand is a symbol."""
-    if isinstance(a, Symbol):
-        return a.combine(op, a, b)
-    return b.combine(op, a, b) if isinstance(b, Symbol) else None
+    symbol = a if isinstance(a, Symbol) else b
+    found: Size | None = symbol.combine(op, a, b) if isinstance(symbol, Symbol) else None
+    return found
 
 
 def ceil_div(a: Size, b: Size) -> Size:
@@ -190,10 +134,11 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def above(a: Size, b: int) -> Size:
-    """1 where ``a > b``, else 0."""
-    if isinstance(a, Symbol):
-        return a.combine(SizeOp.ABOVE, a, b)
-    return int(a > b) if isinstance(a, int) else Column(a.values > b)
+    """1 where ``a > b``, else 0; for dimensions, it is 1 if *a* may be above *b*."""
+    symbolic = _symbolic(SizeOp.ABOVE, a, b)
+    if symbolic is not None:
+        return symbolic
+    return int(a > b) if isinstance(a, int) else Column(_raw(a) > b)
 
 
 # Conditions are sizes of 0 and 1
@@ -217,9 +162,14 @@ def fails(a: Size) -> Size:
 
 
 def is_multiple(a: Size, b: Size) -> Size:
-    """1 where *a* is a multiple of *b*, else 0; no size is negative."""
+    """1 where *a* is a multiple of *b*, else 0; no size is negative.
+
+    For dimensions, it is 1 if *a* is one for all sizes.
+    """
     if isinstance(b, int) and b == 1:
         return 1
+    if isinstance(a, Symbolic) and isinstance(b, int):
+        return int(multiple_of(a) % b == 0)
     return fails(above(a - a // b * b, 0))
 
 
@@ -230,10 +180,11 @@ def split_extents(
 
     A factor larger than the remaining extent is reduced to it, as in TVM: a stage whose box was
     shrunk by compute_at runs fewer iterations, not masked ones.  *whole* keeps the innermost
-    factor.
+    factor.  An extent that depends on dimensions keeps all factors: tiles are numbers.
     """
     parts: list[Size] = []
     for factor in reversed(factors):
-        parts.append(factor if whole and not parts else size_min(extent, factor))
+        kept = isinstance(extent, Symbolic) or (whole and not parts)
+        parts.append(factor if kept else size_min(extent, factor))
         extent = ceil_div(extent, factor)
     return (extent, *reversed(parts))

@@ -17,6 +17,7 @@ from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr
+from ansorpy.ir.extents import least
 from ansorpy.ir.loops import Buffer, Store
 from ansorpy.ir.rewrite.simplify import simplify
 
@@ -84,7 +85,7 @@ def _apart(e: Emitter, flat: Expr, start: Expr, lanes: Lanes) -> tuple[int, ...]
 def is_inside(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...]) -> bool:
     """True when bounds prove that all lanes access elements of *buffer*."""
     found = zip((bounds(i, e.ranges) for i in indices), buffer.shape, strict=True)
-    return all(low >= 0 and high < extent for (low, high), extent in found)
+    return all(low >= 0 and high < least(extent) for (low, high), extent in found)
 
 
 def load(e: Emitter, expr: Load) -> Code:
@@ -142,7 +143,7 @@ def _consecutive(e: Emitter, found: Access) -> Code:
     kind, lanes = stored_vector(e, found.buffer.dtype), e.lanes
     place = Code(f"&{e.place(found.buffer)}[{index(e, found.start).text}]")
     end = bounds(found.start, e.ranges)[1] + lanes.width
-    if lanes.active == lanes.width or end <= found.buffer.span:
+    if lanes.active == lanes.width or end <= least(found.buffer.span):
         return helper_call(e, f"load_{kind}", place)
     return helper_call(e, f"load_part_{kind}", place, Code(str(lanes.active)))
 

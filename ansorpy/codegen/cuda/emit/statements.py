@@ -25,6 +25,7 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.expr import Load, walk
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
     LAUNCH_INDICES,
@@ -108,12 +109,12 @@ def _bound(e: Emitter, s: For) -> None:
     """Emit a block or thread index; only the first ``extent`` blocks or threads take part."""
     before = e.bound.get(s.kind)
     available = e.extents[s.kind] if before is None else before
-    if s.extent > available:
+    if fixed(s.extent) > available:
         raise CodegenError(
             f"a loop over {s.kind.value} of extent {s.extent} is inside one of extent {available}"
         )
-    e.bound[s.kind] = s.extent
-    if s.extent < available:
+    e.bound[s.kind] = fixed(s.extent)
+    if fixed(s.extent) < available:
         _require_independent(s, available)
         with e.block(f"if ({s.kind.value} < {s.extent})"):
             _index(e, s)

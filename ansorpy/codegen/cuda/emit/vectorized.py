@@ -26,6 +26,7 @@ from ansorpy.codegen.cuda.launch.plan import ALIGNMENT
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr, children
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Scope, Store
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.zeros import is_zero
@@ -134,7 +135,7 @@ def _lanes(e: Emitter, s: For, store: Store, loads: Mapping[Load, _Guards], widt
         if _moves(e, s.var, e.buffer_of(load), load.indices, width)
     }
     stores = _moves(e, s.var, store.buffer, store.indices, width)
-    return _Lanes(s.var, s.extent, store, width, moved, stores)
+    return _Lanes(s.var, fixed(s.extent), store, width, moved, stores)
 
 
 def _loads(var: Var, root: Expr) -> dict[Load, _Guards]:

@@ -18,6 +18,7 @@ from ansorpy.codegen.cuda.launch.plan import Launch
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Load, Var, walk
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -85,7 +86,7 @@ def _operands(store: Store, loops: tuple[For, ...]) -> int:
     indexing = set().union(*(free_vars(index) for index in store.indices))
     space = [loop for loop in loops if loop.var in indexing]
     steps = {loop.var for loop in loops} - indexing
-    extents = [loop.extent for loop in space]
+    extents = [fixed(loop.extent) for loop in space]
     grid = np.indices(extents).reshape(len(space), prod(extents))
     at = dict(zip((loop.var for loop in space), grid, strict=True))
     total = 0

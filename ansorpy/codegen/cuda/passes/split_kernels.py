@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ansorpy.codegen.cuda.launch.plan import Extents
 from ansorpy.errors import CodegenError
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     BLOCK_INDICES,
     LAUNCH_INDICES,
@@ -145,5 +146,5 @@ def _nest(body: Stmt) -> KernelNest:
     extents: dict[ForKind, int] = {}
     for inner in walk_stmts(body):
         if isinstance(inner, For) and inner.kind in LAUNCH_INDICES:
-            extents[inner.kind] = max(extents.get(inner.kind, 1), inner.extent)
+            extents[inner.kind] = max(extents.get(inner.kind, 1), fixed(inner.extent))
     return KernelNest(body, extents)

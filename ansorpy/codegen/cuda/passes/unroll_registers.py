@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.expr import Expr, Load, Var, walk
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Buffer,
     For,
@@ -74,7 +75,7 @@ def _indexing(body: Stmt, most_bytes: int) -> set[Var]:
     found: set[Var] = set()
     for s in walk_stmts(body):
         for buffer, indices in _accesses(s):
-            if buffer.scope is Scope.LOCAL and buffer.bytes <= most_bytes:
+            if buffer.scope is Scope.LOCAL and fixed(buffer.bytes) <= most_bytes:
                 found.update(*(free_vars(index) for index in indices))
     lets = [s for s in walk_stmts(body) if isinstance(s, Let)]
     for let in reversed(lets):

@@ -15,6 +15,7 @@ from __future__ import annotations
 from ansorpy.codegen.cuda.passes.unroll_registers import MOST_STATEMENTS, written_out
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.expr import Var
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     For,
     ForKind,
@@ -60,7 +61,7 @@ class _Longer(Rewriter):
         if not isinstance(new, For) or new.kind is not ForKind.SERIAL or not _only_sums(new.body):
             return new
         most = min(MOST_PRODUCTS // written_out(new.body), MOST_STEPS // _steps(new.body))
-        at_once = steps_at_once(new.extent, most)
+        at_once = steps_at_once(fixed(new.extent), most)
         if at_once == new.extent:
             return For(new.var, new.extent, ForKind.UNROLLED, new.body)
         if at_once == 1:

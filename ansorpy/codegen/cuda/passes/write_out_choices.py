@@ -13,6 +13,7 @@ from ansorpy.codegen.cuda.passes.reuse_loads import loaded_once
 from ansorpy.codegen.tiles import as_sequence, free_vars
 from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.expr import Compare, CompareOp, Const, Expr, Select, Var, as_expr, walk
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     For,
@@ -43,7 +44,7 @@ def _written(s: Stmt, ranges: dict[Var, tuple[int, int]]) -> Stmt:
             parts = tuple(_written(part, ranges) for part in body)
             return s if all(a is b for a, b in zip(parts, body, strict=True)) else Seq(parts)
         case For(var, extent, ForKind.UNROLLED, body) if _is_compared(var, body):
-            each = (_Iteration(var, n, ranges).stmt(body) for n in range(extent))
+            each = (_Iteration(var, n, ranges).stmt(body) for n in range(fixed(extent)))
             made = (_written(one, ranges) for one in each)
             return Seq(tuple(part for one in made for part in as_sequence(one)))
         case For(var, extent, kind, body):

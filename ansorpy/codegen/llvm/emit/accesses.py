@@ -24,6 +24,7 @@ from ansorpy.codegen.llvm.emit.module import MAX_VECTOR_BYTES, ZERO_BYTES, mangl
 from ansorpy.codegen.llvm.emit.shuffles import assembled, windows
 from ansorpy.codegen.llvm.emit.text import Value, element_bytes, mask_bits, storage_type
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import fixed, least
 from ansorpy.ir.loops import Buffer
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def access(e: Emitter, buffer: Buffer, indices: list[Affine]) -> Access:
     inside = True
     for index, extent in zip(indices, buffer.shape, strict=True):
         low, high = index.bounds()
-        inside = inside and low >= 0 and high < extent
-    return Access(buffer, place, flatten(place, indices), inside, buffer.dtype)
+        inside = inside and low >= 0 and high < least(extent)
+    return Access(buffer, place, flatten(e, place, indices), inside, buffer.dtype)
 
 
 def load(e: Emitter, use: Access) -> Value:
@@ -266,7 +267,8 @@ def _may_spill_over(e: Emitter, use: Access, first: int) -> bool:
         return False
     row = use.place.strides[-2] if len(use.place.strides) > 1 else use.place.size
     column = first % row
-    return column + e.lanes.active == use.buffer.shape[-1] and column + e.lanes.width <= row
+    ends_row = column + e.lanes.active == use.buffer.shape[-1]
+    return ends_row and column + e.lanes.width <= fixed(row)
 
 
 def _store_at(e: Emitter, use: Access, const: int, value: Value) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.affine import Affine, Symbol, constant
-from ansorpy.codegen.llvm.emit.indices import index_value
+from ansorpy.codegen.llvm.emit.indices import expanded, index_value
 from ansorpy.codegen.llvm.emit.text import Value
+from ansorpy.ir.expr import as_expr
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter, Place
@@ -16,11 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["address", "alignment", "flatten", "lane_pointers", "walked"]
 
 
-def flatten(place: Place, indices: list[Affine]) -> Affine:
+def flatten(e: Emitter, place: Place, indices: list[Affine]) -> Affine:
     """The offset in elements that *indices* address."""
     total = constant(0)
     for index, stride in zip(indices, place.strides, strict=True):
-        total = total + index.scaled(stride)
+        if isinstance(stride, int):
+            total = total + index.scaled(stride)
+        else:
+            total = total + expanded(e, index, e.index(as_expr(stride)))
     return total
 
 

@@ -17,6 +17,7 @@ from ansorpy.codegen.llvm.emit.scopes import Scope
 from ansorpy.codegen.llvm.emit.text import INLINE, FunctionText, Value, mask_bits, mask_literal
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Var
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import Buffer, Stmt
 
 if TYPE_CHECKING:
@@ -30,11 +31,11 @@ class Place:
     """Where a buffer's first element is, and how its elements are laid out.
 
     ``strides`` are in elements (rows of register tiles may be padded); ``size`` is the number of
-    elements that may be accessed; ``align`` is in bytes.
+    elements that may be accessed, whatever the sizes of dimensions; ``align`` is in bytes.
     """
 
     pointer: str
-    strides: tuple[int, ...]
+    strides: tuple[Extent, ...]
     size: int
     align: int
     in_registers: bool = False

@@ -9,6 +9,7 @@ from ansorpy.codegen.llvm.emit.emitter import Emitter, Place
 from ansorpy.codegen.llvm.emit.module import Module
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.storage import ALIGNMENT, StoragePlan
+from ansorpy.ir.extents import least
 from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, Program, Role, Scope, Stmt, substatements
 
 __all__ = [
@@ -42,8 +43,9 @@ class Parameter:
     def declaration(self) -> str:
         alias = "noalias " if self.apart else ""
         access = "" if self.writes else "readonly "
-        size = self.buffer.span * self.buffer.dtype.bytes
-        return f"ptr {alias}{access}align {self.align} dereferenceable({size}) {self.name}"
+        size = least(self.buffer.span) * self.buffer.dtype.bytes
+        there = f"dereferenceable({size}) " if size > 0 else ""
+        return f"ptr {alias}{access}align {self.align} {there}{self.name}"
 
 
 def own_buffers(stmt: Stmt) -> Iterable[Buffer]:
@@ -67,7 +69,7 @@ def open_function(
     e = Emitter(module, text)
     for parameter in parameters:
         buffer = parameter.buffer
-        e.places[buffer] = Place(parameter.name, buffer.steps, buffer.span, parameter.align)
+        e.places[buffer] = Place(parameter.name, buffer.steps, least(buffer.span), parameter.align)
     for buffer in locals_:
         e.places[buffer] = _local_place(e, module.storage, buffer)
     return e
@@ -87,13 +89,22 @@ def _local_place(e: Emitter, plan: StoragePlan, buffer: Buffer) -> Place:
 
 
 def emit_entry(module: Module, program: Program, main: str) -> None:
-    """Emit ``int32 symbol(void *const *args, void *workspace, int32 threads)`` around *main*."""
+    """Emit ``int32 symbol(void *const *args, void *workspace, int32 threads)`` around *main*.
+
+    If the program has dimensions, the argument after its buffers points to their sizes (int64).
+    """
     text = FunctionText(f"i32 @{module.symbol}(ptr %args, ptr %workspace, i32 {THREADS})")
     module.functions.append(text)
     arguments = []
     for position in range(len(program.params)):
         slot = text.define(f"getelementptr ptr, ptr %args, i64 {position}")
         arguments.append(f"ptr {text.define(f'load ptr, ptr {slot}')}")
+    if program.dims:
+        slot = text.define(f"getelementptr ptr, ptr %args, i64 {len(program.params)}")
+        sizes = text.define(f"load ptr, ptr {slot}")
+    for position in range(len(program.dims)):
+        slot = text.define(f"getelementptr i64, ptr {sizes}, i64 {position}")
+        arguments.append(f"i64 {text.define(f'load i64, ptr {slot}')}")
     for offset in module.storage.shared.values():
         arguments.append(f"ptr {text.define(f'getelementptr i8, ptr %workspace, i64 {offset}')}")
     shared = module.storage.shared_bytes

@@ -30,6 +30,7 @@ from ansorpy.ir.expr import (
     Function,
     Load,
     Select,
+    SizeVar,
     Var,
     children,
 )
@@ -37,7 +38,7 @@ from ansorpy.ir.expr import (
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter
 
-__all__ = ["INDICES", "compare", "index_value", "is_index", "scalar", "vector"]
+__all__ = ["INDICES", "compare", "expanded", "index_value", "is_index", "scalar", "vector"]
 
 
 def is_index(e: Emitter, expr: Expr) -> bool:
@@ -142,6 +143,23 @@ def _multiply(e: Emitter, a: Affine, b: Affine) -> Affine:
         return from_lane_values({}, [x * y for x, y in pairs])
     ends = [x * y for x in a.bounds() for y in b.bounds()]
     return _instruction(e, "mul", a, b, min(ends), max(ends))
+
+
+def expanded(e: Emitter, index: Affine, stride: Affine) -> Affine:
+    """``index * stride``, multiplied term by term, so that each product is hoisted by itself."""
+    if index.lanes is not None or stride.is_constant:
+        return _multiply(e, index, stride)
+    total = stride.scaled(index.const)
+    for term, coef in index.terms.items():
+        total = total + _multiply_term(e, term, stride).scaled(coef)
+    return total
+
+
+def _multiply_term(e: Emitter, term: Symbol, stride: Affine) -> Affine:
+    total = symbol(term).scaled(stride.const)
+    for other, coef in stride.terms.items():
+        total = total + _multiply(e, symbol(term), symbol(other)).scaled(coef)
+    return total
 
 
 def _instruction(e: Emitter, op: str, a: Affine, b: Affine, low: int, high: int) -> Affine:
@@ -279,6 +297,7 @@ INDICES: Mapping[type, Callable[[Any, Any], Affine]] = {
     Const: _const,
     Var: _var,
     Axis: _var,
+    SizeVar: _var,
     Binary: _binary,
     Call: _call,
     Select: _select,

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.affine import Affine, Symbol, symbol
+from ansorpy.codegen.llvm.emit.indices import scalar
 from ansorpy.codegen.llvm.emit.text import FunctionText
+from ansorpy.ir.expr import as_expr
+from ansorpy.ir.extents import Extent, least, most
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter
@@ -16,7 +19,7 @@ __all__ = ["counted_loop"]
 
 def counted_loop(
     e: Emitter,
-    extent: int,
+    extent: Extent,
     hint: str,
     body: Callable[[Affine], None],
     *,
@@ -25,20 +28,25 @@ def counted_loop(
 ) -> None:
     """Emit ``for i in begin..end: body(i)`` as one bottom-tested block loop.
 
-    At least one iteration runs, so there is no zero-trip branch.  ``0 <= i < extent`` holds;
-    *end* is *extent* unless given.
+    ``0 <= i < extent`` holds; *end* is *extent* unless given.  There is a zero-trip branch only if
+    the extent may be 0.
     """
     text: FunctionText = e.text
+    if end is None:
+        end = scalar(e, e.index(as_expr(extent)))[0]
     before, label, after = text.block, text.fresh_label(hint), text.fresh_label("done")
-    text.branch(label)
+    if least(extent) > 0:
+        text.branch(label)
+    else:
+        text.branch_if(text.define(f"icmp slt i64 {begin}, {end}"), label, after)
     text.start_block(label)
     phi = text.out
     index = text.fresh()
     with e.nested_scope():
-        body(symbol(Symbol(index, 0, extent - 1, e.level)))
+        body(symbol(Symbol(index, 0, most(extent) - 1, e.level)))
         advanced = text.define(f"add nuw nsw i64 {index}, 1")
     phi.append(f"  {index} = phi i64 [ {begin}, %{before} ], [ {advanced}, %{text.block} ]")
-    again = text.define(f"icmp ne i64 {advanced}, {end if end is not None else extent}")
+    again = text.define(f"icmp ne i64 {advanced}, {end}")
     text.branch_if(again, label, after)
     text.start_block(after)
     text.continue_here()

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.affine import Affine, Symbol, constant, symbol
 from ansorpy.codegen.llvm.emit.functions import SCRATCH, TEAM, THREADS, Parameter, open_function
-from ansorpy.codegen.llvm.emit.indices import INDICES, scalar
+from ansorpy.codegen.llvm.emit.indices import scalar
 from ansorpy.codegen.llvm.emit.loops import counted_loop
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.storage import allocated, buffers_used
-from ansorpy.ir.expr import Binary, BinaryOp, Expr, Var, const, walk
+from ansorpy.ir.expr import Binary, BinaryOp, Expr, SizeVar, Var, as_expr, walk
+from ansorpy.ir.extents import Extent, prod_of
 from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Stmt, expressions, walk_stmts
 
 if TYPE_CHECKING:
@@ -30,17 +31,19 @@ class _Region:
     """Consecutive parallel loops, their body, and the values that the body uses from outside."""
 
     name: str
-    loops: tuple[tuple[Var, int], ...]
+    loops: tuple[tuple[Var, Extent], ...]
     body: Stmt
     parameters: tuple[Parameter, ...]
     variables: tuple[Var, ...]
 
     @property
-    def total(self) -> int:
-        product = 1
-        for _, extent in self.loops:
-            product *= extent
-        return product
+    def total(self) -> Extent:
+        return prod_of(extent for _, extent in self.loops)
+
+    @property
+    def is_sized(self) -> bool:
+        """True if the number of iterations depends on the sizes of dimensions."""
+        return not isinstance(self.total, int)
 
 
 def emit_parallel(e: Emitter, loop: For) -> None:
@@ -50,7 +53,7 @@ def emit_parallel(e: Emitter, loop: For) -> None:
         return
     region = _region(e, loop)
     _emit_body(e, region)
-    if region.total > 1:
+    if region.total != 1:
         _emit_piece(e, region)
     _emit_call(e, region)
     for buffer, writes in buffers_used(region.body).items():
@@ -68,7 +71,7 @@ def _serially(e: Emitter, loop: For) -> None:
 
 
 def _region(e: Emitter, loop: For) -> _Region:
-    loops: list[tuple[Var, int]] = []
+    loops: list[tuple[Var, Extent]] = []
     body: Stmt = loop
     while isinstance(body, For) and body.kind is ForKind.PARALLEL:
         loops.append((body.var, body.extent))
@@ -83,6 +86,7 @@ def _region(e: Emitter, loop: For) -> _Region:
         for var in walk(root)
         if isinstance(var, Var) and var in e.env
     }
+    free |= {var: None for var in e.env if isinstance(var, SizeVar)}
     return _Region(e.module.region_name(), tuple(loops), body, parameters, tuple(free))
 
 
@@ -92,7 +96,7 @@ def _parameter(e: Emitter, buffer: Buffer, position: int, writes: bool) -> Param
 
 
 def _emit_body(e: Emitter, region: _Region) -> None:
-    """Emit the function that runs iterations ``begin .. end - 1``; there is at least one."""
+    """Emit the function that runs iterations ``begin .. end - 1``."""
     declared = [parameter.declaration for parameter in region.parameters]
     declared += [f"i64 %x{k}" for k in range(len(region.variables))]
     declared += [f"ptr {SCRATCH}", "i64 %begin", "i64 %end"]
@@ -135,19 +139,21 @@ def _decomposed(inner: Emitter, region: _Region, index: Affine) -> dict[Var, Aff
     flat = Var("iteration")
     values: dict[Var, Affine] = {}
     with inner.bound({flat: index}):
-        step = 1
+        step: Extent = 1
         for position, (var, extent) in reversed(list(enumerate(region.loops))):
-            expr: Expr = flat if step == 1 else Binary(BinaryOp.FLOORDIV, flat, const(step))
-            if position and extent > 1:
-                expr = Binary(BinaryOp.FLOORMOD, expr, const(extent))
-            values[var] = INDICES[type(expr)](inner, expr) if extent > 1 else constant(0)
-            step *= extent
+            expr: Expr = flat if step == 1 else Binary(BinaryOp.FLOORDIV, flat, as_expr(step))
+            if position and extent != 1:
+                expr = Binary(BinaryOp.FLOORMOD, expr, as_expr(extent))
+            values[var] = inner.index(expr) if extent != 1 else constant(0)
+            step = step * extent
     return values
 
 
 def _slots(region: _Region) -> list[str]:
-    """Types of the arguments a region takes before its begin and end."""
-    return ["ptr"] * len(region.parameters) + ["i64"] * len(region.variables) + ["ptr"]
+    """Types of a piece's arguments: pointers, variables and the number of iterations if it depends
+    on sizes, scratch memory."""
+    numbers = len(region.variables) + region.is_sized
+    return [*["ptr"] * len(region.parameters), *["i64"] * numbers, "ptr"]
 
 
 def _emit_piece(e: Emitter, region: _Region) -> None:
@@ -161,14 +167,16 @@ def _emit_piece(e: Emitter, region: _Region) -> None:
     for position, kind in enumerate(_slots(region)):
         slot = text.define(f"getelementptr i8, ptr %data, i64 {8 * position}")
         arguments.append((kind, text.define(f"load {kind}, ptr {slot}, align 8")))
-    begin = _cut(text, "%number", region.total)
-    end = _cut(text, text.define("add i64 %number, 1"), region.total)
+    passed = [f"{kind} {name}" for kind, name in arguments[: -1 - region.is_sized]]
+    memory = arguments[-1][1]
+    total = arguments[-2][1] if region.is_sized else str(region.total)
+    begin = _cut(text, "%number", total)
+    end = _cut(text, text.define("add i64 %number, 1"), total)
     bytes_ = text.define(f"mul i64 %number, {e.module.storage.thread_bytes}")
-    scratch = text.define(f"getelementptr i8, ptr {arguments[-1][1]}, i64 {bytes_}")
+    scratch = text.define(f"getelementptr i8, ptr {memory}, i64 {bytes_}")
     some = text.define(f"icmp ult i64 {begin}, {end}")
     text.branch_if(some, "work", "done")
     text.start_block("work")
-    passed = [f"{kind} {name}" for kind, name in arguments[:-1]]
     passed += [f"ptr {scratch}", f"i64 {begin}", f"i64 {end}"]
     text.emit(f"call void @{region.name}({', '.join(passed)})")
     text.branch("done")
@@ -176,7 +184,7 @@ def _emit_piece(e: Emitter, region: _Region) -> None:
     text.emit("ret void")
 
 
-def _cut(text: FunctionText, number: str, total: int) -> str:
+def _cut(text: FunctionText, number: str, total: str) -> str:
     """The first of the *total* iterations that belongs to piece *number*."""
     return text.define(f"udiv i64 {text.define(f'mul i64 {number}, {total}')}, %pieces")
 
@@ -184,26 +192,26 @@ def _cut(text: FunctionText, number: str, total: int) -> str:
 def _emit_call(e: Emitter, region: _Region) -> None:
     passed = [f"ptr {e.places[p.buffer].pointer}" for p in region.parameters]
     passed += [f"i64 {scalar(e, e.env[var])[0]}" for var in region.variables]
-    passed.append(f"ptr {SCRATCH}")
+    total = scalar(e, e.index(as_expr(region.total)))[0]
     if region.total == 1:
-        _call_directly(e, region, passed)
+        _call_directly(e, region, passed, total)
         return
     text = e.text
     alone = e.pure(0, f"icmp eq i32 {THREADS}, 1")
     direct, team, done = (text.fresh_label(hint) for hint in ("alone", "team", "joined"))
     text.branch_if(alone, direct, team)
     text.start_block(direct)
-    _call_directly(e, region, passed)
+    _call_directly(e, region, passed, total)
     text.branch(done)
     text.start_block(team)
-    _fork(e, region, passed)
+    _fork(e, region, [*passed, *([f"i64 {total}"] if region.is_sized else []), f"ptr {SCRATCH}"])
     text.branch(done)
     text.start_block(done)
     text.continue_here()
 
 
-def _call_directly(e: Emitter, region: _Region, passed: Sequence[str]) -> None:
-    arguments = [*passed, "i64 0", f"i64 {region.total}"]
+def _call_directly(e: Emitter, region: _Region, passed: Sequence[str], total: str) -> None:
+    arguments = [*passed, f"ptr {SCRATCH}", "i64 0", f"i64 {total}"]
     e.text.emit(f"call void @{region.name}({', '.join(arguments)})")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ansorpy.codegen.llvm.emit.affine import Symbol, symbol
 from ansorpy.codegen.llvm.emit.expressions import EXPRESSIONS
 from ansorpy.codegen.llvm.emit.functions import (
     SCRATCH,
@@ -22,6 +23,7 @@ from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
 from ansorpy.codegen.vectors import loop_lanes
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.overwrite import may_overlap
+from ansorpy.ir.expr import size_var
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target
 
@@ -65,7 +67,10 @@ def emit_module(
 
 def _emit_main(module: Module, program: Program, name: str) -> None:
     parameters = main_parameters(program, module, buffers_used(program.body))
-    declared = [parameter.declaration for parameter in parameters]
+    own = len(program.params)
+    declared = [parameter.declaration for parameter in parameters[:own]]
+    declared += [f"i64 %size{k}" for k in range(len(program.dims))]
+    declared += [parameter.declaration for parameter in parameters[own:]]
     declared += [f"ptr {SCRATCH}", f"i32 {THREADS}"]
     e = open_function(
         module,
@@ -73,5 +78,7 @@ def _emit_main(module: Module, program: Program, name: str) -> None:
         parameters,
         own_buffers(program.body),
     )
+    for k, dim in enumerate(program.dims):
+        e.env[size_var(dim)] = symbol(Symbol(f"%size{k}", dim.low, dim.high, 0))
     e.statement(program.body)
     e.text.emit("ret void")

@@ -30,6 +30,7 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, ReduceKind, Var, walk
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
@@ -88,7 +89,7 @@ def _unrolled(e: Emitter, loop: For) -> None:
         emit_blocks(e, loop)
         return
     fenced = _refills_registers(e, loop)
-    for step in range(loop.extent):
+    for step in range(fixed(loop.extent)):
         if fenced and step:
             _fence(e)
         with e.bound({loop.var: constant(step)}):
@@ -109,7 +110,7 @@ def _refills_registers(e: Emitter, loop: For) -> bool:
         count = 1
         for other in inner:
             if other.var in indexing and other.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
-                count *= other.extent
+                count *= fixed(other.extent)
         accumulators += -(-count // target.lanes(inside.buffer.dtype.lane_bits))
     return accumulators > target.vector_registers // 2
 

@@ -11,6 +11,7 @@ from ansorpy.codegen.llvm.emit.loops import counted_loop
 from ansorpy.codegen.llvm.emit.transposes import Block
 from ansorpy.codegen.vectors import Chunk, VectorSpace, chunks, vector_space
 from ansorpy.ir.expr import Var
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import For
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def emit_blocks(e: Emitter, loop: For) -> None:
     assert isinstance(loop.body, For)
     space = vector_space(loop.body)
     for chunk in chunks(space.extent, e.module.lanes_of(loop.body, space.body)):
-        e.block = Block(loop.var, loop.extent)
-        for step in range(loop.extent):
+        e.block = Block(loop.var, fixed(loop.extent))
+        for step in range(fixed(loop.extent)):
             e.block.step = step
             with e.bound({loop.var: constant(step)}):
                 _emit_chunk(e, space, chunk, None, 0)

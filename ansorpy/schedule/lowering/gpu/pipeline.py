@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     Async,
@@ -124,7 +125,7 @@ class _InSlot(Rewriter):
 
     def stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, For) and s.kind is ForKind.VECTORIZED:
-            self.together = s.extent
+            self.together = fixed(s.extent)
             s = super().stmt(s)
             self.together = 1
             return s

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ansorpy.ir.expr import Expr, Load, Var, as_expr, walk
+from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     Barrier,
@@ -99,7 +100,7 @@ class _Unvirtual(Rewriter):
             return s
         if s.extent == 1:
             return substitute(s.body, {s.var: as_expr(0)})
-        return _Pushed(s.var, s.extent).stmt(s.body)
+        return _Pushed(s.var, fixed(s.extent)).stmt(s.body)
 
 
 class _Pushed:

@@ -1,0 +1,521 @@
+"""Extents: the length of an axis, a number or an expression of named dimensions.
+
+A definition whose extents are expressions of dimensions stands for one definition per value of
+them.  An expression is kept as a polynomial over dimensions, quotients, minima and maxima, so two
+extents that are equal for all values are equal objects wherever this form shows it:
+
+>>> n = dim("n", 1, 512)
+>>> (n + 3) * 4 - 12 == n * 4, str((n * 8 + 4) // 4), str(-(-n // 16))
+(True, '2*n + 1', '(n + 15)//16')
+>>> least(n * 4 - 1), most(n - n // 16 * 16)
+(3, 15)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from math import gcd, prod
+from typing import Any, TypeAlias
+
+from ansorpy.errors import UsageError
+
+__all__ = [
+    "Dim", "Extent", "Form", "SizeOp", "Sizes", "Symbol", "Symbolic", "at", "dim",
+    "dim_extent", "dims_of", "extreme", "fixed", "fixed_all", "least", "most", "multiple_of",
+]  # fmt: skip
+
+
+class SizeOp(Enum):
+    """The operations on sizes."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    FLOORDIV = "//"
+    MIN = "min"
+    MAX = "max"
+    GCD = "gcd"
+    ABOVE = ">"
+
+    # Members are hashed for every operation that is recorded; Enum would hash their names.
+    __hash__ = object.__hash__
+
+
+class Symbol(ABC):
+    """A size that will be known later."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def combine(self, op: SizeOp, a: Any, b: Any) -> Any:
+        """``a op b``, where *a* or *b* is this symbol."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("a symbol has no truth value: code on sizes must not branch")
+
+    def __add__(self, other: Any) -> Any:
+        return self.combine(SizeOp.ADD, self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self.combine(SizeOp.ADD, other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self.combine(SizeOp.SUB, self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.combine(SizeOp.SUB, other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self.combine(SizeOp.MUL, self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self.combine(SizeOp.MUL, other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self.combine(SizeOp.FLOORDIV, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self.combine(SizeOp.FLOORDIV, other, self)
+
+    def __neg__(self) -> Any:
+        return self.combine(SizeOp.SUB, 0, self)
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A dimension with a name: any multiple of *step* from *low* to *high*, both included.
+
+    Raises:
+        UsageError: The range is empty, begins below 0, or does not begin and end at multiples.
+    """
+
+    name: str
+    low: int
+    high: int
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.low <= self.high and self.step >= 1):
+            raise UsageError(f"{self.name} cannot range over {self}")
+        if self.low % self.step or self.high % self.step:
+            raise UsageError(f"the ends of {self} are not multiples of {self.step}")
+
+    def __str__(self) -> str:
+        every = f":step={self.step}" if self.step > 1 else ""
+        return f"{self.name}={self.low}..{self.high}{every}"
+
+
+@dataclass(frozen=True)
+class Form:
+    """``a op b`` for a quotient, a minimum or a maximum."""
+
+    op: SizeOp
+    a: Extent
+    b: Extent
+
+    def __str__(self) -> str:
+        if self.op is SizeOp.FLOORDIV:
+            return f"{_factor(self.a)}//{_factor(self.b)}"
+        return f"{self.op.value}({self.a}, {self.b})"
+
+    @cached_property
+    def ends(self) -> tuple[int, int]:
+        """The least and the greatest value."""
+        a, b = (least(self.a), most(self.a)), (least(self.b), most(self.b))
+        if self.op is SizeOp.MIN:
+            return min(a[0], b[0]), min(a[1], b[1])
+        if self.op is SizeOp.MAX:
+            return max(a[0], b[0]), max(a[1], b[1])
+        ends = [x // y for x in a for y in (max(b[0], 1), max(b[1], 1))]
+        return min(ends), max(ends)
+
+
+Atom: TypeAlias = Dim | Form
+Monomial: TypeAlias = tuple[Atom, ...]
+Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Symbolic(Symbol):
+    """A polynomial that is not a number: coefficients of products of atoms, in order of text."""
+
+    terms: Terms
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Symbolic) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.terms)
+
+    def __str__(self) -> str:
+        parts = []
+        for atoms, c in self.terms:
+            alone = len(atoms) == 1 and abs(c) == 1
+            names = [_named(atom, alone=alone) for atom in atoms]
+            shown = [str(abs(c))] if abs(c) != 1 or not atoms else []
+            parts.append(("- " if c < 0 else "+ ") + "*".join([*shown, *names]))
+        text = " ".join(parts)
+        return text[2:] if text.startswith("+") else f"-{text[2:]}"
+
+    __repr__ = __str__
+
+    def __mod__(self, other: Extent) -> Extent:
+        return _sum([(self, 1), (_product(_quotient(self, other), other), -1)])
+
+    def __rmod__(self, other: int) -> Extent:
+        return _sum([(other, 1), (_product(_quotient(other, self), self), -1)])
+
+    def combine(self, op: SizeOp, a: Any, b: Any) -> Any:
+        """``a op b``.
+
+        GCD is a common divisor for all sizes.  ABOVE is 1 unless *a* is never above *b*.
+        """
+        if not isinstance(a, int | Symbolic) or not isinstance(b, int | Symbolic):
+            return NotImplemented
+        match op:
+            case SizeOp.ADD:
+                return _sum([(a, 1), (b, 1)])
+            case SizeOp.SUB:
+                return _sum([(a, 1), (b, -1)])
+            case SizeOp.MUL:
+                return _product(a, b)
+            case SizeOp.FLOORDIV:
+                return _quotient(a, b)
+            case SizeOp.GCD:
+                return gcd(multiple_of(a), multiple_of(b))
+            case SizeOp.ABOVE:
+                return int(most(_sum([(a, 1), (b, -1)])) > 0)
+        return extreme(op, a, b)
+
+    @cached_property
+    def ends(self) -> tuple[int, int]:
+        """Bounds of the value for all sizes: exact, unless atoms depend on each other."""
+        negated = tuple((atoms, -c) for atoms, c in self.terms)
+        return _least(self.terms), -_least(negated)
+
+    @cached_property
+    def dims(self) -> tuple[Dim, ...]:
+        """The dimensions that occur, in order of text."""
+        found: dict[Dim, None] = {}
+        for atoms, _ in self.terms:
+            for atom in atoms:
+                parts = (atom,) if isinstance(atom, Dim) else dims_of([atom.a, atom.b])
+                found.update(dict.fromkeys(parts))
+        return tuple(found)
+
+
+Extent: TypeAlias = int | Symbolic
+Sizes: TypeAlias = Mapping[Dim, int]
+
+
+def dim(name: str, low: int, high: int, *, step: int = 1) -> Extent:
+    """An extent that may be any multiple of *step* from *low* to *high*, both included.
+
+    Raises:
+        UsageError: The range is empty, begins below 0, or does not begin and end at multiples.
+    """
+    made = Dim(name, low, high, step)
+    return low if low == high else dim_extent(made)
+
+
+def dim_extent(dim: Dim) -> Extent:
+    """The size of *dim*."""
+    return _made({(dim,): 1})
+
+
+def least(extent: Extent) -> int:
+    """A lower bound of *extent* for all sizes; the least value, unless atoms are correlated."""
+    return extent if isinstance(extent, int) else extent.ends[0]
+
+
+def most(extent: Extent) -> int:
+    """An upper bound of *extent* for all sizes."""
+    return extent if isinstance(extent, int) else extent.ends[1]
+
+
+def multiple_of(extent: Extent) -> int:
+    """A number that divides *extent* for all sizes; 0 for 0."""
+    if isinstance(extent, int):
+        return extent
+    return gcd(*(c * prod(map(_divisor, atoms)) for atoms, c in extent.terms))
+
+
+def fixed(extent: Extent) -> int:
+    """*extent*, which must be a number.
+
+    Raises:
+        UsageError: It depends on a dimension whose size is not known here.
+    """
+    if isinstance(extent, int):
+        return extent
+    raise UsageError(
+        f"the extent {extent} is not a number",
+        hint=f"choose sizes first: {', '.join(map(str, extent.dims))}",
+    )
+
+
+def fixed_all(extents: Iterable[Extent]) -> tuple[int, ...]:
+    """*extents*, all of which must be numbers.
+
+    Raises:
+        UsageError: One depends on a dimension whose size is not known here.
+    """
+    return tuple(map(fixed, extents))
+
+
+def dims_of(extents: Iterable[Extent]) -> tuple[Dim, ...]:
+    """The dimensions that occur in *extents*, in order of appearance."""
+    found: dict[Dim, None] = {}
+    for extent in extents:
+        if isinstance(extent, Symbolic):
+            found.update(dict.fromkeys(extent.dims))
+    return tuple(found)
+
+
+def at(extent: Extent, sizes: Sizes) -> Extent:
+    """*extent* where the dimensions in *sizes* have these sizes."""
+    if isinstance(extent, int):
+        return extent
+    return _sum((prod_of(_atom_at(atom, sizes) for atom in atoms), c) for atoms, c in extent.terms)
+
+
+def prod_of(extents: Iterable[Extent]) -> Extent:
+    """The product of *extents*; 1 if there are none."""
+    total: Extent = 1
+    for extent in extents:
+        total = _product(total, extent)
+    return total
+
+
+def _atom_at(atom: Atom, sizes: Sizes) -> Extent:
+    if isinstance(atom, Dim):
+        return sizes[atom] if atom in sizes else dim_extent(atom)
+    a, b = at(atom.a, sizes), at(atom.b, sizes)
+    return _quotient(a, b) if atom.op is SizeOp.FLOORDIV else extreme(atom.op, a, b)
+
+
+# Arithmetic
+
+
+def _terms(extent: Extent) -> Terms:
+    if isinstance(extent, Symbolic):
+        return extent.terms
+    return (((), extent),) if extent else ()
+
+
+def _made(terms: Mapping[Monomial, int]) -> Extent:
+    """The extent with these *terms*, a number if only the constant one is there."""
+    kept = {atoms: c for atoms, c in terms.items() if c}
+    for atoms, c in kept.items():
+        whole = _undivided(atoms, c)
+        if whole is not None:
+            return _sum([(_made({**kept, atoms: 0}), 1), whole])
+    if not kept.keys() - {()}:
+        return kept.get((), 0)
+    return Symbolic(tuple(sorted(kept.items(), key=lambda term: (not term[0], _text(term[0])))))
+
+
+def _undivided(atoms: Monomial, c: int) -> tuple[Extent, int] | None:
+    """``c * (x // b)`` as x times a number, where *b* divides both *c* and x for all sizes."""
+    if len(atoms) != 1 or not isinstance(atoms[0], Form) or atoms[0].op is not SizeOp.FLOORDIV:
+        return None
+    x, b = atoms[0].a, atoms[0].b
+    exact = isinstance(b, int) and c % b == 0 and multiple_of(x) % b == 0
+    return (x, c // b) if exact and isinstance(b, int) else None
+
+
+def _text(atoms: Monomial) -> tuple[str, ...]:
+    return tuple(map(str, atoms))
+
+
+def _sum(parts: Iterable[tuple[Extent, int]]) -> Extent:
+    """``sum(extent * coefficient)``."""
+    total: dict[Monomial, int] = {}
+    for extent, scale in parts:
+        for atoms, c in _terms(extent):
+            total[atoms] = total.get(atoms, 0) + scale * c
+    return _made(total)
+
+
+def _product(a: Extent, b: Extent) -> Extent:
+    total: dict[Monomial, int] = {}
+    for left, c in _terms(a):
+        for right, k in _terms(b):
+            atoms = tuple(sorted((*left, *right), key=str))
+            total[atoms] = total.get(atoms, 0) + c * k
+    return _made(total)
+
+
+def _quotient(a: Extent, b: Extent) -> Extent:
+    """``a // b``; *b* is at least 1 wherever the result is used."""
+    if isinstance(b, Symbolic):
+        return _quotient_by_symbol(a, b)
+    if isinstance(a, int):
+        return a // b
+    whole = {atoms: c // b for atoms, c in a.terms if c % b == 0}
+    rest = {atoms: c for atoms, c in a.terms if c % b}
+    inner = [c for atoms, c in rest.items() if atoms]
+    if not inner:
+        return _made({**whole, (): whole.get((), 0) + rest.get((), 0) // b})
+    return _sum([(_made(whole), 1), (_small_quotient(rest, inner, b), 1)])
+
+
+def _small_quotient(rest: dict[Monomial, int], inner: list[int], b: int) -> Extent:
+    """The quotient of terms none of which *b* divides; *inner* are those that are no constant."""
+    common = gcd(b, *inner)
+    if common > 1:
+        reduced = {atoms: c // common for atoms, c in rest.items()}
+        return _quotient(_made(reduced), b // common)
+    step = gcd(b, *(c * prod(map(_divisor, atoms)) for atoms, c in rest.items() if atoms))
+    rest[()] = rest.get((), 0) // step * step
+    x = _made(rest)
+    assert isinstance(x, Symbolic)
+    if x.terms[0][1] < 0:
+        return _sum([(_quotient(_sum([(x, -1), (b - 1, 1)]), b), -1)])
+    if x.ends[0] // b == x.ends[1] // b:
+        return x.ends[0] // b
+    (atoms, c), *others = x.terms
+    if c == 1 and len(atoms) == 1 and isinstance(atoms[0], Form) and not any(k for k, _ in others):
+        inside = atoms[0]
+        if inside.op is SizeOp.FLOORDIV and isinstance(inside.b, int):
+            offset = rest.get((), 0) * inside.b
+            return _quotient(_sum([(inside.a, 1), (offset, 1)]), inside.b * b)
+    return _made({(Form(SizeOp.FLOORDIV, x, b),): 1})
+
+
+def _quotient_by_symbol(a: Extent, b: Symbolic) -> Extent:
+    if len(b.terms) == 1:
+        (atoms, c), *_ = b.terms
+        divided: dict[Monomial, int] = {}
+        for own, k in _terms(a):
+            left = list(own)
+            for atom in atoms:
+                if atom in left:
+                    left.remove(atom)
+                else:
+                    return _made({(Form(SizeOp.FLOORDIV, a, b),): 1})
+            if k % c:
+                return _made({(Form(SizeOp.FLOORDIV, a, b),): 1})
+            divided[tuple(left)] = k // c
+        return _made(divided)
+    return 1 if a == b else _made({(Form(SizeOp.FLOORDIV, a, b),): 1})
+
+
+def extreme(op: SizeOp, a: Extent, b: Extent) -> Extent:
+    """The smaller or the larger of *a* and *b*."""
+    difference = _sum([(a, 1), (b, -1)])
+    if most(difference) <= 0:
+        return a if op is SizeOp.MIN else b
+    if least(difference) >= 0:
+        return b if op is SizeOp.MIN else a
+    first, second = sorted((a, b), key=str)
+    return _made({(Form(op, first, second),): 1})
+
+
+# Bounds
+
+
+_MOST_CASES = 4
+"""Quotients and extremes of one sum whose correlation with other terms is looked at."""
+
+
+def _least(terms: Terms) -> int:
+    """A lower bound of a sum of terms."""
+    known = sum(c * _product_ends(atoms)[0 if c > 0 else 1] for atoms, c in terms)
+    shared = _shared_factor(terms)
+    if shared is not None:
+        low, high = _ends(shared)
+        rest = _least(tuple((_without(atoms, shared), c) for atoms, c in terms))
+        return max(known, rest * (low if rest > 0 else high))
+    forms = [n for n, (atoms, _) in enumerate(terms) if len(atoms) == 1 and _is_form(atoms[0])]
+    if len(terms) == 1 or len(forms) > _MOST_CASES:
+        return known
+    return max([known, *(_least_without(terms, n) for n in forms)])
+
+
+def _least_without(terms: Terms, n: int) -> int:
+    """A lower bound of a sum with the form in term number *n* replaced by what it is made of."""
+    ((form,), c), others = terms[n], [*terms[:n], *terms[n + 1 :]]
+    assert isinstance(form, Form)
+    rest = _made(dict(others))
+
+    def with_it(extent: Extent, times: int) -> int:
+        return least(_sum([(rest, 1), (extent, times)]))
+
+    if form.op is SizeOp.FLOORDIV:
+        if not isinstance(form.b, int) or c % form.b:
+            return _product_least(rest, form, c)
+        share = c // form.b
+        lowered = form.a if c < 0 else _sum([(form.a, 1), (1 - form.b, 1)])
+        return with_it(lowered, share)
+    cases = [with_it(form.a, c), with_it(form.b, c)]
+    return min(cases) if (form.op is SizeOp.MIN) is (c > 0) else max(cases)
+
+
+def _product_least(rest: Extent, form: Form, c: int) -> int:
+    return least(rest) + c * form.ends[0 if c > 0 else 1]
+
+
+def _shared_factor(terms: Terms) -> Atom | None:
+    """An atom that is never negative and a factor of every term, of which there are several."""
+    if len(terms) < 2:
+        return None
+    for atom in terms[0][0]:
+        if _ends(atom)[0] >= 0 and all(atom in atoms for atoms, _ in terms):
+            return atom
+    return None
+
+
+def _without(atoms: Monomial, atom: Atom) -> Monomial:
+    at_ = atoms.index(atom)
+    return (*atoms[:at_], *atoms[at_ + 1 :])
+
+
+def _product_ends(atoms: Monomial) -> tuple[int, int]:
+    low, high = 1, 1
+    for atom in atoms:
+        ends = [x * y for x in (low, high) for y in _ends(atom)]
+        low, high = min(ends), max(ends)
+    return low, high
+
+
+def _ends(atom: Atom) -> tuple[int, int]:
+    return (atom.low, atom.high) if isinstance(atom, Dim) else atom.ends
+
+
+def _is_form(atom: Atom) -> bool:
+    return isinstance(atom, Form)
+
+
+def _divisor(atom: Atom) -> int:
+    """A number that divides *atom* for all sizes."""
+    if isinstance(atom, Dim):
+        return atom.step
+    if atom.op is SizeOp.FLOORDIV:
+        return 1
+    return gcd(multiple_of(atom.a), multiple_of(atom.b))
+
+
+def _named(atom: Atom, *, alone: bool) -> str:
+    if isinstance(atom, Dim):
+        return atom.name
+    return str(atom) if alone else _factor(atom)
+
+
+def _factor(value: Extent | Form) -> str:
+    """*value* as a factor: in parentheses if it is a sum, a product or a quotient."""
+    if isinstance(value, Symbolic):
+        ((atoms, c), *others) = value.terms
+        if len(atoms) == 1 and c == 1 and not others:
+            return _named(atoms[0], alone=False)
+    elif isinstance(value, int) or value.op is not SizeOp.FLOORDIV:
+        return str(value)
+    return f"({value})"
