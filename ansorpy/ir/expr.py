@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, SupportsFloat, TypeAlias
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.dtypes import DType, as_dtype
-from ansorpy.ir.extents import Dim, Extent, Form, SizeOp, Symbolic
+from ansorpy.ir.extents import Dim, Extent, Form, Symbolic
 from ansorpy.ir.functions import Function
 from ansorpy.ir.node import node
 from ansorpy.ir.operators import BinaryOp, CompareOp, ReduceKind
+from ansorpy.ir.symbols import SizeOp
 
 if TYPE_CHECKING:
     from ansorpy.ir.loops import Buffer

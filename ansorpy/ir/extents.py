@@ -13,76 +13,20 @@ extents that are equal for all values are equal objects wherever this form shows
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from math import gcd, prod
 from typing import Any, TypeAlias
 
 from ansorpy.errors import UsageError
+from ansorpy.ir.symbols import SizeOp, Symbol
 
 __all__ = [
-    "Dim", "Extent", "Form", "SizeOp", "Sizes", "Symbol", "Symbolic", "at", "dim",
-    "dim_extent", "dims_of", "extreme", "fixed", "fixed_all", "least", "most", "multiple_of",
+    "Atom", "Dim", "Extent", "Form", "Sizes", "Symbolic", "at", "dim", "dim_extent", "dims_of",
+    "extreme", "fixed", "fixed_all", "least", "most", "multiple_of", "prod_of",
 ]  # fmt: skip
-
-
-class SizeOp(Enum):
-    """The operations on sizes."""
-
-    ADD = "+"
-    SUB = "-"
-    MUL = "*"
-    FLOORDIV = "//"
-    MIN = "min"
-    MAX = "max"
-    GCD = "gcd"
-    ABOVE = ">"
-
-    # Members are hashed for every operation that is recorded; Enum would hash their names.
-    __hash__ = object.__hash__
-
-
-class Symbol(ABC):
-    """A size that will be known later."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def combine(self, op: SizeOp, a: Any, b: Any) -> Any:
-        """``a op b``, where *a* or *b* is this symbol."""
-
-    def __bool__(self) -> bool:
-        raise TypeError("a symbol has no truth value: code on sizes must not branch")
-
-    def __add__(self, other: Any) -> Any:
-        return self.combine(SizeOp.ADD, self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self.combine(SizeOp.ADD, other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return self.combine(SizeOp.SUB, self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self.combine(SizeOp.SUB, other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return self.combine(SizeOp.MUL, self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self.combine(SizeOp.MUL, other, self)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self.combine(SizeOp.FLOORDIV, self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self.combine(SizeOp.FLOORDIV, other, self)
-
-    def __neg__(self) -> Any:
-        return self.combine(SizeOp.SUB, 0, self)
 
 
 @dataclass(frozen=True)
@@ -213,14 +157,15 @@ class Symbolic(Symbol):
 
 
 Extent: TypeAlias = int | Symbolic
-Sizes: TypeAlias = Mapping[Dim, int]
+Sizes: TypeAlias = Mapping[Dim, Extent]
+"""Sizes of dimensions; a dimension may be replaced by an expression of others, too."""
 
 
 def dim(name: str, low: int, high: int, *, step: int = 1) -> Extent:
     """An extent that may be any multiple of *step* from *low* to *high*, both included.
 
     Raises:
-        UsageError: The range is empty, begins below 0, or does not begin and end at multiples.
+        UsageError: As :class:`Dim`.
     """
     made = Dim(name, low, high, step)
     return low if low == high else dim_extent(made)
@@ -375,7 +320,9 @@ def _small_quotient(rest: dict[Monomial, int], inner: list[int], b: int) -> Exte
         reduced = {atoms: c // common for atoms, c in rest.items()}
         return _quotient(_made(reduced), b // common)
     step = gcd(b, *(c * prod(map(_divisor, atoms)) for atoms, c in rest.items() if atoms))
-    rest[()] = rest.get((), 0) // step * step
+    offset = rest.get((), 0) // step * step
+    if offset != rest.get((), 0):
+        return _quotient(_made({**rest, (): offset}), b)
     x = _made(rest)
     assert isinstance(x, Symbolic)
     if x.terms[0][1] < 0:
@@ -392,21 +339,18 @@ def _small_quotient(rest: dict[Monomial, int], inner: list[int], b: int) -> Exte
 
 
 def _quotient_by_symbol(a: Extent, b: Symbolic) -> Extent:
-    if len(b.terms) == 1:
-        (atoms, c), *_ = b.terms
-        divided: dict[Monomial, int] = {}
-        for own, k in _terms(a):
-            left = list(own)
-            for atom in atoms:
-                if atom in left:
-                    left.remove(atom)
-                else:
-                    return _made({(Form(SizeOp.FLOORDIV, a, b),): 1})
-            if k % c:
-                return _made({(Form(SizeOp.FLOORDIV, a, b),): 1})
-            divided[tuple(left)] = k // c
-        return _made(divided)
-    return 1 if a == b else _made({(Form(SizeOp.FLOORDIV, a, b),): 1})
+    """``a // b``, which is a polynomial if *b* is one term that divides every term of *a*."""
+    if a == b:
+        return 1
+    (atoms, c), *others = b.terms
+    divided: dict[Monomial, int] = {}
+    for own, k in _terms(a):
+        left = Counter(own)
+        left.subtract(atoms)
+        if others or k % c or min(left.values(), default=0) < 0:
+            return _made({(Form(SizeOp.FLOORDIV, a, b),): 1})
+        divided[tuple(sorted(left.elements(), key=str))] = k // c
+    return _made(divided)
 
 
 def extreme(op: SizeOp, a: Extent, b: Extent) -> Extent:
@@ -435,7 +379,8 @@ def _least(terms: Terms) -> int:
         low, high = _ends(shared)
         rest = _least(tuple((_without(atoms, shared), c) for atoms, c in terms))
         return max(known, rest * (low if rest > 0 else high))
-    forms = [n for n, (atoms, _) in enumerate(terms) if len(atoms) == 1 and _is_form(atoms[0])]
+    alone = [atoms[0] if len(atoms) == 1 else None for atoms, _ in terms]
+    forms = [n for n, atom in enumerate(alone) if isinstance(atom, Form)]
     if len(terms) == 1 or len(forms) > _MOST_CASES:
         return known
     return max([known, *(_least_without(terms, n) for n in forms)])
@@ -452,16 +397,10 @@ def _least_without(terms: Terms, n: int) -> int:
 
     if form.op is SizeOp.FLOORDIV:
         if not isinstance(form.b, int) or c % form.b:
-            return _product_least(rest, form, c)
-        share = c // form.b
-        lowered = form.a if c < 0 else _sum([(form.a, 1), (1 - form.b, 1)])
-        return with_it(lowered, share)
+            return least(rest) + c * form.ends[0 if c > 0 else 1]
+        return with_it(form.a if c < 0 else form.a - (form.b - 1), c // form.b)
     cases = [with_it(form.a, c), with_it(form.b, c)]
     return min(cases) if (form.op is SizeOp.MIN) is (c > 0) else max(cases)
-
-
-def _product_least(rest: Extent, form: Form, c: int) -> int:
-    return least(rest) + c * form.ends[0 if c > 0 else 1]
 
 
 def _shared_factor(terms: Terms) -> Atom | None:
@@ -489,10 +428,6 @@ def _product_ends(atoms: Monomial) -> tuple[int, int]:
 
 def _ends(atom: Atom) -> tuple[int, int]:
     return (atom.low, atom.high) if isinstance(atom, Dim) else atom.ends
-
-
-def _is_form(atom: Atom) -> bool:
-    return isinstance(atom, Form)
 
 
 def _divisor(atom: Atom) -> int:

@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING
 
-from ansorpy.ir.analysis.interval import bounds as interval
+from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.analysis.isl import Domain
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Expr, Var, as_expr
-from ansorpy.ir.extents import most
+from ansorpy.ir.extents import Dim, Extent, Symbolic, least, most
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged
+from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, overshoot
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import start_of
 from ansorpy.schedule.kinds import BLOCK_THREADS, shared_by
@@ -43,7 +42,7 @@ class Loop:
     name: str
     kind: ForKind
     var: Var
-    extent: int
+    extent: Extent
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +50,7 @@ class Kept:
     """The part of one dimension that is kept: *extent* elements from *start*."""
 
     start: Expr
-    extent: int
+    extent: Extent
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +64,7 @@ class Instances:
         guards: The conditions under which the statement runs.
         extents: The extent of every axis and loop of the stage, including split or fused ones.
         kept: For a stage computed at a loop, the box that is kept in each iteration of the loop.
+        sizes: The dimensions of the definition.
     """
 
     stage: Stage
@@ -73,8 +73,9 @@ class Instances:
     own: tuple[Loop, ...]
     axes: Mapping[Axis, Expr]
     guards: tuple[Expr, ...]
-    extents: Mapping[str, int]
+    extents: Mapping[str, Extent]
     kept: tuple[Kept, ...] | None
+    sizes: tuple[Dim, ...]
 
     @property
     def loops(self) -> tuple[Loop, ...]:
@@ -84,10 +85,15 @@ class Instances:
     @cached_property
     def domain(self) -> Domain:
         """The iterations of :attr:`loops`; the statement runs in those that meet the guards."""
-        return Domain({loop.var: loop.extent for loop in self.loops}, self.stage.name)
+        return self.domain_of(self.loops)
+
+    def domain_of(self, loops: Sequence[Loop]) -> Domain:
+        """The iterations of *loops*."""
+        extents = {loop.var: loop.extent for loop in loops}
+        return Domain(extents, self.stage.name, sizes=self.sizes)
 
     @property
-    def ranges(self) -> dict[Var, tuple[int, int]]:
+    def ranges(self) -> dict[Var, tuple[Extent, Extent]]:
         """The lowest and highest value of each loop's variable."""
         return {loop.var: (0, loop.extent - 1) for loop in self.loops}
 
@@ -133,8 +139,9 @@ def _make(bounds: Bounds, name: str, made: dict[str, Instances]) -> Instances:
     for d, axis in enumerate(op.axes):
         axes[axis] = local[axis.name] if kept is None else kept[d].start + local[axis.name]
         if bounds.masked(name):
-            guards.append(axes[axis] < axis.extent)
-    made[name] = Instances(stage, op, outer, own, axes, tuple(guards), extents, kept)
+            guards.append(axes[axis] < as_expr(axis.extent))
+    sizes = bounds.state.definition.dims
+    made[name] = Instances(stage, op, outer, own, axes, tuple(guards), extents, kept, sizes)
     return made[name]
 
 
@@ -149,11 +156,11 @@ def _around_sums(stage: Stage, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
     return (*others[:first], shared, *others[first:])
 
 
-def _numbers(bounds: Bounds, name: str) -> dict[str, int]:
+def _numbers(bounds: Bounds, name: str) -> dict[str, Extent]:
     """The extent of every axis and loop of a stage."""
-    found: dict[str, int] = {}
+    found: dict[str, Extent] = {}
     for key, size in bounds.extents(name).items():
-        assert isinstance(size, int), f"{key} is still open"
+        assert isinstance(size, int | Symbolic), f"{key} is still open"
         found[key] = size
     return found
 
@@ -161,7 +168,7 @@ def _numbers(bounds: Bounds, name: str) -> dict[str, int]:
 def _local(
     stage: Stage,
     leaves: Mapping[str, Expr],
-    extents: Mapping[str, int],
+    extents: Mapping[str, Extent],
     kinds: Mapping[str, ForKind],
 ) -> tuple[dict[str, Expr], list[Expr]]:
     """Each axis and loop relative to the box that the stage computes, and the conditions of it."""
@@ -175,8 +182,8 @@ def _local(
     for relation in stage.relations:
         if not isinstance(relation, SplitRelation) or is_ragged(relation, extents):
             continue
-        if prod(extents[child] for child in relation.children) > extents[relation.parent]:
-            guards.append(values[relation.parent] < extents[relation.parent])
+        if overshoot(relation, extents):
+            guards.append(values[relation.parent] < as_expr(extents[relation.parent]))
     if smaller is not None:
         inside = values[smaller.relation.parent] - starts[smaller.relation.parent]
         guards.append((tile < smaller.first) | (inside < smaller.size))
@@ -199,9 +206,11 @@ def _kept(bounds: Bounds, stage: Stage, host: Instances, outer: Sequence[Loop]) 
     for span, end in zip(
         bounds.region(stage.name, host.stage.name, level), bounds.ends(stage.name), strict=True
     ):
-        assert isinstance(span.extent, int)
+        assert isinstance(span.extent, int | Symbolic)
         start = start_of(span, values)
-        low, high = interval(start, ranges)
+        low, high = extents_of(start, ranges)
         if not bounds.masked(stage.name) and most(high + span.extent - end) > 0:
             start = Binary(BinaryOp.MIN, start, as_expr(end - span.extent))
-        yield Kept(start if low >= 0 else Binary(BinaryOp.MAX, start, as_expr(0)), span.extent)
+        yield Kept(
+            start if least(low) >= 0 else Binary(BinaryOp.MAX, start, as_expr(0)), span.extent
+        )

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 
 from ansorpy.errors import AnsorpyError, ScheduleError
 from ansorpy.ir.analysis.access import Access, accesses
-from ansorpy.ir.analysis.interval import bounds as interval
-from ansorpy.ir.analysis.isl import Domain, decide
+from ansorpy.ir.analysis.interval import extents_of
+from ansorpy.ir.analysis.isl import decide
 from ansorpy.ir.expr import AxisKind, Expr, Reduce, ReduceKind, Var, as_expr, walk
-from ansorpy.ir.extents import most
+from ansorpy.ir.extents import Extent, least, most
 from ansorpy.ir.loops import BLOCK_INDICES, LAUNCH_INDICES, THREAD_INDICES, ForKind, Scope
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.text.printer import text
@@ -154,8 +154,8 @@ def _require_kept(
         guards.append(reader.at(access.guard))
     for d, (index, part) in enumerate(zip(access.indices, kept, strict=True)):
         offset = reader.at(index) - part.start
-        low, high = interval(offset, reader.ranges)
-        if low >= 0 and high < part.extent:
+        low, high = extents_of(offset, reader.ranges)
+        if least(low) >= 0 and most(high - part.extent) < 0:
             continue
         is_inside = _is_inside(reader, offset, part.extent, guards)
         where = f'"{reader.stage.name}" reads "{tensor.name}" at {text(index)} in dimension {d}'
@@ -170,9 +170,11 @@ def _require_kept(
     checked.reads += len(checked.undecided) == unknown
 
 
-def _is_inside(reader: Instances, offset: Expr, extent: int, guards: Sequence[Expr]) -> bool | None:
+def _is_inside(
+    reader: Instances, offset: Expr, extent: Extent, guards: Sequence[Expr]
+) -> bool | None:
     """Whether *offset* is in ``[0, extent)`` wherever *reader* runs; None if that is unknown."""
-    beyond = reader.domain.where((offset < 0) | (offset >= extent))
+    beyond = reader.domain.where((offset < 0) | (offset >= as_expr(extent)))
     runs = reader.domain.within(guards)
     is_empty = decide(lambda: (beyond.may & runs.may).is_empty())
     return is_empty if is_empty or (beyond.exact and runs.exact) else None
@@ -230,7 +232,7 @@ def _require_bound_outside(found: Instances) -> None:
     around = [loop for loop in found.loops if loop.kind is not ForKind.VTHREAD]
     if found.kept is not None:
         around = [loop for loop in around if loop in found.outer]
-    first = next((loop for loop in around if loop.kind in LAUNCH_INDICES or loop.extent > 1), None)
+    first = next((loop for loop in around if loop.kind in LAUNCH_INDICES or loop.extent != 1), None)
     if first is not None and first.kind not in LAUNCH_INDICES:
         raise ScheduleError(
             f'a kernel would be launched in every iteration of "{first.name}"',
@@ -249,14 +251,14 @@ def _require_own_indices(found: Instances) -> None:
         if loop.kind not in LAUNCH_INDICES:
             continue
         again = next((other for other in found.own[:n] if other.kind is loop.kind), None)
-        if again is not None and max(again.extent, loop.extent) > 1:
+        if again is not None and (again.extent, loop.extent) != (1, 1):
             raise ScheduleError(
                 f'loops "{again.name}" and "{loop.name}" are bound to one index, '
                 f"{loop.kind.value}, so they advance together", stage=found.stage.name,
                 hint="fuse them, or bind one to another index",
             )  # fmt: skip
         blocks = loop.kind not in THREAD_INDICES and found.kept is not None
-        if blocks and (loop.extent > 1 or any(loop.kind is other.kind for other in found.outer)):
+        if blocks and (loop.extent != 1 or any(loop.kind is other.kind for other in found.outer)):
             raise ScheduleError(
                 f'loop "{loop.name}" is bound to {loop.kind.value}, but every block needs all of '
                 f'"{found.stage.name}"',
@@ -267,7 +269,7 @@ def _require_own_indices(found: Instances) -> None:
 def _require_same_block(reader: Instances, producer: Instances) -> None:
     """Check that blocks read only elements that they computed themselves."""
     for loop in reader.loops:
-        if loop.kind in BLOCK_INDICES and loop.extent > 1 and loop not in producer.outer:
+        if loop.kind in BLOCK_INDICES and loop.extent != 1 and loop not in producer.outer:
             raise ScheduleError(
                 f'loop "{loop.name}" of "{loop.stage}" is bound to {loop.kind.value}, but '
                 f'"{producer.stage.name}", which its blocks read, is computed outside it',
@@ -288,7 +290,7 @@ def _overlapping(found: Instances) -> list[str]:
 
 def _require_one_writer(found: Instances, checked: Checked) -> None:
     """Check that threads of a kernel write different elements, which overlapping tiles share."""
-    bound = [loop.var for loop in found.own if loop.kind in LAUNCH_INDICES and loop.extent > 1]
+    bound = [loop.var for loop in found.own if loop.kind in LAUNCH_INDICES and loop.extent != 1]
     overlapping = _overlapping(found)
     if not overlapping or not bound:
         return
@@ -321,7 +323,7 @@ def _require_whole_sums(found: Instances, checked: Checked) -> None:
     if not overlapping or not adds:
         return
     reduce = _reduce(found)
-    begun = next((loop for loop in reduce if loop.extent > 1), reduce[-1])
+    begun = next((loop for loop in reduce if loop.extent != 1), reduce[-1])
     outside = [loop.var for loop in found.own[: found.own.index(begun)]]
     terms = [found.axes[axis] for axis in (*found.op.axes, *found.op.reduce_axes)]
     elements = [found.axes[axis] for axis in found.op.axes]
@@ -346,7 +348,7 @@ def _reduce(found: Instances) -> list[Loop]:
 def _is_one(found: Instances, same: Sequence[Expr], apart: Sequence[Expr]) -> bool | None:
     """Whether all iterations of a stage's own loops that agree in *same* agree in *apart*."""
     fixed: dict[Var, Expr] = {loop.var: as_expr(0) for loop in found.outer}
-    domain = Domain({loop.var: loop.extent for loop in found.own})
+    domain = found.domain_of(found.own)
     guards = [substitute(guard, fixed) for guard in found.guards]
     one, other = (
         domain.access([substitute(e, fixed) for e in values], [1] * len(values), None, guards)

@@ -7,13 +7,17 @@ from hypothesis import given
 from hypothesis.strategies import integers
 
 from ansorpy.errors import ScheduleError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Binary, BinaryOp, Const, as_expr, walk
 from ansorpy.ir.extents import Dim
+from ansorpy.ir.loops import For, Program, expressions, walk_stmts
 from ansorpy.ir.rewrite.sizes import dag_at, program_at
+from ansorpy.measure.proofs.handlers import proof_of
 from ansorpy.schedule.lowering.program import Lowered, lower
 from tests.budget import examples
 from tests.properties.random_dags import random_sized_state
 from tests.properties.random_elements import TYPES, random_values
-from tests.properties.test_schedules import interpreted
+from tests.properties.test_schedules import interpreted, is_legal
 from tests.proved import assert_proved
 from tests.rounding import Reference
 from tests.run_native import run_native
@@ -27,6 +31,20 @@ def drawn(dims: tuple[Dim, ...], rng: np.random.Generator) -> dict[Dim, int]:
     }
 
 
+def multiplies_sizes(program: Program) -> bool:
+    """True if isl cannot represent some index or extent: a product or a quotient of sizes."""
+    roots = [e for s in walk_stmts(program.body) for e in expressions(s)]
+    roots += [as_expr(s.extent) for s in walk_stmts(program.body) if isinstance(s, For)]
+    return any(
+        isinstance(e, Binary)
+        and e.op in (BinaryOp.MUL, BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
+        and not any(isinstance(x, Const) for x in (e.a, e.b))
+        and e.dtype is DType.INT64
+        for root in roots
+        for e in walk(root)
+    )
+
+
 @examples(60)
 @given(seed=integers(0, 2**32 - 1))
 def test_one_program_computes_its_definition_at_every_size(seed: int) -> None:
@@ -35,7 +53,13 @@ def test_one_program_computes_its_definition_at_every_size(seed: int) -> None:
     try:
         lowered = lower(state)
     except ScheduleError:
+        assert not is_legal(state)
         return  # a place or a packing that is not legal, or an extent that must be a number
+    proof = proof_of(lowered)
+    assert not proof.refuted, proof.refuted[0]
+    if not multiplies_sizes(lowered.run):
+        assert is_legal(state)
+        assert proof.is_decided, proof.undecided[0]
     for _ in range(3):
         sizes = drawn(state.definition.dims, rng)
         dag = dag_at(state.definition, sizes)

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from ansorpy.ir.analysis.affine import index_terms
 from ansorpy.ir.analysis.isl import Domain, Relation, decide, without_inputs
 from ansorpy.ir.analysis.sharing import operands_first
-from ansorpy.ir.expr import Axis, Call, Expr, Function, Load, Select, children, walk
-from ansorpy.ir.extents import fixed, fixed_all
+from ansorpy.ir.expr import Axis, Call, Expr, Function, Load, Select, SizeVar, Var, children, walk
+from ansorpy.ir.extents import Dim, Extent, dims_of, fixed
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["Access", "Shift", "Terms", "accesses", "domain_of", "reads"]
@@ -59,7 +59,7 @@ class Access:
     def relation(self) -> Relation:
         """The relation from points of the reader, its axes in order, to the elements they read."""
         guards = () if self.guard is None else (self.guard,)
-        name, shape = self.tensor.name, fixed_all(self.tensor.shape)
+        name, shape = self.tensor.name, self.tensor.shape
         return domain_of(self.reader).access(self.indices, shape, name, guards)
 
     @cached_property
@@ -111,7 +111,7 @@ class Access:
                 return True
             if _repeats(known):
                 return False
-        relation = domain_of(self.reader).access(self.indices, fixed_all(self.tensor.shape))
+        relation = domain_of(self.reader).access(self.indices, self.tensor.shape)
         if not relation.exact:
             return False
         fixed = [n for n, axis in enumerate(self.axes) if axis not in self.moving]
@@ -172,7 +172,19 @@ def reads(op: ComputeOp, tensor: Tensor) -> tuple[Access, ...]:
 @lru_cache(maxsize=1024)
 def domain_of(op: ComputeOp) -> Domain:
     """The iteration domain of *op*: its space axes, then its reduce axes."""
-    return Domain({axis: fixed(axis.extent) for axis in (*op.axes, *op.reduce_axes)}, op.name)
+    extents: dict[Var, Extent] = {axis: axis.extent for axis in (*op.axes, *op.reduce_axes)}
+    return Domain(extents, op.name, sizes=_sizes_in(op))
+
+
+def _sizes_in(op: ComputeOp) -> tuple[Dim, ...]:
+    """The dimensions on which the axes and the body of *op* depend."""
+    found = dict.fromkeys(dims_of(a.extent for a in (*op.axes, *op.reduce_axes)))
+    for e in walk(op.body):
+        if isinstance(e, SizeVar):
+            found[e.dim] = None
+        elif isinstance(e, Load):
+            found.update(dict.fromkeys(dims_of(e.source.shape)))
+    return tuple(found)
 
 
 def _guards(body: Expr) -> dict[Expr, Expr | None]:

@@ -34,7 +34,8 @@ from ansorpy.ir.expr import (
     Var,
     walk,
 )
-from ansorpy.ir.extents import Extent, SizeOp, Symbolic, dim_extent, extreme, least, most
+from ansorpy.ir.extents import Extent, Symbolic, dim_extent, extreme, least, most
+from ansorpy.ir.symbols import SizeOp
 
 __all__ = [
     "INT64_MAX", "INT64_MIN", "Bounder", "Interval", "Ranges", "bounds", "can_prove", "decided",

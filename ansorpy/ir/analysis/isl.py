@@ -1,10 +1,11 @@
 """Translate index expressions and conditions to isl, and limit the cost of isl queries.
 
-A :class:`Domain` is a box of integer variables.  Over it an index becomes a ``PwAff``
+A :class:`Domain` is a box of integer variables; dimensions are parameters of isl, so an answer
+holds for all of their sizes.  Over it an index becomes a ``PwAff``
 (:meth:`Domain.affine`), a condition a pair of sets (:meth:`Domain.where`), and the indices of an
 access a map from points to elements (:meth:`Domain.access`).  Sums, products with numbers, ``min``,
 ``max``, selects, and quotients and remainders by positive numbers are exact.  Expressions that isl
-cannot represent (loads, products of variables, and narrow integers, which may wrap around) are
+cannot represent (loads, products of variables or sizes, narrow integers, which may wrap around) are
 opaque: an opaque index may be any element of its dimension, an opaque condition may hold anywhere
 or nowhere.
 
@@ -32,9 +33,12 @@ from ansorpy.ir.expr import (
     Expr,
     Function,
     Select,
+    SizeVar,
     Var,
     as_expr,
+    size_var,
 )
+from ansorpy.ir.extents import Dim, Extent, most
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -121,21 +125,32 @@ class Domain:
         extents: The variables in the order of the dimensions, with their extents.
         name: Name of the points in printed relations, such as a stage's name.
         values: Values of other variables, such as those bound by a let.
+        sizes: The dimensions that extents and expressions may depend on.
     """
 
     def __init__(
         self,
-        extents: Mapping[Var, int],
+        extents: Mapping[Var, Extent],
         name: str | None = None,
         values: Mapping[Var, Expr] | None = None,
+        sizes: tuple[Dim, ...] = (),
     ):
         self.extents = dict(extents)
-        self.box = box_of(tuple(extents.values()), name, tuple(v.name for v in extents))
+        limits = tuple(map(most, extents.values()))
+        self.box = box_of(limits, name, tuple(v.name for v in extents), sizes)
         self._space = self.box.get_space()
+        self._sizes = {dim: n for n, dim in enumerate(sizes)}
         self._position = {v: n for n, v in enumerate(extents)}
         self._values = values or {}
         self._affine: dict[Expr, isl.PwAff | None] = {}
         self._holds: dict[Expr, Holds] = {}
+        for dim in sizes:
+            self.box = self.box & self.where((size_var(dim) % dim.step).equal(0)).may
+        self._exact = True
+        for v, extent in extents.items():
+            if not isinstance(extent, int):
+                inside = self.where(v < as_expr(extent))
+                self.box, self._exact = self.box & inside.may, self._exact and inside.exact
 
     def affine(self, e: Expr) -> isl.PwAff | None:
         """The value of an int64 expression at each point of the space; None if it is opaque.
@@ -156,7 +171,7 @@ class Domain:
 
     def within(self, conditions: Sequence[Expr]) -> Holds:
         """The part of the :attr:`box` where all *conditions* hold."""
-        held = Holds(self.box, self.box, exact=True)
+        held = Holds(self.box, self.box, self._exact)
         for condition in conditions:
             held &= self.where(condition)
         return held
@@ -164,7 +179,7 @@ class Domain:
     def access(
         self,
         indices: Sequence[Expr],
-        shape: Sequence[int],
+        shape: Sequence[Extent],
         name: str | None = None,
         conditions: Sequence[Expr] = (),
     ) -> Relation:
@@ -176,7 +191,9 @@ class Domain:
 
         held, values = self.within(conditions), [self.affine(index) for index in indices]
         known: list[isl.PwAff] = [value for value in values if value is not None]
-        space = self._space.map_from_domain_and_range(_anonymous(len(known)))
+        plain = self._space.params().set_from_params()
+        image_space = plain.add_dims(islpy.dim_type.set, len(known))
+        space = self._space.map_from_domain_and_range(image_space)
         image = islpy.MultiPwAff.zero(space)
         for d, affine in enumerate(known):
             image = image.set_at(d, affine)
@@ -185,7 +202,7 @@ class Domain:
             if value is None:
                 found = found.insert_dims(islpy.dim_type.out, d, 1)
                 found = found.lower_bound_val(islpy.dim_type.out, d, 0)
-                found = found.upper_bound_val(islpy.dim_type.out, d, extent - 1)
+                found = found.upper_bound_val(islpy.dim_type.out, d, most(extent) - 1)
         if name is not None:
             found = found.set_tuple_name(islpy.dim_type.out, name)
         return Relation(found.intersect_domain(held.may), held.exact and len(known) == len(values))
@@ -202,18 +219,19 @@ class Domain:
             return None
         moved = islpy.MultiAff.identity(self._space.map_from_set())
         moved = moved.set_at(at, moved.get_at(at).add_constant_val(1))
-        last = self.extents[variable] - 2
-        inside = self.box.upper_bound_val(islpy.dim_type.set, at, last)
+        inside = self.box & self.where(variable < as_expr(self.extents[variable] - 1)).may
         difference = (value.pullback_multi_aff(moved) - value).intersect_domain(inside)
         ends = decide(lambda: (difference.min_val(), difference.max_val()))
         return None if ends is None or ends[0] != ends[1] else ends[0].to_python()
 
     def at_origin(self, e: Expr) -> int | None:
-        """The value of *e* when all variables are 0; None if it is opaque."""
+        """The value of *e* when all variables are 0; None if it is opaque or there are sizes."""
         import islpy
 
         value = self.affine(e)
-        return None if value is None else value.eval(islpy.Point.zero(self._space)).to_python()
+        if value is None or self._sizes:
+            return None
+        return value.eval(islpy.Point.zero(self._space)).to_python()
 
     # Values
 
@@ -227,6 +245,10 @@ class Domain:
         for atom, c in form.terms.items():
             if isinstance(atom, Var) and atom in self._position:
                 plain = plain.set_coefficient_val(islpy.dim_type.in_, self._position[atom], c)
+                continue
+            if isinstance(atom, SizeVar) and atom.dim in self._sizes:
+                at = self._sizes[atom.dim]
+                plain = plain.set_coefficient_val(islpy.dim_type.param, at, c)
                 continue
             part = self._atom(atom)
             if part is None:
@@ -320,13 +342,22 @@ _COMPARISONS: dict[CompareOp, Callable[[isl.PwAff], isl.Set]] = {
 
 @lru_cache(maxsize=1024)
 def box_of(
-    extents: tuple[int, ...], name: str | None = None, variables: tuple[str, ...] = ()
+    extents: tuple[int, ...],
+    name: str | None = None,
+    variables: tuple[str, ...] = (),
+    sizes: tuple[Dim, ...] = (),
 ) -> isl.Set:
-    """The points from 0 up to *extents*, in a tuple called *name* with the given *variables*."""
+    """The points from 0 up to *extents*, in a tuple called *name* with the given *variables*.
+
+    *sizes* are parameters of the set, each within its range.
+    """
     import islpy
 
     dims = islpy.dim_type.set
-    found = islpy.Set.universe(_anonymous(len(extents)))
+    found = islpy.Set.universe(_anonymous(len(extents), sizes))
+    for n, dim in enumerate(sizes):
+        found = found.lower_bound_val(islpy.dim_type.param, n, dim.low)
+        found = found.upper_bound_val(islpy.dim_type.param, n, dim.high)
     for d, extent in enumerate(extents):
         found = found.lower_bound_val(dims, d, 0).upper_bound_val(dims, d, extent - 1)
     for d, variable in enumerate(variables):
@@ -343,7 +374,10 @@ def without_inputs(relation: isl.Map, dims: Sequence[int]) -> isl.Map:
     return relation
 
 
-def _anonymous(dims: int) -> isl.Space:
+def _anonymous(dims: int, sizes: Sequence[Dim] = ()) -> isl.Space:
     import islpy
 
-    return islpy.Space.set_alloc(islpy.DEFAULT_CONTEXT, 0, dims)
+    space = islpy.Space.set_alloc(islpy.DEFAULT_CONTEXT, len(sizes), dims)
+    for n, dim in enumerate(sizes):
+        space = space.set_dim_name(islpy.dim_type.param, n, dim.name)
+    return space

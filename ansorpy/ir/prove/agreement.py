@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Const, Expr, Load, Select, children
-from ansorpy.ir.extents import fixed_all
 from ansorpy.ir.loops import Buffer, Role, Scope, Store
 from ansorpy.ir.prove.facts import Facts, Use
 from ansorpy.ir.prove.pairing import Differ, Pairs, Writer, generalised, in_one_order
@@ -70,7 +69,7 @@ class Agreement:
         roots = (*facts.around(site, len(site.nodes)), *store.indices, *site.conditions)
         domain = facts.relations.domain(site, (*roots, store.value))
         inside = domain.within(site.conditions)
-        written = domain.access(store.indices, fixed_all(store.buffer.shape))
+        written = domain.access(store.indices, store.buffer.shape)
         if not inside.exact or not written.exact:
             raise Differ("which element is written depends on data", by_data=True)
         at = written.map.intersect_domain(inside.may)

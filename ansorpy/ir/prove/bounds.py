@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.interval import Bounder
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Call, Compare, CompareOp, Expr, Function, Var, as_expr
-from ansorpy.ir.extents import fixed
+from ansorpy.ir.extents import Extent, least, most
 from ansorpy.ir.prove.findings import Claim, Finding
 from ansorpy.ir.prove.relations import Points, example
 from ansorpy.ir.prove.sites import Access, Site
@@ -32,10 +31,10 @@ class Bounds:
         bounder = self._bounder(site, access)
         for d, extent in enumerate(access.buffer.shape):
             index = access.indices[d]
-            low, high = bounder.bounds(index)
-            is_low = low < 0 and not _implied(index, site, access, bounder)
+            low, high = bounder.extents(index)
+            is_low = least(low) < 0 and not _implied(index, site, access, bounder)
             room = as_expr(extent - 1) - index
-            if is_low or (high >= fixed(extent) and not _implied(room, site, access, bounder)):
+            if is_low or (most(high - extent) >= 0 and not _implied(room, site, access, bounder)):
                 problem = _dimension(self._at(site, access), site, access, d)
                 if problem is not None:
                     return problem
@@ -59,11 +58,11 @@ class Bounds:
         return self._points[site]
 
 
-def _bounder(site: Site, extents: Mapping[Var, int]) -> Bounder:
-    ranges = {var: (0, extent - 1) for var, extent in extents.items()}
+def _bounder(site: Site, extents: Mapping[Var, Extent]) -> Bounder:
+    ranges: dict[Var, tuple[Extent, Extent]] = {v: (0, n - 1) for v, n in extents.items()}
     for var, value in site.values.items():
         if value.dtype is DType.INT64:
-            ranges[var] = Bounder(ranges).bounds(value)
+            ranges[var] = Bounder(ranges).extents(value)
     return Bounder(ranges)
 
 
@@ -71,7 +70,7 @@ def _implied(e: Expr, site: Site, access: Access, bounder: Bounder) -> bool:
     """True if a single condition implies that *e* is not negative."""
     for condition in (*site.conditions, *access.conditions):
         known = _not_negative(condition)
-        if known is not None and bounder.linear_bounds(linear(e - known))[0] >= 0:
+        if known is not None and least(bounder.extents(e - known)[0]) >= 0:
             return True
     return False
 
@@ -103,7 +102,7 @@ def _dimension(points: Points, site: Site, access: Access, d: int) -> Finding | 
     """
     index, conditions = access.indices[d], (*site.conditions, *access.conditions)
     for given in (_connected(site, index, conditions), conditions):
-        held, outside = points.where(given), _outside(points, index, fixed(access.buffer.shape[d]))
+        held, outside = points.where(given), _outside(points, index, access.buffer.shape[d])
         if outside is None:
             return Finding.by_data(
                 Claim.BOUNDS, f'an index of {access.buffer.name} depends on data, in "{site.line}"'
@@ -115,7 +114,7 @@ def _dimension(points: Points, site: Site, access: Access, d: int) -> Finding | 
     return Finding.fails(Claim.BOUNDS, message, certain=held.exact)
 
 
-def _outside(points: Points, index: Expr, extent: int) -> isl.Set | None:
+def _outside(points: Points, index: Expr, extent: Extent) -> isl.Set | None:
     """The points where *index* is not in ``[0, extent)``; None if it depends on data."""
     if not points.is_affine(index):
         return None

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ansorpy.ir.expr import Expr, Var
-from ansorpy.ir.extents import fixed_all
 from ansorpy.ir.loops import Buffer, Scope
 from ansorpy.ir.prove.clocks import Irregular
 from ansorpy.ir.prove.facts import Facts, Use
@@ -47,7 +46,7 @@ class Defined:
 
     def output(self, buffer: Buffer) -> Finding:
         """Whether all elements of an output are written."""
-        left, exact = box(fixed_all(buffer.shape)), True
+        left, exact = box(buffer.shape, self._facts.program.dims), True
         for use in self._facts.uses.get(buffer, ()):
             if not use.access.is_write:
                 continue
@@ -85,8 +84,7 @@ class Defined:
         conditions = (*site.conditions, *access.conditions)
         inputs = [e for source in sources for e in source.inputs]
         points = Points(site, access, (*inputs, *access.indices, *conditions))
-        shape = fixed_all(access.buffer.shape)
-        read = points.relation(points.coordinates, access.indices, conditions, shape)
+        read = points.relation(points.coordinates, access.indices, conditions, access.buffer.shape)
         left = read.map
         for source in sources:
             at = points.relation(points.coordinates, source.inputs, ())
@@ -115,9 +113,8 @@ class Defined:
             if key not in self._filled:
                 points = Points(use.site, None, source.inputs)
                 reached = points.relation(source.inputs, (), ()).map.domain()
-                self._filled[key] = filled(reached, fixed_all(use.access.buffer.shape)).is_subset(
-                    source.written
-                )
+                everything = filled(reached, use.access.buffer.shape, use.site.sizes)
+                self._filled[key] = everything.is_subset(source.written)
             if self._filled[key]:
                 return True
         return False

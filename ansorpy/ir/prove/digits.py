@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr, Var, as_expr, walk
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.rewrite.rewriter import Rewriter
 
 __all__ = ["Digits"]
@@ -37,19 +38,20 @@ class Digits(Rewriter):
         values: The expression in digits of each variable that was split.
     """
 
-    def __init__(self, extents: Mapping[Var, int], roots: Iterable[Expr]):
+    def __init__(self, extents: Mapping[Var, Extent], roots: Iterable[Expr]):
         super().__init__()
-        self.extents: dict[Var, int] = {}
+        self.extents: dict[Var, Extent] = {}
         self.conditions: list[Expr] = []
         self.values: dict[Var, Expr] = {}
         self._digits: dict[Var, Sequence[tuple[int, Var]]] = {}
         divisors = _divisors(roots)
         for var, extent in extents.items():
-            chain = _chain(divisors.get(var, set()), extent)
-            if chain is None:
-                self.extents[var] = extent
-            else:
-                self._split(var, extent, chain)
+            if isinstance(extent, int):
+                chain = _chain(divisors.get(var, set()), extent)
+                if chain is not None:
+                    self._split(var, extent, chain)
+                    continue
+            self.extents[var] = extent
 
     def expr(self, e: Expr) -> Expr:
         """*e* in terms of digits."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ansorpy.ir.analysis.isl import Domain, Holds, Relation
 from ansorpy.ir.expr import Expr, Var
-from ansorpy.ir.extents import fixed_all
+from ansorpy.ir.extents import Dim, Extent
 from ansorpy.ir.prove.digits import Digits
 from ansorpy.ir.prove.sites import Access, Site
 
@@ -44,7 +44,9 @@ class Relations:
         found = self._domains.get((site, used))
         if found is None:
             extents = {v: n for v, n in site.extents.items() if v in used}
-            found = self._domains[site, used] = Domain(extents, values=site.values)
+            found = self._domains[site, used] = Domain(
+                extents, values=site.values, sizes=site.sizes
+            )
         return found
 
     def elements(
@@ -62,9 +64,7 @@ class Relations:
     ) -> Relation:
         conditions = (*site.conditions, *access.conditions)
         points = Points(site, access, (*inputs, *outputs, *access.indices, *conditions))
-        return points.relation(
-            inputs, (*outputs, *access.indices), conditions, fixed_all(access.buffer.shape)
-        )
+        return points.relation(inputs, (*outputs, *access.indices), conditions, access.buffer.shape)
 
 
 class Points:
@@ -82,14 +82,14 @@ class Points:
         self._where: dict[tuple[Expr, ...], Holds] = {}
         self.digits = digits = Digits(mine, (*roots, *site.values.values()))
         values = {v: digits.expr(e) for v, e in site.values.items()}
-        self.domain = Domain(digits.extents, values={**digits.values, **values})
+        self.domain = Domain(digits.extents, values={**digits.values, **values}, sizes=site.sizes)
 
     def relation(
         self,
         inputs: Sequence[Expr],
         outputs: Sequence[Expr],
         conditions: Sequence[Expr],
-        shape: Sequence[int] = (),
+        shape: Sequence[Extent] = (),
     ) -> Relation:
         """From *inputs* to *outputs* where all *conditions* hold.
 
@@ -186,22 +186,16 @@ def padded(of: isl.Map, inputs: int) -> isl.Map:
     return of.add_dims(islpy.dim_type.in_, inputs) if inputs else of
 
 
-def box(shape: Sequence[int]) -> isl.Set:
-    """All elements of a buffer of *shape*."""
-    import islpy
-
-    found = islpy.Set.universe(islpy.Space.set_alloc(islpy.DEFAULT_CONTEXT, 0, len(shape)))
-    for d, extent in enumerate(shape):
-        found = found.lower_bound_val(islpy.dim_type.set, d, 0)
-        found = found.upper_bound_val(islpy.dim_type.set, d, extent - 1)
-    return found
+def box(shape: Sequence[Extent], sizes: tuple[Dim, ...]) -> isl.Set:
+    """All elements of a buffer of *shape*, which may depend on *sizes*."""
+    return Domain({Var(f"d{n}"): extent for n, extent in enumerate(shape)}, sizes=sizes).box
 
 
-def filled(points: isl.Set, shape: Sequence[int]) -> isl.Map:
+def filled(points: isl.Set, shape: Sequence[Extent], sizes: tuple[Dim, ...]) -> isl.Map:
     """From each of *points* to all elements of a buffer of *shape*."""
     import islpy
 
-    return islpy.Map.from_domain_and_range(points, box(shape))
+    return islpy.Map.from_domain_and_range(points, box(shape, sizes))
 
 
 def example(of: isl.Set) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from math import prod
 
 from ansorpy.ir.expr import Expr, Var, as_expr, walk
+from ansorpy.ir.extents import Dim, Extent
 from ansorpy.ir.loops import Buffer, For, ForKind, If, Stmt, substatements
 from ansorpy.ir.text.printer import text
 
@@ -77,7 +78,7 @@ class Access:
     indices: tuple[Expr, ...]
     is_write: bool
     conditions: tuple[Expr, ...] = ()
-    extents: Mapping[Var, int] = field(default_factory=dict)
+    extents: Mapping[Var, Extent] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,17 +92,19 @@ class Site:
         conditions: Conditions that all hold whenever the statement runs.
         index: The variable of each hardware index that is bound here.
         homes: The places where the buffers in scope are created.
+        sizes: The dimensions of the program.
     """
 
     stmt: Stmt
     nodes: tuple[Stmt, ...]
     position: Position
-    extents: Mapping[Var, int]
+    extents: Mapping[Var, Extent]
     values: Mapping[Var, Expr]
     conditions: tuple[Expr, ...]
     index: Mapping[ForKind, Var]
     homes: Mapping[Buffer, Home]
     region: Region | None
+    sizes: tuple[Dim, ...]
     accesses: tuple[Access, ...] = ()
 
     @cached_property

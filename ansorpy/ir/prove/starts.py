@@ -6,17 +6,15 @@ has to distinguish.  A claim that holds for tiles that start anywhere holds for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from ansorpy.ir.analysis.interval import bounds
+from ansorpy.ir.analysis.interval import Ranges, extents_of
 from ansorpy.ir.expr import Var, walk
+from ansorpy.ir.extents import least
 from ansorpy.ir.loops import For, ForKind, Let, Program, Stmt, expressions, walk_stmts
 from ansorpy.ir.rewrite.rewriter import map_statements
 
 __all__ = ["starting_anywhere"]
-
-Ranges = Mapping[Var, tuple[int, int]]
 
 
 def starting_anywhere(program: Program) -> Program:
@@ -44,10 +42,10 @@ def _inside(s: Stmt, ranges: Ranges) -> Stmt:
             inner = _inside(body, {**ranges, var: (0, extent - 1)})
             return For(var, extent, ForKind.PARALLEL, inner)
         case Let(var, value, body):
-            low, high = bounds(value, ranges)
+            low, high = extents_of(value, ranges)
             inner = _inside(body, {**ranges, var: (low, high)})
             used = {e for e in walk(value) if isinstance(e, Var)}
-            if low < 0 or _depends(body, used):
+            if least(low) < 0 or _depends(body, used):
                 return Let(var, value, inner)
             return For(var, high + 1, ForKind.PARALLEL, inner)
     return s

@@ -18,7 +18,7 @@ from ansorpy.ir.expr import (
     as_expr,
     children,
 )
-from ansorpy.ir.extents import fixed, fixed_all
+from ansorpy.ir.extents import Dim, Extent, fixed, fixed_all, least
 from ansorpy.ir.intrinsics import expand, intrinsic, operand_dims, operand_tensors
 from ansorpy.ir.loops import (
     Alloc,
@@ -53,7 +53,7 @@ def sites_of(program: Program) -> tuple[Site, ...]:
     """The sites of *program* in program order."""
     homes = {param.buffer: Home(None) for param in program.params}
     walker = _Walker()
-    walker.stmt(program.body, _Around(homes=homes))
+    walker.stmt(program.body, _Around(homes=homes, sizes=program.dims))
     return tuple(walker.sites)
 
 
@@ -63,12 +63,13 @@ class _Around:
 
     nodes: tuple[Stmt, ...] = ()
     position: Position = ()
-    extents: Mapping[Var, int] = field(default_factory=dict)
+    extents: Mapping[Var, Extent] = field(default_factory=dict)
     values: Mapping[Var, Expr] = field(default_factory=dict)
     conditions: tuple[Expr, ...] = ()
     index: Mapping[ForKind, Var] = field(default_factory=dict)
     homes: Mapping[Buffer, Home] = field(default_factory=dict)
     region: Region | None = None
+    sizes: tuple[Dim, ...] = ()
 
     def inside(self, node: Stmt, child: int = 0) -> _Around:
         """The context of child number *child* of *node*."""
@@ -78,7 +79,7 @@ class _Around:
         """*stmt* as a site."""
         return Site(
             stmt, self.nodes, self.position, self.extents, self.values, self.conditions,
-            self.index, self.homes, self.region, tuple(accesses),
+            self.index, self.homes, self.region, self.sizes, tuple(accesses),
         )  # fmt: skip
 
 
@@ -120,7 +121,12 @@ class _Walker:
         if s.kind in HARDWARE:
             self.stmt(s.body, _bound(s, around, inner))
             return
-        inner = replace(inner, extents={**around.extents, s.var: fixed(s.extent)})
+        conditions = around.conditions
+        if least(s.extent) < 1:
+            conditions = (*conditions, as_expr(s.extent) > 0)
+        inner = replace(
+            inner, extents={**around.extents, s.var: s.extent}, conditions=conditions
+        )
         if s.kind is ForKind.PARALLEL:
             inner = _in_parallel(s, around, inner)
         self.stmt(s.body, inner)
@@ -201,7 +207,7 @@ def _bound(s: For, around: _Around, inner: _Around) -> _Around:
             index={**around.index, s.kind: s.var},
         )  # fmt: skip
     conditions = around.conditions
-    if fixed(s.extent) < around.extents[first]:
+    if fixed(s.extent) < fixed(around.extents[first]):
         conditions = (*conditions, first < as_expr(s.extent))
     return replace(inner, values={**around.values, s.var: first}, conditions=conditions)
 

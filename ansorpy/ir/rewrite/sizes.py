@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Axis, Binary, Const, Expr, Reduce, SizeVar, const
+from ansorpy.ir.expr import Axis, Binary, Const, Expr, Reduce, SizeVar, as_expr
 from ansorpy.ir.extents import Extent, Sizes, at, fixed
 from ansorpy.ir.loops import Buffer, For, Param, Program, Seq, Stmt
 from ansorpy.ir.rewrite.rewriter import Rewriter
@@ -78,7 +78,7 @@ class _AtSizes(Rewriter):
     def leave(self, e: Expr) -> Expr:
         match e:
             case SizeVar():
-                return const(self.sizes[e.dim]) if e.dim in self.sizes else e
+                return as_expr(self.sizes[e.dim]) if e.dim in self.sizes else e
             case Binary(_, Const(), Const()) if e.dtype is DType.INT64:
                 return simplify(e)
         return e

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 
-from ansorpy.errors import ForeignFile
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -27,9 +27,13 @@ from ansorpy.ir.expr import (
     ReduceKind,
     Select,
     is_held,
+    size_var,
 )
+from ansorpy.ir.extents import Extent, least
 from ansorpy.ir.operands import misfit
+from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+from ansorpy.ir.text.extents import dim_of, extent_of
 
 __all__ = ["FORMAT", "VERSION", "parse_dag"]
 
@@ -50,7 +54,7 @@ def parse_dag(data: object) -> ComputeDAG:
     """
     try:
         return _parse(_mapping(data))
-    except (_Bad, ValueError, RecursionError) as problem:
+    except (_Bad, UsageError, ValueError, RecursionError) as problem:
         raise ForeignFile(
             f"not a description of a compute DAG: {problem}",
             hint="it was written by another program or version; tune the operator again",
@@ -73,7 +77,7 @@ def _parse(data: Mapping[str, Any]) -> ComputeDAG:
     return ComputeDAG(outputs, placeholders, _strides(data.get("strides", {}), ops))
 
 
-def _strides(data: object, ops: Sequence[Tensor]) -> dict[str, tuple[int, ...]]:
+def _strides(data: object, ops: Sequence[Tensor]) -> dict[str, Strides]:
     found = {}
     for number, steps in _mapping(data).items():
         if not isinstance(number, str) or not number.isdecimal():
@@ -146,10 +150,8 @@ class _RowReader:
 
     def _made(self, row: object) -> Expr:
         match row:
-            case ["axis", n]:
-                return _item(self.axes, n)
-            case ["const", dtype, value]:
-                return self._const(_enum(DType, dtype), value)
+            case ["axis" | "size" | "const", *_]:
+                return self._leaf(row)
             case ["binary", op, a, b]:
                 return Binary(_enum(BinaryOp, op), self._operand(a), self._operand(b))
             case ["compare", op, a, b]:
@@ -166,6 +168,16 @@ class _RowReader:
                 return Reduce(_enum(ReduceKind, kind), self._operand(source), self.over)
             case _:
                 raise _Bad(f"{self.name}: malformed row {row!r:.40}")
+
+    def _leaf(self, row: Sequence[object]) -> Expr:
+        match row:
+            case ["axis", n]:
+                return _item(self.axes, n)
+            case ["size", *dim]:
+                return size_var(dim_of(dim))
+            case ["const", dtype, value]:
+                return self._const(_enum(DType, dtype), value)
+        raise _Bad(f"{self.name}: malformed row {row!r:.40}")
 
     def _const(self, kind: DType, value: object) -> Expr:
         if kind.is_float and isinstance(value, str):
@@ -212,11 +224,11 @@ def _item(items: Sequence[T], n: object) -> T:
     return items[n]
 
 
-def _extents(value: object) -> tuple[int, ...]:
-    extents = _list(value)
-    if any(type(e) is not int or e < 1 or not is_held(e, DType.INT64) for e in extents):
+def _extents(value: object) -> tuple[Extent, ...]:
+    extents = tuple(map(extent_of, _list(value)))
+    if any(least(e) < (1 if isinstance(e, int) else 0) for e in extents):
         raise _Bad(f"extents {extents!r}")
-    return tuple(extents)
+    return extents
 
 
 def _enum(kind: type[E], value: object) -> E:

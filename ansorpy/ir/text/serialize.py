@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ansorpy.ir.dag import ComputeDAG
@@ -24,8 +25,12 @@ from ansorpy.ir.expr import (
     Load,
     Reduce,
     Select,
+    SizeVar,
 )
+from ansorpy.ir.extents import dim_extent
+from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+from ansorpy.ir.text.extents import dim_data, extent_data
 from ansorpy.ir.text.parse_dag import FORMAT, VERSION, parse_dag
 
 __all__ = ["dag_from_dict", "dag_to_dict", "structural_hash"]
@@ -55,7 +60,11 @@ def structural_hash(dag: ComputeDAG) -> str:
     They depend on shapes, strides, types, constant flags, attributes, and the order of arguments
     and outputs.
     """
-    text = json.dumps(_encode(dag, names=False), sort_keys=True, separators=(",", ":"))
+    numbered = {
+        dim: dim_extent(replace(dim, name=f"dimension {n}")) for n, dim in enumerate(dag.dims)
+    }
+    plain = _encode(dag_at(dag, numbered), names=False)
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -63,7 +72,9 @@ def _encode(dag: ComputeDAG, *, names: bool) -> dict[str, Any]:
     unread = [op for op in dag.args if op not in dag.ops]
     numbers = {op: n for n, op in enumerate([*unread, *dag.ops])}
     apart = {
-        str(n): list(dag.strides[op.name]) for op, n in numbers.items() if op.name in dag.strides
+        str(n): [extent_data(step) for step in dag.strides[op.name]]
+        for op, n in numbers.items()
+        if op.name in dag.strides
     }
     return {
         "format": FORMAT,
@@ -76,7 +87,7 @@ def _encode(dag: ComputeDAG, *, names: bool) -> dict[str, Any]:
 
 
 def _encode_op(op: Tensor, numbers: Mapping[Tensor, int], names: bool) -> dict[str, Any]:
-    data: dict[str, Any] = {"shape": list(op.shape)}
+    data: dict[str, Any] = {"shape": list(map(extent_data, op.shape))}
     if names:
         data["name"] = op.name
     if isinstance(op, PlaceholderOp):
@@ -85,7 +96,7 @@ def _encode_op(op: Tensor, numbers: Mapping[Tensor, int], names: bool) -> dict[s
         raise TypeError(f"{type(op).__name__} is neither a placeholder nor a compute")
     rows = _Rows(op, numbers)
     data |= {"kind": "compute", "body": rows.number(op.body), "rows": rows.rows}
-    data["reduce"] = [axis.extent for axis in op.reduce_axes]
+    data["reduce"] = [extent_data(axis.extent) for axis in op.reduce_axes]
     axes = [axis.name for axis in (*op.axes, *op.reduce_axes)]
     if names:
         data["axes"] = axes
@@ -122,13 +133,20 @@ class _Rows:
             self._by_node[e] = found
         return found
 
+    def _leaf(self, e: Axis | SizeVar | Const) -> list[Any]:
+        if isinstance(e, SizeVar):
+            return ["size", *dim_data(e.dim)]
+        if isinstance(e, Const):
+            text = float(e.value).hex() if e.type.is_float else int(e.value)
+            return ["const", e.type.value, text]
+        if e not in self._axes:
+            raise ValueError(f"{self._op.name} uses {e.name}, an axis bound nowhere in it")
+        return ["axis", self._axes[e]]
+
     def _row(self, e: Expr) -> list[Any]:
         match e:
-            case Axis() if e in self._axes:
-                return ["axis", self._axes[e]]
-            case Const(value, kind):
-                text = float(value).hex() if kind.is_float else int(value)
-                return ["const", kind.value, text]
+            case Axis() | SizeVar() | Const():
+                return self._leaf(e)
             case Binary(op, a, b):
                 return ["binary", op.value, self.number(a), self.number(b)]
             case Compare(cmp, a, b):

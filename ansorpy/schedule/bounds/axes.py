@@ -7,7 +7,8 @@ from typing import TypeGuard
 
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Binary, BinaryOp, Compare, CompareOp, Const, Expr, as_expr
-from ansorpy.ir.extents import Extent, SizeOp, Symbolic, extreme, prod_of
+from ansorpy.ir.extents import Extent, Symbolic, extreme, prod_of
+from ansorpy.ir.symbols import SizeOp
 from ansorpy.schedule.decisions import Product, known, open_columns
 from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
 from ansorpy.schedule.tables.size import (

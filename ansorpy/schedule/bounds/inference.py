@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, cast
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.extents import Extent, SizeOp, Symbolic, extreme
+from ansorpy.ir.extents import Extent, Symbolic, extreme
 from ansorpy.ir.loops import Scope
+from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.bounds.overrun import read_beyond_end
 from ansorpy.schedule.bounds.spans import (
@@ -231,7 +232,7 @@ class Bounds:
             reach = reach + (spans[child] - 1) * stride
             stride = stride * self.number(factor)
         # A split that covers its axis may run beyond it, in every thread.
-        return reach if relation.covers else size_min(reach, extents[relation.parent])
+        return reach if relation.covers else _clipped(reach, extents[relation.parent])
 
     def _unfused(
         self,
@@ -293,7 +294,7 @@ class Bounds:
         if self.masked(name):
             return self.needs(name, owner, level)
         return tuple(
-            replace(span, extent=size_min(span.extent, end))
+            replace(span, extent=_clipped(span.extent, end))
             for span, end in zip(self.needs(name, owner, level), self.ends(name), strict=True)
         )
 
@@ -420,6 +421,11 @@ class Bounds:
                 stage=name, program=self.state.text(),
                 hint=f'compute "{name}" at a loop around all its readers, or at the root',
             )  # fmt: skip
+
+
+def _clipped(extent: Size, end: Size) -> Size:
+    """The smaller of both; a box inside a loop has an element, even if an axis may have none."""
+    return 1 if isinstance(extent, int) and extent == 1 else size_min(extent, end)
 
 
 def _is_ragged(extent: Size, tile: Size) -> bool:

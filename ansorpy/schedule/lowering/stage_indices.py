@@ -74,6 +74,26 @@ class StageIndices:
         splits = (r for r in self.stage.relations if isinstance(r, SplitRelation))
         return next((r for r in splits if peeled(r, self.stage, self.extents, self.hosts)), None)
 
+    def _unless_beyond(self, level: int, stmt: Stmt) -> Stmt:
+        """*stmt* inside loop *level*, skipped where all of it would be beyond the stage's axes.
+
+        Without this, stages computed there would compute boxes that nothing stores.  Threads of a
+        GPU block must all reach its barriers.
+        """
+        if any(kind.is_bound for kind in self.kinds.values()):
+            return stmt
+        inner = {it.name: as_expr(0) for it in self.stage.iters[level + 1 :]}
+        values = axis_exprs(self.stage, {**self.leaves, **inner}, self.extents, self.starts)
+        needed = guarded_splits(self.outer.bounds, self.stage, self.extents, self.hosts)
+        guards = [guard(r, values, self.extents) for r, beyond in needed.items() if beyond]
+        kept = [g for g in guards if self._may_fail(g)]
+        return If(all_of(*kept), stmt, None) if kept else stmt
+
+    def _may_fail(self, guard: Compare) -> bool:
+        """Whether *guard*, ``a < b``, depends on loops and is not always true."""
+        reach = self.outer.range_of(guard.a - guard.b)[1]
+        return any(_is_loop(e) for e in walk(guard)) and most(reach) >= 0
+
     def _guarded(self, stmt: Stmt) -> Stmt:
         values = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
         needed = guarded_splits(self.outer.bounds, self.stage, self.extents, self.hosts)

@@ -245,7 +245,8 @@ class _StageNest(StageIndices):
     def _inside(self, level: int) -> Stmt:
         """The body of loop *level*: the stages computed there, then the rest of this stage."""
         producers = self._producers(level)
-        return self._with_producers(producers, self._from(level + 1))
+        made = self._with_producers(producers, self._from(level + 1))
+        return self._unless_beyond(level, made) if producers else made
 
     def _with_producers(self, producers: Sequence[Producer], stmt: Stmt) -> Stmt:
         """*stmt* after the statements that fill the buffers it reads, with barriers."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.ir.extents import SizeOp, Symbol
+from ansorpy.ir.symbols import SizeOp, Symbol
 from ansorpy.schedule.tables.size import Column, Size
 
 __all__ = ["Formula", "Formulas", "Tape", "symbols_of"]

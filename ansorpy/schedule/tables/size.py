@@ -15,7 +15,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.ir.extents import SizeOp, Symbol, Symbolic, multiple_of
+from ansorpy.ir.extents import Symbolic, multiple_of
+from ansorpy.ir.symbols import SizeOp, Symbol
 
 __all__ = [
     "Column", "Size", "above", "as_array", "both", "ceil_div", "either",
