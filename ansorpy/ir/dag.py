@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from ansorpy.ir.expr import Expr, Load, walk
-from ansorpy.ir.extents import Dim, dims_of
+from ansorpy.ir.extents import dims_of
 from ansorpy.ir.strides import Strides, dense_strides, in_row_major_order, normalised
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["ComputeDAG", "loads_of"]

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, SupportsFloat, TypeAlias
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.dtypes import DType, as_dtype
-from ansorpy.ir.extents import Dim, Extent, Form, Symbolic
+from ansorpy.ir.extents import AnyExtent, Form, Symbolic
 from ansorpy.ir.functions import Function
 from ansorpy.ir.node import node
 from ansorpy.ir.operators import BinaryOp, CompareOp, ReduceKind
-from ansorpy.ir.symbols import SizeOp
+from ansorpy.ir.symbols import Dim, SizeOp
 
 if TYPE_CHECKING:
     from ansorpy.ir.loops import Buffer
@@ -182,7 +182,7 @@ class Var(Expr):
 class Axis(Var):
     """An iteration axis of a compute definition, ranging over ``0 .. extent - 1``."""
 
-    extent: Extent
+    extent: AnyExtent
     kind: AxisKind
 
 

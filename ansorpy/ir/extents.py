@@ -21,36 +21,12 @@ from math import gcd, prod
 from typing import Any, TypeAlias
 
 from ansorpy.errors import UsageError
-from ansorpy.ir.symbols import SizeOp, Symbol
+from ansorpy.ir.symbols import Dim, SizeOp, Symbol
 
 __all__ = [
-    "Atom", "Dim", "Extent", "Form", "Sizes", "Symbolic", "at", "dim", "dim_extent", "dims_of",
-    "extreme", "fixed", "fixed_all", "least", "most", "multiple_of", "prod_of",
+    "AnyExtent", "Atom", "Extent", "Form", "Sizes", "Symbolic", "at", "dim", "dim_extent",
+    "dims_of", "extreme", "fixed", "fixed_all", "least", "most", "multiple_of", "prod_of",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Dim:
-    """A dimension with a name: any multiple of *step* from *low* to *high*, both included.
-
-    Raises:
-        UsageError: The range is empty, begins below 0, or does not begin and end at multiples.
-    """
-
-    name: str
-    low: int
-    high: int
-    step: int = 1
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.low <= self.high and self.step >= 1):
-            raise UsageError(f"{self.name} cannot range over {self}")
-        if self.low % self.step or self.high % self.step:
-            raise UsageError(f"the ends of {self} are not multiples of {self.step}")
-
-    def __str__(self) -> str:
-        every = f":step={self.step}" if self.step > 1 else ""
-        return f"{self.name}={self.low}..{self.high}{every}"
 
 
 @dataclass(frozen=True)
@@ -157,6 +133,12 @@ class Symbolic(Symbol):
 
 
 Extent: TypeAlias = int | Symbolic
+AnyExtent: TypeAlias = int | Any
+"""The declared type of extents in definitions and programs.
+
+Most code works where dimensions have sizes, so that every extent is an int, and need not check it:
+a :class:`Symbolic` refuses whatever only an int can do.
+"""
 Sizes: TypeAlias = Mapping[Dim, Extent]
 """Sizes of dimensions; a dimension may be replaced by an expression of others, too."""
 

@@ -27,10 +27,11 @@ from enum import Enum
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, Var, as_expr
-from ansorpy.ir.extents import Dim, Extent, dims_of, fixed, prod_of
+from ansorpy.ir.extents import AnyExtent, dims_of, fixed, prod_of
 from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.node import node
 from ansorpy.ir.strides import Strides, dense_strides, span
+from ansorpy.ir.symbols import Dim
 
 __all__ = [
     "BLOCK_INDICES", "LAUNCH_INDICES", "SHARED_ALIGNMENT", "SWIZZLED_ROWS", "THREAD_INDICES",
@@ -109,7 +110,7 @@ class Buffer:
     """
 
     name: str
-    shape: tuple[Extent, ...]
+    shape: tuple[AnyExtent, ...]
     dtype: DType
     scope: Scope
     strides: Strides | None = None
@@ -117,11 +118,11 @@ class Buffer:
     swizzle: int = 0
 
     @property
-    def size(self) -> Extent:
+    def size(self) -> AnyExtent:
         return prod_of(self.shape)
 
     @property
-    def bytes(self) -> Extent:
+    def bytes(self) -> AnyExtent:
         return self.size * self.dtype.bytes
 
     @property
@@ -130,7 +131,7 @@ class Buffer:
         return dense_strides(self.shape) if self.strides is None else self.strides
 
     @property
-    def span(self) -> Extent:
+    def span(self) -> AnyExtent:
         """Elements from the first to the last, including gaps between them."""
         return span(self.shape, self.steps)
 
@@ -176,7 +177,7 @@ class For(Stmt):
     """``for var in range(extent): body``, executed according to ``kind``."""
 
     var: Var
-    extent: Extent
+    extent: AnyExtent
     kind: ForKind
     body: Stmt
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.ir.extents import Extent, least
+from ansorpy.ir.extents import AnyExtent, Extent, least
 
 __all__ = ["Strides", "dense_strides", "in_row_major_order", "normalised", "reshaped", "span"]
 
-Strides = tuple[Extent, ...]
+Strides = tuple[AnyExtent, ...]
 
 
 def dense_strides(shape: Sequence[Extent]) -> Strides:
@@ -34,7 +34,7 @@ def dense_strides(shape: Sequence[Extent]) -> Strides:
     return tuple(reversed(strides))
 
 
-def span(shape: Sequence[Extent], strides: Sequence[Extent]) -> Extent:
+def span(shape: Sequence[Extent], strides: Sequence[Extent]) -> AnyExtent:
     """Number of elements from the first to the last, both included."""
     if 0 in shape:
         return 0

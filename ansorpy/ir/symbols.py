@@ -1,12 +1,39 @@
-"""Symbols: sizes that are not known yet, and the operations on them."""
+"""Sizes that are not known yet: named dimensions, and symbols that stand for numbers."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-__all__ = ["SizeOp", "Symbol"]
+from ansorpy.errors import UsageError
+
+__all__ = ["Dim", "SizeOp", "Symbol"]
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A dimension with a name: any multiple of *step* from *low* to *high*, both included.
+
+    Raises:
+        UsageError: The range is empty, begins below 0, or does not begin and end at multiples.
+    """
+
+    name: str
+    low: int
+    high: int
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.low <= self.high and self.step >= 1):
+            raise UsageError(f"{self.name} cannot range over {self}")
+        if self.low % self.step or self.high % self.step:
+            raise UsageError(f"the ends of {self} are not multiples of {self.step}")
+
+    def __str__(self) -> str:
+        every = f":step={self.step}" if self.step > 1 else ""
+        return f"{self.name}={self.low}..{self.high}{every}"
 
 
 class SizeOp(Enum):

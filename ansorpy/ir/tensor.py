@@ -20,7 +20,7 @@ from ansorpy.ir.analysis.sharing import unique_nodes
 from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Axis, AxisKind, Expr, ExprLike, Load, Reduce, as_expr, walk
-from ansorpy.ir.extents import Extent, Symbolic, dims_of, least, prod_of
+from ansorpy.ir.extents import AnyExtent, Extent, Symbolic, dims_of, least, prod_of
 from ansorpy.ir.node import node
 from ansorpy.ir.recursion import make_room
 
@@ -33,7 +33,7 @@ class Tensor:
     __slots__ = ()
 
     name: str
-    shape: tuple[Extent, ...]
+    shape: tuple[AnyExtent, ...]
     dtype: DType
 
     @property
@@ -41,12 +41,12 @@ class Tensor:
         return len(self.shape)
 
     @property
-    def size(self) -> Extent:
+    def size(self) -> AnyExtent:
         """Number of elements."""
         return prod_of(self.shape)
 
     @property
-    def bytes(self) -> Extent:
+    def bytes(self) -> AnyExtent:
         return self.size * self.dtype.bytes
 
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
@@ -72,7 +72,7 @@ class PlaceholderOp(Tensor):
     """An input.  If ``constant``, it is bound once; stages that read only constants run then."""
 
     name: str
-    shape: tuple[Extent, ...]
+    shape: tuple[AnyExtent, ...]
     dtype: DType
     constant: bool
 
@@ -87,7 +87,7 @@ class ComputeOp(Tensor):
     """
 
     name: str
-    shape: tuple[Extent, ...]
+    shape: tuple[AnyExtent, ...]
     axes: tuple[Axis, ...]
     reduce_axes: tuple[Axis, ...]
     body: Expr

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.analysis.isl import Domain
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Expr, Var, as_expr
-from ansorpy.ir.extents import Dim, Extent, Symbolic, least, most
+from ansorpy.ir.extents import Extent, Symbolic, least, most
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, overshoot
 from ansorpy.schedule.bounds.inference import Bounds

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
-from ansorpy.ir.extents import Extent
+from ansorpy.ir.extents import AnyExtent
 from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
@@ -34,7 +34,7 @@ class Iter:
 
     name: str
     kind: AxisKind
-    extent: Extent | None
+    extent: AnyExtent | None
     annotation: ForKind = ForKind.SERIAL
 
 
@@ -213,7 +213,7 @@ class Stage:
         return placed != initial_stage(self.op)
 
     @property
-    def root_extents(self) -> Mapping[str, Extent]:
+    def root_extents(self) -> Mapping[str, AnyExtent]:
         """Extent of every axis of the operator, space axes first."""
         if not isinstance(self.op, ComputeOp):
             return {}

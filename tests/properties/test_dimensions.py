@@ -9,9 +9,9 @@ from hypothesis.strategies import integers
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Const, as_expr, walk
-from ansorpy.ir.extents import Dim
 from ansorpy.ir.loops import For, Program, expressions, walk_stmts
 from ansorpy.ir.rewrite.sizes import dag_at, program_at
+from ansorpy.ir.symbols import Dim
 from ansorpy.measure.proofs.handlers import proof_of
 from ansorpy.schedule.lowering.program import Lowered, lower
 from tests.budget import examples

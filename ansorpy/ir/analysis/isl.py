@@ -38,7 +38,8 @@ from ansorpy.ir.expr import (
     as_expr,
     size_var,
 )
-from ansorpy.ir.extents import Dim, Extent, most
+from ansorpy.ir.extents import Extent, most
+from ansorpy.ir.symbols import Dim
 
 if TYPE_CHECKING:
     import islpy as isl

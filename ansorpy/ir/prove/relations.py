@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from ansorpy.ir.analysis.isl import Domain, Holds, Relation
 from ansorpy.ir.expr import Expr, Var
-from ansorpy.ir.extents import Dim, Extent
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.prove.digits import Digits
 from ansorpy.ir.prove.sites import Access, Site
+from ansorpy.ir.symbols import Dim
 
 if TYPE_CHECKING:
     import islpy as isl

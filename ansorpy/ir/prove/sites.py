@@ -8,8 +8,9 @@ from functools import cached_property
 from math import prod
 
 from ansorpy.ir.expr import Expr, Var, as_expr, walk
-from ansorpy.ir.extents import Dim, Extent
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import Buffer, For, ForKind, If, Stmt, substatements
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.printer import text
 
 __all__ = ["BLOCKS", "HARDWARE", "THREADS", "Access", "Home", "Position", "Region", "Site"]

@@ -18,7 +18,7 @@ from ansorpy.ir.expr import (
     as_expr,
     children,
 )
-from ansorpy.ir.extents import Dim, Extent, fixed, fixed_all, least
+from ansorpy.ir.extents import Extent, fixed, fixed_all, least
 from ansorpy.ir.intrinsics import expand, intrinsic, operand_dims, operand_tensors
 from ansorpy.ir.loops import (
     Alloc,
@@ -42,6 +42,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.prove.sites import HARDWARE, Access, Home, Position, Region, Site
+from ansorpy.ir.symbols import Dim
 
 __all__ = ["SYNCHRONISING", "sites_of"]
 
@@ -124,9 +125,7 @@ class _Walker:
         conditions = around.conditions
         if least(s.extent) < 1:
             conditions = (*conditions, as_expr(s.extent) > 0)
-        inner = replace(
-            inner, extents={**around.extents, s.var: s.extent}, conditions=conditions
-        )
+        inner = replace(inner, extents={**around.extents, s.var: s.extent}, conditions=conditions)
         if s.kind is ForKind.PARALLEL:
             inner = _in_parallel(s, around, inner)
         self.stmt(s.body, inner)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import is_held
-from ansorpy.ir.extents import Atom, Dim, Extent, dim_extent, extreme, prod_of
-from ansorpy.ir.symbols import SizeOp
+from ansorpy.ir.extents import Atom, Extent, dim_extent, extreme, prod_of
+from ansorpy.ir.symbols import Dim, SizeOp
 
 __all__ = ["Data", "dim_data", "dim_of", "extent_data", "extent_of"]
 

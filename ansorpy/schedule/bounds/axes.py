@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Binary, BinaryOp, Compare, CompareOp, Const, Expr, as_expr
-from ansorpy.ir.extents import Extent, Symbolic, extreme, prod_of
+from ansorpy.ir.extents import AnyExtent, Extent, Symbolic, extreme, prod_of
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.schedule.decisions import Product, known, open_columns
 from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
@@ -31,9 +31,9 @@ def number(factors: Product) -> int:
     return total
 
 
-def iter_extents(stage: Stage, roots: Mapping[str, Extent]) -> dict[str, Extent]:
+def iter_extents(stage: Stage, roots: Mapping[str, Extent]) -> dict[str, AnyExtent]:
     """Extent of every current or replaced loop of *stage*, when its axes run over *roots*."""
-    extents = dict(roots)
+    extents: dict[str, AnyExtent] = dict(roots)
     for relation in stage.relations:
         if isinstance(relation, SplitRelation):
             factors = [number(p) for p in relation.factors]

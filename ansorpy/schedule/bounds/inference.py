@@ -36,6 +36,7 @@ from ansorpy.schedule.bounds.spans import (
     Origin,
     Part,
     Span,
+    clipped,
     end_of,
     hull,
     moved_inside,
@@ -232,7 +233,7 @@ class Bounds:
             reach = reach + (spans[child] - 1) * stride
             stride = stride * self.number(factor)
         # A split that covers its axis may run beyond it, in every thread.
-        return reach if relation.covers else _clipped(reach, extents[relation.parent])
+        return reach if relation.covers else clipped(reach, extents[relation.parent])
 
     def _unfused(
         self,
@@ -294,7 +295,7 @@ class Bounds:
         if self.masked(name):
             return self.needs(name, owner, level)
         return tuple(
-            replace(span, extent=_clipped(span.extent, end))
+            replace(span, extent=clipped(span.extent, end))
             for span, end in zip(self.needs(name, owner, level), self.ends(name), strict=True)
         )
 
@@ -421,11 +422,6 @@ class Bounds:
                 stage=name, program=self.state.text(),
                 hint=f'compute "{name}" at a loop around all its readers, or at the root',
             )  # fmt: skip
-
-
-def _clipped(extent: Size, end: Size) -> Size:
-    """The smaller of both; a box inside a loop has an element, even if an axis may have none."""
-    return 1 if isinstance(extent, int) and extent == 1 else size_min(extent, end)
 
 
 def _is_ragged(extent: Size, tile: Size) -> bool:

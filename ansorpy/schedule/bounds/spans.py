@@ -21,8 +21,8 @@ from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.tables.size import Size, ceil_div, size_gcd, size_max, size_min
 
 __all__ = [
-    "NOWHERE", "ZERO", "Origin", "Part", "Span", "end_of", "hull", "limits", "moved_inside",
-    "start_of", "touched",
+    "NOWHERE", "ZERO", "Origin", "Part", "Span", "clipped", "end_of", "hull", "limits",
+    "moved_inside", "start_of", "touched",
 ]  # fmt: skip
 
 
@@ -166,6 +166,11 @@ def end_of(span: Span) -> Extent:
     """The end of a span of known extent; beyond every tensor if its start is unknown."""
     assert isinstance(span.extent, int | Symbolic)
     return INT64_MAX if span.origin is None else span.origin.offset + span.extent
+
+
+def clipped(extent: Size, end: Size) -> Size:
+    """The smaller of both; a box inside a loop has an element, even if an axis may have none."""
+    return 1 if isinstance(extent, int) and extent == 1 else size_min(extent, end)
 
 
 def moved_inside(span: Span, late: bool) -> Span:

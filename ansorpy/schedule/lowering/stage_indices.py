@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ansorpy.errors import ScheduleError
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import (
@@ -63,6 +64,17 @@ class StageIndices:
             a.name: linear(values[a.name] + origin).to_expr()
             for a, origin in zip(self.op.axes, origins, strict=True)
         } | {a.name: linear(values[a.name]).to_expr() for a in self.op.reduce_axes}
+
+    def _number(self, loop: str) -> int:
+        """The extent of *loop*, which the schedule needs as a number."""
+        extent = self.extents[loop]
+        if isinstance(extent, int):
+            return extent
+        raise ScheduleError(
+            f'the extent of "{loop}" must be a number here, but it is {extent}',
+            stage=self.name, program=self.state.text(self.name, {loop}),
+            hint="split the loop and use an inner part",
+        )  # fmt: skip
 
     def _write_index(self) -> Index:
         values, origins = self._axis_values(), self.outer.origin(self.name)

@@ -97,17 +97,6 @@ class _StageNest(StageIndices):
             return reduce[0]
         return next((n for n in reduce if self._repeats(n)), reduce[-1] if reduce else None)
 
-    def _number(self, loop: str) -> int:
-        """The extent of *loop*, which the schedule needs as a number."""
-        extent = self.extents[loop]
-        if isinstance(extent, int):
-            return extent
-        raise ScheduleError(
-            f'the extent of "{loop}" must be a number here, but it is {extent}',
-            stage=self.name, program=self.state.text(self.name, {loop}),
-            hint="split the loop and use an inner part",
-        )  # fmt: skip
-
     def _repeats(self, level: int) -> bool:
         name = self.stage.iters[level].name
         is_peeled = self.peeled is not None and name == self.peeled.children[0]
