@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from ansorpy.ir.expr import Expr, Load, walk
-from ansorpy.ir.extents import dims_of
-from ansorpy.ir.strides import Strides, dense_strides, in_row_major_order, normalised
+from ansorpy.ir.expr import Expr, Load, SizeVar, walk
+from ansorpy.ir.extents import Extent, dims_of, least
+from ansorpy.ir.strides import Strides, dense_strides, normalised
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
-__all__ = ["ComputeDAG", "loads_of"]
+__all__ = ["ComputeDAG", "in_row_major_order", "loads_of"]
+
+
+def in_row_major_order(shape: Sequence[Extent], strides: Sequence[Extent]) -> bool:
+    """True if every element lies after all elements that precede it in index order."""
+    reach: Extent = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and least(stride - reach) < 0:
+            return False
+        reach += (extent - 1) * stride
+    return True
 
 
 def loads_of(op: ComputeOp) -> dict[Tensor, list[tuple[Expr, ...]]]:
@@ -69,6 +79,10 @@ class ComputeDAG:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"operators must have different names; used twice: {', '.join(twice)}")
+        told = dims_of(extent for op in self.args for extent in op.shape)
+        untold = [dim.name for dim in self.dims if dim not in told]
+        if untold:
+            raise ValueError(f"no argument's shape tells the size of {', '.join(untold)}")
         self.strides = self._checked(strides or {})
 
     def _checked(self, strides: Mapping[str, Strides]) -> Mapping[str, Strides]:
@@ -94,9 +108,12 @@ class ComputeDAG:
 
     @cached_property
     def dims(self) -> tuple[Dim, ...]:
-        """The dimensions on which shapes depend, in order of appearance, arguments first."""
+        """The dimensions on which it depends, in order of appearance, arguments first."""
         computed = (a.extent for op in self.computes for a in (*op.axes, *op.reduce_axes))
-        return dims_of([*(e for op in self.args for e in op.shape), *computed])
+        found = dict.fromkeys(dims_of([*(e for op in self.args for e in op.shape), *computed]))
+        for op in self.computes:
+            found.update((e.dim, None) for e in walk(op.body) if isinstance(e, SizeVar))
+        return tuple(found)
 
     @cached_property
     def computes(self) -> tuple[ComputeOp, ...]:

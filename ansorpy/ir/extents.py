@@ -14,7 +14,7 @@ extents that are equal for all values are equal objects wherever this form shows
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
@@ -26,6 +26,7 @@ from ansorpy.ir.symbols import Dim, SizeOp, Symbol
 __all__ = [
     "AnyExtent", "Atom", "Extent", "Form", "Sizes", "Symbolic", "at", "dim", "dim_extent",
     "dims_of", "extreme", "fixed", "fixed_all", "least", "most", "multiple_of", "prod_of",
+    "refuse_dims",
 ]  # fmt: skip
 
 
@@ -183,10 +184,18 @@ def fixed(extent: Extent) -> int:
     """
     if isinstance(extent, int):
         return extent
-    raise UsageError(
-        f"the extent {extent} is not a number",
-        hint=f"choose sizes first: {', '.join(map(str, extent.dims))}",
-    )
+    raise UsageError(f"the extent {extent} is not a number", hint=_hint(extent.dims))
+
+
+def refuse_dims(dims: Sequence[Dim]) -> None:
+    """Check that there are no *dims*; raises :class:`UsageError`, which names them."""
+    if dims:
+        names = ", ".join(dim.name for dim in dims)
+        raise UsageError(f"the size of {names} is not chosen", hint=_hint(dims))
+
+
+def _hint(dims: Sequence[Dim]) -> str:
+    return f"choose sizes first, with dag_at or program_at: {', '.join(map(str, dims))}"
 
 
 def fixed_all(extents: Iterable[Extent]) -> tuple[int, ...]:

@@ -16,12 +16,14 @@ True
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
-from ansorpy.ir.extents import AnyExtent, Extent, least
+if TYPE_CHECKING:
+    from ansorpy.ir.extents import AnyExtent, Extent
 
-__all__ = ["Strides", "dense_strides", "in_row_major_order", "normalised", "reshaped", "span"]
+__all__ = ["Strides", "dense_strides", "normalised", "reshaped", "span"]
 
-Strides = tuple[AnyExtent, ...]
+Strides: TypeAlias = "tuple[AnyExtent, ...]"
 
 
 def dense_strides(shape: Sequence[Extent]) -> Strides:
@@ -52,16 +54,6 @@ def normalised(shape: Sequence[Extent], strides: Sequence[Extent]) -> Strides:
         found.append(step if extent == 1 else stride)
         step = found[-1] * extent
     return tuple(reversed(found))
-
-
-def in_row_major_order(shape: Sequence[Extent], strides: Sequence[Extent]) -> bool:
-    """True if every element lies after all elements that precede it in index order."""
-    reach: Extent = 1
-    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if extent != 1 and least(stride - reach) < 0:
-            return False
-        reach += (extent - 1) * stride
-    return True
 
 
 def reshaped(

@@ -11,16 +11,25 @@ from numpy.typing import NDArray
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import Sizes
 from ansorpy.ir.interpret import run_program
+from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.task import Task
+from ansorpy.measure.proofs.handlers import proof_of
 from ansorpy.rules.algorithms.base import definitions
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.lowering.program import Lowered, lower
-from ansorpy.schedule.state import State
+from ansorpy.schedule.state import History, State
 from ansorpy.target import Target
 from tests.campaigns.campaign import Campaign, Tally
-from tests.properties.random_dags import random_bound_state, random_state, spread
+from tests.properties.random_dags import (
+    drawn_sizes,
+    random_bound_state,
+    random_sized_state,
+    random_state,
+    spread,
+)
 from tests.properties.random_elements import TYPES, random_values
 from tests.properties.random_operators import random_definition
 from tests.proved import assert_proved
@@ -31,11 +40,12 @@ __all__ = ["GPU_SCHEDULES", "SCHEDULES"]
 
 Array = NDArray[Any]
 Arrays = dict[str, Array]
-Run = Callable[[Lowered, Arrays], list[Array]]
+Run = Callable[[Lowered, Arrays, Sizes], list[Array]]
 
 _SKETCHES, _ROWS = 2, 4
 """Sketches placed for a definition, whose derivation costs as much as some schedules, and rows."""
 _DRAWS = 3
+_SIZES = 3
 _OTHERS = 0.5
 """Share of random operators among the definitions that get random primitives."""
 _GPUS = ("sm_80", "sm_90")
@@ -57,13 +67,20 @@ class _Checked:
             return
         lowered = lower(state)
         assert_proved(lowered)
-        found, dag = self.run(lowered, dict(self.reference.data)), self.reference.dag
+        self.compare(lowered, state.definition, state.history, kind, {})
+
+    def compare(
+        self, lowered: Lowered, definition: ComputeDAG, history: History, kind: str, sizes: Sizes
+    ) -> None:
+        """Compare what *lowered* computes of *definition* at *sizes*, and count it."""
+        dag = self.reference.dag
+        found = self.run(lowered, dict(self.reference.data), sizes)
         if self.reference.reason:
             self.seen.kinds[f"not compared, {self.reference.reason}"] += 1
             return
-        shares = self.reference.shares(found, state.definition)
+        shares = self.reference.shares(found, definition)
         for output, share in zip(dag.outputs, shares, strict=True):
-            assert share <= 1, f"{output.name}: {share:.3g} of its bound\n{state.history}"
+            assert share <= 1, f"{output.name}: {share:.3g} of its bound\n{history}"
             if output.dtype.is_float:
                 self.seen.note(f"share of its bound, {output.dtype.value}", share, self.where)
         self.seen.kinds[f"{kind}, {dag.args[0].dtype.value}"] += 1
@@ -76,9 +93,11 @@ def _checked(dag: ComputeDAG, rng: np.random.Generator, run: Run, number: int) -
 def _native(rng: np.random.Generator, number: int) -> Tally:
     threads = int(rng.integers(1, 3))
 
-    def run(lowered: Lowered, data: Arrays) -> list[Array]:
-        return run_native(lowered, data, threads)
+    def run(lowered: Lowered, data: Arrays, sizes: Sizes) -> list[Array]:
+        return run_native(lowered, data, threads, sizes=sizes)
 
+    if number % 8 == 1:
+        return _at_sizes(rng, run, number)
     if number % 2:
         state = _legal(lambda: random_state(rng, int(rng.integers(1, 14)), TYPES, _OTHERS))
         checked = _checked(state.definition, rng, run, number)
@@ -91,8 +110,26 @@ def _native(rng: np.random.Generator, number: int) -> Tally:
     return checked.seen
 
 
-def _interpreted(lowered: Lowered, data: Arrays) -> list[Array]:
-    return run_lowered(lowered, data, run_program)
+def _at_sizes(rng: np.random.Generator, run: Run, number: int) -> Tally:
+    """One program of a definition with dimensions, proved for all sizes and run at some."""
+    state = _legal(lambda: random_sized_state(rng, int(rng.integers(1, 14)), TYPES))
+    seen = Tally()
+    try:
+        lowered = lower(state)
+    except ScheduleError:
+        seen.kinds["illegal"] += 1
+        return seen
+    assert not proof_of(lowered).refuted, proof_of(lowered).refuted[0]
+    for _ in range(_SIZES):
+        sizes = drawn_sizes(state.definition.dims, rng)
+        dag = dag_at(state.definition, sizes)
+        checked = _Checked(Reference(dag, random_values(dag, rng)), run, seen, f"case {number}")
+        checked.compare(lowered, dag, state.history, "sizes", sizes)
+    return seen
+
+
+def _interpreted(lowered: Lowered, data: Arrays, sizes: Sizes) -> list[Array]:
+    return run_lowered(lowered, data, run_program, sizes=sizes)
 
 
 def _on_gpu(rng: np.random.Generator, number: int) -> Tally:

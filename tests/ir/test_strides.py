@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansorpy.ir.analysis.similarity import class_hash
-from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.strides import dense_strides, in_row_major_order, normalised, reshaped, span
+from ansorpy.ir.dag import ComputeDAG, in_row_major_order
+from ansorpy.ir.strides import dense_strides, normalised, reshaped, span
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict, structural_hash
 

@@ -14,6 +14,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Expr
 from ansorpy.ir.extents import Extent, dim, dims_of, least
 from ansorpy.ir.strides import dense_strides
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.stage import Iter, Tail
 from ansorpy.schedule.state import State
@@ -194,6 +195,14 @@ def _dimension(name: str, rng: np.random.Generator) -> Extent:
     step = int(rng.choice([1, 1, 1, 2, 4]))
     low = int(rng.choice([0, 1, 1, 3, 8])) * step
     return dim(name, low, low + step * int(rng.integers(1, 12)), step=step)
+
+
+def drawn_sizes(dims: tuple[Dim, ...], rng: np.random.Generator) -> dict[Dim, int]:
+    """A size for each of *dims*, often an end of its range."""
+    return {
+        dim: int(rng.choice([dim.low, dim.high, *range(dim.low, dim.high + 1, dim.step)]))
+        for dim in dims
+    }
 
 
 def _drawn_from(dims: Sequence[Extent]) -> Draw:

@@ -11,24 +11,15 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Const, as_expr, walk
 from ansorpy.ir.loops import For, Program, expressions, walk_stmts
 from ansorpy.ir.rewrite.sizes import dag_at, program_at
-from ansorpy.ir.symbols import Dim
 from ansorpy.measure.proofs.handlers import proof_of
 from ansorpy.schedule.lowering.program import Lowered, lower
 from tests.budget import examples
-from tests.properties.random_dags import random_sized_state
+from tests.properties.random_dags import drawn_sizes, random_sized_state
 from tests.properties.random_elements import TYPES, random_values
 from tests.properties.test_schedules import interpreted, is_legal
 from tests.proved import assert_proved
 from tests.rounding import Reference
 from tests.run_native import run_native
-
-
-def drawn(dims: tuple[Dim, ...], rng: np.random.Generator) -> dict[Dim, int]:
-    """A size for each of *dims*, often an end of its range."""
-    return {
-        dim: int(rng.choice([dim.low, dim.high, *range(dim.low, dim.high + 1, dim.step)]))
-        for dim in dims
-    }
 
 
 def multiplies_sizes(program: Program) -> bool:
@@ -61,7 +52,7 @@ def test_one_program_computes_its_definition_at_every_size(seed: int) -> None:
         assert is_legal(state)
         assert proof.is_decided, proof.undecided[0]
     for _ in range(3):
-        sizes = drawn(state.definition.dims, rng)
+        sizes = drawn_sizes(state.definition.dims, rng)
         dag = dag_at(state.definition, sizes)
         reference = Reference(dag, random_values(dag, rng))
         if reference.reason:

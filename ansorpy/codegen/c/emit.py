@@ -14,6 +14,7 @@ from ansorpy.codegen.c.registers import vector_plan, written_out
 from ansorpy.codegen.c.statements import STATEMENTS
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.c.words import WORDS
+from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import identifier
 from ansorpy.codegen.passes.expand_instructions import expand_instructions
@@ -22,9 +23,11 @@ from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.codegen.passes.store_once import stored_once
 from ansorpy.codegen.storage import StoragePlan, buffers_read, buffers_used, plan_storage
 from ansorpy.ir.analysis.overwrite import may_overlap
+from ansorpy.ir.expr import size_var
 from ansorpy.ir.loops import Program, Scope, Seq, Stmt
 from ansorpy.ir.prove import conflicting_loops
 from ansorpy.ir.rewrite.simplify import simplify_stmt
+from ansorpy.ir.symbols import Dim
 from ansorpy.target import Target
 
 __all__ = ["CSource", "emit_c", "translation_unit"]
@@ -67,6 +70,7 @@ def translation_unit(sources: Sequence[Functions]) -> str:
         *(["#ifdef _OPENMP\n#include <omp.h>\n#endif"] if is_threaded else []),
         _ASSUMPTIONS,
         *([_VECTORS] if any(source.style.vectors for source in sources) else []),
+        *([_SIZED] if any(_SIZES in source.functions for source in sources) else []),
         prelude(used),
         *(source.functions for source in sources),
     ]
@@ -80,6 +84,13 @@ _ASSUMPTIONS = """\
 _Static_assert(sizeof(int) == 4 && (int32_t)UINT32_MAX == -1, "int has 32 bits and wraps");"""
 
 
+_SIZES = "(const int64_t *)args["
+_SIZED = """\
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // it takes loops over sizes for empty
+#endif"""
+
+
 _VECTORS = """\
 #if !defined __GNUC__
 #error "vectors need an extension of GCC and Clang"
@@ -90,6 +101,8 @@ _VECTORS = """\
 def emit_c(program: Program, target: Target, symbol: str, style: Style | None = None) -> CSource:
     """Emit *program* as C that defines ``int32_t symbol(void *const *args, void *workspace,
     int32_t threads)`` (kernel ABI); *target* gives the registers and caches.
+
+    If the program has dimensions, the argument after its buffers points to their sizes (int64).
 
     Raises:
         CodegenError: The program uses a feature that no CPU has (block loops, shared memory).
@@ -132,11 +145,22 @@ def _body(unit: Unit, program: Program) -> str:
         pointer(e, param.buffer, is_written=written.get(param.buffer, False))
         for param in program.params
     ]
+    parameters += [_size(e, dim) for dim in program.dims]
     parameters += ["unsigned char *workspace", "unsigned char *scratch", "int32_t threads"]
     for part in program.body.body if isinstance(program.body, Seq) else (program.body,):
         _stage(e, part)
     names = [*(e.place(param.buffer) for param in program.params), "workspace", "scratch"]
+    names += [e.variables[size_var(dim)].text for dim in program.dims]
     return defined(f"{unit.symbol}_body", parameters, e.lines, [*names, "threads"])
+
+
+def _size(e: Emitter, dim: Dim) -> str:
+    """Declare a parameter for the size of *dim*."""
+    var = size_var(dim)
+    is_wide = dim.high > e.indices.most
+    name = e.names.give(var)
+    e.variables[var], e.ranges[var] = Code(name, wide=is_wide), (dim.low, dim.high)
+    return f"const {e.indices.wide if is_wide else e.indices.narrow} {name}"
 
 
 def _stage(e: Emitter, part: Stmt) -> None:
@@ -156,6 +180,8 @@ def _entry(unit: Unit, program: Program) -> str:
     shared = unit.storage.shared_bytes
     scratch = f"(unsigned char *)workspace + {shared}" if shared else "workspace"
     arguments = [f"args[{n}]" for n in range(len(program.params))]
+    sizes = f"({_SIZES}{len(program.params)}])"
+    arguments += [f"{sizes}[{n}]" for n in range(len(program.dims))]
     call = f"{unit.symbol}_body({', '.join([*arguments, 'workspace', scratch, 'threads'])});"
     head = f"int32_t {unit.symbol}(void *const *args, void *workspace, int32_t threads) {{"
     return "\n".join([head, *laid_out(call, "  "), "  return 0;", "}"])

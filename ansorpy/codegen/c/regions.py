@@ -6,18 +6,17 @@ system gives fewer threads than requested.  Without threads these are ordinary l
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.types import storage_type
-from ansorpy.codegen.clike.code import Code
+from ansorpy.codegen.clike.code import MULTIPLY, Code
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.storage import buffers_used
-from ansorpy.ir.expr import Binary, BinaryOp, Expr, Var, const, walk
-from ansorpy.ir.extents import fixed
+from ansorpy.ir.expr import Binary, BinaryOp, Expr, SizeVar, Var, as_expr, walk
+from ansorpy.ir.extents import Extent, prod_of
 from ansorpy.ir.loops import Buffer, For, ForKind, Stmt, expressions, walk_stmts
 
 __all__ = ["defined", "parallel_loop", "pointer"]
@@ -35,15 +34,15 @@ class _Region:
     variables: tuple[Var, ...]
 
     @property
-    def total(self) -> int:
-        return math.prod(fixed(loop.extent) for loop in self.loops)
+    def total(self) -> Extent:
+        return prod_of(loop.extent for loop in self.loops)
 
 
 def parallel_loop(e: Emitter, loop: For) -> None:
     """Emit *loop* and the parallel loops directly in it; parallel loops deeper inside run
     serially."""
     region = _region(e, loop)
-    is_team = e.unit.style.threads == "openmp" and region.total > 1
+    is_team = e.unit.style.threads == "openmp" and region.total != 1
     if loop in e.unit.conflicting:
         e.line("// serial: iterations may write the same element")
     if e.in_region or not is_team or loop in e.unit.conflicting:
@@ -72,6 +71,7 @@ def _region(e: Emitter, loop: For) -> _Region:
         for var in walk(root)
         if isinstance(var, Var) and var in e.variables
     }
+    free |= {var: None for var in e.variables if isinstance(var, SizeVar)}
     name = f"{e.unit.symbol}_part{e.unit.regions + 1}"
     return _Region(name, tuple(loops), body, used, tuple(free))
 
@@ -102,7 +102,8 @@ def _function(e: Emitter, region: _Region) -> str:
         _decompose(inner, region, counter)
         inner.is_first = True
         inner.statement(region.body)
-    return defined(region.name, parameters, inner.lines, ["scratch"])
+    sizes = [inner.variables[var].text for var in region.variables if isinstance(var, SizeVar)]
+    return defined(region.name, parameters, inner.lines, ["scratch", *sizes])
 
 
 def defined(
@@ -120,17 +121,15 @@ def _decompose(inner: Emitter, region: _Region, counter: str) -> None:
     flat = Var(counter)
     inner.variables[flat] = Code(counter, wide=inner.unit.style.word_bits < 64)
     inner.ranges[flat] = 0, region.total - 1
-    step = region.total
-    for loop in region.loops:
-        extent = fixed(loop.extent)
-        step //= extent
-        inner.ranges[loop.var] = 0, extent - 1
-        if extent == 1:
+    for n, loop in enumerate(region.loops):
+        step = prod_of(other.extent for other in region.loops[n + 1 :])
+        inner.ranges[loop.var] = 0, loop.extent - 1
+        if loop.extent == 1:
             inner.variables[loop.var] = Code("0")
             continue
-        expr: Expr = flat if step == 1 else Binary(BinaryOp.FLOORDIV, flat, const(step))
-        if step * extent < region.total:
-            expr = Binary(BinaryOp.FLOORMOD, expr, const(extent))
+        expr: Expr = flat if step == 1 else Binary(BinaryOp.FLOORDIV, flat, as_expr(step))
+        if step * loop.extent != region.total:
+            expr = Binary(BinaryOp.FLOORMOD, expr, as_expr(loop.extent))
         name = inner.names.give(loop.var)
         inner.line(f"const {inner.indices.narrow} {name} = {_cut(inner, index(inner, expr))};")
         inner.variables[loop.var] = Code(name)
@@ -144,7 +143,7 @@ def _call(e: Emitter, region: _Region) -> None:
     """Run the region on a team; each thread has a share of the iterations and its own scratch."""
     given = [*(_address(e, b) for b in region.buffers),
              *(e.variables[var].text for var in region.variables)]  # fmt: skip
-    each, total = e.unit.storage.thread_bytes, region.total
+    each, total = e.unit.storage.thread_bytes, index(e, as_expr(region.total)).at(MULTIPLY)
     e.lines.append("#ifdef _OPENMP")
     e.lines.append("#pragma omp parallel num_threads(threads) if (threads > 1)")
     with e.block(""):
@@ -154,7 +153,7 @@ def _call(e: Emitter, region: _Region) -> None:
         _invoke(e, region, [*given, scratch, *share])
     e.lines.append("#else")
     e.line("(void)threads;")
-    _invoke(e, region, [*given, "scratch", "0", str(total)])
+    _invoke(e, region, [*given, "scratch", "0", total])
     e.lines.append("#endif")
 
 

@@ -16,13 +16,13 @@ from ansorpy.codegen.c.types import HALF, storage_type
 from ansorpy.codegen.c.vector.helpers import vector_type
 from ansorpy.codegen.c.vector.loops import vector_loop
 from ansorpy.codegen.c.vector.stores import vector_store
-from ansorpy.codegen.clike.code import Code
+from ansorpy.codegen.clike.code import COMPARE, Code
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import ReduceKind
+from ansorpy.ir.expr import ReduceKind, as_expr
 from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
@@ -64,10 +64,10 @@ def _loop(e: Emitter, s: For) -> None:
             e.statement(s.body)
         return
     with e.names.block():
-        name = e.names.give(s.var)
+        name, end = e.names.give(s.var), index(e, as_expr(s.extent)).at(COMPARE + 1)
         fused = f"// {s.var.name}" if "@" in s.var.name else ""
         with (
-            e.block(f"for ({e.indices.narrow} {name} = 0; {name} < {s.extent}; ++{name})", fused),
+            e.block(f"for ({e.indices.narrow} {name} = 0; {name} < {end}; ++{name})", fused),
             e.variable(s.var, Code(name), (0, s.extent - 1)),
         ):
             _alone(e, s.body)

@@ -20,6 +20,7 @@ from ansorpy.ir.expr import (
     Function,
     Load,
     Select,
+    SizeVar,
     Var,
     walk,
 )
@@ -133,6 +134,6 @@ def _converted(e: Writer, expr: Cast | Load) -> Code:
 
 
 _INDEX: Mapping[type[Expr], Callable[[Writer, Any], Code]] = {
-    Const: _const, Var: _var, Binary: _binary, Call: _call, Select: _select, Cast: _converted,
-    Load: _converted,
+    Const: _const, Var: _var, SizeVar: _var, Binary: _binary, Call: _call, Select: _select,
+    Cast: _converted, Load: _converted,
 }  # fmt: skip

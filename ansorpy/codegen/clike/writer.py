@@ -17,6 +17,7 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load, Var
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import Buffer, Stmt
 
 __all__ = ["IndexTypes", "Writer"]
@@ -47,7 +48,7 @@ class Writer(ABC):
         self.helpers = helpers
         self.lines: list[str] = []
         self.names = Names(words)
-        self.ranges: dict[Var, tuple[int, int]] = {}
+        self.ranges: dict[Var, tuple[Extent, Extent]] = {}
         self.variables: dict[Var, Code] = {}
         self.known: dict[Expr, Code] = {}
         """Named values of the current statement, with their names."""
@@ -87,7 +88,7 @@ class Writer(ABC):
         self.line("}")
 
     @contextmanager
-    def variable(self, var: Var, code: Code, known: tuple[int, int]) -> Iterator[None]:
+    def variable(self, var: Var, code: Code, known: tuple[Extent, Extent]) -> Iterator[None]:
         """Bind *var* to *code*, with the range *known*, inside the context."""
         self.variables[var], self.ranges[var] = code, known
         yield

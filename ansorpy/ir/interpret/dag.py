@@ -13,7 +13,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Expr, Reduce, Var
-from ansorpy.ir.extents import fixed
+from ansorpy.ir.extents import fixed, refuse_dims
 from ansorpy.ir.interpret.contraction import contract
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
 from ansorpy.ir.interpret.numerics import COMBINE, Value
@@ -41,7 +41,8 @@ def run_dag(
     With ``dtype=DType.FLOAT64`` all floating-point values are computed in float64.
 
     Raises:
-        UsageError: An input is missing, or its shape or type differs from the declared one.
+        UsageError: An input is missing, its shape or type differs from the declared one, or the
+            definition has dimensions.
 
     >>> from ansorpy.ir.tensor import compute, placeholder
     >>> x = placeholder((3,), name="x")
@@ -51,6 +52,7 @@ def run_dag(
     """
     if dtype not in (None, DType.FLOAT64):
         raise UsageError(f"run_dag computes in the declared types or in float64, not {dtype}")
+    refuse_dims(dag.dims)
     wide = dtype is DType.FLOAT64
     values = checked_inputs(dag, inputs, wide=wide)
     if wide:

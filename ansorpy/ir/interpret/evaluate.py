@@ -26,6 +26,7 @@ from ansorpy.ir.expr import (
     Expr,
     Load,
     Select,
+    SizeVar,
     Var,
     children,
 )
@@ -154,7 +155,7 @@ def _remembered(e: Expr, code: Code) -> Code:
 
 
 _COMPILERS: dict[type[Expr], Callable[..., Code]] = {
-    Const: Evaluator._const, Var: Evaluator._var, Axis: Evaluator._var,
+    Const: Evaluator._const, Var: Evaluator._var, Axis: Evaluator._var, SizeVar: Evaluator._var,
     Binary: Evaluator._binary, Compare: Evaluator._compare, Call: Evaluator._call,
     Cast: Evaluator._cast, Load: Evaluator._load, Select: Evaluator._select,
 }  # fmt: skip

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.expr import Load, walk
-from ansorpy.ir.extents import fixed
+from ansorpy.ir.extents import fixed, refuse_dims
 from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.interpret.asynchronous import fence, finish, start
 from ansorpy.ir.interpret.copies import Copies
@@ -71,11 +71,12 @@ def run_program(program: Program, args: Sequence[Array]) -> None:
     The program must not read the initial contents of outputs: they count as undefined.
 
     Raises:
-        UsageError: An argument does not match its parameter.
+        UsageError: An argument does not match its parameter, or the program has dimensions.
         LoweringError: The program accesses elements outside a buffer, reads undefined memory,
             diverges at a barrier, or leaves an output element unwritten.
         Race: Accesses of two threads conflict with no barrier in between (a LoweringError).
     """
+    refuse_dims(program.dims)
     runner = Machine()
     lanes = Lanes.single()
     for param, array in zip(program.params, _checked(program, args), strict=True):

@@ -12,7 +12,9 @@ import pytest
 from ansorpy.codegen.c.style import Style
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import Sizes
 from ansorpy.ir.loops import Program
+from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU
@@ -20,14 +22,14 @@ from ansorpy.schedule.lowering.program import Lowered, lower
 from tests.codegen.c.compiled import STRICT, TARGET, CompiledC, needs_cc
 from tests.codegen.programs import Array
 from tests.conftest import session_seed
-from tests.properties.random_dags import random_state, spread
+from tests.properties.random_dags import drawn_sizes, random_sized_state, random_state, spread
 from tests.properties.random_elements import TYPES, random_values
 from tests.properties.random_operators import random_definition
 from tests.rounding import Reference
 from tests.run_native import run_lowered
 
 pytestmark = needs_cc
-BY_HAND, BY_RULES = 30, 12
+BY_HAND, BY_RULES, SIZED = 30, 12, 12
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,12 @@ def by_hand(rng: np.random.Generator) -> Drawn:
     return Drawn(state.definition, state.definition, lower(state), state.text())
 
 
+def with_sizes(rng: np.random.Generator) -> Drawn:
+    """Random primitives on a definition with dimensions."""
+    state = random_sized_state(rng, 14, TYPES)
+    return Drawn(state.definition, state.definition, lower(state), state.text())
+
+
 def by_rules(rng: np.random.Generator) -> Drawn:
     """A sample of the default preset."""
     dag = spread(random_definition(rng, TYPES), rng)
@@ -67,9 +75,10 @@ def by_rules(rng: np.random.Generator) -> Drawn:
 def drawn(seed: int) -> list[Drawn]:
     rng = np.random.default_rng(seed)
     found: list[Drawn] = []
-    while len(found) < BY_HAND + BY_RULES:
+    ways = [by_hand] * BY_HAND + [by_rules] * BY_RULES + [with_sizes] * SIZED
+    while len(found) < len(ways):
         try:
-            found.append((by_hand if len(found) < BY_HAND else by_rules)(rng))
+            found.append(ways[len(found)](rng))
         except ScheduleError:
             continue  # a schedule that fails with a reason
     return found
@@ -93,12 +102,17 @@ def test_schedules_compute_their_definitions(
     compiled = CompiledC({name: p for p, name in names.items()}, tmp_path, style, flags)
     rng = np.random.default_rng(1)
     for one in made:
-        reference = Reference(one.dag, random_values(one.dag, rng))
+        sizes = drawn_sizes(one.dag.dims, rng)
+        reference = Reference(dag_at(one.dag, sizes), random_values(dag_at(one.dag, sizes), rng))
         threads = int(rng.integers(1, 4))
 
-        def call(program: Program, arrays: list[Array], threads: int = threads) -> None:
-            compiled(names[program], arrays, threads)
+        def call(
+            program: Program, arrays: list[Array], threads: int = threads, sizes: Sizes = sizes
+        ) -> None:
+            stated = np.array([sizes[dim] for dim in program.dims], np.int64)
+            compiled(names[program], [*arrays, stated], threads)
 
-        found = run_lowered(one.lowered, dict(reference.data), call)
+        found = run_lowered(one.lowered, dict(reference.data), call, sizes=sizes)
         if not reference.reason:
-            assert max(reference.shares(found, one.definition)) <= 1, one.text
+            definition = dag_at(one.definition, sizes)
+            assert max(reference.shares(found, definition)) <= 1, (sizes, one.text)

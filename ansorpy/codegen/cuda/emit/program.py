@@ -62,6 +62,12 @@ def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = 
     """
     if not target.capability:
         raise CodegenError(f"target {target.name} is not a GPU", hint="choose one such as sm_90")
+    if program.dims:
+        sizes = ", ".join(map(str, program.dims))
+        raise CodegenError(
+            f"kernels for GPUs have fixed shapes, but {program.name} depends on {sizes}",
+            hint="choose sizes first, and make a program for each",
+        )
     overlapping = may_overlap(program)
     program = _prepared(program, target)
     offsets, workspace_bytes = workspace_offsets(program.body)

@@ -1,0 +1,145 @@
+"""Extents against plain integers: the same operations at random sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.strategies import integers
+
+from ansorpy.errors import UsageError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import as_expr, size_var
+from ansorpy.ir.extents import (
+    AnyExtent,
+    Extent,
+    at,
+    dim,
+    dims_of,
+    extreme,
+    fixed,
+    least,
+    most,
+    multiple_of,
+    prod_of,
+)
+from ansorpy.ir.interpret.evaluate import Evaluator, Frame
+from ansorpy.ir.interpret.numerics import Value
+from ansorpy.ir.symbols import Dim, SizeOp
+from ansorpy.ir.text.extents import extent_data, extent_of
+from tests.budget import examples
+
+N, M = Dim("n", 1, 512), Dim("m", 0, 40, 4)
+
+
+class Loadless(Evaluator):
+    def load(self, source: object, indices: object, frame: Frame, mask: object) -> Value:
+        raise AssertionError("an extent loads nothing")
+
+
+class Drawn:
+    """The same random expression over two leaves, each time it is built."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def of(self, n: Extent, m: Extent) -> AnyExtent:
+        self.rng = np.random.default_rng(self.seed)
+        return self._build(n, m, int(self.rng.integers(1, 4)))
+
+    def _build(self, n: Extent, m: Extent, depth: int) -> Extent:
+        number = int(self.rng.integers(-3, 10))
+        if not depth:
+            return (n, m, number)[int(self.rng.integers(3))]
+        a, b = self._build(n, m, depth - 1), self._build(n, m, depth - 1)
+        match int(self.rng.integers(8)):
+            case 0:
+                return a + b
+            case 1:
+                return a - b
+            case 2:
+                return a * number
+            case 3:
+                return a // (abs(number) + 1)
+            case 4:
+                return a % (abs(number) + 1)
+            case 5:
+                return extreme(SizeOp.MIN, a, b)
+            case 6:
+                return extreme(SizeOp.MAX, a, b)
+        return a * b
+
+
+@examples(300)
+@given(seed=integers(0, 2**32 - 1))
+def test_an_expression_is_what_its_numbers_give(seed: int) -> None:
+    drawn, rng = Drawn(seed), np.random.default_rng(seed)
+    extent = drawn.of(dim("n", 1, 512), dim("m", 0, 40, step=4))
+    assert extent_of(extent_data(extent)) == extent
+    for _ in range(8):
+        n, m = int(rng.integers(1, 513)), 4 * int(rng.integers(0, 11))
+        want = drawn.of(n, m)
+        assert at(extent, {N: n, M: m}) == want, (extent, n, m)
+        assert least(extent) <= want <= most(extent), (extent, n, m)
+        divisor = multiple_of(extent)
+        assert want == 0 if divisor == 0 else want % divisor == 0, (extent, n, m)
+        frame = Frame({size_var(N): n, size_var(M): m})
+        assert Loadless(wide=False).value(as_expr(extent, DType.INT64), frame) == want
+
+
+def test_what_a_tile_needs_to_know_is_decided() -> None:
+    n = dim("n", 16, 512)
+    tiles = -(-n // 16)
+    assert str(tiles) == "(n + 15)//16"
+    assert (least(tiles * 16 - n), most(tiles * 16 - n)) == (0, 15)
+    assert extreme(SizeOp.MIN, n, 16) == 16
+    assert -((-tiles) // 8) == (n + 127) // 128
+    assert prod_of([n, n]) // n == n
+
+
+def test_a_step_makes_divisions_exact() -> None:
+    w = dim("w", 320, 1280, step=32)
+    assert w // 32 * 32 == w and -(-w // 32) == w // 32
+    assert w % 8 == 0 and multiple_of(w * 3) == 96
+
+
+def test_a_dimension_of_one_size_is_a_number() -> None:
+    assert dim("n", 7, 7) == 7
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "step", "why"),
+    [(-1, 4, 1, "range"), (5, 4, 1, "range"), (1, 4, 0, "range"), (3, 8, 4, "multiples of 4")],
+)
+def test_impossible_ranges_are_refused(low: int, high: int, step: int, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        dim("n", low, high, step=step)
+
+
+def test_a_size_that_is_not_chosen_is_no_number() -> None:
+    n = dim("n", 1, 8)
+    with pytest.raises(UsageError, match=r"n \* 2|2\*n") as caught:
+        fixed(n * 2)
+    assert caught.value.hint == "choose sizes first, with dag_at or program_at: n=1..8"
+    asked: list[Callable[[Any], object]] = [bool, int, range, lambda extent: extent < 3]
+    for ask in asked:
+        with pytest.raises(TypeError):
+            ask(n)
+
+
+def test_dimensions_are_listed_once_in_order() -> None:
+    n, m = dim("n", 1, 512), dim("m", 0, 40, step=4)
+    assert dims_of([m + 1, 3, n * m, n // 2]) == (M, N)
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["n", True, 1 << 64, ["sum", 3], ["sum", [1, ["dim", "n", 1]]], ["sum", [1, ["//", 3, 0]]],
+     ["sum", [1, ["dim", "n", 1, 8, True]]], ["sum", [1, ["sin", 1, 2]]]],
+)  # fmt: skip
+def test_malformed_data_are_refused(data: object) -> None:
+    with pytest.raises(ValueError):
+        extent_of(data)
