@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from ansorpy.ir.dag import ComputeDAG
     from ansorpy.ir.dtypes import DType
+    from ansorpy.ir.extents import dim
     from ansorpy.ir.task import Task
     from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
     from ansorpy.runtime.model import load
@@ -80,6 +81,7 @@ __all__ = [
     "compile_many",
     "compute",
     "cos",
+    "dim",
     "erf",
     "exp",
     "floor",
@@ -120,6 +122,7 @@ _HOME = {
     "compile_many": "ansorpy.api.networks",
     "compile": "ansorpy.api.networks",
     "compute": "ansorpy.ir.tensor",
+    "dim": "ansorpy.ir.extents",
     "load": "ansorpy.runtime.model",
     "placeholder": "ansorpy.ir.tensor",
     "reduce_axis": "ansorpy.ir.tensor",

@@ -10,8 +10,8 @@ import numpy as np
 from ansorpy.codegen.llvm.objects.build import build
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
-from ansorpy.ir.extents import Sizes, at, fixed
 from ansorpy.ir.loops import Program, Role
+from ansorpy.ir.sizes import Sizes, at, fixed
 from ansorpy.measure.check.guard import GuardedArray
 from ansorpy.schedule.lowering.program import Lowered
 from ansorpy.target import Target

@@ -12,6 +12,7 @@ from ansorpy.api.request import Request, as_target, require_memory
 from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.sizes import refuse_dims
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.measure.build.builder import task_symbol
@@ -51,7 +52,8 @@ def tune(
         The fastest program that matched the reference; ``median_ms`` is the median of its times.
 
     Raises:
-        UsageError: *tensors* do not define a computation, or an argument is wrong.
+        UsageError: *tensors* do not define a computation, they have dimensions, or an argument is
+            wrong.
         MissingDependency: No machine of *workers* can time the task, or Ray is missing.
         NoValidProgram: No trial succeeded; the message counts the failures and shows one of each
             kind.
@@ -103,6 +105,7 @@ def build(
 
 def _task(tensors: Sequence[Tensor], request: Request) -> Task:
     dag = _definition(tensors)
+    refuse_dims(dag.dims)
     name = "_".join(op.name for op in dag.outputs)
     require_memory(name, sum(op.bytes for op in (*dag.args, *dag.outputs)))
     return Task(dag, request.target, request.threads, request.precision, name=name)

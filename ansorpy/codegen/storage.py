@@ -9,7 +9,7 @@ from ansorpy.codegen.tiles import register_buffers
 from ansorpy.codegen.vectors import chunks, lanes_for, vector_space
 from ansorpy.errors import CodegenError
 from ansorpy.ir.expr import Load, walk
-from ansorpy.ir.extents import fixed, most
+from ansorpy.ir.extents import most
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
@@ -26,6 +26,7 @@ from ansorpy.ir.loops import (
     substatements,
     walk_stmts,
 )
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.strides import dense_strides
 from ansorpy.target import Target
 

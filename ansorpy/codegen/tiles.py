@@ -11,7 +11,7 @@ from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.analysis.affine import Linear, linear
 from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.expr import Expr, Load, Var, walk
-from ansorpy.ir.extents import fixed, least, most
+from ansorpy.ir.extents import least, most
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -27,6 +27,7 @@ from ansorpy.ir.loops import (
     substatements,
     walk_stmts,
 )
+from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
 __all__ = ["Tile", "as_sequence", "find_tiles", "free_vars", "register_buffers", "same_region"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ansorpy.ir.expr import Cast, Expr, Load, Var, walk
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import For, ForKind, If, Let, Stmt, Store, walk_stmts
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.target import Target
 

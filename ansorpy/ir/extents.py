@@ -14,19 +14,17 @@ extents that are equal for all values are equal objects wherever this form shows
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
 from typing import Any, TypeAlias
 
-from ansorpy.errors import UsageError
 from ansorpy.ir.symbols import Dim, SizeOp, Symbol
 
 __all__ = [
-    "AnyExtent", "Atom", "Extent", "Form", "Sizes", "Symbolic", "at", "dim", "dim_extent",
-    "dims_of", "extreme", "fixed", "fixed_all", "least", "most", "multiple_of", "prod_of",
-    "refuse_dims",
+    "AnyExtent", "Atom", "Extent", "Form", "Symbolic", "dim", "dim_extent",
+    "dims_of", "extreme", "least", "most", "multiple_of", "prod_of",
 ]  # fmt: skip
 
 
@@ -140,8 +138,6 @@ AnyExtent: TypeAlias = int | Any
 Most code works where dimensions have sizes, so that every extent is an int, and need not check it:
 a :class:`Symbolic` refuses whatever only an int can do.
 """
-Sizes: TypeAlias = Mapping[Dim, Extent]
-"""Sizes of dimensions; a dimension may be replaced by an expression of others, too."""
 
 
 def dim(name: str, low: int, high: int, *, step: int = 1) -> Extent:
@@ -176,37 +172,6 @@ def multiple_of(extent: Extent) -> int:
     return gcd(*(c * prod(map(_divisor, atoms)) for atoms, c in extent.terms))
 
 
-def fixed(extent: Extent) -> int:
-    """*extent*, which must be a number.
-
-    Raises:
-        UsageError: It depends on a dimension whose size is not known here.
-    """
-    if isinstance(extent, int):
-        return extent
-    raise UsageError(f"the extent {extent} is not a number", hint=_hint(extent.dims))
-
-
-def refuse_dims(dims: Sequence[Dim]) -> None:
-    """Check that there are no *dims*; raises :class:`UsageError`, which names them."""
-    if dims:
-        names = ", ".join(dim.name for dim in dims)
-        raise UsageError(f"the size of {names} is not chosen", hint=_hint(dims))
-
-
-def _hint(dims: Sequence[Dim]) -> str:
-    return f"choose sizes first, with dag_at or program_at: {', '.join(map(str, dims))}"
-
-
-def fixed_all(extents: Iterable[Extent]) -> tuple[int, ...]:
-    """*extents*, all of which must be numbers.
-
-    Raises:
-        UsageError: One depends on a dimension whose size is not known here.
-    """
-    return tuple(map(fixed, extents))
-
-
 def dims_of(extents: Iterable[Extent]) -> tuple[Dim, ...]:
     """The dimensions that occur in *extents*, in order of appearance."""
     found: dict[Dim, None] = {}
@@ -216,26 +181,12 @@ def dims_of(extents: Iterable[Extent]) -> tuple[Dim, ...]:
     return tuple(found)
 
 
-def at(extent: Extent, sizes: Sizes) -> Extent:
-    """*extent* where the dimensions in *sizes* have these sizes."""
-    if isinstance(extent, int):
-        return extent
-    return _sum((prod_of(_atom_at(atom, sizes) for atom in atoms), c) for atoms, c in extent.terms)
-
-
 def prod_of(extents: Iterable[Extent]) -> Extent:
     """The product of *extents*; 1 if there are none."""
     total: Extent = 1
     for extent in extents:
         total = _product(total, extent)
     return total
-
-
-def _atom_at(atom: Atom, sizes: Sizes) -> Extent:
-    if isinstance(atom, Dim):
-        return sizes[atom] if atom in sizes else dim_extent(atom)
-    a, b = at(atom.a, sizes), at(atom.b, sizes)
-    return _quotient(a, b) if atom.op is SizeOp.FLOORDIV else extreme(atom.op, a, b)
 
 
 # Arithmetic

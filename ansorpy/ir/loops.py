@@ -27,9 +27,10 @@ from enum import Enum
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, Var, as_expr
-from ansorpy.ir.extents import AnyExtent, dims_of, fixed, prod_of
+from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
 from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.node import node
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.strides import Strides, dense_strides, span
 from ansorpy.ir.symbols import Dim
 

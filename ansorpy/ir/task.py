@@ -10,7 +10,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.analysis.similarity import class_hash
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.extents import fixed
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.target import Target
 

@@ -13,9 +13,12 @@ from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.clock import STAMP, STAMP_SOURCE
 from ansorpy.errors import CodegenError
+from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.cpu_features import CHECK, emit_cpu_check, is_x86
+from ansorpy.runtime.entry_sizes import Sizes, emit_array, emit_extent, emit_size
 from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
 from ansorpy.runtime.ports import MAX_RANK, Port
+from ansorpy.runtime.sizes import told_by
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target
 
@@ -249,14 +252,17 @@ def _emit_run(source: EntrySource) -> str:
     _require(text, "icmp sgt i32 %threads, 0", Status.BAD_THREADS)
     for table in ("%context", "%inputs", "%outputs"):
         _require(text, f"icmp ne ptr {table}, null", Status.NULL_POINTER)
+    sizes = _emit_sizes(text, plan)
     data = {
-        Memory.INPUT: [_tensor(text, "%inputs", *item) for item in enumerate(plan.inputs)],
-        Memory.OUTPUT: [_tensor(text, "%outputs", *item) for item in enumerate(plan.outputs)],
-    }
+        region: [_tensor(text, table, number, port, sizes) for number, port in enumerate(ports)]
+        for region, table, ports in (
+            (Memory.INPUT, "%inputs", plan.inputs), (Memory.OUTPUT, "%outputs", plan.outputs),
+        )
+    }  # fmt: skip
     for number, port in enumerate(plan.inputs):
-        _check_shape(text, number, port)
+        _check_shape(text, number, port, sizes)
     for number, port in enumerate(plan.outputs):
-        _store_shape(text, number, port)
+        _store_shape(text, number, port, sizes)
     base = _aligned(text, "%context")
     workspace = _at(text, base, plan.arena_bytes)
     bases = {Memory.ARENA: base, Memory.POOL: _pool_base(text, source)}
@@ -267,7 +273,7 @@ def _emit_run(source: EntrySource) -> str:
         return _at(text, base, argument.offset)
 
     stamps = f"@{source.name}_stamps" if source.is_timed else None
-    _emit_calls(text, plan.steps, address, workspace, "%threads", stamps)
+    _emit_calls(text, plan.steps, address, workspace, "%threads", stamps, sizes)
     return text.render()
 
 
@@ -278,10 +284,12 @@ def _emit_calls(
     workspace: str,
     threads: str,
     stamps: str | None = None,
+    sizes: Sizes | None = None,
 ) -> None:
     """Call *steps* in order; return the first nonzero status, else 0."""
     assert callable(address)
-    most = max((len(step.args) for step in steps), default=1)
+    most = max((len(step.args) + 1 for step in steps), default=1)
+    arrays = {dims: emit_array(text, dims, sizes or {}) for dims in {s.dims for s in steps} if dims}
     table = text.define(f"alloca [{most} x ptr], align 8")
     if stamps is not None:
         text.emit(f"call void @{STAMP}(ptr {stamps})")
@@ -289,6 +297,9 @@ def _emit_calls(
         for position, argument in enumerate(step.args):
             slot = _at(text, table, 8 * position)
             text.emit(f"store ptr {address(argument)}, ptr {slot}, align 8")
+        if step.dims:
+            slot = _at(text, table, 8 * len(step.args))
+            text.emit(f"store ptr {arrays[step.dims]}, ptr {slot}, align 8")
         symbol = step.code.symbol
         status = text.define(f"call i32 @{symbol}(ptr {table}, ptr {workspace}, i32 {threads})")
         _return_unless(text, f"icmp eq i32 {status}, 0", status)
@@ -309,30 +320,49 @@ def _return_unless(text: FunctionText, condition: str, value: str) -> None:
     text.start_block(good)
 
 
-def _tensor(text: FunctionText, table: str, number: int, port: Port) -> str:
+def _tensor(text: FunctionText, table: str, number: int, port: Port, sizes: Sizes) -> str:
     """Load a tensor's data pointer and check that it is not null, unless the tensor is empty."""
     data = text.define(f"load ptr, ptr {_at(text, table, number * _TENSOR_BYTES)}, align 8")
-    if port.bytes:
-        _require(text, f"icmp ne ptr {data}, null", Status.NULL_POINTER)
+    if isinstance(port.bytes, int):
+        if port.bytes:
+            _require(text, f"icmp ne ptr {data}, null", Status.NULL_POINTER)
+        return data
+    is_empty = text.define(f"icmp eq i64 {emit_extent(text, port.bytes, sizes)}, 0")
+    is_there = text.define(f"icmp ne ptr {data}, null")
+    _require(text, f"or i1 {is_empty}, {is_there}", Status.NULL_POINTER)
     return data
 
 
-def _check_shape(text: FunctionText, number: int, port: Port) -> None:
+def _emit_sizes(text: FunctionText, plan: ExecutionPlan) -> Sizes:
+    """Read the size of each dimension off the inputs' shapes, and check its range."""
+    sizes: dict[Dim, str] = {}
+    for told in told_by(plan.inputs):
+        sizes[told.dim], inside = emit_size(text, told, _extent(text, told.number, told.axis))
+        _require(text, f"icmp eq i1 {inside}, true", Status.WRONG_SHAPE)
+    return sizes
+
+
+def _extent(text: FunctionText, number: int, axis: int) -> str:
+    """Load an extent of an input."""
+    slot = _at(text, "%inputs", number * _TENSOR_BYTES + 8 + 8 * axis)
+    return text.define(f"load i64, ptr {slot}, align 8")
+
+
+def _check_shape(text: FunctionText, number: int, port: Port, sizes: Sizes) -> None:
     """Check a tensor's shape with one branch, by or-ing the differences of all extents."""
     difference = "0"
     for axis, extent in enumerate(port.shape):
-        slot = _at(text, "%inputs", number * _TENSOR_BYTES + 8 + 8 * axis)
-        given = text.define(f"load i64, ptr {slot}, align 8")
-        apart = text.define(f"xor i64 {given}, {extent}")
+        given = _extent(text, number, axis)
+        apart = text.define(f"xor i64 {given}, {emit_extent(text, extent, sizes)}")
         difference = text.define(f"or i64 {difference}, {apart}")
     if port.shape:
         _require(text, f"icmp eq i64 {difference}, 0", Status.WRONG_SHAPE)
 
 
-def _store_shape(text: FunctionText, number: int, port: Port) -> None:
+def _store_shape(text: FunctionText, number: int, port: Port, sizes: Sizes) -> None:
     for axis, extent in enumerate(port.shape):
         slot = _at(text, "%outputs", number * _TENSOR_BYTES + 8 + 8 * axis)
-        text.emit(f"store i64 {extent}, ptr {slot}, align 8")
+        text.emit(f"store i64 {emit_extent(text, extent, sizes)}, ptr {slot}, align 8")
 
 
 def _aligned(text: FunctionText, pointer: str) -> str:

@@ -79,7 +79,11 @@ class Executable:
         self._code = code
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
-        self._allocators = [allocator(port.shape, port.dtype) for port in outputs]
+        ends = (*inputs, *outputs)
+        self._is_sized = any(not isinstance(n, int) for port in ends for n in port.shape)
+        self._allocators = (
+            [] if self._is_sized else [allocator(port.shape, port.dtype) for port in outputs]
+        )
         self._context_bytes = _CONTEXT_BYTES(code.context_bytes)
         self._run: Callable[..., int] = _RUN(code.run)
         self._teams: dict[int, _Team] = {}
@@ -94,7 +98,8 @@ class Executable:
 
         Args:
             inputs: Arrays, already checked by the caller.
-            outputs: Arrays to write to, also checked; ``None`` allocates a new one.
+            outputs: Arrays to write to, also checked; ``None`` allocates a new one, unless shapes
+                depend on the call.
 
         Raises:
             UsageError: An output shares memory with another tensor, or *threads* is below 1.
@@ -165,12 +170,14 @@ class Executable:
         for tensor, array in zip(context.inputs, inputs, strict=True):
             start = tensor.data = known(array)
             used.append((start, start + array.nbytes))
+            if self._is_sized:
+                tensor.shape[: array.ndim] = array.shape
         results = []
-        for tensor, given, port, allocate in zip(
-            context.outputs, outputs, self._outputs, self._allocators, strict=True
+        for n, (tensor, given, port) in enumerate(
+            zip(context.outputs, outputs, self._outputs, strict=True)
         ):
             if given is None:
-                made = allocate()
+                made = self._allocators[n]()
                 tensor.data = address_of(made)
                 results.append(made)
                 continue

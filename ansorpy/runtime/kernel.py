@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.runtime.backends import runtime_of
@@ -19,7 +20,8 @@ from ansorpy.runtime.execution_plan import (
 )
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.ports import Array, one_of
+from ansorpy.runtime.ports import Array, Port, one_of
+from ansorpy.runtime.sizes import SizedPorts
 from ansorpy.target import Target
 
 __all__ = ["Kernel"]
@@ -27,6 +29,8 @@ __all__ = ["Kernel"]
 
 class Kernel:
     """One compiled operator: call it with its inputs, in order.
+
+    If the definition has dimensions, the shapes of the inputs state their sizes.
 
     Constants are bound first, by name and once: ``kernel.bind(W=w)``.  A kernel may be called
     from several Python threads at once.
@@ -50,6 +54,7 @@ class Kernel:
         self.constants = constant_ports(task.built)
         self.inputs = kernel_ports(task.built, Role.INPUT)
         self.outputs = kernel_ports(task.built, Role.OUTPUT)
+        self._sized = SizedPorts.of(self.inputs, self.outputs)
 
     @property
     def program(self) -> str:
@@ -91,14 +96,20 @@ class Kernel:
             out: Array (or one for each output) to write to, instead of allocating numpy arrays.
 
         Raises:
-            UsageError: Wrong number, shape, type or layout of arrays, or unbound constants.
+            UsageError: Wrong number, shape, type or layout of arrays, a size out of range, or
+                unbound constants.
         """
-        self._check_inputs(arrays)
-        given = [None] * len(self.outputs) if out is None else self._given(out)
+        outputs = self._check_inputs(arrays)
+        if out is not None:
+            given = self._given(out, outputs)
+        elif self._sized is None:
+            given = [None] * len(outputs)
+        else:
+            given = [aligned_empty(port.shape, port.dtype) for port in outputs]
         loaded = self._loaded or self._load()
         used = self.threads if threads is None else threads
-        outputs = loaded.executable.run(arrays, given, used)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        results = loaded.executable.run(arrays, given, used)
+        return results[0] if len(results) == 1 else tuple(results)
 
     def prepare(self, *arrays: Any, out: Any, threads: int | None = None) -> Callable[[], None]:
         """Return a function that computes *out* from *arrays* each time it is called.
@@ -109,36 +120,45 @@ class Kernel:
         Raises:
             UsageError: As for a call of the kernel.
         """
-        self._check_inputs(arrays)
-        outputs = self._given(out)
+        outputs = self._given(out, self._check_inputs(arrays))
         loaded = self._loaded or self._load()
         used = self.threads if threads is None else threads
         return loaded.executable.prepare(arrays, outputs, used)
 
     def export(self, path: str | Path) -> Path:
         """Write the shared library *path* with header and example; see :func:`export`."""
+        if self._sized is not None:
+            raise UsageError(
+                f"{self.name} takes arrays of several sizes, which a library cannot yet",
+                hint="build and export it for one size of each dimension",
+            )
         if self.target.runs_on_host():
             loaded = self._loaded or self._load()
             return export(loaded.plan, Path(path), pool=loaded.pool)
         return export(self._plan(self._constants), Path(path))
 
-    def _check_inputs(self, arrays: Sequence[Any]) -> None:
+    def _check_inputs(self, arrays: Sequence[Any]) -> Sequence[Port]:
+        """Check *arrays*; returns the outputs, with shapes as the arrays state them."""
         if len(arrays) != len(self.inputs):
             names = one_of(self.inputs)
             raise UsageError(
                 f"{self.name} takes {len(self.inputs)} inputs ({names}), got {len(arrays)}"
             )
-        for port, array in zip(self.inputs, arrays, strict=True):
+        ports = self.inputs, self.outputs
+        if self._sized is not None:
+            ports = self._sized.at(arrays)
+        for port, array in zip(ports[0], arrays, strict=True):
             self._check("input", port, array)
+        return ports[1]
 
-    def _given(self, out: Any) -> list[Any]:
+    def _given(self, out: Any, outputs: Sequence[Port]) -> list[Any]:
         given = list(out) if isinstance(out, list | tuple) else [out]
         if len(given) != len(self.outputs):
             raise UsageError(
                 f"{self.name} has {len(self.outputs)} outputs ({one_of(self.outputs)}), "
                 f"but out= has {len(given)} arrays"
             )
-        for port, array in zip(self.outputs, given, strict=True):
+        for port, array in zip(outputs, given, strict=True):
             self._check("output", port, array, written=True)
         return given
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from ansorpy.ir.extents import AnyExtent
 
 __all__ = [
     "MAX_RANK", "Array", "CTensor", "Port", "accepted", "c_tensors", "check_array", "described",
@@ -27,10 +31,13 @@ _ONNX_TYPES = {"float64": "double", "float32": "float"}
 
 @dataclass(frozen=True)
 class Port:
-    """One input or output, dense and row-major."""
+    """One input or output, dense and row-major.
+
+    Extents are expressions of dimensions if calls state their sizes (:mod:`ansorpy.runtime.sizes`).
+    """
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[AnyExtent, ...]
     dtype: np.dtype[np.generic]
 
     @property
@@ -39,8 +46,8 @@ class Port:
         return f"tensor({_ONNX_TYPES.get(self.dtype.name, self.dtype.name)})"
 
     @property
-    def bytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+    def bytes(self) -> AnyExtent:
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 class CTensor(ctypes.Structure):
@@ -50,11 +57,15 @@ class CTensor(ctypes.Structure):
 
 
 def c_tensors(ports: Sequence[Port]) -> ctypes.Array[CTensor]:
-    """The tensor table of a C call for *ports*, one entry each, with addresses not yet set."""
+    """The tensor table of a C call for *ports*, one entry each, without addresses.
+
+    Extents that are no numbers are left 0.
+    """
     table = (CTensor * max(1, len(ports)))()
     for number, port in enumerate(ports):
         for axis, extent in enumerate(port.shape):
-            table[number].shape[axis] = extent
+            if isinstance(extent, int):
+                table[number].shape[axis] = extent
     return table
 
 

@@ -34,7 +34,7 @@ _MEANINGS = {
     Status.NOT_INITIALISED: "init was not called, or failed",
     Status.BAD_THREADS: "threads is below 1",
     Status.NULL_POINTER: "a context, a tensor table or a tensor's data is NULL",
-    Status.WRONG_SHAPE: "an input's shape is not the one compiled for",
+    Status.WRONG_SHAPE: "an input's shape is not one that it was compiled for",
     Status.NO_GPU: "no CUDA driver, or no GPU that runs the code",
     Status.GPU_FAILED: "the CUDA driver refused a call, or a kernel failed",
     Status.WRONG_CONSTANTS: "the constants are not those that belong to the program",

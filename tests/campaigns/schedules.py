@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.extents import Sizes
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.ir.sizes import Sizes
 from ansorpy.ir.task import Task
 from ansorpy.measure.proofs.handlers import proof_of
 from ansorpy.rules.algorithms.base import definitions

@@ -16,11 +16,9 @@ from ansorpy.ir.expr import as_expr, size_var
 from ansorpy.ir.extents import (
     AnyExtent,
     Extent,
-    at,
     dim,
     dims_of,
     extreme,
-    fixed,
     least,
     most,
     multiple_of,
@@ -28,6 +26,7 @@ from ansorpy.ir.extents import (
 )
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame
 from ansorpy.ir.interpret.numerics import Value
+from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim, SizeOp
 from ansorpy.ir.text.extents import extent_data, extent_of
 from tests.budget import examples

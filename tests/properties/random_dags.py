@@ -181,14 +181,18 @@ def random_bound_state(
 
 
 def random_sized_state(
-    rng: np.random.Generator, steps: int, types: Types = (DType.FLOAT32,)
+    rng: np.random.Generator, steps: int, types: Types = (DType.FLOAT32,), *, apart: bool = True
 ) -> State:
-    """A random definition with extents that depend on dimensions, under random primitives."""
+    """A random definition with extents that depend on dimensions, under random primitives.
+
+    With *apart*, some inputs and outputs are parts of larger tensors.
+    """
     extent = _drawn_from([_dimension(name, rng) for name in ("n", "m")])
     while True:
         made = ComputeDAG.of(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng, types, extent))
         if made.dims:
-            return _under(ACTIONS, State.initial(spread(made, rng)), steps, rng)
+            definition = spread(made, rng) if apart else made
+            return _under(ACTIONS, State.initial(definition), steps, rng)
 
 
 def _dimension(name: str, rng: np.random.Generator) -> Extent:

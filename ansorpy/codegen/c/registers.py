@@ -21,7 +21,7 @@ from ansorpy.codegen.tiles import as_sequence, free_vars, register_buffers
 from ansorpy.codegen.vectors import VectorSpace, chunks, loop_lanes, vector_space
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Expr, Load, Var, as_expr, walk
-from ansorpy.ir.extents import fixed, least
+from ansorpy.ir.extents import least
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -38,6 +38,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.rewrite.rewriter import map_statements, substitute
+from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
 __all__ = ["Piece", "accesses", "variables", "vector_plan", "written_out"]

@@ -23,7 +23,6 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import ReduceKind, as_expr
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -38,6 +37,7 @@ from ansorpy.ir.loops import (
     Store,
 )
 from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["STATEMENTS"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.analysis.affine import Linear, linear
 from ansorpy.ir.expr import Expr, Load, as_expr, walk
-from ansorpy.ir.extents import Symbolic, fixed
+from ansorpy.ir.extents import Symbolic
 from ansorpy.ir.loops import (
     Buffer,
     For,
@@ -28,6 +28,7 @@ from ansorpy.ir.loops import (
     substatements,
 )
 from ansorpy.ir.rewrite.rewriter import map_statements
+from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
 __all__ = ["prefetch_constants"]

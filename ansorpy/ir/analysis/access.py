@@ -22,7 +22,8 @@ from ansorpy.ir.analysis.affine import index_terms
 from ansorpy.ir.analysis.isl import Domain, Relation, decide, without_inputs
 from ansorpy.ir.analysis.sharing import operands_first
 from ansorpy.ir.expr import Axis, Call, Expr, Function, Load, Select, SizeVar, Var, children, walk
-from ansorpy.ir.extents import Extent, dims_of, fixed
+from ansorpy.ir.extents import Extent, dims_of
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp, Tensor
 

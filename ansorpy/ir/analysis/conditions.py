@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr, Load, Reduce, Select, walk
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask
 from ansorpy.ir.interpret.numerics import Value
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["conjuncts", "held_at", "least_added", "share_held", "skip_condition"]
 

@@ -7,7 +7,7 @@ from math import prod
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, Call, Cast, Compare, Expr, Function, Reduce, Select
-from ansorpy.ir.extents import fixed
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["flops"]

@@ -32,7 +32,8 @@ from ansorpy.ir.expr import (
     children,
     walk,
 )
-from ansorpy.ir.extents import Extent, fixed
+from ansorpy.ir.extents import Extent
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["class_hash"]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.ir.extents import fixed, fixed_all
 from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.memory import Memory
@@ -15,6 +14,7 @@ from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.interpret.products import NOT_COMMITTED, UnderWay
 from ansorpy.ir.intrinsics import intrinsic, operand_dims, operand_tensors
 from ansorpy.ir.loops import Buffer, Instruction, Scope
+from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.tensor import Tensor
 
 __all__ = ["fence", "finish", "start"]

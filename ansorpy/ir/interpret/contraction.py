@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ansorpy.ir.analysis.affine import index_terms
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, Reduce, ReduceKind
-from ansorpy.ir.extents import fixed, fixed_all
+from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["contract", "contract_at"]

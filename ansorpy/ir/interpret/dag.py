@@ -13,11 +13,11 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Expr, Reduce, Var
-from ansorpy.ir.extents import fixed, refuse_dims
 from ansorpy.ir.interpret.contraction import contract
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
 from ansorpy.ir.interpret.numerics import COMBINE, Value
 from ansorpy.ir.loops import Buffer
+from ansorpy.ir.sizes import fixed, refuse_dims
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["Arrays", "TensorReader", "checked_inputs", "reduced", "run_dag"]

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from ansorpy.errors import LoweringError
 from ansorpy.ir.expr import ReduceKind
-from ansorpy.ir.extents import fixed, fixed_all
 from ansorpy.ir.fragments import Fragment, fragment_lanes, in_lane
 from ansorpy.ir.interpret.copies import Arrived, Copies
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
@@ -20,6 +19,7 @@ from ansorpy.ir.interpret.numerics import COMBINE, Value
 from ansorpy.ir.interpret.products import Products
 from ansorpy.ir.interpret.races import AccessLog, Clock, Race
 from ansorpy.ir.loops import Buffer, Scope, Stmt
+from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.tensor import Tensor
 from ansorpy.ir.text.printer import text
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Reduce, Var
-from ansorpy.ir.extents import fixed, fixed_all
 from ansorpy.ir.interpret.contraction import contract_at
 from ansorpy.ir.interpret.dag import CHUNK, TensorReader, checked_inputs, reduced
 from ansorpy.ir.interpret.evaluate import Frame, Mask
 from ansorpy.ir.interpret.numerics import Value
+from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["evaluate_points"]

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.expr import Load, walk
-from ansorpy.ir.extents import fixed, refuse_dims
 from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.interpret.asynchronous import fence, finish, start
 from ansorpy.ir.interpret.copies import Copies
@@ -56,6 +55,7 @@ from ansorpy.ir.loops import (
     Wait,
     walk_stmts,
 )
+from ansorpy.ir.sizes import fixed, refuse_dims
 
 __all__ = ["Machine", "run_program"]
 

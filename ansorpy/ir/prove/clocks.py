@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields, replace
 
 from ansorpy.ir.builders import maximum, select
 from ansorpy.ir.expr import Expr, Var, as_expr
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Async,
     Barrier,
@@ -28,6 +27,7 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.prove.sites import HARDWARE, Position, Region
 from ansorpy.ir.prove.walk import SYNCHRONISING
 from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["Clock", "Clocks", "Irregular"]
 

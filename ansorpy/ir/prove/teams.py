@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import Expr, Var
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.fragments import WARP, fragment_lanes, in_lane
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import Barrier, For, Instruction, Shuffle
@@ -14,6 +13,7 @@ from ansorpy.ir.prove.findings import Claim, Finding
 from ansorpy.ir.prove.instances import thread_number
 from ansorpy.ir.prove.relations import Points
 from ansorpy.ir.prove.sites import THREADS, Access, Site
+from ansorpy.ir.sizes import fixed
 
 if TYPE_CHECKING:
     import islpy as isl

@@ -18,7 +18,7 @@ from ansorpy.ir.expr import (
     as_expr,
     children,
 )
-from ansorpy.ir.extents import Extent, fixed, fixed_all, least
+from ansorpy.ir.extents import Extent, least
 from ansorpy.ir.intrinsics import expand, intrinsic, operand_dims, operand_tensors
 from ansorpy.ir.loops import (
     Alloc,
@@ -42,6 +42,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.prove.sites import HARDWARE, Access, Home, Position, Region, Site
+from ansorpy.ir.sizes import fixed, fixed_all
 from ansorpy.ir.symbols import Dim
 
 __all__ = ["SYNCHRONISING", "sites_of"]

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Binary, Const, Expr, Reduce, SizeVar, as_expr
-from ansorpy.ir.extents import Extent, Sizes, at, fixed
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import Buffer, For, Param, Program, Seq, Stmt
 from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.rewrite.simplify import simplify
+from ansorpy.ir.sizes import Sizes, at, fixed
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["dag_at", "program_at"]

@@ -9,10 +9,11 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.expr import Binary, BinaryOp, Expr, Load, Var, as_expr
-from ansorpy.ir.extents import Extent, Symbolic, extreme, fixed, least
+from ansorpy.ir.extents import Extent, Symbolic, extreme, least
 from ansorpy.ir.loops import Buffer, ForKind
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.rewrite.simplify import simplify
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.bounds.spans import Span

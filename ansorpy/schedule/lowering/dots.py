@@ -35,8 +35,9 @@ from ansorpy.ir.expr import (
     as_expr,
     walk,
 )
-from ansorpy.ir.extents import fixed, least
+from ansorpy.ir.extents import least
 from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute
 
 __all__ = ["DotForm", "dot_form", "function_for", "in_words"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Expr, Load, ReduceKind, Var, as_expr
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Seq, Stmt, Store
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["LaneSums"]
 

@@ -14,9 +14,10 @@ from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.interval import bounds as interval
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Select, Var, as_expr, walk
-from ansorpy.ir.extents import Extent, fixed
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["Packing", "pack_stmt", "plan_packing"]
 

@@ -18,8 +18,9 @@ from ansorpy.ir.expr import (
     as_expr,
     walk,
 )
-from ansorpy.ir.extents import Extent, Symbolic, fixed, most
+from ansorpy.ir.extents import Extent, Symbolic, most
 from ansorpy.ir.loops import ForKind, If, Stmt, Store
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.ir.zeros import is_zero
 from ansorpy.schedule.bounds.axes import axis_exprs, guard

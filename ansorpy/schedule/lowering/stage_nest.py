@@ -17,7 +17,7 @@ from ansorpy.ir.expr import (
     Var,
     as_expr,
 )
-from ansorpy.ir.extents import Extent, Symbolic, fixed, most
+from ansorpy.ir.extents import Extent, Symbolic, most
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
     Alloc,
@@ -32,6 +32,7 @@ from ansorpy.ir.loops import (
     Store,
 )
 from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.sizes import fixed
 from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, number
 from ansorpy.schedule.bounds.spans import start_of
 from ansorpy.schedule.kinds import shared_by

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind, Binary, BinaryOp, Expr
-from ansorpy.ir.extents import Extent, fixed
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import ForKind
+from ansorpy.ir.sizes import fixed
 from ansorpy.schedule.bounds.axes import is_ragged, number
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.tables.size import split_extents

@@ -12,9 +12,9 @@ import pytest
 from ansorpy.codegen.c.style import Style
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.extents import Sizes
 from ansorpy.ir.loops import Program
 from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.ir.sizes import Sizes
 from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU

@@ -25,7 +25,6 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.expr import Load, walk
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
     LAUNCH_INDICES,
@@ -50,6 +49,7 @@ from ansorpy.ir.loops import (
     expressions,
     walk_stmts,
 )
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["statement"]
 

@@ -18,7 +18,6 @@ from ansorpy.codegen.cuda.launch.plan import Launch
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Load, Var, walk
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -31,6 +30,7 @@ from ansorpy.ir.loops import (
     substatements,
     walk_stmts,
 )
+from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
 __all__ = ["ADDRESSES", "BESIDE", "blocks_at_once", "operands_of"]

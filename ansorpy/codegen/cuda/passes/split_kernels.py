@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from ansorpy.codegen.cuda.launch.plan import Extents
 from ansorpy.errors import CodegenError
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     BLOCK_INDICES,
     LAUNCH_INDICES,
@@ -27,6 +26,7 @@ from ansorpy.ir.loops import (
     Stmt,
     walk_stmts,
 )
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["KernelNest", "kernel_nests", "workspace_offsets"]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.expr import Expr, Load, Var, walk
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Buffer,
     For,
@@ -23,6 +22,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter
+from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
 __all__ = ["MOST_STATEMENTS", "unroll_registers", "written_out"]

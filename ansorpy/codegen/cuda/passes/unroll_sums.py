@@ -15,7 +15,6 @@ from __future__ import annotations
 from ansorpy.codegen.cuda.passes.unroll_registers import MOST_STATEMENTS, written_out
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.expr import Var
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     For,
     ForKind,
@@ -30,6 +29,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["MOST_PRODUCTS", "MOST_STEPS", "longest_bodies", "steps_at_once"]
 

@@ -13,7 +13,6 @@ from ansorpy.codegen.cuda.passes.reuse_loads import loaded_once
 from ansorpy.codegen.tiles import as_sequence, free_vars
 from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.expr import Compare, CompareOp, Const, Expr, Select, Var, as_expr, walk
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     For,
@@ -28,6 +27,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
 from ansorpy.ir.rewrite.simplify import simplify
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["written_choices"]
 

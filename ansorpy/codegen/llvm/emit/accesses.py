@@ -24,8 +24,9 @@ from ansorpy.codegen.llvm.emit.module import MAX_VECTOR_BYTES, ZERO_BYTES, mangl
 from ansorpy.codegen.llvm.emit.shuffles import assembled, windows
 from ansorpy.codegen.llvm.emit.text import Value, element_bytes, mask_bits, storage_type
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import fixed, least
+from ansorpy.ir.extents import least
 from ansorpy.ir.loops import Buffer
+from ansorpy.ir.sizes import fixed
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter, Place

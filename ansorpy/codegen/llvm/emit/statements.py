@@ -30,7 +30,6 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, ReduceKind, Var, walk
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
@@ -49,6 +48,7 @@ from ansorpy.ir.loops import (
     Wait,
     walk_stmts,
 )
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.text.printer import text
 
 if TYPE_CHECKING:

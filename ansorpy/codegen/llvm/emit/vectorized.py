@@ -11,8 +11,8 @@ from ansorpy.codegen.llvm.emit.loops import counted_loop
 from ansorpy.codegen.llvm.emit.transposes import Block
 from ansorpy.codegen.vectors import Chunk, VectorSpace, chunks, vector_space
 from ansorpy.ir.expr import Var
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import For
+from ansorpy.ir.sizes import fixed
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter

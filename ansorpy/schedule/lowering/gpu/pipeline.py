@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     Async,
@@ -34,6 +33,7 @@ from ansorpy.ir.loops import (
     Wait,
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.strides import Strides, dense_strides
 from ansorpy.ir.zeros import is_zero
 from ansorpy.schedule.asynchronous import grouped, made_visible, runs_asynchronously

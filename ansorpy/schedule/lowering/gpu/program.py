@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ansorpy.ir.expr import Expr, Load, Var, as_expr, walk
-from ansorpy.ir.extents import fixed
 from ansorpy.ir.loops import (
     Alloc,
     Barrier,
@@ -24,6 +23,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter, map_statements, substitute
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.asynchronous import grouped, made_visible
 

@@ -1,0 +1,107 @@
+"""Kernels that take arrays of every size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis.strategies import integers
+
+import ansorpy as ap
+from ansorpy.errors import ScheduleError, UsageError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import Extent
+from ansorpy.ir.rewrite.sizes import dag_at
+from tests.budget import examples
+from tests.codegen.c.compiled import needs_cc
+from tests.properties.random_dags import drawn_sizes, random_sized_state
+from tests.properties.random_elements import random_values
+from tests.rounding import Reference
+from tests.workloads import matmul_relu
+
+Rng = np.random.Generator
+
+
+def product(n: Extent) -> list[ap.Tensor]:
+    """Rows of n, with a bias of n * 2 + 1 elements, every other one of which is read."""
+    x, w = ap.placeholder((n, 16), name="x"), ap.placeholder((16, 8), name="w", constant=True)
+    b = ap.placeholder((n * 2 + 1,), name="b")
+    k = ap.reduce_axis(16, name="k")
+    y = ap.compute((n, 8), lambda i, j: ap.sum(x[i, k] * w[k, j], axis=k), name="y")
+    return [x, w, b, ap.compute((n, 8), lambda i, j: y[i, j] + b[i * 2 + 1], name="z")]
+
+
+def given_for(n: int, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
+    return rng.random((n, 16), np.float32), rng.random((n * 2 + 1,), np.float32)
+
+
+@pytest.mark.parametrize("target", ["host", pytest.param("c", marks=needs_cc)])
+def test_one_kernel_takes_every_size(target: str, rng: Rng) -> None:
+    w = rng.random((16, 8), np.float32)
+    state, (outer, _) = ap.State.initial(product(ap.dim("n", 0, 50))).split("z", "i", (4,))
+    kernel = ap.build(state.parallel("z", [outer]), target=target).bind(w=w)
+    for n in (0, 1, 7, 50, 7):
+        x, b = given_for(n, rng)
+        want = x @ w + b[1::2][:n, None]
+        for threads in (1, 2):
+            np.testing.assert_allclose(kernel(x, b, threads=threads), want, rtol=1e-5)
+        out = np.full((n, 8), np.nan, np.float32)
+        kernel.prepare(x, b, out=out)()
+        np.testing.assert_allclose(out, want, rtol=1e-5)
+
+
+@examples(12)
+@given(seed=integers(0, 2**32 - 1))
+def test_sizes_are_read_off_the_shapes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    state = random_sized_state(rng, int(rng.integers(0, 8)), (DType.FLOAT32,), apart=False)
+    try:
+        kernel = ap.build(state)
+    except ScheduleError:
+        return
+    for _ in range(3):
+        dag = dag_at(state.definition, drawn_sizes(state.definition.dims, rng))
+        reference = Reference(dag, random_values(dag, rng))
+        constants = {op.name for op in dag.args if op.constant}
+        kernel.bind(**{name: reference.data[name] for name in constants})
+        arrays = [reference.data[op.name] for op in dag.args if op.name not in constants]
+        found = kernel(*arrays)
+        if not reference.reason:
+            results = [found] if len(dag.outputs) == 1 else found
+            assert max(reference.shares(results, dag)) <= 1
+
+
+def test_wrong_sizes_are_refused(rng: Rng) -> None:
+    kernel = ap.build(product(ap.dim("n", 2, 50, step=2))).bind(w=np.ones((16, 8), np.float32))
+    x, b = given_for(6, rng)
+    with pytest.raises(UsageError, match="n is from 2 to 50, a multiple of 2"):
+        kernel(*given_for(7, rng))
+    with pytest.raises(UsageError, match="n is from 2 to 50"):
+        kernel(*given_for(52, rng))
+    with pytest.raises(UsageError, match="'b' takes 13 of float32, got 5"):
+        kernel(x, b[:5])
+    with pytest.raises(UsageError, match="'x' has 2 axes, got 1 axes"):
+        kernel(b, b)
+    with pytest.raises(UsageError, match="'x' has 2 axes, got no shape"):
+        kernel([1, 2], b)
+    with pytest.raises(UsageError, match="'z' takes 6x8 of float32, got 5x8"):
+        kernel(x, b, out=np.zeros((5, 8), np.float32))
+
+
+def test_an_input_tells_the_size() -> None:
+    n, m = ap.dim("n", 1, 5), ap.dim("m", 1, 5)
+    x = ap.placeholder((n * m,), name="x")
+    with pytest.raises(UsageError, match="do not tell the size of m"):
+        ap.build([x, ap.compute((n * m,), lambda i: x[i] * 2.0, name="y")])
+
+
+def test_what_needs_numbers_says_so(tmp_path: Path) -> None:
+    tensors = product(ap.dim("n", 1, 50))
+    with pytest.raises(UsageError, match="a library cannot yet"):
+        ap.build(tensors).export(tmp_path / "op.so")
+    with pytest.raises(UsageError, match="the size of n is not chosen"):
+        ap.tune(tensors)
+    with pytest.raises(UsageError, match="the size of n is not chosen"):
+        ap.tune(matmul_relu(ap.dim("n", 1, 50), 8, 8))  # type: ignore[arg-type]
