@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Cast, Expr, Load, Reduce, ReduceKind
-from ansorpy.ir.extents import Symbolic
 from ansorpy.ir.loops import ForKind
 from ansorpy.schedule.bounds.axes import overshoot, ragged
 from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
@@ -61,7 +60,7 @@ def peeled(
     inside = set(names[names.index(outer) :])
     looped = stage.iter(outer).annotation in (ForKind.SERIAL, ForKind.UNROLLED)
     busy = hosts & inside or stage.packed or stage.tensorized
-    if busy or not looped or lanes not in inside or isinstance(extents[relation.parent], Symbolic):
+    if busy or not looped or lanes not in inside:
         return 0
     return fails(is_multiple(extents[relation.parent], extents[lanes]))
 

@@ -55,10 +55,11 @@ def test_tiles_beyond_the_axis_are_skipped_with_what_is_computed_in_them() -> No
     assert text(skipped[0].cond) == "i.0 * 24 + i.1 * 6 < n"
 
 
-def test_a_loop_over_a_size_is_neither_vector_nor_unrolled() -> None:
-    state = State.initial(product(dim("n", 1, 512))).unroll("z", "i").reorder("z", ["j", "i"])
-    made = loops(lower(state.vectorize("z", ["i"])))
-    assert made["i_1"] == ("n", ForKind.SERIAL)
+def test_a_loop_over_a_size_may_be_a_vector_but_is_not_unrolled() -> None:
+    state = State.initial(product(dim("n", 1, 512)))
+    assert loops(lower(state.unroll("z", "i")))["i_1"] == ("n", ForKind.SERIAL)
+    state = state.reorder("z", ["j", "i"]).vectorize("z", ["i"])
+    assert loops(lower(state))["i_1"] == ("n", ForKind.VECTORIZED)
 
 
 @pytest.mark.parametrize("tail", ["even", "peel"])

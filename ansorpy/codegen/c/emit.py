@@ -20,6 +20,7 @@ from ansorpy.codegen.clike.names import identifier
 from ansorpy.codegen.passes.expand_instructions import expand_instructions
 from ansorpy.codegen.passes.expand_powers import constant_powers
 from ansorpy.codegen.passes.promote_accumulators import promote
+from ansorpy.codegen.passes.split_sized_vectors import split_sized_vectors
 from ansorpy.codegen.passes.store_once import stored_once
 from ansorpy.codegen.storage import StoragePlan, buffers_read, buffers_used, plan_storage
 from ansorpy.ir.analysis.overwrite import may_overlap
@@ -129,7 +130,8 @@ def emit_c(program: Program, target: Target, symbol: str, style: Style | None = 
 
 def _prepared(program: Program, target: Target, style: Style) -> Program:
     """Run the passes that precede emission, in order."""
-    program = promote(constant_powers(expand_instructions(program)), target)
+    program = split_sized_vectors(expand_instructions(program), target, masked=False)
+    program = promote(constant_powers(program), target)
     if style.threads != "none":
         program = stored_once(program)
     program = written_out(program, vectors=style.vectors)

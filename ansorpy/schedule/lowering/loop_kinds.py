@@ -54,7 +54,7 @@ def loop_kinds(bounds: Bounds, name: str) -> dict[str, LoopKind]:
       separated from the first parallel loop of its own stage, runs serially.
     - Lanes share everything inside them: a vector loop around another stage or a parallel loop is
       serial, and so is one with a guard that may differ between lanes.
-    - Only loops whose extents are numbers are vectors or unrolled.
+    - Only loops whose extents are numbers are unrolled.
     - Automatic unrolling goes from the inside out.  It stops at the first loop that would exceed
       the pragma's number of statements or that has another stage computed inside.
     """
@@ -68,9 +68,9 @@ def loop_kinds(bounds: Bounds, name: str) -> dict[str, LoopKind]:
 def _without_unknown(
     bounds: Bounds, stage: Stage, kinds: dict[str, LoopKind]
 ) -> dict[str, LoopKind]:
-    """*kinds*, except that loops whose extents depend on dimensions are not expanded."""
+    """*kinds*, except that loops whose extents depend on dimensions are not unrolled."""
     return {
-        name: replace(kind, vector=0, unroll=0)
+        name: replace(kind, unroll=0)
         if isinstance(bounds.extents(stage.name)[name], Symbolic) else kind
         for name, kind in kinds.items()
     }  # fmt: skip

@@ -73,7 +73,7 @@ class _StageNest(StageIndices):
         self.across = shared_reduce_loop(self.state, self.stage, self.kinds, outer.threads_around())
         self.sums: LaneSums | ThreadSums | None = None
         self.sums_level = 0
-        self.lanes_in_use: int | None = None
+        self.lanes_in_use: Extent | None = None
         self.second = second_body(self.stage, self.extents, self.kinds)
         self.sum_level = self._sum_level()
         refuse_unsafe_shifts(self.state, self.stage, self.extents, self.kinds)
@@ -126,7 +126,7 @@ class _StageNest(StageIndices):
         if it.name == self.across:
             return self._with_starts(level, body)
         partly = self.lanes_in_use if it.name == self.stage.lanes else None
-        return self._repeated(level, partly or self.extents[it.name], body)
+        return self._repeated(level, self.extents[it.name] if partly is None else partly, body)
 
     def _repeated(self, level: int, extent: Extent, body: Callable[[], Stmt]) -> Stmt:
         """Loop number *level* with *extent* iterations."""
@@ -174,13 +174,14 @@ class _StageNest(StageIndices):
     def _full_then_rest(self, level: int, split: SplitRelation, body: Callable[[], Stmt]) -> Stmt:
         """A loop over the parts that fill all lanes, then the last part, which fills only some."""
         outer, lanes = split.children
-        full, rest = divmod(fixed(self.extents[split.parent]), fixed(self.extents[lanes]))
-        parts = [self._repeated(level, full, body)] if full else []
+        extent, size = self.extents[split.parent], fixed(self.extents[lanes])
+        full, rest = extent // size, extent % size
+        parts = [self._repeated(level, full, body)] if full != 0 else []
         self.leaves[outer] = as_expr(full)
         self.lanes_in_use = rest
         parts.append(self._with_starts(level, body))
         self.lanes_in_use = None
-        return Seq(tuple(parts)) if full else parts[0]
+        return Seq(tuple(parts)) if full != 0 else parts[0]
 
     def _start_tiles(self, name: str, var: Var) -> None:
         """Queue bindings of tile starts for the ragged splits whose tile number is loop *name*."""

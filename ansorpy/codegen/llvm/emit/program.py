@@ -19,6 +19,7 @@ from ansorpy.codegen.passes.expand_functions import expand_functions
 from ansorpy.codegen.passes.expand_instructions import expand_instructions
 from ansorpy.codegen.passes.prefetch_constants import prefetch_constants
 from ansorpy.codegen.passes.promote_accumulators import promote
+from ansorpy.codegen.passes.split_sized_vectors import split_sized_vectors
 from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
 from ansorpy.codegen.vectors import loop_lanes
 from ansorpy.errors import CodegenError
@@ -51,7 +52,8 @@ def emit_module(
             f"target {target.name} is not an LLVM target", hint="use its own code generator"
         )
     overlapping = may_overlap(program)
-    program = promote(expand_instructions(program), target)
+    program = split_sized_vectors(expand_instructions(program), target, masked=True)
+    program = promote(program, target)
     if prefetch:
         program = prefetch_constants(program, target)
     plan = plan_storage(program, target)
