@@ -12,9 +12,12 @@ from ansorpy.api.request import Request, as_target, require_memory
 from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.sizes import refuse_dims
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.build.builder import task_symbol
 from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.options import with_arguments
@@ -23,7 +26,8 @@ from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.schedules import schedule_text
-from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.lowering.dispatch import dispatched
+from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -72,7 +76,7 @@ def tune(
 
 
 def build(
-    state: State | Sequence[Tensor],
+    state: State | Sequence[State] | Sequence[Tensor],
     *,
     target: Target | str | None = None,
     threads: int | None = None,
@@ -82,25 +86,53 @@ def build(
     Args:
         state: A schedule with every decision bound; its definition's outputs become the kernel's.
             Or tensors as :func:`tune` takes them, which are computed as written, by serial loops.
+            Or schedules of one definition, each for a part of the sizes of one dimension: a call
+            runs the one for its size.
         threads: Default number of threads of a call; default: the cores this process may use.
 
     Raises:
-        UsageError: The tensors do not define a computation.
+        UsageError: The tensors do not define a computation, or the schedules are not those of one
+            definition for consecutive sizes.
         ScheduleError: A decision is still open, or the schedule is not legal.
         CodegenError: The schedule uses something that the target lacks.
     """
-    if not isinstance(state, State):
-        state = State.initial(_definition(state))
-    made_for = as_target(target)
-    name = "_".join(op.name for op in state.definition.outputs)
-    task = Task(state.definition, made_for, made_for.threads(threads), name=name)
-    lowered = lower(state)
+    states = _states(state)
+    definition, made_for = states[0].definition, as_target(target)
+    name = "_".join(op.name for op in definition.outputs)
+    task = Task(definition, made_for, made_for.threads(threads), name=name)
+    lowered = lower(states[0]) if len(states) == 1 else dispatched(_parts(states))
     built = build_lowered(lowered, made_for, task_symbol(task))
-    compiled = CompiledTask.of(
-        state.definition, built, program=lowered.run,
-        schedule=schedule_text(state),
-    )  # fmt: skip
+    schedule = schedule_text(states[0]) if len(states) == 1 else ""
+    compiled = CompiledTask.of(definition, built, program=lowered.run, schedule=schedule)
     return Kernel(compiled, target=made_for, threads=task.threads, name=name)
+
+
+def _states(given: State | Sequence[State] | Sequence[Tensor]) -> list[State]:
+    """The schedules to build."""
+    if isinstance(given, State):
+        return [given]
+    states = [state for state in given if isinstance(state, State)]
+    if states and len(states) == len(given):
+        return states
+    tensors = [tensor for tensor in given if not isinstance(tensor, State)]
+    return [State.initial(_definition(tensors))]
+
+
+def _parts(states: Sequence[State]) -> list[tuple[Dim, Lowered]]:
+    """The program of each schedule, with the dimension whose range differs among them."""
+    ranges = [state.definition.dims for state in states]
+    varying = [dims for dims in zip(*ranges, strict=False) if len(set(dims)) > 1]
+    plain = {
+        structural_hash(dag_at(state.definition, {dims[n]: 1 for dims in varying}))
+        for n, state in enumerate(states)
+    }
+    if len(varying) != 1 or len(plain) > 1:
+        raise UsageError(
+            "several schedules make one kernel if they are those of one definition, for "
+            "consecutive sizes of one dimension",
+            hint='make the definition with ap.dim("n", 1, 15) and with ap.dim("n", 16, 512)',
+        )
+    return [(dim, lower(state)) for dim, state in zip(varying[0], states, strict=True)]
 
 
 def _task(tensors: Sequence[Tensor], request: Request) -> Task:

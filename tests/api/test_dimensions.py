@@ -14,6 +14,7 @@ from ansorpy.errors import ScheduleError, UsageError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.schedule.state import State
 from tests.budget import examples
 from tests.codegen.c.compiled import needs_cc
 from tests.properties.random_dags import drawn_sizes, random_sized_state
@@ -40,7 +41,7 @@ def given_for(n: int, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("target", ["host", pytest.param("c", marks=needs_cc)])
 def test_one_kernel_takes_every_size(target: str, rng: Rng) -> None:
     w = rng.random((16, 8), np.float32)
-    state, (outer, _) = ap.State.initial(product(ap.dim("n", 0, 50))).split("z", "i", (4,))
+    state, (outer, _) = State.initial(product(ap.dim("n", 0, 50))).split("z", "i", (4,))
     kernel = ap.build(state.parallel("z", [outer]), target=target).bind(w=w)
     for n in (0, 1, 7, 50, 7):
         x, b = given_for(n, rng)
@@ -71,6 +72,32 @@ def test_sizes_are_read_off_the_shapes(seed: int) -> None:
         if not reference.reason:
             results = [found] if len(dag.outputs) == 1 else found
             assert max(reference.shares(results, dag)) <= 1
+
+
+def test_each_part_of_the_sizes_may_have_a_schedule_of_its_own(rng: Rng) -> None:
+    few = State.initial(product(ap.dim("n", 0, 7)))
+    many, (outer, _) = State.initial(product(ap.dim("n", 8, 50))).split(
+        "z", "i", (8,), tail="shift"
+    )
+    w = rng.random((16, 8), np.float32)
+    kernel = ap.build([many.compute_at("y", "z", outer), few]).bind(w=w)
+    assert "if n <= 7" in kernel.program
+    for n in (0, 7, 8, 50):
+        x, b = given_for(n, rng)
+        np.testing.assert_allclose(kernel(x, b), x @ w + b[1::2][:n, None], rtol=1e-5)
+    with pytest.raises(UsageError, match="n is from 0 to 50"):
+        kernel(*given_for(51, rng))
+
+
+def test_schedules_of_several_definitions_are_refused() -> None:
+    one, other = (State.initial(product(ap.dim("n", a, b))) for a, b in ((0, 7), (8, 50)))
+    x = ap.placeholder((ap.dim("n", 8, 50), 8), name="x")
+    doubled = State.initial([x, ap.compute(x.shape, lambda i, j: x[i, j] * 2.0, name="z")])
+    for states in ([one, one], [one, doubled]):
+        with pytest.raises(UsageError, match="if they are those of one definition"):
+            ap.build(states)
+    with pytest.raises(UsageError, match="does not continue"):
+        ap.build([State.initial(product(ap.dim("n", 0, 6))), other])
 
 
 def test_wrong_sizes_are_refused(rng: Rng) -> None:

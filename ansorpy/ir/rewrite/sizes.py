@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Binary, Const, Expr, Reduce, SizeVar, as_expr
-from ansorpy.ir.extents import Extent
+from ansorpy.ir.extents import Extent, most
 from ansorpy.ir.loops import Buffer, For, Param, Program, Seq, Stmt
 from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.rewrite.simplify import simplify
-from ansorpy.ir.sizes import Sizes, at, fixed
+from ansorpy.ir.sizes import Sizes, at
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["dag_at", "program_at"]
@@ -56,9 +56,10 @@ def _placeholder(op: Tensor) -> PlaceholderOp:
 
 
 def program_at(program: Program, sizes: Sizes) -> Program:
-    """*program* where every dimension has its size in *sizes*; loops of no iterations are left out.
+    """*program* where the dimensions in *sizes* have these sizes.
 
-    The result computes what a call of *program* with these sizes computes.
+    Loops that then have no iterations are left out.  The result computes what a call of *program*
+    with these sizes computes.
     """
     rewriter = _ProgramAt(sizes)
     params = tuple(Param(rewriter.buffer(p.buffer), p.role) for p in program.params)
@@ -123,5 +124,5 @@ class _ProgramAt(_AtSizes):
     def stmt(self, s: Stmt) -> Stmt:
         if not isinstance(s, For):
             return super().stmt(s)
-        extent = fixed(at(s.extent, self.sizes))
-        return For(s.var, extent, s.kind, self.stmt(s.body)) if extent > 0 else Seq(())
+        extent = at(s.extent, self.sizes)
+        return For(s.var, extent, s.kind, self.stmt(s.body)) if most(extent) > 0 else Seq(())
