@@ -8,12 +8,12 @@ from typing import Unpack
 
 from ansorpy.api.arguments import SearchArguments
 from ansorpy.api.assemble import kernel_of
+from ansorpy.api.ranges import scheduled_for_all, sizes_for
 from ansorpy.api.request import Request, as_target, require_memory
 from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.rewrite.sizes import dag_at
-from ansorpy.ir.sizes import refuse_dims
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
@@ -43,6 +43,9 @@ def tune(
 ) -> Kernel:
     """Search for the fastest program that computes the outputs among *tensors* from the others.
 
+    If they have dimensions (:func:`ansorpy.dim`), up to four sizes are tuned that stand for all,
+    and the kernel has a schedule for each part of the sizes.
+
     Sampling, evolution, measuring and training repeat until a limit is reached.  Each trial is
     committed to the database as soon as it ends, so Ctrl-C loses none, and repeating the call
     continues the search.  Tensors are dense and row-major; shapes and types come from *tensors*.
@@ -56,8 +59,7 @@ def tune(
         The fastest program that matched the reference; ``median_ms`` is the median of its times.
 
     Raises:
-        UsageError: *tensors* do not define a computation, they have dimensions, or an argument is
-            wrong.
+        UsageError: *tensors* do not define a computation, or an argument is wrong.
         MissingDependency: No machine of *workers* can time the task, or Ray is missing.
         NoValidProgram: No trial succeeded; the message counts the failures and shows one of each
             kind.
@@ -68,7 +70,10 @@ def tune(
     request = Request.of(network=False, **arguments)
     if rules is not None:
         request = replace(request, preset=_preset(request.target, rules))
-    task = _task(tensors, request)
+    definition = _definition(tensors)
+    if definition.dims:
+        return _tuned_for_all(definition, request)
+    task = _task(definition, request)
     with open_tuner(request) as tuner:
         tuner.run({task: 1.0})
         [chosen] = tuner.choose([task])
@@ -135,9 +140,20 @@ def _parts(states: Sequence[State]) -> list[tuple[Dim, Lowered]]:
     return [(dim, lower(state)) for dim, state in zip(varying[0], states, strict=True)]
 
 
-def _task(tensors: Sequence[Tensor], request: Request) -> Task:
-    dag = _definition(tensors)
-    refuse_dims(dag.dims)
+def _tuned_for_all(definition: ComputeDAG, request: Request) -> Kernel:
+    """A kernel for all sizes of the dimensions of *definition*."""
+    build(State.initial(definition), target=request.target)  # refused before the search, not after
+    # Another definition of the same values may hold for some sizes only.
+    preset = request.preset or preset_for(request.target)
+    request = replace(request, preset=replace(preset, algorithms=()))
+    tasks = [_task(dag_at(definition, sizes), request) for sizes in sizes_for(definition.dims)]
+    with open_tuner(request) as tuner:
+        tuner.run(dict.fromkeys(tasks, 1.0))
+        states = scheduled_for_all(tuner, definition, tasks)
+    return build(states, target=request.target, threads=request.threads)
+
+
+def _task(dag: ComputeDAG, request: Request) -> Task:
     name = "_".join(op.name for op in dag.outputs)
     require_memory(name, sum(op.bytes for op in (*dag.args, *dag.outputs)))
     return Task(dag, request.target, request.threads, request.precision, name=name)

@@ -10,17 +10,18 @@ from hypothesis import given
 from hypothesis.strategies import integers
 
 import ansorpy as ap
-from ansorpy.errors import ScheduleError, UsageError
+from ansorpy.api.ranges import sizes_for
+from ansorpy.errors import CodegenError, ScheduleError, UsageError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.ir.symbols import Dim
 from ansorpy.schedule.state import State
 from tests.budget import examples
 from tests.codegen.c.compiled import needs_cc
 from tests.properties.random_dags import drawn_sizes, random_sized_state
 from tests.properties.random_elements import random_values
 from tests.rounding import Reference
-from tests.workloads import matmul_relu
 
 Rng = np.random.Generator
 
@@ -128,7 +129,36 @@ def test_what_needs_numbers_says_so(tmp_path: Path) -> None:
     tensors = product(ap.dim("n", 1, 50))
     with pytest.raises(UsageError, match="a library cannot yet"):
         ap.build(tensors).export(tmp_path / "op.so")
-    with pytest.raises(UsageError, match="the size of n is not chosen"):
-        ap.tune(tensors)
-    with pytest.raises(UsageError, match="the size of n is not chosen"):
-        ap.tune(matmul_relu(ap.dim("n", 1, 50), 8, 8))  # type: ignore[arg-type]
+    with pytest.raises(CodegenError, match="kernels for GPUs have fixed shapes"):
+        ap.tune(tensors, target="sm_80", effort="none")
+
+
+@pytest.mark.usefixtures("small_population")
+def test_a_tuned_kernel_takes_every_size(tmp_path: Path, rng: Rng) -> None:
+    kernel = ap.tune(product(ap.dim("n", 1, 90)), trials=8, db=tmp_path / "n.db", threads=2)
+    w = rng.random((16, 8), np.float32)
+    kernel.bind(w=w)
+    for n in (1, 2, 3, 5, 8, 21, 22, 60, 89, 90):
+        x, b = given_for(n, rng)
+        np.testing.assert_allclose(kernel(x, b), x @ w + b[1::2][:n, None], rtol=1e-5)
+
+
+@pytest.mark.usefixtures("small_population")
+def test_several_dimensions_share_one_schedule(tmp_path: Path, rng: Rng) -> None:
+    n, m = ap.dim("n", 1, 9), ap.dim("m", 4, 16, step=4)
+    x = ap.placeholder((n, m), name="x")
+    y = ap.compute((m, n), lambda i, j: x[j, i] * 2.0, name="y")
+    kernel = ap.tune([x, y], trials=4, db=tmp_path / "nm.db", threads=1)
+    for shape in ((1, 4), (9, 16), (5, 12)):
+        given = rng.random(shape, np.float32)
+        np.testing.assert_array_equal(kernel(given), given.T * 2)
+
+
+def test_the_sizes_that_stand_for_all_are_sizes() -> None:
+    def of(*dims: Dim) -> list[list[object]]:
+        return [list(sizes.values()) for sizes in sizes_for(dims)]
+
+    assert of(Dim("n", 1, 512)) == [[8], [32], [128], [512]]
+    assert of(Dim("w", 320, 1280, 32)) == [[448], [640], [896], [1280]]
+    assert of(Dim("n", 0, 3)) == [[1], [2], [3]]
+    assert of(Dim("n", 0, 64), Dim("m", 5, 6))[-1] == [64, 6]

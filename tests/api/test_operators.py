@@ -41,7 +41,7 @@ def test_tensors_are_built_as_they_are_written(rng: np.random.Generator) -> None
     with pytest.raises(UsageError, match="nothing to compute"):
         ap.build(tensors[:2])
     with pytest.raises(UsageError, match="is not a tensor"):
-        ap.build([1, 2])  # type: ignore[list-item]
+        ap.build([1, 2])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["state", "sin", "malloc", "a-b", "a:0", "größe", "x.y"])
