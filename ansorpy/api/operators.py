@@ -8,7 +8,7 @@ from typing import Unpack
 
 from ansorpy.api.arguments import SearchArguments
 from ansorpy.api.assemble import kernel_of
-from ansorpy.api.ranges import scheduled_for_all, sizes_for
+from ansorpy.api.ranges import scheduled_for_all, sizes_between, sizes_for
 from ansorpy.api.request import Request, as_target, require_memory
 from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import UsageError
@@ -146,10 +146,14 @@ def _tuned_for_all(definition: ComputeDAG, request: Request) -> Kernel:
     # Another definition of the same values may hold for some sizes only.
     preset = request.preset or preset_for(request.target)
     request = replace(request, preset=replace(preset, algorithms=()))
-    tasks = [_task(dag_at(definition, sizes), request) for sizes in sizes_for(definition.dims)]
+    every = sizes_for(definition.dims)
+    tasks, others = (
+        {_task(dag_at(definition, sizes), request): sizes for sizes in some}
+        for some in (every, sizes_between(definition.dims, every))
+    )
     with open_tuner(request) as tuner:
         tuner.run(dict.fromkeys(tasks, 1.0))
-        states = scheduled_for_all(tuner, definition, tasks)
+        states = scheduled_for_all(tuner, definition, tasks, others)
     return build(states, target=request.target, threads=request.threads)
 
 

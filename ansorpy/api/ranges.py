@@ -7,24 +7,24 @@ tunes at sizes that stand for others; it chooses by a cost model).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf, log, sqrt
 
 from ansorpy.api.tuner import Chosen, Tuner
-from ansorpy.errors import ScheduleError
+from ansorpy.errors import NoValidProgram, ScheduleError
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.extents import Symbolic, dim_extent, least
+from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.rewrite.sizes import dag_at
-from ansorpy.ir.sizes import Sizes, at, fixed
+from ansorpy.ir.sizes import Sizes, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.recording import measure_recorded
-from ansorpy.schedule.bounds.axes import number
-from ansorpy.schedule.stage import SplitRelation
-from ansorpy.schedule.state import State
+from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.state import History, State
 
-__all__ = ["MOST_SIZES", "scheduled_for_all", "sizes_for"]
+__all__ = ["MOST_SIZES", "scheduled_for_all", "sizes_between", "sizes_for"]
 
 MOST_SIZES = 4
 """Sizes at which a definition is tuned, hence schedules that its kernel has."""
@@ -53,42 +53,99 @@ def _near(dim: Dim, size: float) -> int:
     return min(max(nearest, dim.low, dim.step), dim.high)
 
 
-def scheduled_for_all(tuner: Tuner, dag: ComputeDAG, tasks: Sequence[Task]) -> list[State]:
+def sizes_between(dims: Sequence[Dim], tuned: Sequence[Sizes]) -> list[Sizes]:
+    """A size below each of *tuned* and above the one before it, odd if possible.
+
+    Tiles divide sizes that a search was run for; they rarely divide another one.
+    """
+    found: list[Sizes] = []
+    before = {dim: max(dim.low, 1) for dim in dims}
+    for sizes in tuned:
+        found.append({d: _odd(d, sqrt(before[d] * fixed(sizes[d]))) for d in dims})
+        before = {d: fixed(sizes[d]) for d in dims}
+    return found
+
+
+def _odd(dim: Dim, size: float) -> int:
+    nearest = _near(dim, size)
+    return min(nearest | 1, dim.high) if dim.step == 1 else nearest
+
+
+def scheduled_for_all(
+    tuner: Tuner, dag: ComputeDAG, tasks: Mapping[Task, Sizes], others: Mapping[Task, Sizes]
+) -> list[State]:
     """Schedules of *dag*, which has dimensions, that together serve all of their sizes.
 
-    *tasks* are the definition at the sizes of :func:`sizes_for`, tuned.  A definition with several
-    dimensions gets one schedule.
+    A definition with several dimensions gets one schedule.
+
+    Args:
+        tasks: The definition at the sizes that stand for all, tuned.
+        others: The definition at sizes between them, at which schedules are timed, too.
 
     Raises:
-        NoValidProgram: No program is known for one of *tasks*.
+        NoValidProgram: No program is known for one of *tasks*, or a proof refutes one for all sizes.
     """
-    chosen = tuner.choose(tasks)
-    costs = [_costs(tuner, one, tasks) for one in chosen]
+    histories = [*_histories(dag, tuner.choose(list(tasks)))]
+    every = {**tasks, **others}
+    by_size = sorted(every, key=lambda task: [fixed(n) for n in every[task].values()])
+    costs = [_costs(tuner, history, by_size) for history in histories]
     if len(dag.dims) > 1:
         totals = [sum(cost) for cost in costs]
-        return [State.replay(dag, chosen[totals.index(min(totals))].state.history)]
+        return _unrefuted(tuner, [State.replay(dag, histories[totals.index(min(totals))])])
     (dim,) = dag.dims
-    reps = [fixed(sizes[dim]) for sizes in sizes_for(dag.dims)]
+    sizes = [fixed(every[task][dim]) for task in by_size]
     parts: list[State] = []
-    for low, high, number_ in _ranges(dim, reps, _path(costs)):
-        parts += _parts(dag, dim, low, high, chosen[number_].state)
-    return parts
+    for low, high, chosen in _ranges(dim, sizes, _path(costs)):
+        parts += _parts(dag, dim, low, high, histories[chosen])
+    return _unrefuted(tuner, parts)
 
 
-def _costs(tuner: Tuner, one: Chosen, tasks: Sequence[Task]) -> list[float]:
-    """The logarithm of the seconds of a program's schedule at each size; infinite if it fails."""
+def _unrefuted(tuner: Tuner, states: list[State]) -> list[State]:
+    """*states*, each of which accesses memory as it should at every size, as far as isl can tell."""
+    for state in states:
+        proof = tuner.prover.prove(state)
+        if proof.refuted:
+            raise NoValidProgram(f"a program for all sizes is refuted: {proof.refuted[0].message}")
+    return states
+
+
+def _histories(dag: ComputeDAG, chosen: Sequence[Chosen]) -> Iterator[History]:
+    """The steps of each chosen program, and again with its parallel loops over sizes inside.
+
+    A team divides a parallel nest into equal parts, but tiles beyond the axis are skipped: if the
+    loops over sizes are the outer ones, the last part has less to do than the others.
+    """
+    known = set[str]()
+    for one in chosen:
+        state = State.replay(dag, one.state.history)
+        for made in (state, *_sizes_inside(state)):
+            if str(made.history) not in known:
+                known.add(str(made.history))
+                yield made.history
+
+
+def _sizes_inside(state: State) -> Iterator[State]:
+    for stage in state.stages:
+        mark = stage.parallel
+        if mark is None or stage.attach is not None:
+            continue
+        loops = [it for it in stage.iters if it.name in mark.iters]
+        order = sorted(loops, key=lambda it: not isinstance(it.extent, int))
+        if order != loops:
+            yield state.reorder(stage, order)
+
+
+def _costs(tuner: Tuner, history: History, tasks: Sequence[Task]) -> list[float]:
+    """The logarithm of a schedule's seconds for each of *tasks*; infinite where it fails."""
     found = []
     for task in tasks:
-        seconds = one.median_s if task is one.task else None
-        if seconds is None:
-            try:
-                state = State.replay(task.dag, one.state.history)
-            except ScheduleError:
-                found.append(inf)
-                continue
-            [result] = measure_recorded(tuner.runner, tuner.database, task, [state])
-            seconds = result.median_s if result.ok else inf
-        found.append(log(seconds))
+        try:
+            state = State.replay(task.dag, history)
+        except ScheduleError:
+            found.append(inf)
+            continue
+        [result] = measure_recorded(tuner.runner, tuner.database, task, [state])
+        found.append(log(result.median_s) if result.ok else inf)
     return found
 
 
@@ -109,46 +166,51 @@ def _path(costs: Sequence[Sequence[float]]) -> list[int]:
     return min(best)[1]
 
 
-def _ranges(dim: Dim, reps: Sequence[int], path: Sequence[int]) -> list[tuple[int, int, int]]:
-    """The sizes that each schedule of *path* serves: from, to, number of the schedule."""
+def _ranges(dim: Dim, sizes: Sequence[int], path: Sequence[int]) -> list[tuple[int, int, int]]:
+    """The sizes that each schedule of *path* serves: from, to, number of the schedule.
+
+    Between two of *sizes*, the schedules change in the (geometric) middle.
+    """
     found: list[tuple[int, int, int]] = []
-    for n, ((rep, schedule), after) in enumerate(
-        zip(zip(reps, path, strict=True), [*path[1:], -1], strict=True)
-    ):
-        if schedule == after:
-            continue
-        low = found[-1][1] + dim.step if found else dim.low
-        is_last = n + 1 == len(reps)
-        middle = dim.high if is_last else sqrt(rep * reps[n + 1])
-        found.append((low, max(rep, int(middle) // dim.step * dim.step), schedule))
+    low = dim.low
+    for n, (size, schedule) in enumerate(zip(sizes, path, strict=True)):
+        if n + 1 == len(path):
+            found.append((low, dim.high, schedule))
+        elif schedule != path[n + 1]:
+            middle = int(sqrt(size * sizes[n + 1])) // dim.step * dim.step
+            found.append((low, max(size, middle), schedule))
+            low = found[-1][1] + dim.step
     return found
 
 
-def _parts(dag: ComputeDAG, dim: Dim, low: int, high: int, state: State) -> list[State]:
-    """The schedule *state* for the sizes from *low* to *high*, apart for those below its tiles."""
-    whole = _scheduled(dag, dim, low, high, state)
-    first = next((n for n in range(low, high + 1, dim.step) if _holds_tiles(whole, n)), low)
-    if first == low:
-        return [whole]
-    below = _scheduled(dag, dim, low, first - dim.step, state)
-    return [below, _scheduled(dag, dim, first, high, state)]
+def _parts(dag: ComputeDAG, dim: Dim, low: int, high: int, history: History) -> list[State]:
+    """The schedule *history* for the sizes from *low* to *high*, apart for those below its boxes.
+
+    Boxes of fixed size are kept in registers.  Tiles may exceed the axis: the rest is skipped.
+    """
+    sizes = range(low, high + 1, dim.step)
+
+    def boxed(size: int) -> bool:
+        return _has_fixed_boxes(_scheduled(dag, dim, size, high, history))
+
+    first = bisect_left(sizes, True, key=boxed)
+    if first in (0, len(sizes)):
+        return [_scheduled(dag, dim, low, high, history)]
+    below = _scheduled(dag, dim, low, sizes[first - 1], history)
+    return [below, _scheduled(dag, dim, sizes[first], high, history)]
 
 
-def _scheduled(dag: ComputeDAG, dim: Dim, low: int, high: int, state: State) -> State:
+def _scheduled(dag: ComputeDAG, dim: Dim, low: int, high: int, history: History) -> State:
     part = dag_at(dag, {dim: dim_extent(replace(dim, low=low, high=high))})
-    return State.replay(part, state.history)
+    return State.replay(part, history)
 
 
-def _holds_tiles(state: State, size: int) -> bool:
-    """True if no tile exceeds the axis that it divides where the dimension has this *size*."""
-    for stage in state.stages:
-        for relation in stage.relations:
-            if not isinstance(relation, SplitRelation):
-                continue
-            extent = stage.root_extents.get(relation.parent)
-            if not isinstance(extent, Symbolic):
-                continue
-            [own] = extent.dims
-            if least(at(extent, {own: size})) < number(sum(relation.factors, ())):
-                return False
-    return True
+def _has_fixed_boxes(state: State) -> bool:
+    """True if the box of each stage that is computed in a loop has the same size in every call."""
+    bounds = Bounds(state, {})
+    return all(
+        isinstance(span.extent, int)
+        for stage in state.stages
+        if stage.attach is not None
+        for span in bounds.stored(stage.name)
+    )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis.strategies import integers
 
 import ansorpy as ap
-from ansorpy.api.ranges import sizes_for
+from ansorpy.api.ranges import sizes_between, sizes_for
 from ansorpy.errors import CodegenError, ScheduleError, UsageError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent
@@ -162,3 +162,9 @@ def test_the_sizes_that_stand_for_all_are_sizes() -> None:
     assert of(Dim("w", 320, 1280, 32)) == [[448], [640], [896], [1280]]
     assert of(Dim("n", 0, 3)) == [[1], [2], [3]]
     assert of(Dim("n", 0, 64), Dim("m", 5, 6))[-1] == [64, 6]
+
+
+def test_schedules_are_timed_between_them_too() -> None:
+    n, w = Dim("n", 1, 512), Dim("w", 320, 1280, 32)
+    assert [sizes[n] for sizes in sizes_between([n], sizes_for([n]))] == [3, 17, 65, 257]
+    assert [sizes[w] for sizes in sizes_between([w], sizes_for([w]))] == [384, 544, 768, 1056]
