@@ -83,7 +83,7 @@ def scheduled_for_all(
         others: The definition at sizes between them, at which schedules are timed, too.
 
     Raises:
-        NoValidProgram: No program is known for one of *tasks*, or a proof refutes one for all sizes.
+        NoValidProgram: No program is known for one of *tasks*, or isl refutes one for all sizes.
     """
     histories = [*_histories(dag, tuner.choose(list(tasks)))]
     every = {**tasks, **others}
@@ -101,7 +101,7 @@ def scheduled_for_all(
 
 
 def _unrefuted(tuner: Tuner, states: list[State]) -> list[State]:
-    """*states*, each of which accesses memory as it should at every size, as far as isl can tell."""
+    """*states*; none of them is refuted by isl at any size."""
     for state in states:
         proof = tuner.prover.prove(state)
         if proof.refuted:
