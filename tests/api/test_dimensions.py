@@ -131,6 +131,8 @@ def test_what_needs_numbers_says_so(tmp_path: Path) -> None:
         ap.build(tensors).export(tmp_path / "op.so")
     with pytest.raises(CodegenError, match="kernels for GPUs have fixed shapes"):
         ap.tune(tensors, target="sm_80", effort="none")
+    with pytest.raises(UsageError, match="cannot be timed on this machine"):
+        ap.tune(tensors, target="aarch64-linux-gnu", effort="none")
 
 
 @pytest.mark.usefixtures("small_population")
