@@ -8,7 +8,7 @@ from typing import Unpack
 
 from ansorpy.api.arguments import SearchArguments
 from ansorpy.api.assemble import kernel_of
-from ansorpy.api.ranges import scheduled_for_all, sizes_between, sizes_for
+from ansorpy.api.ranges import require_equal, scheduled_for_all, sizes_between, sizes_for
 from ansorpy.api.request import Request, as_target, require_memory
 from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import UsageError
@@ -20,6 +20,7 @@ from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.build.builder import task_symbol
 from ansorpy.measure.build.handlers import build_lowered
+from ansorpy.measure.check.reference import reference_state
 from ansorpy.options import with_arguments
 from ansorpy.rules.base import SketchRule
 from ansorpy.rules.presets import Preset, preset_for
@@ -62,7 +63,7 @@ def tune(
         UsageError: *tensors* do not define a computation, or an argument is wrong.
         MissingDependency: No machine of *workers* can time the task, or Ray is missing.
         NoValidProgram: No trial succeeded; the message counts the failures and shows one of each
-            kind.
+            kind.  Or a kernel for all sizes differs from the reference.
         KeyboardInterrupt: The user stopped the search.
 
     Paper: OSDI'20 §3.
@@ -160,7 +161,11 @@ def _tuned_for_all(definition: ComputeDAG, request: Request) -> Kernel:
     with open_tuner(request) as tuner:
         tuner.run(dict.fromkeys(tasks, 1.0))
         states = scheduled_for_all(tuner, definition, tasks, others)
-    return build(states, target=request.target, threads=request.threads)
+    kernel = build(states, target=request.target, threads=request.threads)
+    for task in (*tasks, *others):
+        reference = build(reference_state(task.dag), target=request.target)
+        require_equal(kernel, reference, task.dag, request.seed)
+    return build(states, target=request.target, threads=request.threads)  # with nothing bound
 
 
 def _task(dag: ComputeDAG, request: Request) -> Task:

@@ -20,11 +20,16 @@ from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.sizes import Sizes, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.measure.check.compare import compare, tolerance
+from ansorpy.measure.check.flips import may_flip, without_flips
 from ansorpy.measure.records.recording import measure_recorded
+from ansorpy.measure.run.buffers import TaskArrays
+from ansorpy.runtime.kernel import Kernel
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.state import History, State
 
-__all__ = ["MOST_SIZES", "scheduled_for_all", "sizes_between", "sizes_for"]
+__all__ = ["MOST_SIZES", "require_equal", "scheduled_for_all", "sizes_between", "sizes_for"]
 
 MOST_SIZES = 4
 """Sizes at which a definition is tuned, hence schedules that its kernel has."""
@@ -214,3 +219,26 @@ def _has_fixed_boxes(state: State) -> bool:
         if stage.attach is not None
         for span in bounds.stored(stage.name)
     )
+
+
+def require_equal(kernel: Kernel, reference: Kernel, dag: ComputeDAG, seed: int) -> None:
+    """Check what *kernel* computes of *dag*, in which no size is open, against *reference*.
+
+    Raises:
+        NoValidProgram: An output differs by more than rounding.
+    """
+    values = TaskArrays(dag, seed).values()
+    constants = {op.name: values[op.name] for op in dag.args if op.constant}
+    arrays = [values[op.name] for op in dag.args if not op.constant]
+    found = []
+    for one in (kernel, reference):
+        outputs = (one.bind(**constants) if constants else one)(*arrays)
+        found.append(outputs if isinstance(outputs, tuple) else (outputs,))
+    for op, got, want in zip(dag.outputs, *found, strict=True):
+        assert isinstance(op, ComputeOp)
+        allowed = tolerance(dag, op)
+        if may_flip(dag, op):
+            got = without_flips(got, want, allowed, 0.0)
+        result = compare(op.name, got, want, allowed)
+        if not result.ok:
+            raise NoValidProgram(f"the kernel for all sizes is wrong: {result.reason}")

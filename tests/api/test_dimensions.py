@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis.strategies import integers
 
 import ansorpy as ap
-from ansorpy.api.ranges import sizes_between, sizes_for
-from ansorpy.errors import CodegenError, ScheduleError, UsageError
+from ansorpy.api.ranges import require_equal, sizes_between, sizes_for
+from ansorpy.errors import CodegenError, NoValidProgram, ScheduleError, UsageError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.rewrite.sizes import dag_at
@@ -154,6 +154,20 @@ def test_several_dimensions_share_one_schedule(tmp_path: Path, rng: Rng) -> None
     for shape in ((1, 4), (9, 16), (5, 12)):
         given = rng.random(shape, np.float32)
         np.testing.assert_array_equal(kernel(given), given.T * 2)
+
+
+def test_what_differs_from_the_reference_is_refused() -> None:
+    def scaled(n: Extent, factor: float) -> ap.ComputeDAG:
+        x = ap.placeholder((n, 4), name="x")
+        return ap.ComputeDAG([ap.compute((n, 4), lambda i, j: x[i, j] * factor, name="y")])
+
+    n = ap.dim("n", 1, 9)
+    right, wrong = (ap.build(State.initial(scaled(n, factor))) for factor in (2.0, 2.001))
+    dag = scaled(7, 2.0)
+    reference = ap.build(State.initial(dag))
+    require_equal(right, reference, dag, seed=0)
+    with pytest.raises(NoValidProgram, match="the kernel for all sizes is wrong"):
+        require_equal(wrong, reference, dag, seed=0)
 
 
 def test_the_sizes_that_stand_for_all_are_sizes() -> None:
