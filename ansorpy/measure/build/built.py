@@ -12,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, Val
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import AnyExtent, Symbolic
+from ansorpy.ir.extents import AnyExtent, Symbolic, dims_of
 from ansorpy.ir.loops import Param, Role
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.extents import extent_data, extent_of
 
 __all__ = ["Built", "ParamSpec", "built_from_parts"]
@@ -89,6 +90,11 @@ class Built:
             whole.update(hashlib.sha256(code.code).digest())
             whole.update(repr(called).encode())
         return whole.hexdigest()
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The dimensions whose sizes ``run`` takes, in its order (``Program.dims``)."""
+        return dims_of(extent for spec in self.run_params for extent in spec.shape)
 
     @property
     def build_s(self) -> float:
