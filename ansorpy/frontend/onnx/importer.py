@@ -42,7 +42,7 @@ from ansorpy.frontend.onnx.reader import (
 )
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
-from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
+from ansorpy.frontend.onnx.shapes import input_shapes, network_inputs
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType
@@ -79,7 +79,7 @@ def load(
     if all(map(_is_known, _all_nodes(model.graph))):
         check(model, source)
         model = upgraded(model)
-    importer = _Importer(model, pinned_shapes(model, shapes, dims))
+    importer = _Importer(model, input_shapes(model, shapes, dims).shapes)
     with np.errstate(all="ignore"):  # constants may become NaN or infinite, as in ONNX
         return importer.run()
 
