@@ -1,4 +1,4 @@
-"""The network graph: nodes over named values with static shapes, and constants as arrays."""
+"""The network graph: nodes over named values with typed shapes, and constants as arrays."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ansorpy.graph.ops import Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
+from ansorpy.ir.extents import least
 
 __all__ = [
     "MOST_CONSTANT_BYTES", "Array", "Graph", "GraphBuilder", "LargeConstant", "Node", "Output",
@@ -169,9 +170,9 @@ class GraphBuilder:
     def _append(self, node: Node) -> None:
         operands = [self.types[i] for i in node.inputs]
         inferred = node.op.infer(operands)
-        if any(extent < 0 for extent in inferred.shape):
+        if any(least(extent) < 0 for extent in inferred.shape):
             raise ValueError(f"the result would have negative sizes: {list(inferred.shape)}")
-        if not inferred.size:
+        if inferred.size == 0:
             self._hold(node.output, np.zeros(inferred.shape, inferred.dtype.numpy))
             return
         if all(i in self.constants for i in node.inputs):
@@ -180,7 +181,7 @@ class GraphBuilder:
             if value is not None:
                 self._hold(node.output, value)
                 return
-        if any(not operand.size for operand in operands):
+        if any(operand.size == 0 for operand in operands):
             raise ValueError(f"operands without elements: {[o.shape for o in operands]}")
         self.types[node.output] = inferred
         self._nodes.append(node)

@@ -20,6 +20,7 @@ from ansorpy.graph.ir import Graph, Node
 from ansorpy.graph.memory import ALIGNMENT_BYTES
 from ansorpy.graph.ops import Concat, Movement, Pattern, Reshape, Shape, Slice
 from ansorpy.graph.uses import Uses
+from ansorpy.ir.extents import AnyExtent, multiple_of
 from ansorpy.ir.strides import Strides, dense_strides, reshaped
 
 __all__ = ["Place", "Placement", "place_values"]
@@ -30,7 +31,7 @@ class Place:
     """A value that starts at element ``offset`` of the value ``root``, with ``strides``."""
 
     root: str
-    offset: int
+    offset: AnyExtent
     strides: Strides
 
 
@@ -123,7 +124,7 @@ class _Placer:
 
     def _is_aligned(self, value: str, places: Mapping[str, Place]) -> bool:
         size = self.graph.types[value].dtype.bytes
-        return places[value].offset * size % ALIGNMENT_BYTES == 0
+        return multiple_of(places[value].offset * size) % ALIGNMENT_BYTES == 0
 
     def _held_by(self, node: Node) -> dict[str, tuple[Node, int]] | None:
         """The concatenation *node* and operand number, by operand root; None if one is copied."""
@@ -200,7 +201,7 @@ class _Placer:
         return _expressed(whole.root, whole.offset + offset, strides)
 
 
-def _expressed(root: str, offset: int, strides: Strides | None) -> Place:
+def _expressed(root: str, offset: AnyExtent, strides: Strides | None) -> Place:
     """The :class:`Place`; raises if rows are not contiguous, which vector loads require."""
     if strides is None or (strides and strides[-1] != 1):
         raise _Inexpressible
