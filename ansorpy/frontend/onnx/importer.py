@@ -1,11 +1,11 @@
-"""Import of ONNX models as network graphs with static shapes and folded constants."""
+"""Import of ONNX models as network graphs with typed shapes and folded constants."""
 
 from __future__ import annotations
 
 import logging
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
@@ -57,8 +57,9 @@ from ansorpy.graph.ops import Shape, TensorType
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.symbols import Dim
+from ansorpy.size_ranges import AnySize, SizeRange
 
-__all__ = ["load"]
+__all__ = ["Imported", "load", "load_with_ranges"]
 
 _LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
@@ -68,30 +69,57 @@ _LARGEST_OPERAND = 1 << 10
 """Elements of constants that may determine a shape."""
 
 
+@dataclass(frozen=True)
+class Imported:
+    """The graph of a network, and the ranges of the dimensions of its inputs."""
+
+    graph: Graph
+    ranges: Mapping[Dim, SizeRange]
+
+
 def load(
     source: str | Path | ModelProto,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
 ) -> Graph:
     """The network graph of an ONNX model (a path or a loaded model).
 
     Args:
         shapes: Full shapes by input name, for inputs with dynamic dimensions.
-        dims: Sizes by name of a dynamic dimension: ``{"batch": 1}``.
+        dims: Sizes by name of a dynamic dimension: ``{"batch": 1, "seq": (1, 512)}``.
 
     Raises:
         ForeignFile: The source is not an ONNX model, or onnx's checker rejects it.
-        UsageError: Dynamic dimensions are left open, or an input or dimension name is unknown.
+        UsageError: A size is wrong, or an input or dimension name is unknown.
         UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
+    """
+    return load_with_ranges(source, shapes, dims).graph
+
+
+def load_with_ranges(
+    source: str | Path | ModelProto,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
+) -> Imported:
+    """As :func:`load`, with the ranges of the dimensions.
+
+    Those that are assumed, because nobody states them, are logged with the flags that change them.
+
+    Raises:
+        ForeignFile, UsageError, UnsupportedModel: As :func:`load`.
     """
     model = read(source)
     demand_own_texts(_all_nodes(model.graph))
     if all(map(_is_known, _all_nodes(model.graph))):
         check(model, source)
         model = upgraded(model)
-    importer = _Importer(model, input_shapes(model, shapes, dims).shapes)
+    inputs = input_shapes(model, shapes, dims)
+    if inputs.assumed:
+        flags = " ".join(f"--dim {name}={sizes}" for name, sizes in inputs.assumed.items())
+        _LOG.warning("the model leaves sizes open; assuming %s", flags)
+    importer = _Importer(model, inputs.shapes)
     with np.errstate(all="ignore"):  # constants may become NaN or infinite, as in ONNX
-        return importer.run()
+        return Imported(importer.run(), inputs.ranges)
 
 
 def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,20 +12,29 @@ from ansorpy.frontend.onnx.default_sizes import default_range
 from ansorpy.frontend.onnx.dim_texts import extent_of, names_in
 from ansorpy.graph.ops import Shape
 from ansorpy.ir.extents import Extent, Symbolic, dim_extent, dims_of, least
+from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.symbols import Dim
 from ansorpy.size_ranges import AnySize, Size, SizeRange, size_of
 
 __all__ = ["InputShapes", "input_shapes", "network_inputs"]
 
-_LOG = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True)
 class InputShapes:
-    """The shape of each input by name, and the range of each dimension that occurs in them."""
+    """The shape of each input by name, and the range of each dimension that occurs in them.
+
+    ``assumed`` has the ranges by name that neither the model nor the caller states.
+    """
 
     shapes: Mapping[str, Shape]
     ranges: Mapping[Dim, SizeRange]
+    assumed: Mapping[str, SizeRange]
+
+    @property
+    def usual(self) -> dict[str, tuple[int, ...]]:
+        """One shape for each input, to try the network with."""
+        sizes = {dim: found.usual for dim, found in self.ranges.items()}
+        return {name: fixed_all(at(e, sizes) for e in s) for name, s in self.shapes.items()}
 
 
 def network_inputs(model: ModelProto) -> list[ValueInfoProto]:
@@ -45,8 +53,7 @@ def input_shapes(
 
     An axis that the model leaves open is a dimension, with the model's name for it, or else with
     the name of its input and its number: ``x.3``.  Axes with the same name are one dimension.  A
-    name may be an expression of others: ``past + seq``.  What is not given gets a default range,
-    and is logged with the flag that changes it.
+    name may be an expression of others: ``past + seq``.  What is not given gets a default range.
 
     Args:
         shapes: The size of every axis, by name of an input.
@@ -72,8 +79,8 @@ def input_shapes(
         for number, size in enumerate(sizes)
         if isinstance(size, int)
     }
-    wanted |= _defaults(infos, axes, pinned, wanted, parts)
-    return _with_extents(axes, pinned, wanted, parts)
+    assumed = _defaults(infos, axes, pinned, wanted, parts)
+    return _with_extents(axes, pinned, wanted | assumed, parts, assumed)
 
 
 Axis = int | str
@@ -181,7 +188,7 @@ def _defaults(
     wanted: Container[str],
     parts: Mapping[str, frozenset[str]],
 ) -> dict[str, SizeRange]:
-    """Ranges of the dimensions that are still open, which are logged."""
+    """Ranges of the dimensions that are still open."""
     found: dict[str, SizeRange] = {}
     for info in infos:
         for number, axis in enumerate(axes[info.name]):
@@ -190,9 +197,6 @@ def _defaults(
             for name in sorted(parts.get(axis, {axis})):
                 if name not in wanted and name not in found:
                     found[name] = default_range(name, info, number)
-    if found:
-        flags = " ".join(f"--dim {name}={sizes}" for name, sizes in found.items())
-        _LOG.warning("sizes that are open: assuming %s", flags)
     return found
 
 
@@ -201,6 +205,7 @@ def _with_extents(
     pinned: Mapping[tuple[str, int], int],
     sizes: Mapping[str, Size],
     parts: Mapping[str, frozenset[str]],
+    assumed: Mapping[str, SizeRange],
 ) -> InputShapes:
     dims = {name: _dim(name, size) for name, size in sizes.items() if isinstance(size, SizeRange)}
     known: dict[str, Extent] = {n: size for n, size in sizes.items() if isinstance(size, int)}
@@ -226,8 +231,9 @@ def _with_extents(
                     f"axis {number} of input {name} has {e} elements, which may be below 0",
                     hint=f"change {_flags(sorted(d.name for d in dims_of([e])))}",
                 )
-    ranges = {dims[dim.name]: sizes[dim.name] for dim in dims_of(e for s in shapes.values() for e in s)}
-    return InputShapes(shapes, {d: r for d, r in ranges.items() if isinstance(r, SizeRange)})
+    used = dims_of(e for shape in shapes.values() for e in shape)
+    ranges = {dim: r for dim in used if isinstance(r := sizes[dim.name], SizeRange)}
+    return InputShapes(shapes, ranges, assumed)
 
 
 def _dim(name: str, sizes: SizeRange) -> Dim:
