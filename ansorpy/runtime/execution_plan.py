@@ -18,7 +18,6 @@ from ansorpy.graph.in_place import in_place
 from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.analysis.overwrite import overwritable
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.extents import dims_of
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.printer import text
@@ -345,8 +344,7 @@ class _Maker:
                 args.append(packed[spec.name])
             else:
                 args.append(Argument(Memory.POOL, self.pool.place(constants[spec.name])))
-        dims = dims_of(extent for spec in built.run_params for extent in spec.shape)
-        self.steps.append(Step(built.run, tuple(args), name, dims))
+        self.steps.append(Step(built.run, tuple(args), name, built.dims))
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
         """Add the call of ``bind`` and return the places of its results; empty if there is none.
