@@ -25,6 +25,7 @@ from ansorpy.options import those, with_arguments
 from ansorpy.profiler import Activity, profiled
 from ansorpy.quantities import bytes_of
 from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.size_ranges import AnySize
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.tune import Tuning
@@ -52,8 +53,8 @@ class NetworkSpec:
     weight: float = 1.0
     bound: float | None = None
     baseline: float | None = None
-    shapes: Mapping[str, Sequence[int]] | None = None
-    dims: Mapping[str, int] | None = None
+    shapes: Mapping[str, Sequence[AnySize]] | None = None
+    dims: Mapping[str, AnySize] | None = None
     memory: int | str | None = None
     name: str | None = None
 

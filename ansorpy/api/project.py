@@ -23,6 +23,7 @@ from ansorpy.ir.expr import Function
 from ansorpy.ir.extents import most
 from ansorpy.ir.task import Task
 from ansorpy.runtime.footprint import bytes_text
+from ansorpy.size_ranges import AnySize
 from ansorpy.target import Target
 
 __all__ = ["Project", "memory_hint", "open_project"]
@@ -181,8 +182,8 @@ def open_project(
     model: str | Path | onnx.ModelProto,
     request: Request,
     *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
 ) -> Project:
     """Import *model* and partition it into tasks.
 
