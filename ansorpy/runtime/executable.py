@@ -10,7 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ansorpy.codegen.llvm.objects.memory import address_of, aligned_empty, allocator
+from ansorpy.codegen.llvm.objects.memory import (
+    address_of,
+    aligned_empty,
+    allocator,
+    sized_allocator,
+)
 from ansorpy.errors import UsageError
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.sizes import at, fixed_all
@@ -107,9 +112,10 @@ class Executable:
         self._outputs = tuple(outputs)
         ends = (*inputs, *outputs)
         self._is_sized = any(not isinstance(n, int) for port in ends for n in port.shape)
-        self._allocators = (
-            [] if self._is_sized else [allocator(port.shape, port.dtype) for port in outputs]
-        )
+        self._allocators: list[Callable[..., Array]] = [
+            sized_allocator(port.dtype) if self._is_sized else allocator(port.shape, port.dtype)
+            for port in outputs
+        ]
         self._plan: Callable[..., int] = _PLAN(code.plan)
         self._run: Callable[..., int] = _RUN(code.run)
         self._needs: dict[object, _Need] = {}
@@ -130,7 +136,9 @@ class Executable:
             UsageError: An output shares memory with another tensor, or *threads* is below 1.
             CodegenError: The code returned an error.
         """
-        need = self._needed(inputs, threads)
+        need = None if self._is_sized else self._needs.get(threads)
+        if need is None:
+            need = self._needed(inputs, threads)
         try:
             context = self._free.pop()  # atomic, like append: no lock is needed
         except IndexError:
@@ -177,10 +185,12 @@ class Executable:
         return _Prepared(self._run, arguments, self._fail_unless_ok, held).run
 
     def _needed(self, inputs: Sequence[Array], threads: int) -> _Need:
-        key: object = threads
-        if self._is_sized:
-            key = (threads, *[array.shape for array in inputs])
-        return self._needs.get(key) or self._planned(key, [a.shape for a in inputs], threads)
+        """What a run on *inputs* needs; shapes are asked for once."""
+        if not self._is_sized:
+            return self._needs.get(threads) or self._planned(threads, (), threads)
+        shapes = [array.shape for array in inputs]
+        key = (threads, *shapes)
+        return self._needs.get(key) or self._planned(key, shapes, threads)
 
     def _planned(self, key: object, given: Sequence[tuple[int, ...]], threads: int) -> _Need:
         """What a run on inputs of the *given* shapes needs, as the program itself says."""
@@ -210,7 +220,8 @@ class Executable:
         if outgrown is not None and self._is_sized:
             dims = {dim: dim.high for dim in dims_of(n for p in self._inputs for n in p.shape)}
             shapes = [fixed_all(at(n, dims) for n in port.shape) for port in self._inputs]
-            largest = self._planned(need.threads.value, shapes, need.threads.value)
+            threads = need.threads.value
+            largest = self._planned(("largest", threads), shapes, threads)
             size = max(size, min(2 * outgrown.size, largest.bytes))
         return _Context(size, self._inputs, self._outputs)
 
@@ -231,14 +242,16 @@ class Executable:
         for tensor, array in zip(context.inputs, inputs, strict=True):
             start = tensor.data = known(array)
             used.append((start, start + array.nbytes))
+        stated: Sequence[tuple[int, ...]] = ()
         if need.shapes is not None:
             context.state(need.shapes)
+            stated = need.shapes[1]
         results = []
         for n, (tensor, given, port) in enumerate(
             zip(context.outputs, outputs, self._outputs, strict=True)
         ):
             if given is None:
-                made = self._allocated(n, need)
+                made = self._allocators[n](*stated[n : n + 1])
                 tensor.data = address_of(made)
                 results.append(made)
                 continue
@@ -247,12 +260,6 @@ class Executable:
             _refuse_overlap(port, used)
             results.append(given)
         return results
-
-    def _allocated(self, output: int, need: _Need) -> Array:
-        """A new array for output number *output*."""
-        if need.shapes is None:
-            return self._allocators[output]()
-        return aligned_empty(need.shapes[1][output], self._outputs[output].dtype)
 
     def _fail_unless_ok(self, status: int) -> None:
         if status:

@@ -94,6 +94,13 @@ class Sized:
         self.references[name] = lambda k: np.concatenate([k[f"{name}_0"], k[f"{name}_1"]])
         return name
 
+    def tail(self, name: str, of: str, shape: Shape) -> str:
+        """The last rows of *of*, rows of 8, which lie where they are."""
+        before = self.values[of].shape[0] - shape[0]
+        self.subviews[self.value(name, shape)] = Subview(of, before * 64)
+        self.references[name] = lambda known: known[of][len(known[of]) - len(known["w"]) :]
+        return name
+
     def _plus_one(self, name: str, a: str) -> str:
         x = placeholder(self.values[a].shape, DType.INT64, name="a")
         out = compute(x.shape, lambda *i: x[i] + 1, name="y")
@@ -125,7 +132,8 @@ def random_network(rng: np.random.Generator, calls: int = 9) -> tuple[Sized, Net
     """Values that live on for a while, joined, summed and combined at random."""
     made = Sized()
     inputs = [made.value("x", (N, 8)), made.value("z", (M * 2 - 1,)), made.value("w", (M, 8))]
-    names = list(inputs)
+    inputs.append(made.value("u", (N * 2 + M, 8)))
+    names = [*inputs, made.tail("t", "u", (M, 8))]
     for number in range(calls):
         name, kind = f"v{number}", rng.integers(4)
         a = names[int(rng.integers(max(0, len(names) - 6), len(names)))]
@@ -146,6 +154,7 @@ def random_network(rng: np.random.Generator, calls: int = 9) -> tuple[Sized, Net
     rows = made.total("rows", names[-1], "x", (N, 8))
     last = made.total("last", rows, "w", (N, M))
     outputs = [made.combined("y", last, last, 3), made.total("s", names[-2], "z", (2,))]
+    outputs.append(made.joined("j", rows, "t"))
     return made, made.network(inputs, outputs)
 
 

@@ -49,7 +49,7 @@ def assert_right(model: Model, made: Sized, network: Network, rng: Rng, times: i
             np.testing.assert_array_equal(result, want)
 
 
-@examples(30)
+@examples(25)
 @given(seed=integers(0, 2**32 - 1))
 def test_a_model_computes_at_all_sizes(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -141,7 +141,7 @@ def test_a_library_plans_and_computes_at_all_sizes(
 
 
 @needs_cc
-@pytest.mark.parametrize("seed", [1, 4])
+@pytest.mark.parametrize("seed", [4])
 def test_c_files_plan_and_compute_at_all_sizes(seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(seed)
     made, network = sized.random_network(rng)
