@@ -94,6 +94,8 @@ def _injective_view(placement: Placement, group: Group) -> View:
     graph = placement.graph
     full = graph.types[group.output].shape
     rank = len(full)
+    if any(not node.inputs for node in group.nodes):  # its definition knows one shape
+        return View()
     concats = [n.op for n in group.nodes if isinstance(n.op, Concat)]
     others = [n for n in group.nodes if n.op.pattern is not Pattern.ELEMENTWISE]
     if len(others) != len(concats) or any(c.axis != rank - 1 for c in concats) or not rank:

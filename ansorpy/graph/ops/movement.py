@@ -29,7 +29,7 @@ from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ExprLike, as_expr
-from ansorpy.ir.extents import AnyExtent, prod_of
+from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = [
@@ -229,7 +229,9 @@ class Slice(Movement):
             else None
         )
 
-    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+        if dims_of(self.starts):
+            return None
         columns = zip(self.starts, self.sizes, self.steps, strict=True)
         return np.asarray(inputs[0][np.ix_(*(s + np.arange(n) * k for s, n, k in columns))])
 

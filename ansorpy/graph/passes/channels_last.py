@@ -54,7 +54,7 @@ class _Layout:
         plan = node.op.arrange(operands, self.graph.types[node.output].shape)
         columns = zip(node.inputs, plan.operands, strict=True)
         names = [self._placed(value, operand) for value, operand in columns]
-        if node.inputs[0] in self.flattened:
+        if not self.flattened.keys().isdisjoint(node.inputs[:1]):
             names[1] = self._turned_rows(node, names[1])
         if plan.op is None:
             self._store(node.output, names[0], plan.order)
