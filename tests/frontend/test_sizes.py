@@ -111,7 +111,10 @@ def image(*nodes: NodeProto, **constants: np.ndarray) -> ModelProto:
 
 
 def resized(mode: str, **attributes: object) -> ModelProto:
-    scales = np.asarray([1, 1, 2, 0.5 if mode == "nearest" else 1.5], np.float32)
+    last = {"nearest": 0.5, "linear": 1.5, "cubic": 3.0}[mode]
+    if "coordinate_transformation_mode" in attributes:
+        last = 3.0
+    scales = np.asarray([1, 1, 2, last], np.float32)
     return image(
         node("Resize", ["x", "", "scales"], ["y"], mode=mode, **attributes), scales=scales
     )
@@ -234,7 +237,7 @@ OF_ROWS = {
 }  # fmt: skip
 CASES = {
     **CASES,
-    **{name: (model, {"n": (1, 40)}, ROWS) for name, model in OF_ROWS.items() if name != "norm"},
+    **{name: (model, {"n": (2, 40)}, ROWS[1:]) for name, model in OF_ROWS.items()},
     "nearest": (resized("nearest", nearest_mode="floor"), IMAGE_DIMS, IMAGES[1:]),
     "linear": (resized("linear"), IMAGE_DIMS, IMAGES),
     "pytorch": (resized("linear", coordinate_transformation_mode="pytorch_half_pixel"),
