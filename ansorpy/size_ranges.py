@@ -134,7 +134,8 @@ def size_of(given: AnySize, what: str) -> Size:
         return _observed(numbers, what)
     if len(numbers) not in (2, 3):
         raise UsageError(f"{given!r} is not a range of {what}", hint=_IN_PYTHON)
-    return _plain(SizeRange(*numbers))
+    low, high, *step = numbers
+    return _plain(SizeRange(low, high, step[0] if step else 1))
 
 
 def dims_of(items: Iterable[str]) -> dict[str, Size]:
@@ -183,10 +184,10 @@ def _parsed(text: str, what: str) -> Size:
         raise UsageError(f"{text!r} is not a size of {what}", hint=_HINT)
     ends, *options = text.split(":")
     low, high = ends.split("..")
-    steps = [int(option.partition("=")[2]) for option in options if option != "geometric"]
+    steps = [int(option.partition("=")[2]) for option in options if option != "geometric"] or [1]
     if len(steps) > 1:
         raise UsageError(f"{text} has two steps", hint=_HINT)
-    return _plain(SizeRange(int(low), int(high), *steps, geometric="geometric" in options))
+    return _plain(SizeRange(int(low), int(high), steps[0], "geometric" in options))
 
 
 def _listed(path: Path) -> list[int]:

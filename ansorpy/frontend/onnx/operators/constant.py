@@ -77,12 +77,10 @@ def range_(ctx: NodeContext) -> str:
         raise Unsupported("delta=0", "give another one")
     count = math.ceil((float(bounds[1]) - float(bounds[0])) / float(bounds[2]))
     ctx.constant_shape((max(count, 0),), dtype)
-    return _add(ctx, np.arange(*bounds, dtype=dtype.numpy))
+    return _add(ctx, np.arange(*(bound.item() for bound in bounds)).astype(dtype.numpy))
 
 
-def _steps(
-    ctx: NodeContext, start: AnyExtent, limit: AnyExtent, delta: AnyExtent
-) -> AnyExtent:
+def _steps(ctx: NodeContext, start: AnyExtent, limit: AnyExtent, delta: AnyExtent) -> AnyExtent:
     """How many numbers a range has."""
     step = ctx.number(delta, "delta")
     if step == 0:
