@@ -6,7 +6,8 @@ all of them are movements (for example, two swapped halves of rows), one kernel 
 result.
 
 Slices and concatenations need offsets of whole cache lines, so that vectors stay aligned.  An
-operand of a concatenation must be computed by a kernel and belong to only one concatenation.
+operand of a concatenation must be computed by a kernel and belong to only one concatenation; a
+slice of a constant, whose size depends on the call, is none.
 Otherwise, a kernel performs the movement.
 """
 
@@ -93,7 +94,8 @@ class _Placer:
                     for value in found:
                         del self.holders[value]
         for node in self.graph.nodes:
-            if isinstance(node.op, Slice) and node.output not in self.holders:
+            is_cut = isinstance(node.op, Slice) and not self._is_constant(node.inputs[0], places)
+            if is_cut and node.output not in self.holders:
                 self.slices.add(node.output)
                 moved = self._moved((node.output,), places, (node.output,))
                 if moved is not None:
@@ -102,6 +104,10 @@ class _Placer:
                     self.slices.discard(node.output)
         views = {n.output for n in self.graph.nodes if isinstance(n.op, Reshape)}
         return Placement(self.graph, places, frozenset(views | joined | self.slices))
+
+    def _is_constant(self, value: str, places: Mapping[str, Place]) -> bool:
+        """True for a constant, of which kernels may read only the whole."""
+        return places[value].root in self.graph.constants
 
     def _moved(
         self, values: Iterable[str], places: dict[str, Place], aligned: Iterable[str]
