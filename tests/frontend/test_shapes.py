@@ -20,8 +20,8 @@ def one_input(*axes: int | str | None, name: str = "x") -> ModelProto:
 
 
 def two_inputs(x: tuple[Any, ...], m: tuple[Any, ...], op: str = "Concat") -> ModelProto:
-    rows = [node(op, ["x", "m"], ["y"], **({"axis": 0} if op == "Concat" else {}))]
-    return graph_model(rows, {"x": x, "m": m}, ["y"])
+    joined = node("Concat", ["x", "m"], ["y"], axis=0) if op == "Concat" else None
+    return graph_model([joined or node(op, ["x", "m"], ["y"])], {"x": x, "m": m}, ["y"])
 
 
 DYNAMIC = one_input("batch", 3, "width", None)
@@ -88,7 +88,7 @@ def test_one_dimension_has_one_range() -> None:
         ("past + seq", "past + seq"),
         ("2*seq", "2*seq"),
         ("past//2", "past//2"),
-        ("floor(past/2 - 1/2) + 1", "(past - 1)//2 + 1"),
+        ("floor(past/2 - 1/2) + 1", "(past + 1)//2"),
         ("Max(1, seq)", "seq"),
         ("other + seq", "other + seq"),
         ("batch-size", "batch-size"),
@@ -100,9 +100,8 @@ def test_names_may_be_expressions_of_names(text: str, want: str) -> None:
     found = input_shapes(model, dims={"seq": (1, 9), "past": (1, 9)})
     assert str(found.shapes["x"][0]) == want
     fixed = input_shapes(model, dims={"seq": 3, "past": 5})
-    assert (
-        isinstance(fixed.shapes["x"][0], int) is ("seq" in want or "past" in want) or fixed.assumed
-    )
+    is_own = want in ("other + seq", "batch-size", "__import__('os')")
+    assert [*fixed.assumed] == ([want] if is_own else [])
 
 
 def test_an_expression_may_be_set_itself() -> None:
@@ -158,8 +157,6 @@ def test_dimensions_that_must_be_equal_are_one(caplog: pytest.LogCaptureFixture)
 def test_stated_ranges_must_agree() -> None:
     model = two_inputs(("n", 3), ("m", 3), "Add")
     assert len(load_with_ranges(model, dims={"n": (1, 4), "m": (1, 4)}).ranges) == 1
-    with pytest.raises(
-        UnsupportedModel, match=r"they must be equal, or choose one size.*--dim n=4"
-    ):
+    with pytest.raises(UnsupportedModel, match=r"be equal, or choose one size.*--dim n=4"):
         load(model, dims={"n": (1, 4), "m": (1, 5)})
     assert load(model, dims={"n": 4}).types["m"].shape == (4, 3)

@@ -243,11 +243,10 @@ class NodeContext(Emits):
             return self.builder.add_constant(self.node.output[0], numbers)
         ratios = [e if isinstance(e, Ratio) else Ratio(e) for e in elements.flat]
         held = DType.INT64 if dtype.is_float else dtype
-        value = self._emitted(Sizes(tuple(r.above for r in ratios), held, not elements.ndim), ())
+        value = self._emitted(Sizes(elements.shape, tuple(r.above for r in ratios), held), ())
         if dtype.is_float:
-            below = np.asarray([r.below for r in ratios]).reshape(self.builder.types[value].shape)
+            below = np.asarray([r.below for r in ratios]).reshape(elements.shape)
             value = self.apply(Fn.DIV, self.cast(value, dtype), self.literal(below, dtype))
-        value = self.reshape(value, elements.shape)
         self.known[value] = elements
         return value
 
@@ -255,12 +254,11 @@ class NodeContext(Emits):
         """*extent* as a number of *dtype*."""
         if isinstance(extent, int):
             return self.literal(extent, dtype)
-        return self.cast(self._emitted(Sizes((extent,), is_scalar=True), ()), dtype)
+        return self.cast(self._emitted(Sizes((), (extent,)), ()), dtype)
 
     def places(self, extent: AnyExtent, behind: int = 0, dtype: DType = DType.INT64) -> str:
         """``0, 1, .. extent - 1`` along an axis that has *behind* axes of extent one after it."""
-        numbers = self._emitted(Iota(extent, dtype=dtype), ())
-        return self.reshape(numbers, (extent, *(1,) * behind))
+        return self._emitted(Iota((extent, *(1,) * behind), dtype=dtype), ())
 
     def divided(self, total: str, count: AnyExtent) -> str:
         """*total* over *count*, times its reciprocal if that is a number."""

@@ -121,7 +121,7 @@ def _is_float(x: Elements) -> bool:
 
 
 def _demand_held(e: Extent | Ratio, dtype: DType) -> None:
-    """Check that *dtype* has all integers as large as *e*, so that it rounds quotients like those."""
+    """Check that *dtype* has every integer up to *e*; then quotients round to the same ones."""
     if dtype.is_float:
         high = _EXACT.get(dtype, 0) - 1
         low = -high

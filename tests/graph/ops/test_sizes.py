@@ -21,13 +21,13 @@ from ansorpy.ir.tensor import compute, placeholder
 
 N = dim("n", 0, 40)
 SAMPLES: list[tuple[SizesOp, list[int]]] = [
-    (Sizes((N, N * 2 + 1, 3)), [7, 15, 3]),
-    (Sizes((N // 2,), DType.INT32, is_scalar=True), [3]),
-    (Sizes(tuple(N + k for k in range(17))), [*range(7, 24)]),
-    (Iota(N), [*range(7)]),
-    (Iota(3, N, -2), [7, 5, 3]),
-    (Iota(N + 1, 1, N, DType.INT32), [*range(1, 51, 7)]),
-    (Iota(N, dtype=DType.FLOAT32), [*range(7)]),
+    (Sizes((3,), (N, N * 2 + 1, 3)), [7, 15, 3]),
+    (Sizes((), (N // 2,), DType.INT32), [3]),
+    (Sizes((17, 1), tuple(N + k for k in range(17))), [*range(7, 24)]),
+    (Iota((N,)), [*range(7)]),
+    (Iota((3,), N, -2), [7, 5, 3]),
+    (Iota((1, N + 1, 1), 1, N, DType.INT32), [1, 8, 15, 22, 29, 36, 43, 50]),
+    (Iota((2, N), dtype=DType.FLOAT32), [*range(14)]),
 ]
 
 
@@ -47,8 +47,8 @@ def test_elements_follow_from_sizes(op: SizesOp, want: list[int]) -> None:
 
 def test_numbers_are_constants() -> None:
     builder = GraphBuilder()
-    a = builder.emit(Iota(5, 1, 2), (), "a")
-    b = builder.emit(Sizes((4,), DType.INT32, is_scalar=True), (), "b")
+    a = builder.emit(Iota((5,), 1, 2), (), "a")
+    b = builder.emit(Sizes((), (4,), DType.INT32), (), "b")
     np.testing.assert_array_equal(builder.constants[a], [1, 3, 5, 7, 9])
     assert builder.constants[b].shape == () and builder.constants[b].dtype == np.int32
 
@@ -56,9 +56,9 @@ def test_numbers_are_constants() -> None:
 def test_they_are_computed_by_their_readers() -> None:
     builder = GraphBuilder()
     x = builder.add_input("x", TensorType((N, 8), DType.INT64))
-    rows = builder.emit(Iota(N), (), "rows")
+    rows = builder.emit(Iota((N,)), (), "rows")
     column = builder.emit(Reshape((N, 1)), [rows], "column")
     y = builder.emit(Elementwise(Fn.ADD), [x, column], "y")
-    z = builder.emit(Elementwise(Fn.MUL), [y, builder.emit(Sizes((N,)), (), "s")], "z")
+    z = builder.emit(Elementwise(Fn.MUL), [y, builder.emit(Sizes((1,), (N,)), (), "s")], "z")
     graph = optimize(builder.finish([Output("z", z)]))
     assert len(fuse(graph, place_values(graph).views)) == 1

@@ -71,7 +71,7 @@ def range_(ctx: NodeContext) -> str:
     names = ("start", "limit", "delta")
     if any(ctx.operand(n) in ctx.known for n in range(3)):
         start, limit, delta = (_whole(ctx, n, name) for n, name in enumerate(names))
-        return ctx.emit(Iota(_steps(ctx, start, limit, delta), start, delta, dtype), ())
+        return ctx.emit(Iota((_steps(ctx, start, limit, delta),), start, delta, dtype), ())
     bounds = [ctx.constant(n, name).reshape(()) for n, name in enumerate(names)]
     if bounds[2] == 0:
         raise Unsupported("delta=0", "give another one")
