@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.lookup import Lookup
 from ansorpy.errors import UsageError
+from ansorpy.size_ranges import AnySize
 
 if TYPE_CHECKING:
     from ansorpy.api.networks import Finished
@@ -45,7 +46,7 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
     return model
 
 
-def given_shapes(lookup: Lookup) -> dict[str, tuple[int, ...]]:
+def given_shapes(lookup: Lookup) -> dict[str, tuple[AnySize, ...]]:
     """The input shapes for a comparison: those of the library, or those that the user gave."""
     from ansorpy.runtime.library.shared_library import read_library
 
@@ -85,11 +86,11 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
     return Lookup(lookup.model, **cast(LookupArguments, kept))
 
 
-def _shown(name: str, shape: Sequence[int]) -> str:
+def _shown(name: str, shape: Sequence[AnySize]) -> str:
     return f"{name}:{'x'.join(map(str, shape))}"
 
 
-def _dimensions(original: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, set[int]]:
+def _dimensions(original: Path, shapes: Mapping[str, Sequence[AnySize]]) -> dict[str, set[AnySize]]:
     from ansorpy.report.inputs import dimension_sizes, read_model
 
     return dimension_sizes(read_model(original), shapes)

@@ -224,12 +224,14 @@ def _made(terms: Mapping[Monomial, int]) -> Extent:
 
 
 def _undivided(atoms: Monomial, c: int) -> tuple[Extent, int] | None:
-    """``c * (x // b)`` as x times a number, where *b* divides both *c* and x for all sizes."""
-    if len(atoms) != 1 or not isinstance(atoms[0], Form) or atoms[0].op is not SizeOp.FLOORDIV:
-        return None
-    x, b = atoms[0].a, atoms[0].b
-    exact = isinstance(b, int) and c % b == 0 and multiple_of(x) % b == 0
-    return (x, c // b) if exact and isinstance(b, int) else None
+    """``c * (x // b) * ..`` as a multiple of ``x * ..``, if *b* divides *c* and x for all sizes."""
+    for atom in atoms:
+        if not isinstance(atom, Form) or atom.op is not SizeOp.FLOORDIV:
+            continue
+        x, b = atom.a, atom.b
+        if isinstance(b, int) and c % b == 0 and multiple_of(x) % b == 0:
+            return _product(x, _made({_without(atoms, atom): 1})), c // b
+    return None
 
 
 def _text(atoms: Monomial) -> tuple[str, ...]:
@@ -373,9 +375,11 @@ def _least_without(terms: Terms, n: int) -> int:
         return least(_sum([(rest, 1), (extent, times)]))
 
     if form.op is SizeOp.FLOORDIV:
-        if not isinstance(form.b, int) or c % form.b:
+        if not isinstance(form.b, int):
             return least(rest) + c * form.ends[0 if c > 0 else 1]
-        return with_it(form.a if c < 0 else form.a - (form.b - 1), c // form.b)
+        k = form.b // gcd(c, form.b)
+        inside = form.a if c < 0 else form.a - (form.b - 1)
+        return -(-least(_sum([(rest, k), (inside, k * c // form.b)])) // k)
     cases = [with_it(form.a, c), with_it(form.b, c)]
     return min(cases) if (form.op is SizeOp.MIN) is (c > 0) else max(cases)
 

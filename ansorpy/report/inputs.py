@@ -73,10 +73,10 @@ def _dtype(value: onnx.ValueInfoProto) -> np.dtype[np.generic]:
 
 
 def dimension_sizes(
-    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
-) -> dict[str, set[int]]:
+    model: onnx.ModelProto, shapes: Mapping[str, Sequence[AnySize]]
+) -> dict[str, set[AnySize]]:
     """The sizes that the inputs' *shapes* give to each dimension that the model names."""
-    found: dict[str, set[int]] = {}
+    found: dict[str, set[AnySize]] = {}
     for value in model.graph.input:
         dims = value.type.tensor_type.shape.dim
         for dim, size in zip(dims, shapes.get(value.name, ()), strict=False):
