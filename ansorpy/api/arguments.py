@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompileArguments", "ExplainArguments", "ExportArguments", "HostLookupArguments",
     "LimitArguments", "LookupArguments", "NetworkArguments", "PartArguments", "SearchArguments",
-    "SizeArguments", "TaskArguments",
+    "SizeArguments", "TaskArguments", "TimedArguments",
 ]  # fmt: skip
 
 
@@ -121,14 +121,19 @@ class TaskArguments(HostTaskArguments, total=False):
     ]
 
 
-class SizeArguments(TypedDict, total=False):
-    """Sizes that a network's file leaves dynamic."""
+class ShapeArguments(TypedDict, total=False):
+    """Shapes that a network's file leaves dynamic."""
 
     shapes: Annotated[
         Mapping[str, Sequence[int]] | None,
         Option("Shapes of inputs, by name.", flag="--shape", metavar="NAME:1x3x224x224",
                parse=shapes_of),
     ]  # fmt: skip
+
+
+class SizeArguments(ShapeArguments, total=False):
+    """Sizes that a network's file leaves dynamic."""
+
     dims: Annotated[
         Mapping[str, int] | None,
         Option("Sizes of dynamic dimensions, by name.", flag="--dim", metavar="NAME=N",
@@ -169,8 +174,8 @@ class SearchArguments(LimitArguments, TaskArguments, PartArguments, total=False)
     ]
 
 
-class HostLookupArguments(HostTaskArguments, SizeArguments, total=False):
-    """Arguments that identify the records of a network for this machine."""
+class RecordArguments(TypedDict, total=False):
+    """Where the records of earlier searches are."""
 
     db: Annotated[
         Path | str | None,
@@ -180,6 +185,14 @@ class HostLookupArguments(HostTaskArguments, SizeArguments, total=False):
             metavar="FILE",
         ),
     ]
+
+
+class HostLookupArguments(HostTaskArguments, SizeArguments, RecordArguments, total=False):
+    """Arguments that identify the records of a network for this machine."""
+
+
+class TimedArguments(HostTaskArguments, ShapeArguments, RecordArguments, total=False):
+    """The same for networks that are timed at several sizes of their dimensions."""
 
 
 class LookupArguments(HostLookupArguments, TaskArguments, total=False):

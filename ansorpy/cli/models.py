@@ -46,17 +46,22 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
 
 
 def given_shapes(lookup: Lookup) -> dict[str, tuple[int, ...]]:
-    """The input shapes for a comparison: those of the library, or those that the user gave."""
+    """The input shapes for a comparison: those of the library, or those that the user gave.
+
+    Raises:
+        UsageError: A dimension of the library has no size.
+    """
+    from ansorpy.cli.sizes import port_shapes
     from ansorpy.runtime.library.shared_library import read_library
 
     if is_library(lookup.model):
         metadata, *_ = read_library(lookup.model)
-        return {port.name: port.shape for port in metadata.input_ports}
+        return port_shapes(metadata.input_ports, lookup.arguments.get("dims") or {})
     return {name: tuple(s) for name, s in (lookup.arguments.get("shapes") or {}).items()}
 
 
 def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
-    """*lookup* without sizes if its model is a library, which has its own.
+    """*lookup* without sizes if its model is a library, which has its own or reads them off inputs.
 
     Args:
         original: The ONNX file that the library was made from, which names its dimensions.
@@ -74,6 +79,7 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
         for name, shape in shapes.items() if own.get(name) != tuple(shape)
     ]  # fmt: skip
     named = {} if original is None else _dimensions(original, own)
+    named |= {name: {size} for name, size in sizes.items() if name in _open_dims(lookup.model)}
     wrong += [f"--dim {name}={size}" for name, size in sizes.items() if named.get(name) != {size}]
     if wrong:
         takes = ", ".join(_shown(name, shape) for name, shape in own.items())
@@ -83,6 +89,15 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
         )
     kept = {name: v for name, v in given.items() if name not in ("dims", "shapes")}
     return Lookup(lookup.model, **cast(LookupArguments, kept))
+
+
+def _open_dims(library: Path) -> set[str]:
+    """The names of the dimensions whose sizes the library's calls state."""
+    from ansorpy.ir.extents import dims_of
+    from ansorpy.runtime.library.shared_library import read_library
+
+    metadata, *_ = read_library(library)
+    return {dim.name for port in metadata.input_ports for dim in dims_of(port.shape)}
 
 
 def _shown(name: str, shape: Sequence[int]) -> str:

@@ -97,7 +97,7 @@ def _spec(
                 f"input {value.name!r} is declared as {shown}, not {'x'.join(map(str, asked))}"
             )
         declared = list(asked)
-    if not all(isinstance(d, int) and d >= 1 for d in declared):
+    if not all(isinstance(d, int) for d in declared):
         shown = "x".join(str(d or "?") for d in declared)
         raise UsageError(
             f"input {value.name!r} has a dimension without a size: {shown}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx
@@ -54,7 +55,7 @@ def recogniser(seed: int, size: RecogniserSize | None = None) -> onnx.ModelProto
 
 def _block(
     net: Builder, x: str, ci: int, co: int, kernel: int, *, activation: str = "HardSwish",
-    **how: object,
+    **how: Any,
 ) -> str:  # fmt: skip
     """A convolution, its norm and an activation."""
     made = net.batch_norm(net.conv(x, ci, co, (kernel, kernel), bias=False, **how), co)
