@@ -87,9 +87,8 @@ def _at_one_size(
     lookup = with_own_sizes(lookup, original)
     calls = profile_of(lookup, seed) if profile else []
     sizes = {"shapes": shapes, "dims": lookup.arguments.get("dims", {})}
-    contenders = [
-        _ours(lookup, "Ours", seed, shapes=shapes), *_peers(lookup, original, against, seed, sizes)
-    ]  # fmt: skip
+    peers = _peers(lookup, original, against, "open_peer", {"seed": seed, **sizes})
+    contenders = [_ours(lookup, "Ours", seed, shapes=shapes), *peers]
     timings = compare(contenders, progress=_progress, is_disturbed=CoreProbe(threads).is_disturbed)
     name = (original or lookup.model).stem
     comparison = Comparison(name, threads, timings, _kernels_ms(lookup, calls))
@@ -128,14 +127,12 @@ def _at_sizes(
     sizes = [given_shapes(lookup) for lookup in lookups]
     lookup = [with_own_sizes(lookup, original) for lookup in lookups][0]
     threads = lookup.arguments["threads"] or 1
-    contenders = [
-        _ours(lookup, "ours_at", seed, sizes=sizes),
-        *_peers(lookup, original, against, seed, {"sizes": sizes}),
-    ]
-    timings = compare_sizes(
-        contenders, [_named(point) for point in points], progress=_progress,
-        is_disturbed=CoreProbe(threads).is_disturbed,
-    )  # fmt: skip
+    peers = _peers(lookup, original, against, "open_peer_at", {"seed": seed, "sizes": sizes})
+    contenders = [_ours(lookup, "ours_at", seed, sizes=sizes), *peers]
+    names = dict(enumerate(map(_named, points)))
+    timings = [*compare_sizes(
+        contenders, names, progress=_progress, is_disturbed=CoreProbe(threads).is_disturbed
+    )]  # fmt: skip
     comparison = SizesComparison((original or model).stem, threads, points, timings)
     open_ends = [
         f"{_named(point)}: {line}"
@@ -173,15 +170,14 @@ def _ours(lookup: Lookup, factory: str, seed: int, **sizes: object) -> Contender
 
 
 def _peers(
-    lookup: Lookup, original: Path | None, against: Sequence[str], seed: int,
-    sizes: Mapping[str, object],
+    lookup: Lookup, original: Path | None, against: Sequence[str], factory: str,
+    given: Mapping[str, object],
 ) -> Iterator[Contender]:  # fmt: skip
-    """The others in the given order, with the same inputs and threads."""
+    """The others in the given order, made by a *factory* of the engines' protocol."""
     from ansorpy.cli.models import onnx_beside
     from ansorpy.report.bench.processes import Contender
 
     for name in dict.fromkeys(against):
-        path = str(onnx_beside(lookup.model, original))
-        peer = {"name": name, "path": path, "seed": seed, **sizes}
-        peer["threads"] = lookup.arguments.get("threads")
-        yield Contender(name, "ansorpy.report.engines.protocol:open_peer", peer)
+        path, threads = str(onnx_beside(lookup.model, original)), lookup.arguments.get("threads")
+        peer = {"name": name, "path": path, "threads": threads, **given}
+        yield Contender(name, f"ansorpy.report.engines.protocol:{factory}", peer)

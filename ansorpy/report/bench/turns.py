@@ -113,26 +113,24 @@ def compare(
 
 def compare_sizes(
     contenders: Sequence[Contender],
-    sizes: Sequence[str],
+    sizes: Mapping[int, str],
     policy: Policy | None = None,
     progress: Callable[[str], None] = lambda line: None,
     left_out: Callable[[str, AnsorpyError], None] | None = None,
     is_disturbed: Callable[[], bool] = lambda: False,
-) -> list[dict[str, Timing]]:
-    """:func:`compare` at each size in turn; every engine is loaded once, for all of them.
+) -> Iterator[dict[str, Timing]]:
+    """:func:`compare` at one size after another; every engine is loaded once, for all of them.
 
     Args:
         contenders: Their engines are :class:`~ansorpy.report.engines.protocol.SizedEngine`.
-        sizes: A name for each of the sizes that the engines hold, for *progress*.
+        sizes: The numbers of sizes that the engines hold, and their names for *progress*.
     """
     policy = policy or Policy()
     undisturbed = Undisturbed(is_disturbed)
-    found = []
     with _loaded(contenders, policy, progress, left_out) as processes:
-        for number, size in enumerate(sizes):
-            progress(size)
-            found.append(_settled(processes, policy, undisturbed, progress, number))
-    return found
+        for number, name in sizes.items():
+            progress(name)
+            yield _settled(processes, policy, undisturbed, progress, number)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from ansorpy.report.inputs import input_specs, random_feeds, read_model
 
 __all__ = [
     "Array", "AtSizes", "Bounds", "Engine", "EngineFactory", "FedEngine", "Shapes", "SizedEngine",
-    "bounds_of", "open_engine", "open_peer",
+    "bounds_of", "open_engine", "open_peer", "open_peer_at",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -121,19 +121,17 @@ def open_peer(
     seed: int = 0,
     shapes: Shapes | None = None,
     dims: Mapping[str, int] | None = None,
-    sizes: Sequence[Shapes] | None = None,
-) -> Engine:
-    """Call :func:`open_engine` with seeded random inputs; all arguments are JSON-serializable.
+) -> FedEngine:
+    """Call :func:`open_engine` with seeded random inputs; all arguments are JSON-serializable."""
+    specs = input_specs(read_model(path), shapes, dims)
+    return open_engine(name, path, random_feeds(specs, seed), threads)
 
-    Args:
-        sizes: Shapes of all inputs at several sizes, for which the engine is opened at once; it is
-            then a :class:`SizedEngine`.
-    """
+
+def open_peer_at(
+    name: str, path: str, *, threads: int, seed: int = 0, sizes: Sequence[Shapes]
+) -> SizedEngine:
+    """The same for several *sizes*, each the shapes of all inputs: one engine, opened for all."""
     model = read_model(path)
-    if sizes is None:
-        return open_engine(
-            name, path, random_feeds(input_specs(model, shapes, dims), seed), threads
-        )
 
     def feeds_at(size: int) -> Mapping[str, Array]:
         return random_feeds(input_specs(model, sizes[size]), seed)
