@@ -48,7 +48,10 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("--only", nargs="+", choices=list(FULL), default=list(DEFAULT), help="networks")
-    p.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    p.add_argument(
+        "--parts", nargs="+", choices=list(PARTS),
+        help="default: positions and costs of decoders, the others' tuned, peers and costs",
+    )  # fmt: skip
     p.add_argument("--effort", choices=("none", "quick", "full"), default="quick")
     p.add_argument("--trials-per-task", type=int)
     p.add_argument("--minutes", type=float, help="minutes to tune a network, instead of --effort")
@@ -58,7 +61,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--peer-sizes", type=int, default=Counts.peers, help="sizes of part peers")
     p.add_argument("--passes", type=int, default=Counts.passes, help="of part positions")
     p.add_argument("--tiny", action="store_true", help="tiny networks: to try the benchmark out")
-    p.add_argument("--folder", type=Path, help="for ONNX files and libraries; build/dynamic")
+    p.add_argument(
+        "--folder",
+        type=Path,
+        help="for ONNX files and libraries, which are compiled once; default build/dynamic",
+    )
     p.add_argument(
         "--results", type=Path, metavar="FOLDER",
         help="one file per network; what this machine has measured is not measured again",
@@ -115,7 +122,7 @@ def _measured(
     counts = Counts(tuned=options.tuned_sizes, peers=options.peer_sizes, passes=options.passes)
     bench = Bench(model, settings, found, keep, say, counts, options.against)
     bench.compile()
-    for name in options.parts:
+    for name in options.parts or model.parts:
         PARTS[name](bench)
     return bench.found
 

@@ -92,9 +92,12 @@ class Bench:
         A failure is recorded, and the other engines are timed alone.
         """
         try:
-            if self.found.dynamic is None:
-                library = any_size_library(self.model, self.settings)
-                self._add(dynamic=library)
+            library = any_size_library(self.model, self.settings)
+            if library != self.found.dynamic:
+                self._add(
+                    dynamic=library, errors={}, fixed=(), tuned=(), peers=(), positions=None,
+                    first_calls=(),
+                )  # fmt: skip
                 self._say(f"{self.model.name}: compiled in {library.tuning_s:.0f} s")
             if not self.found.errors:
                 self._add(errors=self._errors(self._library))
@@ -119,16 +122,20 @@ class Bench:
             self._say(f"{self._at(size)}: {self.found.tuned[-1].over_fixed:.2f} of that size's own")
 
     def beside_peers(self) -> None:
-        """All engines' times at random sizes, each opened once for all of them."""
-        known = {times.size for times in self.found.peers}
-        sizes = self._sizes(self.counts.peers)
+        """All engines' times at random sizes, each opened once for all of them.
+
+        Sizes at which one of them has no time yet are measured again.
+        """
+        names = [*self.peers] if OURS in self.found.failures else [OURS, *self.peers]
+        whole = tuple(times for times in self.found.peers if set(names) <= set(times.engines))
+        known, sizes = {times.size for times in whole}, self._sizes(self.counts.peers)
         left = {n: self._at(size) for n, size in enumerate(sizes) if size not in known}
         if not left:
             return
-        shapes = [self._shapes(size) for size in sizes]
-        engines = [self._peer(name, shapes) for name in self.peers]
-        if OURS not in self.found.failures:
-            engines.insert(0, self._ours(sizes))
+        self._add(peers=whole)
+        engines = [
+            self._ours(sizes) if name == OURS else self._peer(name, sizes) for name in names
+        ]  # fmt: skip
         timed = compare_sizes(
             engines, left, left_out=self._fail, is_disturbed=self._probe()
         )  # fmt: skip
@@ -240,12 +247,11 @@ class Bench:
         return errors
 
     def _fixed(self, size: int) -> Library:
-        for library in self.found.fixed:
-            if library.size == size:
-                return library
         library = one_size_library(self.model, size, self._library.trials, self.settings)
-        self._add(fixed=(*self.found.fixed, library))
-        self._say(f"{self._at(size)}: compiled in {library.tuning_s:.0f} s")
+        if library not in self.found.fixed:
+            others = [fixed for fixed in self.found.fixed if fixed.size != size]
+            self._add(fixed=(*others, library))
+            self._say(f"{self._at(size)}: compiled in {library.tuning_s:.0f} s")
         return library
 
     def _ours(self, sizes: Sequence[int]) -> Contender:
@@ -257,10 +263,10 @@ class Bench:
         arguments = {"threads": self.settings.threads}
         return {"path": library.file, "seed": self.settings.seed, "arguments": arguments}
 
-    def _peer(self, name: str, shapes: Sequence[Shapes]) -> Contender:
+    def _peer(self, name: str, sizes: Sequence[int]) -> Contender:
         given = {
             "name": name, "path": str(self._path), "threads": self.settings.threads,
-            "seed": self.settings.seed, "sizes": shapes,
+            "seed": self.settings.seed, "sizes": [self._shapes(size) for size in sizes],
         }  # fmt: skip
         return Contender(name, PEER_AT, given)
 

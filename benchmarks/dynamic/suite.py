@@ -22,13 +22,17 @@ __all__ = ["FULL", "TINY", "DynamicModel", "shapes_at"]
 
 @dataclass(frozen=True)
 class DynamicModel:
-    """A network whose dimension *dim* has sizes from *low* to *high*; *write* takes a seed."""
+    """A network whose dimension *dim* has sizes from *low* to *high*; *write* takes a seed.
+
+    ``parts`` are those of the benchmark that are measured of it by default.
+    """
 
     name: str
     dim: str
     low: int
     high: int
     write: Callable[[int], onnx.ModelProto]
+    parts: tuple[str, ...] = ("tuned", "peers", "costs")
 
     def file(self, seed: int, folder: Path) -> Path:
         """The network's file in *folder*, written if missing."""
@@ -58,13 +62,14 @@ def _named(*models: DynamicModel) -> Mapping[str, DynamicModel]:
     return {model.name: model for model in models}
 
 
+STEPS = ("positions", "costs")
 FULL = _named(
     DynamicModel("bert", "seq", 1, 512, bert),
     DynamicModel("recogniser", "w", 320, 1280, recogniser),
-    DynamicModel("decoder", "past", 0, 2047, decoder),
+    DynamicModel("decoder", "past", 0, 2047, decoder, STEPS),
     DynamicModel(
         "decoder_tokens_first", "past", 0, 2047,
-        partial(decoder, size=DecoderSize(tokens_first=True)),
+        partial(decoder, size=DecoderSize(tokens_first=True)), STEPS,
     ),
 )  # fmt: skip
 """By name; the last one differs from ``decoder`` in the layout of its caches."""
@@ -76,7 +81,9 @@ _TOKENS_FIRST = replace(_DECODER, tokens_first=True)
 TINY = _named(
     DynamicModel("bert", "seq", 1, 40, partial(bert, size=_BERT)),
     DynamicModel("recogniser", "w", 32, 90, partial(recogniser, size=_RECOGNISER)),
-    DynamicModel("decoder", "past", 0, 23, partial(decoder, size=_DECODER)),
-    DynamicModel("decoder_tokens_first", "past", 0, 23, partial(decoder, size=_TOKENS_FIRST)),
+    DynamicModel("decoder", "past", 0, 23, partial(decoder, size=_DECODER), STEPS),
+    DynamicModel(
+        "decoder_tokens_first", "past", 0, 23, partial(decoder, size=_TOKENS_FIRST), STEPS
+    ),
 )
 """The same structures with extents so small that a run of the benchmark takes seconds."""

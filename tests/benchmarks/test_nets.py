@@ -82,7 +82,7 @@ def test_both_layouts_of_caches_give_the_same_tokens() -> None:
             caches = dict(zip(names, caches_list, strict=True))
         assert all(3 in value.shape[1:3] for value in caches.values())
         scores.append(logits)
-    np.testing.assert_allclose(*scores, atol=1e-5)
+    np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
 
 
 def test_every_network_of_any_size_is_measured() -> None:
