@@ -36,6 +36,7 @@ from benchmarks.dynamic.result import (
     Positions,
     SizeTimes,
 )
+from benchmarks.dynamic.steps import OrtSteps, OurSteps, Stepper
 from benchmarks.dynamic.suite import DynamicModel, shapes_at
 
 __all__ = ["PARTS", "Bench", "Counts"]
@@ -54,6 +55,7 @@ class Counts:
         tuned: Random sizes at which our library meets one tuned for that size.
         peers: Random sizes at which it meets the peers.
         passes: Passes of each engine over a decoder's positions.
+        checked: First steps of a decoder after which its caches are compared with onnxruntime's.
         piece: Positions that an engine steps through in one turn.
         repeats: Later calls at each size, beside the first one.
         untimed_s: Seconds of untimed steps before each piece.
@@ -62,6 +64,7 @@ class Counts:
     tuned: int = 10
     peers: int = 30
     passes: int = 3
+    checked: int = 5
     piece: int = 64
     repeats: int = 9
     untimed_s: float = 0.1
@@ -150,11 +153,15 @@ class Bench:
         if not caches:
             return
         in_place, threads = grows_in_place(), self.settings.threads
-        given = {"path": str(self._path), "caches": caches, "threads": threads}
+        given: dict[str, Any] = {"path": str(self._path), "caches": caches, "threads": threads}
         engines = [Contender(ONNXRUNTIME, ORT_STEPS, given)]
         if OURS not in self.found.failures:
             ours = {**given, "path": self._library.file, "in_place": in_place}
-            engines.insert(0, Contender(OURS, OUR_STEPS, ours))
+            try:
+                self._demand_same_steps(OurSteps(**ours), OrtSteps(**given))
+                engines.insert(0, Contender(OURS, OUR_STEPS, ours))
+            except AnsorpyError as reason:
+                self._fail(OURS, reason)
         kept = self.found.positions
         known = {} if kept is None or kept.in_place != in_place else dict(kept.passes)
         passes = {engine.name: known.get(engine.name, ()) for engine in engines}
@@ -205,6 +212,19 @@ class Bench:
                 answer = undisturbed(piece)
                 taken[process.name] += [ns * 1e-3 for ns in answer["steps_ns"]]
         return {name: tuple(microseconds) for name, microseconds in taken.items()}
+
+    def _demand_same_steps(self, ours: Stepper, theirs: Stepper) -> None:
+        """Raise unless both make the same caches in the first steps.
+
+        Raises:
+            VerificationFailed: They differ.
+        """
+        for decoder in (ours, theirs):
+            decoder.begin(self.model.low)
+            for _ in range(self.counts.checked):
+                decoder.step()
+        name = f"{self.model.name}, steps"
+        compare_outputs(name, ONNXRUNTIME, ours.caches(), theirs.caches(), {}).demand()
 
     def _pieces(self) -> Iterator[tuple[int, int]]:
         end = self.model.high + 1

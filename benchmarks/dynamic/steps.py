@@ -58,6 +58,9 @@ class Stepper(Protocol):
     def back(self) -> None:
         """Return to the caches before the last step."""
 
+    def caches(self) -> dict[str, Array]:
+        """The caches that the next step reads, by the name of their input."""
+
 
 class OurSteps:
     """Our library, called as by a user, on arrays that hold all rows.
@@ -87,7 +90,7 @@ class OurSteps:
         self.past = past
 
     def step(self) -> None:
-        feeds = {c.past: self._rows(c, self.past) for c in self._caches}
+        feeds = self.caches()
         made = {c.present: self._rows(c, self.past + 1) for c in self._caches} | self._scores
         outputs = [made[name] for name in self._order]
         self._model.run(self._order, {"ids": _TOKEN, **feeds}, outputs, threads=self._threads)
@@ -95,6 +98,9 @@ class OurSteps:
 
     def back(self) -> None:
         self.past -= 1
+
+    def caches(self) -> dict[str, Array]:
+        return {cache.past: self._rows(cache, self.past) for cache in self._caches}
 
     def _rows(self, cache: Cache, rows: int) -> Array:
         memory, shape = self._memory[rows % len(self._memory)], cache.at(rows)
@@ -138,6 +144,10 @@ class OrtSteps:
     def back(self) -> None:
         self._values = self._before
         self.past -= 1
+
+    def caches(self) -> dict[str, Array]:
+        pairs = zip(self._caches, self._values, strict=True)
+        return {cache.past: value.numpy() for cache, value in pairs}
 
 
 _TOKEN = np.ones((1, 1), I64)

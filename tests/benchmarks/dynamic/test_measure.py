@@ -6,11 +6,14 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from ansorpy.report.bench import turns
+from ansorpy.report.engines.protocol import Array
+from benchmarks.dynamic import __main__ as command
 from benchmarks.dynamic import measure
 from benchmarks.dynamic.__main__ import main
+from benchmarks.dynamic.steps import OrtSteps
 from tests.benchmarks.dynamic import fakes
 
 pytestmark = pytest.mark.usefixtures("short_turns")
@@ -59,23 +62,27 @@ def test_networks_are_measured_at_sizes_and_kept(
     assert json.loads((tmp_path / "all.json").read_text())["networks"] == [bert]
 
 
+def timed(said: list[str]) -> list[str]:
+    return [line for line in said if line.startswith("recogniser, w=")]
+
+
 def test_a_stopped_run_goes_on_where_it_was(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = [*arguments, "--only", "recogniser", "--parts", "peers", "--against"]
-    settled, calls = turns._settled, []
+    said: list[str] = []
 
-    def stops(*given, **options):
-        calls.append(given[-1])
-        if len(calls) == 2:
+    def stops(line: str) -> None:
+        said.append(line)
+        if len(timed(said)) == 1:
             raise KeyboardInterrupt
-        return settled(*given, **options)
 
-    monkeypatch.setattr(turns, "_settled", stops)
+    monkeypatch.setattr(command, "say", stops)
     with pytest.raises(KeyboardInterrupt):
         main(asked)
+    monkeypatch.setattr(command, "say", said.append)
     assert main(asked) == 0
-    assert calls == [0, 1, 1]
+    assert len(timed(said)) == 2
     [found] = json.loads((tmp_path / "all.json").read_text())["networks"]
     assert len({row["size"] for row in found["peers"]}) == 2
 
@@ -85,6 +92,7 @@ def test_a_decoder_is_stepped_through_all_positions(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setattr(measure, "OUR_STEPS", f"{fakes.__name__}:our_steps")
+    monkeypatch.setattr(measure, "OurSteps", fakes.our_steps)
     assert main([*arguments, "--only", "decoder", "bert", "--parts", "positions"]) == 0
     decoder, bert = json.loads((tmp_path / "all.json").read_text())["networks"]
     passes = decoder["positions"]["passes"]
@@ -107,3 +115,20 @@ def test_what_does_not_compile_is_said_and_the_peers_are_timed(
     assert [list(row["engines"]) for row in found["peers"]] == [["onnxruntime"]]
     assert list(found["positions"]["passes"]) == ["onnxruntime"] and found["tuned"] == []
     assert "decoder: ansorpy: decoder cannot be compiled" in capsys.readouterr().err
+
+
+class Wrong(OrtSteps):
+    """Its caches are twice what they should be."""
+
+    def caches(self) -> dict[str, Array]:
+        return {name: np.asarray(value, np.float32) * 2 for name, value in super().caches().items()}
+
+
+def test_steps_that_differ_are_not_timed(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "OurSteps", lambda in_place, **given: Wrong(**given))
+    assert main([*arguments, "--only", "decoder", "--parts", "positions"]) == 1
+    [found] = json.loads((tmp_path / "all.json").read_text())["networks"]
+    assert found["failures"]["ansorpy"].startswith("4 of 4 outputs differ from onnxruntime: past_")
+    assert list(found["positions"]["passes"]) == ["onnxruntime"]

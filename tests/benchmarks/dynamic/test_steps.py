@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ansorpy.measure.workers.protocol import Message
 from benchmarks.dynamic import steps
-from benchmarks.dynamic.steps import OrtSteps, OurSteps, first_calls, make_handlers
+from benchmarks.dynamic.steps import OrtSteps, OurSteps, Stepper, first_calls, make_handlers
 from benchmarks.dynamic.suite import TINY, shapes_at
 from tests.benchmarks.dynamic.fakes import Session
 
@@ -28,11 +29,9 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(TINY["decoder"].file(0, tmp_path))
 
 
-def rows(stepper: Any, count: int) -> np.ndarray[Any, Any]:
-    """The first cache after the last step."""
-    if isinstance(stepper, OurSteps):
-        return stepper._rows(stepper._caches[0], count).copy()
-    return np.array(stepper._values[0].numpy())
+def first_cache(stepper: Stepper) -> NDArray[Any]:
+    """A copy of the first cache after the last step."""
+    return np.array(stepper.caches()["past_key_0"])
 
 
 @pytest.mark.parametrize("in_place", [None, False])
@@ -43,23 +42,28 @@ def test_a_step_appends_a_row_and_keeps_those_before(path: str, in_place: bool |
     )
     stepper.begin(5)
     stepper.step()
-    first = rows(stepper, 6)
+    first = first_cache(stepper)
     stepper.back()
     assert stepper.past == 5
     stepper.step()
-    assert np.array_equal(rows(stepper, 6), first)
+    assert np.array_equal(first_cache(stepper), first)
     stepper.step()
     assert stepper.past == 7
-    found = rows(stepper, 7)
+    found = first_cache(stepper)
     assert found.shape == (1, 3, 7, 8) and np.array_equal(found[:, :, :6], first)
     assert np.abs(found[:, :, 6] - found[:, :, 5]).max() > 0
 
 
 def test_caches_in_place_are_one_set_of_arrays(path: str) -> None:
-    one, two = (OurSteps(path, threads=1, caches=CACHES, in_place=i) for i in (True, False))
-    assert np.shares_memory(one._rows(one._caches[0], 4), one._rows(one._caches[0], 5))
-    assert not np.shares_memory(two._rows(two._caches[0], 4), two._rows(two._caches[0], 5))
-    assert np.shares_memory(two._rows(two._caches[0], 4), two._rows(two._caches[0], 6))
+    shared = []
+    for in_place in (True, False):
+        stepper = OurSteps(path, threads=1, caches=CACHES, in_place=in_place)
+        found = []
+        for rows in (4, 5, 6):
+            stepper.begin(rows)
+            found.append(stepper.caches()["past_value_1"])
+        shared.append([np.shares_memory(found[0], other) for other in found[1:]])
+    assert shared == [[True, True], [False, True]]
 
 
 def test_each_position_is_timed_once(path: str) -> None:
