@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from ansorpy.options import Option
-from ansorpy.quantities import dims_of, shapes_of
 from ansorpy.registry import Choice
+from ansorpy.size_ranges import AnySize, dims_of, shapes_of
 
 if TYPE_CHECKING:
     from ansorpy.cost.protocol import CostModel
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CompileArguments", "ExplainArguments", "ExportArguments", "HostLookupArguments",
     "LimitArguments", "LookupArguments", "NetworkArguments", "PartArguments", "SearchArguments",
-    "SizeArguments", "TaskArguments", "TimedArguments",
+    "SizeArguments", "TaskArguments",
 ]  # fmt: skip
 
 
@@ -121,24 +121,29 @@ class TaskArguments(HostTaskArguments, total=False):
     ]
 
 
-class ShapeArguments(TypedDict, total=False):
-    """Shapes that a network's file leaves dynamic."""
+class SizeArguments(TypedDict, total=False):
+    """Sizes, or ranges of sizes, that a network's file leaves open."""
 
     shapes: Annotated[
-        Mapping[str, Sequence[int]] | None,
-        Option("Shapes of inputs, by name.", flag="--shape", metavar="NAME:1x3x224x224",
-               parse=shapes_of),
-    ]  # fmt: skip
-
-
-class SizeArguments(ShapeArguments, total=False):
-    """Sizes that a network's file leaves dynamic."""
-
+        Mapping[str, Sequence[AnySize]] | None,
+        Option(
+            "Shapes of inputs, by name; a size may be a range.",
+            flag="--shape",
+            metavar="NAME:1x3x48x64..1280",
+            parse=shapes_of,
+        ),
+    ]
     dims: Annotated[
-        Mapping[str, int] | None,
-        Option("Sizes of dynamic dimensions, by name.", flag="--dim", metavar="NAME=N",
-               parse=dims_of),
-    ]  # fmt: skip
+        Mapping[str, AnySize] | None,
+        Option(
+            "Sizes of dimensions, by name: 8, 1..512, 1..512:geometric, 320..1280:step=32, 1,8,32, "
+            "or @FILE with one observed size a line; in Python also (1, 512), (320, 1280, 32) and "
+            "[1, 8, 32].",
+            flag="--dim",
+            metavar="NAME=N..M",
+            parse=dims_of,
+        ),
+    ]
 
 
 class NetworkArguments(SizeArguments, total=False):
@@ -174,8 +179,8 @@ class SearchArguments(LimitArguments, TaskArguments, PartArguments, total=False)
     ]
 
 
-class RecordArguments(TypedDict, total=False):
-    """Where the records of earlier searches are."""
+class HostLookupArguments(HostTaskArguments, SizeArguments, total=False):
+    """Arguments that identify the records of a network for this machine."""
 
     db: Annotated[
         Path | str | None,
@@ -185,14 +190,6 @@ class RecordArguments(TypedDict, total=False):
             metavar="FILE",
         ),
     ]
-
-
-class HostLookupArguments(HostTaskArguments, SizeArguments, RecordArguments, total=False):
-    """Arguments that identify the records of a network for this machine."""
-
-
-class TimedArguments(HostTaskArguments, ShapeArguments, RecordArguments, total=False):
-    """The same for networks that are timed at several sizes of their dimensions."""
 
 
 class LookupArguments(HostLookupArguments, TaskArguments, total=False):

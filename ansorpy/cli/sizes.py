@@ -2,63 +2,60 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from ansorpy.errors import UsageError
+from ansorpy.api.arguments import LookupArguments
+from ansorpy.cli.lookup import Lookup
+from ansorpy.cli.models import is_library, with_own_sizes
+from ansorpy.report.inputs import input_specs, port_shapes, read_model
+from ansorpy.runtime.library.shared_library import read_library
+from ansorpy.size_ranges import AnySize, SizeRange, size_of
 
 if TYPE_CHECKING:
-    from ansorpy.runtime.ports import Port
+    from ansorpy.report.engines.protocol import Shapes
 
-__all__ = ["listed_sizes", "points_of", "port_shapes"]
+__all__ = ["points_of", "timed_sizes"]
 
 
-def listed_sizes(items: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """``{"seq": (1, 7, 64)}`` from ``seq=1,7,64``.
+def points_of(dims: Mapping[str, AnySize]) -> list[dict[str, int]]:
+    """Every combination of sizes of *dims*; the last dimension changes first.
+
+    Of a list, these are all sizes; of another range, its ends and a usual one between them.
+    """
+    sizes = [_some(size_of(size, name)) for name, size in dims.items()]
+    return [dict(zip(dims, point, strict=True)) for point in product(*sizes)]
+
+
+def _some(size: int | SizeRange) -> list[int]:
+    if isinstance(size, int):
+        return [size]
+    if size.calls:
+        return [number for number, _ in size.calls]
+    return sorted({size.low, size.usual, size.high})
+
+
+def timed_sizes(
+    lookup: Lookup, original: Path | None
+) -> tuple[Lookup, list[dict[str, int]], list[Shapes]]:
+    """The model to open, the sizes at which it is timed, and the shapes of all inputs at each.
 
     Raises:
-        UsageError: An item is not a name with sizes, or lists a size twice.
+        UsageError: The model does not run one of the sizes.
     """
-    found = {}
-    for item in items:
-        name, _, sizes = item.rpartition("=")
-        if not name or not re.fullmatch(r"\d+(,\d+)*", sizes):
-            raise UsageError(
-                f"{item!r} is not a dimension's sizes", hint="write batch=1 or seq=1,7,64"
-            )
-        found[name] = tuple(map(int, sizes.split(",")))
-        if len(set(found[name])) < len(found[name]):
-            raise UsageError(f"{item!r} lists a size twice")
-    return found
-
-
-def points_of(dims: Mapping[str, Sequence[int]]) -> list[dict[str, int]]:
-    """Every combination of the sizes that *dims* lists; the last dimension changes first."""
-    return [dict(zip(dims, sizes, strict=True)) for sizes in product(*dims.values())]
-
-
-def port_shapes(ports: Iterable[Port], sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    """The shape of each port where the dimensions have *sizes*, by name.
-
-    Raises:
-        UsageError: A dimension has no size, or one outside its range.
-    """
-    from ansorpy.ir.extents import dims_of
-    from ansorpy.ir.sizes import at, fixed
-
-    found = {}
-    for port in ports:
-        chosen = {}
-        for dim in dims_of(port.shape):
-            size = sizes.get(dim.name)
-            if size is None or not dim.low <= size <= dim.high or size % dim.step:
-                raise UsageError(
-                    f"input {port.name!r} takes {'x'.join(map(str, port.shape))}, "
-                    f"but {dim.name} is {'not given' if size is None else size}",
-                    hint=f"give a size in {dim} with --dim {dim.name}=N",
-                )
-            chosen[dim] = size
-        found[port.name] = tuple(fixed(at(extent, chosen)) for extent in port.shape)
-    return found
+    given = dict(lookup.arguments)
+    dims = lookup.arguments.get("dims") or {}
+    points = points_of(dims)
+    if not is_library(lookup.model):
+        model, shapes = read_model(lookup.model), lookup.arguments.get("shapes")
+        sizes: list[Shapes] = [
+            {spec.name: spec.shape for spec in input_specs(model, shapes, {**dims, **point})}
+            for point in points
+        ]
+        return lookup, points, sizes
+    at = [Lookup(lookup.model, **cast(LookupArguments, {**given, "dims": p})) for p in points]
+    opened = [with_own_sizes(one, original) for one in at]
+    ports = read_library(lookup.model)[0].input_ports
+    return opened[0], points, [port_shapes(ports, point) for point in points]

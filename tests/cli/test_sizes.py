@@ -13,32 +13,29 @@ import onnx
 import pytest
 
 import ansorpy as ap
+from ansorpy.cli import sizes
 from ansorpy.cli.main import main
-from ansorpy.cli.sizes import listed_sizes, points_of, port_shapes
+from ansorpy.cli.sizes import points_of
 from ansorpy.errors import UsageError
 from ansorpy.report.bench import turns
 from ansorpy.report.bench.processes import Contender
 from ansorpy.report.bench.turns import Timing
+from ansorpy.report.inputs import port_shapes
 from ansorpy.runtime.library import shared_library
 from ansorpy.runtime.ports import Port
+from ansorpy.size_ranges import AnySize, SizeRange, dims_of
+from benchmarks.dynamic.suite import TINY
 from tests.frontend.models import operator_model
 
 F32 = np.dtype(np.float32)
 
 
-def test_lists_of_sizes_are_combined() -> None:
-    dims = listed_sizes(["batch=1,3", "seq len=0,7"])
-    assert dims == {"batch": (1, 3), "seq len": (0, 7)}
-    assert [tuple(point.values()) for point in points_of(dims)] == [(1, 0), (1, 7), (3, 0), (3, 7)]
-    assert points_of({}) == [{}]
-
-
-@pytest.mark.parametrize("item", ["seq", "=3", "seq=", "seq=1,", "seq=-1", "seq=1..7"])
-def test_what_is_no_list_of_sizes_is_refused(item: str) -> None:
-    with pytest.raises(UsageError, match=f"{item!r} is not a dimension's sizes"):
-        listed_sizes([item])
-    with pytest.raises(UsageError, match="'seq=7,1,7' lists a size twice"):
-        listed_sizes(["seq=7,1,7"])
+def test_lists_of_sizes_are_combined_and_ranges_sampled() -> None:
+    points = points_of(dims_of(["batch=1,3", "seq len=7,0,7"]))
+    assert [tuple(point.values()) for point in points] == [(1, 0), (1, 7), (3, 0), (3, 7)]
+    assert set(points[0]) == {"batch", "seq len"} and points_of({}) == [{}]
+    assert points_of({"n": (1, 512)}) == [{"n": 1}, {"n": 23}, {"n": 512}]
+    assert points_of({"n": 7, "m": (4, 8, 4)}) == [{"n": 7, "m": 4}, {"n": 7, "m": 8}]
 
 
 def test_ports_at_sizes() -> None:
@@ -46,9 +43,15 @@ def test_ports_at_sizes() -> None:
     ports = [Port("x", (1, n, n // 2 + 3), F32), Port("y", (7,), F32)]
     assert port_shapes(ports, {"n": 35, "m": 2}) == {"x": (1, 35, 20), "y": (7,)}
     assert port_shapes(ports[1:], {}) == {"y": (7,)}
-    for sizes, given in (({}, "not given"), ({"n": 45}, "45"), ({"n": 7}, "7")):
+    wrong: tuple[tuple[Mapping[str, AnySize], str], ...] = (
+        ({}, "not given"),
+        ({"n": 45}, "45"),
+        ({"n": 7}, "7"),
+        ({"n": SizeRange(0, 9)}, "0..9"),
+    )
+    for chosen, given in wrong:
         with pytest.raises(UsageError, match=f"input 'x' takes 1xnx.* but n is {given}") as caught:
-            port_shapes(ports, sizes)
+            port_shapes(ports, chosen)
         assert caught.value.hint == "give a size in n=0..40:step=5 with --dim n=N"
 
 
@@ -57,9 +60,13 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """What looks like a library whose input has 5 to 40 rows."""
     path = tmp_path / "net.so"
     path.write_bytes(b"\x7fELF")
-    ports = (Port("x", (1, ap.dim("rows", 5, 40), 3), F32),)
-    described = SimpleNamespace(input_ports=ports, threads=1, median_ms=None)
-    monkeypatch.setattr(shared_library, "read_library", lambda path: (described, None))
+    rows = ap.dim("rows", 5, 40)
+    described = SimpleNamespace(
+        input_ports=(Port("x", (1, rows, 3), F32),), named_dims={"rows": rows}, threads=1,
+        median_ms=None,
+    )  # fmt: skip
+    for home in (shared_library, sizes):
+        monkeypatch.setattr(home, "read_library", lambda path: (described, None))
     return str(path)
 
 
@@ -95,7 +102,7 @@ def test_a_list_of_sizes_is_timed_size_by_size(
     assert ours.factory.endswith(":ours_at") and theirs.factory.endswith(":open_peer_at")
     shapes = [{"x": (1, rows, 3)} for rows in (5, 7, 40)]
     assert ours.arguments["sizes"] == theirs.arguments["sizes"] == shapes
-    assert "dims" not in ours.arguments["arguments"]
+    assert ours.arguments["arguments"]["dims"] == {"rows": 5}
     printed = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in printed[2:5]] == ["5", "7", "40"]
     assert printed[5].split() == ["mean", "1.00x"] and "* ansorpy, + openvino" in printed[6]
@@ -121,7 +128,7 @@ def test_one_size_is_timed_as_before(
         (["--dim", "cols=7,41"], "rows is not given"),
         (["--dim", "rows=7", "--dim", "cols=1,2"], "--dim cols=1 cannot change that"),
         (["--dim", "rows=7,9", "--profile"], "several sizes cannot be profiled"),
-        (["--dim", "rows=7..9"], "'rows=7..9' is not a dimension's sizes"),
+        (["--dim", "rows=7..41"], "rows is 41"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(
@@ -132,8 +139,12 @@ def test_sizes_that_cannot_be_are_refused(
     assert message in capsys.readouterr().err and not timed
 
 
-def test_only_a_library_runs_several_sizes(
-    tmp_path: Path, timed: list[Contender], capsys: pytest.CaptureFixture[str]
+def test_a_network_is_opened_for_the_sizes_it_was_tuned_for(
+    tmp_path: Path, timed: list[Contender]
 ) -> None:
-    assert main(["bench", str(tmp_path / "net.onnx"), "--dim", "batch=1,2"]) == 2
-    assert "net.onnx is no library" in capsys.readouterr().err and not timed
+    path = TINY["decoder"].file(0, tmp_path)
+    assert main(["bench", str(path), "--threads", "1", "--dim", "past=0..23"]) == 0
+    [ours] = timed
+    assert ours.arguments["arguments"]["dims"] == {"past": SizeRange(0, 23)}
+    assert [shapes["past_key_0"][2] for shapes in ours.arguments["sizes"]] == [0, 5, 23]
+    assert all(shapes["ids"] == (1, 1) for shapes in ours.arguments["sizes"])

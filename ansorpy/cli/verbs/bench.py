@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from ansorpy.api.arguments import TimedArguments
+from ansorpy.api.arguments import HostLookupArguments
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import Against, ModelOption, Seed
 
@@ -35,18 +35,13 @@ def bench(
     profile: Annotated[
         bool, typer.Option("--profile", help="Also time each kernel call inside whole runs.")
     ] = False,
-    dim: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--dim", metavar="NAME=N[,N...]",
-            help="Size of a dimension by name; of several, each is timed.",
-        ),
-    ] = None,
-    **arguments: Unpack[TimedArguments],
-) -> None:  # fmt: skip
-    """Time a network against other engines, one at a time, in alternating bursts."""
+    **arguments: Unpack[HostLookupArguments],
+) -> None:
+    """Time a network against other engines, one at a time, in alternating bursts.
+
+    Where --dim lists sizes, at each of these.
+    """
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.sizes import listed_sizes, points_of
     from ansorpy.config import default_threads
     from ansorpy.report.tables import Table, show
     from ansorpy.writable import demand_writable
@@ -55,12 +50,8 @@ def bench(
     if json_file is not None and not prints_json:
         demand_writable(json_file)
     arguments["threads"] = arguments.get("threads") or default_threads()
-    points = points_of(listed_sizes(dim or ()))
-    lookups = [Lookup(model, dims=point, **arguments) for point in points]
-    if len(lookups) == 1:
-        result, said = _at_one_size(lookups[0], original, against or [], seed, profile)
-    else:
-        result, said = _at_sizes(lookups, original, against or [], seed, profile)
+    lookup, against = Lookup(model, **arguments), against or []
+    result, said = _timed(lookup, original, against, seed, profile)
     text = json.dumps(result, indent=2)
     if prints_json:
         print(text)
@@ -71,11 +62,37 @@ def bench(
         json_file.write_text(text + "\n")
 
 
-def _at_one_size(
+Said = list["Table | str"]
+"""What is printed."""
+
+
+def _timed(
     lookup: Lookup, original: Path | None, against: Sequence[str], seed: int, profile: bool
-) -> tuple[dict[str, Any], list[Table | str]]:
+) -> tuple[dict[str, Any], Said]:
     """The result as JSON and as what is printed."""
-    from ansorpy.cli.models import given_shapes, with_own_sizes
+    from ansorpy.cli.sizes import timed_sizes
+    from ansorpy.errors import UsageError
+
+    opened, points, sizes = timed_sizes(lookup, original)
+    if len(points) == 1:
+        shapes = {"seed": seed, "shapes": sizes[0]}
+        contenders = [_ours(opened, "Ours", shapes)]
+        contenders += _peers(opened, original, against, "open_peer", shapes)
+        return _at_one_size(opened, contenders, original, seed, profile)
+    if profile:
+        raise UsageError(
+            "the calls of several sizes cannot be profiled", hint="give each dimension one size"
+        )
+    all_shapes = {"seed": seed, "sizes": sizes}
+    contenders = [_ours(opened, "ours_at", all_shapes)]
+    contenders += _peers(opened, original, against, "open_peer_at", all_shapes)
+    return _at_sizes(opened, contenders, original, points)
+
+
+def _at_one_size(
+    lookup: Lookup, contenders: Sequence[Contender], original: Path | None, seed: int,
+    profile: bool,
+) -> tuple[dict[str, Any], Said]:  # fmt: skip
     from ansorpy.cli.profiling import profile_of
     from ansorpy.measure.probe.disturbance import CoreProbe
     from ansorpy.report.bench.remarks import remarks, unsettled
@@ -83,19 +100,15 @@ def _at_one_size(
     from ansorpy.report.bench.turns import compare
     from ansorpy.report.profile import profile_table
 
-    threads, shapes = lookup.arguments["threads"] or 1, given_shapes(lookup)
-    lookup = with_own_sizes(lookup, original)
+    threads = lookup.arguments["threads"] or 1
     calls = profile_of(lookup, seed) if profile else []
-    sizes = {"shapes": shapes, "dims": lookup.arguments.get("dims", {})}
-    peers = _peers(lookup, original, against, "open_peer", {"seed": seed, **sizes})
-    contenders = [_ours(lookup, "Ours", seed, shapes=shapes), *peers]
     timings = compare(contenders, progress=_progress, is_disturbed=CoreProbe(threads).is_disturbed)
     name = (original or lookup.model).stem
     comparison = Comparison(name, threads, timings, _kernels_ms(lookup, calls))
     result = comparison.to_dict()
     inside_ms = sum(call.inside_s for call in calls) * 1e3 if calls else None
     ours = remarks(timings["ansorpy"].median_ms, inside_ms, comparison.kernels_ms)
-    said: list[Table | str] = [comparison.table(), *unsettled(timings), *ours]
+    said: Said = [comparison.table(), *unsettled(timings), *ours]
     if profile:
         result["calls"] = [call.to_dict() for call in calls]
         said.append(profile_table(calls))
@@ -103,42 +116,25 @@ def _at_one_size(
 
 
 def _at_sizes(
-    lookups: Sequence[Lookup], original: Path | None, against: Sequence[str], seed: int,
-    profile: bool,
-) -> tuple[dict[str, Any], list[Table | str]]:  # fmt: skip
-    """The same for each of several sizes; every engine is opened once, for all of them."""
-    from ansorpy.cli.models import given_shapes, is_library, with_own_sizes
-    from ansorpy.errors import UsageError
+    lookup: Lookup, contenders: Sequence[Contender], original: Path | None,
+    points: Sequence[Mapping[str, int]],
+) -> tuple[dict[str, Any], Said]:  # fmt: skip
     from ansorpy.measure.probe.disturbance import CoreProbe
     from ansorpy.report.bench.remarks import unsettled
     from ansorpy.report.bench.result import SizesComparison
     from ansorpy.report.bench.turns import compare_sizes
 
-    model, points = lookups[0].model, [lookup.arguments["dims"] or {} for lookup in lookups]
-    if not is_library(model):
-        raise UsageError(
-            f"{model} is no library, and only a library runs several sizes",
-            hint="compile it for all of them first, or give each dimension one size",
-        )
-    if profile:
-        raise UsageError(
-            "the calls of several sizes cannot be profiled", hint="give each dimension one size"
-        )
-    sizes = [given_shapes(lookup) for lookup in lookups]
-    lookup = [with_own_sizes(lookup, original) for lookup in lookups][0]
     threads = lookup.arguments["threads"] or 1
-    peers = _peers(lookup, original, against, "open_peer_at", {"seed": seed, "sizes": sizes})
-    contenders = [_ours(lookup, "ours_at", seed, sizes=sizes), *peers]
-    names = dict(enumerate(map(_named, points)))
     timings = [*compare_sizes(
-        contenders, names, progress=_progress, is_disturbed=CoreProbe(threads).is_disturbed
+        contenders, dict(enumerate(map(_named, points))), progress=_progress,
+        is_disturbed=CoreProbe(threads).is_disturbed,
     )]  # fmt: skip
-    comparison = SizesComparison((original or model).stem, threads, points, timings)
-    open_ends = [
+    comparison = SizesComparison((original or lookup.model).stem, threads, points, timings)
+    unsteady = [
         f"{_named(point)}: {line}"
         for point, timing in zip(points, timings, strict=True) for line in unsettled(timing)
     ]  # fmt: skip
-    return comparison.to_dict(), [comparison.table(), comparison.plot(), *open_ends]
+    return comparison.to_dict(), [comparison.table(), comparison.plot(), *unsteady]
 
 
 def _named(point: Mapping[str, int]) -> str:
@@ -161,11 +157,11 @@ def _kernels_ms(lookup: Lookup, calls: Sequence[CallTime]) -> float | None:
     return sum(alone) * 1e3 if calls and len(alone) == len(calls) else None
 
 
-def _ours(lookup: Lookup, factory: str, seed: int, **sizes: object) -> Contender:
+def _ours(lookup: Lookup, factory: str, given: Mapping[str, object]) -> Contender:
     """Our engine, made by a *factory* of :mod:`ansorpy.cli.engine`."""
     from ansorpy.report.bench.processes import Contender
 
-    ours = {"path": str(lookup.model), "seed": seed, "arguments": lookup.arguments, **sizes}
+    ours = {"path": str(lookup.model), "arguments": lookup.arguments, **given}
     return Contender("ansorpy", f"ansorpy.cli.engine:{factory}", ours)
 
 

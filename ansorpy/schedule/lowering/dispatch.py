@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ansorpy.errors import UsageError
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import as_expr
 from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.loops import Buffer, If, Param, Program, Role, Seq, Stmt
@@ -13,16 +14,18 @@ from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.rewrite.sizes import program_at
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import Tensor
-from ansorpy.schedule.lowering.program import Lowered
+from ansorpy.ir.text.printer import text
+from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.state import State
 
 __all__ = ["dispatched"]
 
 
-def dispatched(parts: Sequence[tuple[Dim, Lowered]]) -> Lowered:
+def dispatched(definition: ComputeDAG, parts: Sequence[tuple[Dim, Lowered]]) -> Lowered:
     """The program that runs the one of *parts* whose dimension has the size of the call.
 
-    The parts are programs of one definition, whose dimension of that name has other ranges in each.
-    The result is for all of these sizes.  Each part has its own packed constants.
+    The parts are programs of *definition*, whose dimension of that name has other ranges in each.
+    The result is for all of these sizes.  Parts that pack the constants in the same way share them.
 
     Raises:
         UsageError: The ranges are not consecutive, or are not multiples of one step.
@@ -31,14 +34,18 @@ def dispatched(parts: Sequence[tuple[Dim, Lowered]]) -> Lowered:
     whole = _whole([dim for dim, _ in ordered])
     if len(ordered) == 1:
         return ordered[0][1]
-    merger = _Merger()
+    merger = _Merger(lower(State.initial(definition)).run)
     runs, binds = [], []
+    packings: dict[str, int] = {}
     for number, (dim, lowered) in enumerate(ordered):
         sizes = {dim: dim_extent(whole)}
         made = set[str]()
         if lowered.bind is not None:
             made = {p.buffer.name for p in lowered.bind.params if p.role is Role.OUTPUT}
-            binds.append(merger.merged(program_at(lowered.bind, sizes), number, made))
+            first = packings.setdefault(text(lowered.bind), number)
+            if first == number:
+                binds.append(merger.merged(program_at(lowered.bind, sizes), number, made))
+            number = first
         runs.append(merger.merged(program_at(lowered.run, sizes), number, made))
     body = runs[-1].body
     for (dim, _), run in reversed(list(zip(ordered[:-1], runs[:-1], strict=True))):
@@ -62,10 +69,13 @@ def _whole(dims: Sequence[Dim]) -> Dim:
 
 
 class _Merger:
-    """Lets all programs use one buffer for each parameter of the same name."""
+    """Lets all programs use one buffer for each parameter of the same name.
 
-    def __init__(self) -> None:
-        self._shared: dict[str, Buffer] = {}
+    Those of *whole* have their extents at all sizes; in a part, some may be numbers.
+    """
+
+    def __init__(self, whole: Program) -> None:
+        self._shared = {param.buffer.name: param.buffer for param in whole.params}
 
     def merged(self, program: Program, number: int, made: set[str]) -> Program:
         """*program* on shared buffers; constants in *made* are those of part *number* alone."""
