@@ -6,11 +6,25 @@ operators that take values with these extents.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from functools import reduce
 from itertools import zip_longest
+from math import gcd
+from operator import and_
 
-from ansorpy.graph.ops import Concat, Elementwise, Expand, MatMul, Op, Shape
-from ansorpy.ir.extents import Atom, Extent, Form, Symbolic, dim_extent, dims_of
+from ansorpy.graph.ops import Concat, Elementwise, Expand, MatMul, Op, Reshape, Shape
+from ansorpy.ir.extents import (
+    AnyExtent,
+    Atom,
+    Extent,
+    Form,
+    Symbolic,
+    dim_extent,
+    dims_of,
+    least,
+    prod_of,
+)
 from ansorpy.ir.symbols import Dim, SizeOp
 
 __all__ = ["Equation", "solved", "unequal"]
@@ -44,6 +58,8 @@ def _columns(op: Op, shapes: Sequence[Shape]) -> Iterator[Sequence[Extent]]:
             left, right = shapes[:2]
             yield left[-1], right[-2]
             yield from _aligned([left[:-2], right[:-2]])
+        case Reshape(shape=shape):
+            yield prod_of(shapes[0]), prod_of(shape)
 
 
 def _aligned(shapes: Sequence[Shape]) -> Iterator[Sequence[Extent]]:
@@ -58,8 +74,7 @@ def solved(equation: Equation, free: Collection[Dim]) -> tuple[Dim, Extent] | No
             only one with the same range as another can be.
     """
     a, b = equation
-    difference = a - b
-    assert isinstance(difference, Symbolic)
+    difference = _without_factors(a - b)
     for dim in reversed([*free]):
         found = _alone(difference, dim)
         if found is not None:
@@ -68,6 +83,17 @@ def solved(equation: Equation, free: Collection[Dim]) -> tuple[Dim, Extent] | No
     if x and y and (x.low, x.high, x.step) == (y.low, y.high, y.step):
         return y, dim_extent(x)
     return _shortened(a, b, free) or _shortened(b, a, free)
+
+
+def _without_factors(extent: Symbolic) -> Symbolic:
+    """*extent* over what all of its terms have in common, as far as that is never 0."""
+    common: AnyExtent = gcd(*(c for _, c in extent.terms))
+    shared = reduce(and_, (Counter(atoms) for atoms, _ in extent.terms))
+    for atom, count in shared.items():
+        factor = Symbolic((((atom,), 1),))
+        common = common * prod_of([factor] * count) if least(factor) > 0 else common
+    found: Symbolic = extent // common
+    return found
 
 
 def _alone(difference: Symbolic, dim: Dim) -> Extent | None:

@@ -62,7 +62,9 @@ def _given_axes(ctx: NodeContext) -> Shape:
 def squeeze(ctx: NodeContext) -> str:
     """Drop the given axes of extent one, or all of them."""
     shape = ctx.shape()
-    axes = ctx.axes(_given_axes(ctx), len(shape)) or {d for d, e in enumerate(shape) if e == 1}
+    axes = ctx.axes(_given_axes(ctx), len(shape)) or {
+        d for d, e in enumerate(shape) if not ctx.is_less(1, e) and e == 1
+    }
     return ctx.reshape(ctx.input(), tuple(e for d, e in enumerate(shape) if d not in axes))
 
 
