@@ -116,9 +116,10 @@ class Project:
 
     def _by_task(self, calls: Mapping[str, float]) -> dict[str, float]:
         """Calls by task key, from calls by the keys of workloads."""
+        workloads = self.cuts.workloads
         found: dict[str, float] = {}
         for key, count in calls.items():
-            for task, share in self.group_of(self.cuts.workloads[key]).weights.items():
+            for task, share in self.group_of(workloads[key]).weights.items():
                 found[task.key] = found.get(task.key, 0.0) + count * share
         return found
 

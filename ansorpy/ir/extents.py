@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import gcd, prod
 from typing import Any, TypeAlias
 
@@ -37,6 +37,10 @@ class Form:
     b: Extent
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         if self.op is SizeOp.FLOORDIV:
             return f"{_factor(self.a)}//{_factor(self.b)}"
         return f"{self.op.value}({self.a}, {self.b})"
@@ -75,6 +79,10 @@ class Symbolic(Symbol):
         return hash(self.terms)
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         parts = []
         for atoms, c in self.terms:
             alone = len(atoms) == 1 and abs(c) == 1
@@ -101,9 +109,9 @@ class Symbolic(Symbol):
             return NotImplemented
         match op:
             case SizeOp.ADD:
-                return _sum([(a, 1), (b, 1)])
+                return _plus(a, b, 1)
             case SizeOp.SUB:
-                return _sum([(a, 1), (b, -1)])
+                return _plus(a, b, -1)
             case SizeOp.MUL:
                 return _product(a, b)
             case SizeOp.FLOORDIV:
@@ -111,7 +119,7 @@ class Symbolic(Symbol):
             case SizeOp.GCD:
                 return gcd(multiple_of(a), multiple_of(b))
             case SizeOp.ABOVE:
-                return int(most(_sum([(a, 1), (b, -1)])) > 0)
+                return int(most(_plus(a, b, -1)) > 0)
         return extreme(op, a, b)
 
     @cached_property
@@ -192,6 +200,11 @@ def prod_of(extents: Iterable[Extent]) -> Extent:
 # Arithmetic
 
 
+_remembered = lru_cache(maxsize=1 << 14)
+"""Bounds are kept with an extent, so the same result is best the same object.  Lowering one program
+asks for the same few sums thousands of times."""
+
+
 def _terms(extent: Extent) -> Terms:
     if isinstance(extent, Symbolic):
         return extent.terms
@@ -234,6 +247,13 @@ def _sum(parts: Iterable[tuple[Extent, int]]) -> Extent:
     return _made(total)
 
 
+@_remembered
+def _plus(a: Extent, b: Extent, scale: int) -> Extent:
+    """``a + scale * b``."""
+    return _sum([(a, 1), (b, scale)])
+
+
+@_remembered
 def _product(a: Extent, b: Extent) -> Extent:
     total: dict[Monomial, int] = {}
     for left, c in _terms(a):
@@ -243,6 +263,7 @@ def _product(a: Extent, b: Extent) -> Extent:
     return _made(total)
 
 
+@_remembered
 def _quotient(a: Extent, b: Extent) -> Extent:
     """``a // b``; *b* is at least 1 wherever the result is used."""
     if isinstance(b, Symbolic):
@@ -310,9 +331,10 @@ def _rank(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
     return len(term[0]), tuple(map(str, term[0]))
 
 
+@_remembered
 def extreme(op: SizeOp, a: Extent, b: Extent) -> Extent:
     """The smaller or the larger of *a* and *b*."""
-    difference = _sum([(a, 1), (b, -1)])
+    difference = _plus(a, b, -1)
     if most(difference) <= 0:
         return a if op is SizeOp.MIN else b
     if least(difference) >= 0:

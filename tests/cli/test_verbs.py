@@ -26,7 +26,7 @@ from ansorpy.errors import UsageError
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.records.database import Database
 from ansorpy.rates import Rates
-from ansorpy.report.bench import turns
+from ansorpy.report.bench import processes, turns
 from ansorpy.report.bench.turns import Timing
 from ansorpy.report.profile import CallTime, profile_table
 from ansorpy.report.randomize import random_weights
@@ -470,7 +470,7 @@ def test_bench_and_verify_pass_the_precision_on(
 ) -> None:
     asked: list[Any] = []
 
-    def stop(given: Lookup | list[turns.Contender], *rest: object, **options: object) -> None:
+    def stop(given: Lookup | list[processes.Contender], *rest: object, **options: object) -> None:
         asked.append(given.arguments if isinstance(given, Lookup) else given[0].arguments)
         raise UsageError("enough")
 
