@@ -133,7 +133,10 @@ def solved(equation: Equation, free: Collection[Dim]) -> tuple[Dim, Extent] | No
             only one with the same range as another can be.
     """
     a, b = equation
-    difference = _without_factors(a - b)
+    difference: Extent = a - b
+    if not isinstance(difference, Symbolic):
+        return None
+    difference = _without_factors(difference)
     for dim in reversed([*free]):
         found = _alone(difference, dim)
         if found is not None:
