@@ -131,10 +131,8 @@ def test_an_input_tells_the_size() -> None:
         ap.build([x, ap.compute((n * m,), lambda i: x[i] * 2.0, name="y")])
 
 
-def test_what_needs_numbers_says_so(tmp_path: Path) -> None:
+def test_what_needs_numbers_says_so() -> None:
     tensors = product(ap.dim("n", 1, 50))
-    with pytest.raises(UsageError, match="a library cannot yet"):
-        ap.build(tensors).export(tmp_path / "op.so")
     with pytest.raises(CodegenError, match="kernels for GPUs have fixed shapes"):
         ap.tune(tensors, target="sm_80", effort="none")
 

@@ -354,11 +354,11 @@ def test_too_little_memory_is_refused_with_what_would_do(
     assert main([*words[1:], *library]) == 0
 
 
-def test_an_open_dimension_and_an_unknown_operator(
+def test_an_unknown_dimension_and_an_unknown_operator(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["compile", str(folder / "net.onnx"), "--effort", "none"]) == 2
-    assert "batch" in capsys.readouterr().err
+    assert main(["compile", str(folder / "net.onnx"), "--dim", "bach=1..4"]) == 2
+    assert "it has batch" in capsys.readouterr().err
     model = _network()
     model.graph.node[1].op_type = "NoSuchOperator"
     onnx.save(model, folder / "odd.onnx")
