@@ -74,7 +74,7 @@ class KeyBlocks(Algorithm):
         if target.max_shared_optin_bytes:
             each = scores
         else:
-            summed = (a.extent for op in weighted.square for a in op.reduce_axes)
+            summed = (a.extent for op in weighted.along for a in op.reduce_axes)
             features = (*summed, *(axis.extent for axis in weighted.columns))
             each = scores + sum(map(most, features)) * weighted.mixed.dtype.bytes
         return max(self.least, 1 << int(room / each).bit_length() - 1)
@@ -126,9 +126,9 @@ class _Stages:
         return first if self.divides else builders.minimum(first, self.before)
 
     def _blocked(self, op: ComputeOp) -> ComputeOp:
-        """A stage of ``square`` with its keys in blocks: ``[.., block, key, ..]``."""
+        """A stage of ``along`` with its keys in blocks: ``[.., block, key, ..]``."""
         if op not in self._made:
-            dim = self.of.square[op]
+            dim = self.of.along[op]
 
             def body(*axes: Expr) -> Expr:
                 block, key = axes[dim : dim + 2]
@@ -150,7 +150,7 @@ class _Stages:
         """*e* at key number *key* of *block*, other axes being *at*; it reads blocked stages."""
 
         def moved(load: Load) -> Expr:
-            dim = self.of.square.get(load.source)  # type: ignore[call-overload]
+            dim = self.of.along.get(load.source)  # type: ignore[call-overload]
             if dim is None or load.indices[dim] is not keys:
                 return load
             assert isinstance(load.source, ComputeOp)
@@ -174,7 +174,8 @@ class _Stages:
     ) -> ComputeOp:
         """A stage ``[rows.., block, columns..]`` named after *op* and *part*."""
         n = len(self.rows)
-        names = [*_numbered("r", n), "block", *_numbered("o", len(columns))]
+        letter = "o" if len(columns) == len(self.columns) else "j"
+        names = [*_numbered("r", n), "block", *_numbered(letter, len(columns))]
         return compute(
             [*self.rows, self.blocks, *columns],
             lambda *axes: value(axes[:n], axes[n], axes[n + 1 :]),
@@ -241,8 +242,8 @@ class _Stages:
         (keys,) = of.mixed.reduce_axes
 
         def value(rows: Exprs, block: Expr, columns: Exprs) -> Expr:
-            at: dict[Var, Expr] = dict(zip((*of.rows, *of.columns), (*rows, *columns), strict=True))
-            other = substitute(of.value, {**at, keys: self._start(block) + j})
+            at = dict(zip((*of.rows, *of.columns), (*rows, *columns), strict=True))
+            other = self._at(of.value, keys, at, block, j)
             weight = raised[(*rows, block, j)].astype(_narrowest(of.weight))
             return builders.sum(weight.astype(self.dtype) * other.astype(self.dtype), axis=j)
 

@@ -45,8 +45,8 @@ class WeightedSum:
         rows: For each other axis of *raised*, in order, the axis of *mixed* that indexes it.
         score: ``x``, over the axes of *raised*.
         scale: A positive constant, or None.
-        square: The stages that have an element per row and key and that nothing else reads, with
-            the number of the axis that runs over keys; among them *raised*.
+        along: The stages that nothing else reads and whose elements are needed for one key only,
+            with the number of the axis that runs over keys; among them *raised*.
     """
 
     mixed: ComputeOp
@@ -60,7 +60,7 @@ class WeightedSum:
     rows: tuple[Axis, ...]
     score: Expr
     scale: Const | None
-    square: Mapping[ComputeOp, int]
+    along: Mapping[ComputeOp, int]
 
     @property
     def keys(self) -> Axis:
@@ -128,10 +128,11 @@ def _weighted(
     assert isinstance(top.source, ComputeOp)
     if dag.readers(top.source) != (raised,) or dag.is_output(top.source):
         return None
-    square = _square_stages(dag, raised, top.source, dim)
+    keys = {raised: raised.axes[dim], top.source: top.source.reduce_axes[0], mixed: key}
+    along = _stages_along(dag, keys, {raised: dim})
     return WeightedSum(
         mixed, inlined, value, reads[0], raised, totals[0], top.source, dim, rows, score, scale,
-        square,
+        along,
     )  # fmt: skip
 
 
@@ -218,39 +219,42 @@ def _sums(op: ComputeOp, raised: ComputeOp, dim: int) -> bool:
     return read.indices[dim] is body.axes[0] and long <= set(rows) <= set(op.axes)
 
 
-def _square_stages(
-    dag: ComputeDAG, raised: ComputeOp, top: ComputeOp, dim: int
+def _stages_along(
+    dag: ComputeDAG, keys: Mapping[ComputeOp, Axis], dim: Mapping[ComputeOp, int]
 ) -> dict[ComputeOp, int]:
-    """The stages that are read element by element on the way to *raised*, with their key axis."""
-    assert isinstance(top.body, Reduce)
-    found = {raised: dim}
-    for op in reversed(dag.leading_to(raised)):
+    """The stages that only those of *keys* read, always at the key, with their axis of keys.
+
+    A sum is among them only if its elements are read once for each row: all rows would need the
+    sums that they share again.
+    """
+    found = dict(dim)
+    over = dict(keys)
+    for op in reversed(dag.computes):
         readers = dag.readers(op)
-        if op is raised or dag.is_output(op) or op in dag.constant_ops:
+        if op in over or dag.is_output(op) or op in dag.constant_ops or not readers:
             continue
-        if not all(reader in found or reader is top for reader in readers):
+        if not all(reader in over for reader in readers):
             continue
-        keys = {
-            _key_of(indices, top.body.axes[0] if reader is top else reader.axes[found[reader]],
-                    _rows_of(reader, found))
+        places = {
+            _key_of(indices, over[reader], _rows_of(reader, over[reader]) if op.reduce_axes else ())
             for reader in readers
             for indices in dag.reads(reader)[op]
         }  # fmt: skip
-        only = keys.pop() if len(keys) == 1 else None
+        only = places.pop() if len(places) == 1 else None
         if only is not None:
             found[op] = only
+            over[op] = op.axes[only]
     return found
 
 
-def _rows_of(reader: ComputeOp, square: Mapping[ComputeOp, int]) -> set[Axis]:
+def _rows_of(reader: ComputeOp, key: Axis) -> list[Axis]:
     """The axes of *reader* that have several elements, except for its keys."""
-    kept = (axis for d, axis in enumerate(reader.axes) if d != square.get(reader))
-    return {axis for axis in kept if axis.extent != 1}
+    return [axis for axis in reader.axes if axis.extent != 1 and axis is not key]
 
 
-def _key_of(indices: Iterable[Expr], key: Axis, rows: set[Axis]) -> int | None:
+def _key_of(indices: Iterable[Expr], key: Axis, rows: Iterable[Axis]) -> int | None:
     """The dimension that *key* alone indexes, if each of *rows* alone indexes another one."""
     at = list(indices)
     single = {index for index in at if isinstance(index, Axis)}
     inside = [d for d, index in enumerate(at) if key in walk(index)]
-    return inside[0] if len(inside) == 1 and {key} | rows <= single else None
+    return inside[0] if len(inside) == 1 and {key, *rows} <= single else None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.expr import Axis, AxisKind, walk
+from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.gpu.row_blocks import Kernel, RowBlock, is_single, row_kernel
-from ansorpy.rules.matching.chain import ancestors, find_chain
+from ansorpy.rules.matching.chain import ancestors, find_chain, reused_axes
 from ansorpy.rules.matching.relations import has_reduce_iters
 from ansorpy.rules.matching.rowwise import is_evaluated_once
 from ansorpy.rules.predicates import fusible_consumer, has_data_reuse
@@ -120,7 +120,7 @@ def _plan(state: State) -> _Plan | str:
     apart = {first, chain.product, chain.last, *state.constant_stages}
     kept = [s.name for s in state.stages if not (s.is_placeholder or s.inlined or s.name in apart)]
     kernel = row_kernel(
-        state, chain.last, kept, (first, chain.product), _rows_of(state, chain.last, product.name)
+        state, chain.last, kept, (first, chain.product), reused_axes(state, chain.last, product.name)
     )
     if isinstance(kernel, str):
         return kernel
@@ -168,19 +168,3 @@ def _kept(state: State, name: str) -> tuple[State, str, str]:
         return state, name, keeper.name
     state, local = state.cache_write(name, "local")
     return state, local, name
-
-
-def _rows_of(state: State, last: str, product: str) -> frozenset[str]:
-    """The axes of *last* along which *product* re-reads some operand."""
-    inlined = state.inlined_dag
-    op = inlined.ops[product]
-    used = [
-        {e for index in indices for e in walk(index) if isinstance(e, Axis)}
-        for read in inlined.reads[product]
-        for indices in read.indices
-    ]
-    (indices,) = inlined.index_tuples(last, product)
-    pairs = zip(indices, op.axes, strict=True)
-    return frozenset(
-        e.name for e, axis in pairs if isinstance(e, Axis) and not all(axis in u for u in used)
-    )
