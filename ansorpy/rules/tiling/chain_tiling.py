@@ -136,7 +136,8 @@ class ChainTiling:
         if not has_columns_of_its_own(self.chain.state.stage(self.chain.last).compute):
             return frozenset()
         long = {axis.name for axis in self._op(self.chain.last).axes if axis.extent > 1}
-        return frozenset(long - reused_axes(self._state, self.chain.last, self.chain.product))
+        reused = reused_axes(self._state, self.chain.last, self.chain.product)
+        return frozenset(long - reused | {self.vector_axis})
 
     def _keep_last(self, axis: Axis) -> None:
         """Let *axis* be a loop over blocks, or if it is the vector axis, cut it to vectors only."""
