@@ -49,6 +49,7 @@ from ansorpy.rules.sketch.dot_words import DotWords
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.rules.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
 from ansorpy.rules.sketch.parts_at_block import PartsAtBlock
+from ansorpy.rules.sketch.parts_in_rows import PartsInRows
 from ansorpy.rules.sketch.rows_at_block import RowsAtBlock
 from ansorpy.rules.sketch.simplify_const import SimplifyComputeWithConstTensor
 from ansorpy.rules.sketch.skip_stage import SkipStage
@@ -124,6 +125,7 @@ CUDA_SKETCH: tuple[SketchRule, ...] = (
 )
 
 DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
+    PartsInRows(),
     ChainInRows(),
     RowsAtBlock(),
     AddCacheRead(by_source=True),

@@ -77,7 +77,7 @@ class KeyBlocks(Algorithm):
             summed = (a.extent for op in weighted.along for a in op.reduce_axes)
             features = (*summed, *(axis.extent for axis in weighted.columns))
             each = scores + sum(map(most, features)) * weighted.mixed.dtype.bytes
-        return max(self.least, 1 << int(room / each).bit_length() - 1)
+        return max(self.least, 1 << max(int(room / each), 1).bit_length() - 1)
 
 
 def key_blocks(dag: ComputeDAG, weighted: WeightedSum, length: int) -> Definition:
