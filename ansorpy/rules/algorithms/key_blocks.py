@@ -11,6 +11,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
+    AxisKind,
     Binary,
     BinaryOp,
     Cast,
@@ -24,9 +25,10 @@ from ansorpy.ir.expr import (
 from ansorpy.ir.extents import Extent, extreme, most, multiple_of
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.symbols import SizeOp
-from ansorpy.ir.tensor import ComputeOp, compute, reduce_axis
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
 from ansorpy.rules.algorithms.softmax import WeightedSum, find_weighted_sums, without_casts
+from ansorpy.schedule.decisions import VECTOR
 from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops
 from ansorpy.target import Target
 
@@ -45,48 +47,65 @@ class KeyBlocks(Algorithm):
                                                  mixed[i, o] = sum_b share * parts
 
     The scores of one block stay in a cache however many keys there are.  The algorithm is offered
-    if there are at least two blocks of keys; a block is as long as the cache allows.
+    if there are at least two blocks of the longest length that the cache allows.
 
     Source: Milakov & Gimelshein 2018 (rescaling); Dao et al. 2023, "Flash-Decoding" (the parts).
 
     Args:
         rows: Rows of scores that are assumed to be computed together, so that keys and values are
-            read from a cache.  On GPUs, keys and values pass through small tiles instead, and
+            read from a cache.
+        gpu_rows: The same on GPUs, where keys and values pass through small tiles instead, and
             scores are kept in shared memory.
-        share: Fraction of that cache (CUDA: of a block's shared memory) for one block.
-        least: Length of the shortest block.
+        share: Fraction of that cache (CUDA: of a block's shared memory) for one block of keys.
+        least: Length that is always allowed.
     """
 
     rows: int = 64
+    gpu_rows: int = 32
     share: float = 0.5
     least: int = 64
 
     def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
         for weighted in find_weighted_sums(dag):
-            length = self.length_for(weighted, target)
-            if most(weighted.keys.extent) >= 2 * length:
-                yield key_blocks(dag, weighted, length)
+            keys: Extent = weighted.keys.extent
+            longest = self.longest(weighted, target)
+            if most(keys) >= 2 * longest:
+                length = _even(keys, longest) if isinstance(keys, int) else longest
+                yield key_blocks(dag, weighted, length, tiled=bool(target.warp_size))
 
-    def length_for(self, weighted: WeightedSum, target: Target) -> int:
-        """The number of keys of a block: a power of two that does not depend on their number."""
-        room = self.share * (target.max_shared_optin_bytes or target.l2_bytes)
-        scores = self.rows * weighted.raised.dtype.bytes
-        if target.max_shared_optin_bytes:
-            each = scores
-        else:
-            summed = (a.extent for op in weighted.along for a in op.reduce_axes)
-            features = (*summed, *(axis.extent for axis in weighted.columns))
-            each = scores + sum(map(most, features)) * weighted.mixed.dtype.bytes
-        return max(self.least, 1 << max(int(room / each), 1).bit_length() - 1)
+    def longest(self, weighted: WeightedSum, target: Target) -> int:
+        """The number of keys of the longest block: a power of two."""
+        score = weighted.raised.dtype.bytes
+        if target.warp_size:
+            return self._fitting(target.max_shared_optin_bytes, self.gpu_rows * score)
+        summed = (axis.extent for op in weighted.along for axis in op.reduce_axes)
+        features = sum(map(most, (*summed, *(axis.extent for axis in weighted.columns))))
+        each = self.rows * score + features * weighted.mixed.dtype.bytes
+        return self._fitting(target.l2_bytes, each)
+
+    def _fitting(self, room: int, each: int) -> int:
+        number = max(int(self.share * room / each), 1)
+        return max(self.least, 1 << number.bit_length() - 1)
 
 
-def key_blocks(dag: ComputeDAG, weighted: WeightedSum, length: int) -> Definition:
+def _even(keys: int, longest: int) -> int:
+    """The length of as few blocks, but equal ones, or whole vectors if *keys* has no such part."""
+    blocks = -(-keys // longest)
+    length = -(-keys // blocks)
+    return length if keys % blocks == 0 else -(-length // VECTOR) * VECTOR
+
+
+def key_blocks(
+    dag: ComputeDAG, weighted: WeightedSum, length: int, *, tiled: bool = False
+) -> Definition:
     """*dag* with *weighted* computed from blocks of *length* keys.
 
     The last block starts earlier if it would reach beyond the keys; those of them that belong to
     the block before it do not count.  If there are fewer keys than *length*, they are one block.
+    With *tiled*, products read keys and values through stages whose index is that in the block, so
+    that tiles of them are boxes wherever the block starts.
     """
-    made = _Stages(weighted, length)
+    made = _Stages(weighted, length, tiled=tiled)
     replaced, _ = replace_ops(dag, {weighted.mixed: made.mixed(), weighted.total: made.total()})
     return Definition(f"key_blocks({length})", replaced, made.error)
 
@@ -97,7 +116,7 @@ class _Stages:
     Values that are summed have the type ``dtype``; ``rows`` and ``columns`` are extents.
     """
 
-    def __init__(self, weighted: WeightedSum, length: int) -> None:
+    def __init__(self, weighted: WeightedSum, length: int, *, tiled: bool) -> None:
         self.of = weighted
         keys: Extent = weighted.keys.extent
         self.dtype = weighted.mixed.dtype.of_sums
@@ -106,9 +125,10 @@ class _Stages:
         self.divides = multiple_of(keys) % length == 0
         self.length = length if self.divides else extreme(SizeOp.MIN, length, keys)
         self.before = keys - self.length
+        self.tiled = tiled and not self.divides
         self.rows = [axis.extent for axis in weighted.rows]
         self.columns = [axis.extent for axis in weighted.columns]
-        self._made: dict[ComputeOp, ComputeOp] = {}
+        self._made: dict[tuple[Tensor, int], ComputeOp] = {}
         self._parts = self._packed()
         self._peak = self._highest()
         self._share = self._shares()
@@ -127,35 +147,73 @@ class _Stages:
 
     def _blocked(self, op: ComputeOp) -> ComputeOp:
         """A stage of ``along`` with its keys in blocks: ``[.., block, key, ..]``."""
-        if op not in self._made:
-            dim = self.of.along[op]
+        dim = self.of.along[op]
+        if (op, dim) not in self._made:
 
-            def body(*axes: Expr) -> Expr:
-                block, key = axes[dim : dim + 2]
-                at = dict(zip(op.axes, (*axes[:dim], key, *axes[dim + 2 :]), strict=True))
-                return self._at(op.body, op.axes[dim], at, block, key)
+            def body(at: Mapping[Axis, Expr], block: Expr, key: Expr) -> Expr:
+                summed = isinstance(op.body, Reduce)
+                return self._at(op.body, op.axes[dim], at, block, key, summed=summed)
 
-            names = [axis.name for axis in op.axes]
-            names.insert(dim, _unused("block", [*names, *(a.name for a in op.reduce_axes)]))
-            shape = [axis.extent for axis in op.axes]
-            shape[dim : dim + 1] = [self.blocks, self.length]
-            self._made[op] = compute(
-                shape, body, name=f"{op.name}.part", names=names, attrs=op.attrs
-            )
-        return self._made[op]
+            self._made[op, dim] = self._in_blocks(op, dim, op.axes, body)
+        return self._made[op, dim]
+
+    def _view(self, tensor: Tensor, dim: int) -> ComputeOp:
+        """The elements of *tensor* with dimension *dim* in blocks."""
+        if (tensor, dim) not in self._made:
+            names = _numbered("i", tensor.ndim)
+            axes = [
+                Axis(name, n, AxisKind.SPACE) for name, n in zip(names, tensor.shape, strict=True)
+            ]
+
+            def body(at: Mapping[Axis, Expr], block: Expr, key: Expr) -> Expr:
+                places = [at[axis] for axis in axes]
+                places[dim] = self._start(block) + key
+                return tensor[tuple(places)]
+
+            self._made[tensor, dim] = self._in_blocks(tensor, dim, axes, body)
+        return self._made[tensor, dim]
+
+    def _in_blocks(
+        self, tensor: Tensor, dim: int, axes: Sequence[Axis],
+        body: Callable[[Mapping[Axis, Expr], Expr, Expr], Expr],
+    ) -> ComputeOp:  # fmt: skip
+        """A stage named after *tensor*, with two axes for number *dim* of *axes*."""
+        names, shape = [axis.name for axis in axes], [axis.extent for axis in axes]
+        taken = [*names, *(a.name for a in getattr(tensor, "reduce_axes", ()))]
+        names.insert(dim, _unused("block", taken))
+        shape[dim : dim + 1] = [self.blocks, self.length]
+
+        def value(*at: Expr) -> Expr:
+            block, key = at[dim : dim + 2]
+            by_axis = dict(zip(axes, (*at[:dim], key, *at[dim + 2 :]), strict=True))
+            return body(by_axis, block, key)
+
+        attrs = tensor.attrs if isinstance(tensor, ComputeOp) else None
+        return compute(shape, value, name=f"{tensor.name}.part", names=names, attrs=attrs)
 
     def _at(
-        self, e: Expr, keys: Axis, at: Mapping[Axis, Expr], block: Expr, key: Expr
-    ) -> Expr:
-        """*e* at key number *key* of *block*, other axes being *at*; it reads blocked stages."""
+        self, e: Expr, keys: Axis, at: Mapping[Axis, Expr], block: Expr, key: Expr, *,
+        summed: bool = False,
+    ) -> Expr:  # fmt: skip
+        """*e*, which may be *summed*, at number *key* of *block*, other axes being *at*.
+
+        It reads blocked stages.
+        """
 
         def moved(load: Load) -> Expr:
-            dim = self.of.along.get(load.source)  # type: ignore[call-overload]
-            if dim is None or load.indices[dim] is not keys:
+            source = load.source
+            assert isinstance(source, Tensor)
+            places = [d for d, index in enumerate(load.indices) if keys in walk(index)]
+            if len(places) != 1 or load.indices[places[0]] is not keys:
                 return load
-            assert isinstance(load.source, ComputeOp)
-            indices = (*load.indices[:dim], block, key, *load.indices[dim + 1 :])
-            return Load(self._blocked(load.source), indices)
+            (dim,) = places
+            if isinstance(source, ComputeOp) and source in self.of.along:
+                read = self._blocked(source)
+            elif self.tiled and summed:
+                read = self._view(source, dim)
+            else:
+                return load
+            return Load(read, (*load.indices[:dim], block, key, *load.indices[dim + 1 :]))
 
         values: dict[Var, Expr] = {**at, keys: self._start(block) + key}
         return substitute(map_loads(e, moved), values)
@@ -243,7 +301,7 @@ class _Stages:
 
         def value(rows: Exprs, block: Expr, columns: Exprs) -> Expr:
             at = dict(zip((*of.rows, *of.columns), (*rows, *columns), strict=True))
-            other = self._at(of.value, keys, at, block, j)
+            other = self._at(of.value, keys, at, block, j, summed=True)
             weight = raised[(*rows, block, j)].astype(_narrowest(of.weight))
             return builders.sum(weight.astype(self.dtype) * other.astype(self.dtype), axis=j)
 
