@@ -81,7 +81,14 @@ class Preset:
     algorithms: tuple[Algorithm, ...] = ()
 
 
-ALGORITHMS: tuple[Algorithm, ...] = (Subpixel(), Residues(), Clipped(), Winograd(), KeyBlocks(), Tf32())
+ALGORITHMS: tuple[Algorithm, ...] = (
+    Subpixel(),
+    Residues(),
+    Clipped(),
+    Winograd(),
+    KeyBlocks(),
+    Tf32(),
+)
 
 CPU_SKETCH: tuple[SketchRule, ...] = (
     AlwaysInline(),

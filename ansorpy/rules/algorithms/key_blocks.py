@@ -16,6 +16,7 @@ from ansorpy.ir.expr import (
     BinaryOp,
     Cast,
     Expr,
+    ExprLike,
     Load,
     Reduce,
     Select,
@@ -215,7 +216,8 @@ class _Stages:
                 return load
             return Load(read, (*load.indices[:dim], block, key, *load.indices[dim + 1 :]))
 
-        values: dict[Var, Expr] = {**at, keys: self._start(block) + key}
+        values: dict[Var, Expr] = {keys: self._start(block) + key}
+        values.update(at.items())
         return substitute(map_loads(e, moved), values)
 
     def _score(self, rows: Sequence[Expr], block: Expr, key: Expr) -> Expr:
@@ -311,8 +313,8 @@ class _Stages:
 
     def _part(self, rows: Exprs, block: Expr, columns: Exprs = (), beyond: int = 0) -> Expr:
         """A product, or the sum (*beyond* 1) or maximum (2) of a row and block."""
-        outer, width = self.columns[:-1], (self.columns or [1])[-1]
-        place = columns or (0,)
+        *outer, width = self.columns or [1]
+        place: Sequence[ExprLike] = columns or (0,)
         if beyond:
             place = (*(0 for _ in outer), width + beyond - 1)
         return self._parts[(*rows, block, *place)]
@@ -334,7 +336,7 @@ class _Stages:
         return self._stage(
             self.of.top, "share", [],
             lambda rows, block, _: self._raised(
-                _finite(self._part(rows, block, beyond=2)) - self._peak[rows]
+                _finite(self._part(rows, block, beyond=2)) - self._peak[tuple(rows)]
             ),
         )  # fmt: skip
 

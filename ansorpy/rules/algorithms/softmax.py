@@ -100,9 +100,7 @@ def _match(dag: ComputeDAG, mixed: ComputeOp) -> WeightedSum | None:
     return None
 
 
-def _weighted(
-    dag: ComputeDAG, mixed: ComputeOp, factor: Expr, value: Expr
-) -> WeightedSum | None:
+def _weighted(dag: ComputeDAG, mixed: ComputeOp, factor: Expr, value: Expr) -> WeightedSum | None:
     """The match in which *factor* of the product in *mixed* is the weight."""
     inlined, (key,) = _inlined(dag, mixed, factor), mixed.reduce_axes
     reads = [e for e in walk(inlined) if isinstance(e, Load) and _is_exponential(e.source)]

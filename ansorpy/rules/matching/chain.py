@@ -50,9 +50,9 @@ def find_chain(state: State, end: str | None = None) -> Chain | str:
         return "the stages are being scheduled already"
     if len(state.current_dag.outputs) != 1:
         return "there are several outputs"
-    last = state.current_dag.outputs[0].name if end is None else end
-    state = inline_cheap(state, last)
-    members = _members(state, last)
+    end = state.current_dag.outputs[0].name if end is None else end
+    state = inline_cheap(state, end)
+    members = _members(state, end)
     products = [
         s for s in members
         if has_data_reuse(state, s) and not has_columns_of_its_own(s.compute)

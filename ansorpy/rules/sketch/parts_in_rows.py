@@ -13,6 +13,7 @@ from ansorpy.rules.matching.packed import packed_parts, with_cheap_joiners_inlin
 from ansorpy.rules.matching.relations import has_reduce_iters
 from ansorpy.rules.matching.rowwise import is_evaluated_once
 from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -74,14 +75,18 @@ def _combination(state: State, parts: str) -> _Combination | str:
     last = state.stage(state.current_dag.outputs[0].name)
     if has_reduce_iters(last):
         return f'"{last.name}" is a sum itself'
-    sums = tuple(
-        name for name in members
-        if has_reduce_iters(state.stage(name)) and is_evaluated_once(state, state.stage(name))
-    )  # fmt: skip
+    sums = tuple(name for name in members if _is_summed_by(state, last, name))
     kept = [name for name in reversed(members) if name not in sums]
     rows = {axis.name for axis in last.compute.axes}
     kernel = row_kernel(state, last.name, kept, sums, rows)
     return kernel if isinstance(kernel, str) else _Combination(state, kernel, sums)
+
+
+def _is_summed_by(state: State, last: Stage, name: str) -> bool:
+    """Whether *name* is a sum of which *last*, and nothing else, reads each element once."""
+    stage = state.stage(name)
+    alone = tuple(state.inlined_dag.readers.get(name, ())) == (last.name,)
+    return alone and has_reduce_iters(stage) and is_evaluated_once(state, stage)
 
 
 def _with_combination(found: _Combination) -> State:
