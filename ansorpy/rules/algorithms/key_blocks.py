@@ -216,8 +216,8 @@ class _Stages:
                 return load
             return Load(read, (*load.indices[:dim], block, key, *load.indices[dim + 1 :]))
 
-        values: dict[Var, Expr] = {keys: self._start(block) + key}
-        values.update(at.items())
+        values: dict[Var, Expr] = dict(at)
+        values[keys] = self._start(block) + key
         return substitute(map_loads(e, moved), values)
 
     def _score(self, rows: Sequence[Expr], block: Expr, key: Expr) -> Expr:
@@ -230,11 +230,10 @@ class _Stages:
         return builders.select(self._start(block) + key >= block * self.step, score, -inf)
 
     def _stage(
-        self, op: ComputeOp, part: str, columns: Sequence[Extent], value: Stage
+        self, op: ComputeOp, part: str, columns: Sequence[Extent], value: Stage, letter: str = "o"
     ) -> ComputeOp:
         """A stage ``[rows.., block, columns..]`` named after *op* and *part*."""
         n = len(self.rows)
-        letter = "o" if len(columns) == len(self.columns) else "j"
         names = [*_numbered("r", n), "block", *_numbered(letter, len(columns))]
         return compute(
             [*self.rows, self.blocks, *columns],
@@ -281,7 +280,7 @@ class _Stages:
                 self.of.raised.dtype
             )
 
-        return self._stage(self.of.raised, "part", [self.length], value)
+        return self._stage(self.of.raised, "part", [self.length], value, "j")
 
     def _raised(self, above: Expr) -> Expr:
         scale = self.of.scale
