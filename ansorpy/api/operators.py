@@ -143,13 +143,13 @@ def _parts(states: Sequence[State]) -> list[tuple[Dim, Lowered]]:
 
 def _tuned_for_all(definition: ComputeDAG, request: Request) -> Kernel:
     """A kernel for all sizes of the dimensions of *definition*."""
-    build(State.initial(definition), target=request.target)  # refused before the search, not after
     if not request.can_time:
         raise UsageError(
             f"schedules for several sizes are chosen by their times, but programs for "
             f"{request.target.name} cannot be timed on this machine",
             hint="tune where they run, or choose a size for each dimension",
         )
+    build(State.initial(definition), target=request.target)  # refused before the search, not after
     # Another definition of the same values may hold for some sizes only.
     preset = request.preset or preset_for(request.target)
     request = replace(request, preset=replace(preset, algorithms=()))

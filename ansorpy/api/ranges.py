@@ -27,6 +27,7 @@ from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.run.buffers import TaskArrays
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import History, State
 
 __all__ = ["MOST_SIZES", "require_equal", "scheduled_for_all", "sizes_between", "sizes_for"]
@@ -88,9 +89,15 @@ def scheduled_for_all(
         others: The definition at sizes between them, at which schedules are timed, too.
 
     Raises:
-        NoValidProgram: No program is known for one of *tasks*, or isl refutes one for all sizes.
+        NoValidProgram: No program is known for one of *tasks*, none serves all sizes, or isl
+            refutes one for all sizes.
     """
     histories = [*_histories(dag, tuner.choose(list(tasks)))]
+    if not histories:
+        raise NoValidProgram(
+            "no schedule that was found at one size serves all sizes",
+            hint="tune more trials, or choose a size for each dimension",
+        )
     every = {**tasks, **others}
     by_size = sorted(every, key=lambda task: [fixed(n) for n in every[task].values()])
     costs = [_costs(tuner, history, by_size) for history in histories]
@@ -122,11 +129,21 @@ def _histories(dag: ComputeDAG, chosen: Sequence[Chosen]) -> Iterator[History]:
     """
     known = set[str]()
     for one in chosen:
-        state = State.replay(dag, one.state.history)
-        for made in (state, *_sizes_inside(state)):
+        state = _for_all(dag, one.state.history)
+        for made in () if state is None else (state, *_sizes_inside(state)):
             if str(made.history) not in known:
                 known.add(str(made.history))
                 yield made.history
+
+
+def _for_all(dag: ComputeDAG, history: History) -> State | None:
+    """The schedule *history* for all sizes; None if it needs a number that they do not share."""
+    try:
+        state = State.replay(dag, history)
+        lower(state)
+    except ScheduleError:
+        return None
+    return state
 
 
 def _sizes_inside(state: State) -> Iterator[State]:

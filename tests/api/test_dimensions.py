@@ -11,7 +11,7 @@ from hypothesis.strategies import integers
 
 import ansorpy as ap
 from ansorpy.api.ranges import require_equal, sizes_between, sizes_for
-from ansorpy.errors import CodegenError, NoValidProgram, ScheduleError, UsageError
+from ansorpy.errors import NoValidProgram, ScheduleError, UsageError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.rewrite.sizes import dag_at
@@ -129,10 +129,9 @@ def test_what_needs_numbers_says_so(tmp_path: Path) -> None:
     tensors = product(ap.dim("n", 1, 50))
     with pytest.raises(UsageError, match="a library cannot yet"):
         ap.build(tensors).export(tmp_path / "op.so")
-    with pytest.raises(CodegenError, match="kernels for GPUs have fixed shapes"):
-        ap.tune(tensors, target="sm_80", effort="none")
-    with pytest.raises(UsageError, match="cannot be timed on this machine"):
-        ap.tune(tensors, target="aarch64-linux-gnu", effort="none")
+    for target in ("sm_80", "aarch64-linux-gnu"):
+        with pytest.raises(UsageError, match="cannot be timed on this machine"):
+            ap.tune(tensors, target=target, effort="none")
 
 
 @pytest.mark.usefixtures("small_population")
