@@ -1,13 +1,12 @@
-"""Quantities written as text: durations, latencies, sizes in bytes, shapes."""
+"""Quantities written as text: durations, latencies, sizes in bytes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from ansorpy.errors import UsageError
 
-__all__ = ["bytes_of", "dims_of", "latency_of", "seconds_of", "shapes_of"]
+__all__ = ["bytes_of", "latency_of", "seconds_of"]
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _BYTES = {
@@ -49,25 +48,3 @@ def bytes_of(size: int | str) -> int:
     if match is None or match[2] not in _BYTES:
         raise UsageError(f"{size!r} is not a size", hint="write 512MiB or 1GiB")
     return int(float(match[1]) * _BYTES[match[2]])
-
-
-def shapes_of(items: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """``{"x": (1, 3, 224, 224)}`` from ``x:1x3x224x224``; names may contain colons."""
-    found = {}
-    for item in items:
-        name, _, extents = item.rpartition(":")
-        if not name or not re.fullmatch(r"\d+(x\d+)*", extents):
-            raise UsageError(f"{item!r} is not an input's shape", hint="write x:1x3x224x224")
-        found[name] = tuple(int(extent) for extent in extents.split("x"))
-    return found
-
-
-def dims_of(items: Iterable[str]) -> dict[str, int]:
-    """``{"batch": 1}`` from ``batch=1``."""
-    found = {}
-    for item in items:
-        name, _, size = item.rpartition("=")
-        if not name or not size.isdecimal():
-            raise UsageError(f"{item!r} is not a dimension's size", hint="write batch=1")
-        found[name] = int(size)
-    return found

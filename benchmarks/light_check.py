@@ -46,7 +46,10 @@ int main(int argc, char **argv) {{
         if (fread(inputs[i].data, 1, in_bytes[i], in) != in_bytes[i]) return 101;
     }}
     for (int i = 0; i < {n_out}; ++i) outputs[i].data = bytes(out_bytes[i]);
-    code = {name}_run(bytes({name}_context_bytes(threads)), inputs, outputs, threads);
+    size_t context_bytes;
+    code = {name}_plan(inputs, outputs, threads, &context_bytes);
+    if (code) return code;
+    code = {name}_run(bytes(context_bytes), inputs, outputs, threads);
     for (int i = 0; i < {n_out}; ++i) fwrite(outputs[i].data, 1, out_bytes[i], out);
     fclose(out);
     return code;

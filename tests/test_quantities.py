@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ansorpy.errors import UsageError
-from ansorpy.quantities import bytes_of, dims_of, latency_of, seconds_of, shapes_of
+from ansorpy.quantities import bytes_of, latency_of, seconds_of
 
 
 @pytest.mark.parametrize(
@@ -39,23 +39,6 @@ def test_sizes(text: str, size: int) -> None:
 def test_bad_sizes(text: str) -> None:
     with pytest.raises(UsageError, match="is not a size"):
         bytes_of(text)
-
-
-def test_shapes_and_dims() -> None:
-    assert shapes_of(["x:1x3x224x224", "a:b:7"]) == {"x": (1, 3, 224, 224), "a:b": (7,)}
-    assert dims_of(["batch=1", "a=b=3", "past=0"]) == {"batch": 1, "a=b": 3, "past": 0}
-
-
-@pytest.mark.parametrize("text", ["x", "x:", "x:1x", ":1x2", "x:1xN"])
-def test_bad_shapes(text: str) -> None:
-    with pytest.raises(UsageError, match="is not an input's shape"):
-        shapes_of([text])
-
-
-@pytest.mark.parametrize("text", ["batch", "batch=", "=1", "batch=-1", "batch=x"])
-def test_bad_dims(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a dimension's size"):
-        dims_of([text])
 
 
 def test_latencies() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from ansorpy.options import Option
-from ansorpy.quantities import dims_of, shapes_of
 from ansorpy.registry import Choice
+from ansorpy.size_ranges import AnySize, dims_of, shapes_of
 
 if TYPE_CHECKING:
     from ansorpy.cost.protocol import CostModel
@@ -122,18 +122,28 @@ class TaskArguments(HostTaskArguments, total=False):
 
 
 class SizeArguments(TypedDict, total=False):
-    """Sizes that a network's file leaves dynamic."""
+    """Sizes, or ranges of sizes, that a network's file leaves open."""
 
     shapes: Annotated[
-        Mapping[str, Sequence[int]] | None,
-        Option("Shapes of inputs, by name.", flag="--shape", metavar="NAME:1x3x224x224",
-               parse=shapes_of),
-    ]  # fmt: skip
+        Mapping[str, Sequence[AnySize]] | None,
+        Option(
+            "Shapes of inputs, by name; a size may be a range.",
+            flag="--shape",
+            metavar="NAME:1x3x48x64..1280",
+            parse=shapes_of,
+        ),
+    ]
     dims: Annotated[
-        Mapping[str, int] | None,
-        Option("Sizes of dynamic dimensions, by name.", flag="--dim", metavar="NAME=N",
-               parse=dims_of),
-    ]  # fmt: skip
+        Mapping[str, AnySize] | None,
+        Option(
+            "Sizes of dimensions, by name: 8, 1..512, 1..512:geometric, 320..1280:step=32, 1,8,32, "
+            "or @FILE with one observed size a line; in Python also (1, 512), (320, 1280, 32) and "
+            "[1, 8, 32].",
+            flag="--dim",
+            metavar="NAME=N..M",
+            parse=dims_of,
+        ),
+    ]
 
 
 class NetworkArguments(SizeArguments, total=False):

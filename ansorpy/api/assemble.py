@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorpy.api.project import Project
+from ansorpy.api.ranges import lowered_parts
 from ansorpy.api.tuner import Chosen
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.execution_plan import CompiledTask, ExecutionPlan, plan_network
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.schedules import schedule_text
-from ansorpy.schedule.lowering.program import lower
 
 __all__ = ["kernel_of", "kernels_median_s", "model_of", "plan_of"]
 
@@ -22,7 +22,7 @@ def kernel_of(chosen: Chosen) -> Kernel:
 
 
 def model_of(project: Project, chosen: Sequence[Chosen], threads: int) -> CompiledModel:
-    """The model of a network; *chosen* has a program for each of the project's tasks, in order."""
+    """The model of a network; *chosen* has a program for each of its workloads, in order."""
     return CompiledModel(plan_of(project, chosen, threads), project.name)
 
 
@@ -41,17 +41,18 @@ def plan_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Executi
 def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None:
     """Total seconds of all kernels, each multiplied by its calls; None if one was not timed."""
     total = 0.0
-    for program in chosen:
+    for workload, program in zip(project.network.workloads(), chosen, strict=True):
         if program.median_s is None:
             return None
-        total += project.weights[program.task.key] * program.median_s
+        total += workload.weight * program.median_s
     return total
 
 
 def _compiled(chosen: Chosen) -> CompiledTask:
-    program = lower(chosen.state).run
-    dag, compiled_from = chosen.task.dag, chosen.state.definition
+    program = lowered_parts(chosen.states).run
+    dag, compiled_from = chosen.task.dag, chosen.states[0].definition
+    schedule = schedule_text(chosen.state) if len(chosen.states) == 1 else ""
     return CompiledTask.of(
         dag, chosen.built, compiled_from=compiled_from, program=program, median_s=chosen.median_s,
-        schedule=schedule_text(chosen.state),
+        schedule=schedule,
     )  # fmt: skip

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from ansorpy.api.project import Project
+from ansorpy.api.ranges import lowered_parts
 from ansorpy.api.tuner import Chosen
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.measure.build.builder import task_symbol
 from ansorpy.measure.build.handlers import build_lowered
-from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
 from ansorpy.targets.c import c_target
 
@@ -46,5 +46,5 @@ def in_c(
 
 def _in_c(chosen: Chosen, target: Target) -> Chosen:
     task = replace(chosen.task, target=target)
-    built = build_lowered(lower(chosen.state), target, task_symbol(task))
+    built = build_lowered(lowered_parts(chosen.states), target, task_symbol(task))
     return replace(chosen, task=task, built=built, median_s=None)

@@ -158,7 +158,7 @@ def _within(options: Sequence[Sequence[ProgramOption]], most: int, cap: float) -
 def _in_run(project: Project, task: Task, option: ProgramOption) -> ProgramOption:
     """Scale *option*, which describes one call of *task*, to all its calls in *project*."""
     calls, packs = project.weights[task.key], project.packs[task.key]
-    return replace(option, seconds=calls * option.seconds, bytes=packs * option.bytes)
+    return replace(option, seconds=calls * option.seconds, bytes=round(packs * option.bytes))
 
 
 def _packed_bytes(chosen: Chosen) -> int:

@@ -16,6 +16,7 @@ from ansorpy.api.assemble import model_of
 from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.memory_limit import choose_within
 from ansorpy.api.project import Project, open_project
+from ansorpy.api.ranges import chosen_for_all
 from ansorpy.api.request import Request
 from ansorpy.api.tuner import Chosen, Tuner, open_tuner
 from ansorpy.errors import UsageError
@@ -24,6 +25,7 @@ from ansorpy.options import those, with_arguments
 from ansorpy.profiler import Activity, profiled
 from ansorpy.quantities import bytes_of
 from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.size_ranges import AnySize
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.tune import Tuning
@@ -51,15 +53,15 @@ class NetworkSpec:
     weight: float = 1.0
     bound: float | None = None
     baseline: float | None = None
-    shapes: Mapping[str, Sequence[int]] | None = None
-    dims: Mapping[str, int] | None = None
+    shapes: Mapping[str, Sequence[AnySize]] | None = None
+    dims: Mapping[str, AnySize] | None = None
     memory: int | str | None = None
     name: str | None = None
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A partitioned network, and a program for each of its tasks, in order."""
+    """A partitioned network, and a program for each of its workloads, in order."""
 
     project: Project
     chosen: Sequence[Chosen]
@@ -85,6 +87,10 @@ class Networks:
     def tuned(self) -> tuple[TunedNetwork, ...]:
         """The networks as the objective sees them: calls of :attr:`tasks`, weights and bounds."""
         numbers = {key: number for number, key in enumerate(self.tasks)}
+
+        def numbered(calls: Mapping[str, float]) -> Mapping[int, float]:
+            return {numbers[key]: count for key, count in calls.items()}
+
         return tuple(
             TunedNetwork(
                 self._row(project.common),
@@ -92,12 +98,12 @@ class Networks:
                 bound_s=None if spec.bound is None else float(spec.bound),
                 baseline_s=None if spec.baseline is None else float(spec.baseline),
                 name=project.name,
-                regions=tuple(region.named(numbers.__getitem__) for region in project.regions),
+                regions=tuple(region.spread(numbered) for region in project.regions),
             )
             for project, spec in zip(self.projects, self.specs, strict=True)
         )
 
-    def _row(self, calls: Mapping[str, int]) -> tuple[float, ...]:
+    def _row(self, calls: Mapping[str, float]) -> tuple[float, ...]:
         return tuple(float(calls.get(key, 0)) for key in self.tasks)
 
     @property
@@ -170,7 +176,17 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
             weights, _tuned_networks(networks), lambda tuning: _report(networks, tuner, tuning)
         )
         chosen = networks.cut(lambda project: decide(tuner, project))
-        return [Finished(p, choose_within(tuner, p)) for p in chosen.projects]
+        return [_finished(tuner, project) for project in chosen.projects]
+
+
+def _finished(tuner: Tuner, project: Project) -> Finished:
+    """The programs of *project*; a workload with dimensions gets one for all of their sizes."""
+    known = {chosen.task.key: chosen for chosen in choose_within(tuner, project)}
+    programs = []
+    for group in project.groups:
+        found = [known[task.key] for task in group.tasks]
+        programs.append(chosen_for_all(tuner, group, found) if group.dag.dims else found[0])
+    return Finished(project, programs)
 
 
 def _tuned_networks(networks: Networks) -> tuple[TunedNetwork, ...]:

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Unpack
 
 from ansorpy.api.arguments import SearchArguments
 from ansorpy.api.assemble import kernel_of
-from ansorpy.api.ranges import require_equal, scheduled_for_all, sizes_between, sizes_for
+from ansorpy.api.ranges import chosen_for_all, lowered_parts
 from ansorpy.api.request import Request, as_target, require_memory
+from ansorpy.api.task_group import TaskGroup
 from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.rewrite.sizes import dag_at
-from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.measure.build.builder import task_symbol
 from ansorpy.measure.build.handlers import build_lowered
-from ansorpy.measure.check.reference import reference_state
 from ansorpy.options import with_arguments
 from ansorpy.rules.base import SketchRule
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.runtime.execution_plan import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.schedules import schedule_text
-from ansorpy.schedule.lowering.dispatch import dispatched
-from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.lowering.program import Lowered
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -73,11 +72,12 @@ def tune(
         request = replace(request, preset=_preset(request.target, rules))
     definition = _definition(tensors)
     if definition.dims:
-        return _tuned_for_all(definition, request)
-    task = _task(definition, request)
+        build(State.initial(definition), target=request.target)  # refused before the search
+    group = TaskGroup.of(definition, partial(_task, request))
     with open_tuner(request) as tuner:
-        tuner.run({task: 1.0})
-        [chosen] = tuner.choose([task])
+        tuner.run(group.weights)
+        found = tuner.choose([*group.tasks])
+        chosen = chosen_for_all(tuner, group, found) if definition.dims else found[0]
     return kernel_of(chosen)
 
 
@@ -106,7 +106,7 @@ def build(
     definition, made_for = states[0].definition, as_target(target)
     name = "_".join(op.name for op in definition.outputs)
     task = Task(definition, made_for, made_for.threads(threads), name=name)
-    lowered = lower(states[0]) if len(states) == 1 else dispatched(_parts(states))
+    lowered = _lowered(states)
     built = build_lowered(lowered, made_for, task_symbol(task))
     schedule = schedule_text(states[0]) if len(states) == 1 else ""
     compiled = CompiledTask.of(definition, built, program=lowered.run, schedule=schedule)
@@ -124,52 +124,29 @@ def _states(given: State | Sequence[State] | Sequence[Tensor]) -> list[State]:
     return [State.initial(_definition(tensors))]
 
 
-def _parts(states: Sequence[State]) -> list[tuple[Dim, Lowered]]:
-    """The program of each schedule, with the dimension whose range differs among them."""
+def _lowered(states: Sequence[State]) -> Lowered:
+    """The program of *states*, schedules of one definition for parts of its sizes.
+
+    Raises:
+        UsageError: They are not.
+    """
     ranges = [state.definition.dims for state in states]
     varying = [dims for dims in zip(*ranges, strict=False) if len(set(dims)) > 1]
     plain = {
         structural_hash(dag_at(state.definition, {dims[n]: 1 for dims in varying}))
         for n, state in enumerate(states)
     }
-    if len(varying) != 1 or len(plain) > 1:
+    if len(states) > 1 and (len(varying) != 1 or len(plain) > 1):
         raise UsageError(
             "several schedules make one kernel if they are those of one definition, for "
             "consecutive sizes of one dimension",
             hint='make the definition with ap.dim("n", 1, 15) and with ap.dim("n", 16, 512)',
         )
-    return [(dim, lower(state)) for dim, state in zip(varying[0], states, strict=True)]
+    return lowered_parts(states)
 
 
-def _tuned_for_all(definition: ComputeDAG, request: Request) -> Kernel:
-    """A kernel for all sizes of the dimensions of *definition*."""
-    if not request.can_time:
-        raise UsageError(
-            f"schedules for several sizes are chosen by their times, but programs for "
-            f"{request.target.name} cannot be timed on this machine",
-            hint="tune where they run, or choose a size for each dimension",
-        )
-    build(State.initial(definition), target=request.target)  # refused before the search, not after
-    # Another definition of the same values may hold for some sizes only.
-    preset = request.preset or preset_for(request.target)
-    request = replace(request, preset=replace(preset, algorithms=()))
-    every = sizes_for(definition.dims)
-    tasks, others = (
-        {_task(dag_at(definition, sizes), request): sizes for sizes in some}
-        for some in (every, sizes_between(definition.dims, every))
-    )
-    with open_tuner(request) as tuner:
-        tuner.run(dict.fromkeys(tasks, 1.0))
-        states = scheduled_for_all(tuner, definition, tasks, others)
-    kernel = build(states, target=request.target, threads=request.threads)
-    for task in (*tasks, *others):
-        reference = build(reference_state(task.dag), target=request.target)
-        require_equal(kernel, reference, task.dag, request.seed)
-    return build(states, target=request.target, threads=request.threads)  # with nothing bound
-
-
-def _task(dag: ComputeDAG, request: Request) -> Task:
-    name = "_".join(op.name for op in dag.outputs)
+def _task(request: Request, dag: ComputeDAG, suffix: str) -> Task:
+    name = "_".join(op.name for op in dag.outputs) + suffix
     require_memory(name, sum(op.bytes for op in (*dag.args, *dag.outputs)))
     return Task(dag, request.target, request.threads, request.precision, name=name)
 

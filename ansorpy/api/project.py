@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,15 +11,19 @@ from pathlib import Path
 import onnx
 
 from ansorpy.api.request import Request, require_memory
+from ansorpy.api.task_group import TaskGroup
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx import load as load_onnx
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.network import Network, Workload
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Function
+from ansorpy.ir.extents import most
 from ansorpy.ir.task import Task
 from ansorpy.runtime.footprint import bytes_text
+from ansorpy.size_ranges import AnySize
 from ansorpy.target import Target
 
 __all__ = ["Project", "memory_hint", "open_project"]
@@ -38,13 +42,13 @@ class Project:
 
     Args:
         cuts: The network, and its regions that are not decided yet.
-        task_of: Returns the task of a workload, the same one for workloads with the same key.
+        group_of: Returns the tasks of a workload, the same ones for workloads with the same key.
         memory: The maximum size of the model in bytes; None for no limit.
     """
 
     name: str
     cuts: Cuts
-    task_of: Callable[[Workload], Task]
+    group_of: Callable[[Workload], TaskGroup]
     target: Target
     memory: int | None = None
 
@@ -54,21 +58,28 @@ class Project:
         return self.cuts.network
 
     @cached_property
+    def groups(self) -> tuple[TaskGroup, ...]:
+        """The tasks of each workload of the network, in their order."""
+        return tuple(map(self.group_of, self.network.workloads()))
+
+    @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        """The task of each workload of the network, in their order."""
-        return tuple(map(self.task_of, self.network.workloads()))
+        """The distinct tasks of the network's workloads, in their order."""
+        return _distinct(self.groups)
 
     @cached_property
-    def weights(self) -> dict[str, int]:
-        """Task key -> calls in the network."""
-        workloads = self.network.workloads()
-        return {t.key: w.weight for t, w in zip(self.tasks, workloads, strict=True)}
+    def weights(self) -> dict[str, float]:
+        """Task key -> calls in the network, shared by the tasks of a workload."""
+        return self._by_task({w.key: w.weight for w in self.network.workloads()})
 
     @cached_property
-    def packs(self) -> dict[str, int]:
-        """Task key -> distinct sets of constants among its calls in the network."""
-        workloads = self.network.workloads()
-        return {t.key: w.packs for t, w in zip(self.tasks, workloads, strict=True)}
+    def packs(self) -> dict[str, float]:
+        """Task key -> distinct sets of constants among its calls, shared like them."""
+        found: dict[str, float] = {}
+        for group, workload in zip(self.groups, self.network.workloads(), strict=True):
+            for task in group.tasks:
+                found[task.key] = found.get(task.key, 0.0) + workload.packs / len(group.tasks)
+        return found
 
     @cached_property
     def regions(self) -> tuple[Alternatives[str], ...]:
@@ -76,31 +87,39 @@ class Project:
 
         Their alternatives count calls by task key.
         """
-        keys = {key: self.task_of(workload).key for key, workload in self.cuts.workloads.items()}
-        return tuple(region.named(keys.__getitem__) for region in self.cuts.regions)
+        return tuple(region.spread(self._by_task) for region in self.cuts.regions)
 
     @cached_property
     def all_tasks(self) -> tuple[Task, ...]:
         """The network's tasks, then those that only other ways to partition it need."""
-        return (*self.tasks, *map(self.task_of, self.cuts.others.values()))
+        others = map(self.group_of, self.cuts.others.values())
+        return _distinct((*self.groups, *others))
 
     @cached_property
-    def common(self) -> dict[str, int]:
+    def common(self) -> dict[str, float]:
         """Task key -> calls in the network that do not depend on the partition of its regions."""
-        calls = dict(self.weights)
-        for region in self.regions:
+        calls = {workload.key: workload.weight for workload in self.network.workloads()}
+        for region in self.cuts.regions:
             for key, count in region.options[0].calls.items():
-                calls[key] -= count
-        return {key: count for key, count in calls.items() if count}
+                calls[key] -= round(count)
+        return self._by_task({key: count for key, count in calls.items() if count})
 
     @cached_property
-    def most_calls(self) -> dict[str, int]:
+    def most_calls(self) -> dict[str, float]:
         """Task key -> maximum number of calls over all ways to partition the regions."""
         calls = dict(self.common)
         for region in self.regions:
-            for key, most in region.most_calls.items():
-                calls[key] = calls.get(key, 0) + most
+            for key, count in region.most_calls.items():
+                calls[key] = calls.get(key, 0) + count
         return calls
+
+    def _by_task(self, calls: Mapping[str, float]) -> dict[str, float]:
+        """Calls by task key, from calls by the keys of workloads."""
+        found: dict[str, float] = {}
+        for key, count in calls.items():
+            for task, share in self.group_of(self.cuts.workloads[key]).weights.items():
+                found[task.key] = found.get(task.key, 0.0) + count * share
+        return found
 
     def decided(self, options: Sequence[int]) -> Project:
         """The project with alternative number ``options[n]`` taken in :attr:`regions` ``[n]``."""
@@ -113,14 +132,14 @@ class Project:
 
     @property
     def memory_bytes(self) -> int:
-        """Minimum memory of one context of the compiled model: arena and constants."""
+        """Minimum memory of one context at the largest sizes: arena and constants."""
         return _memory_bytes(self.network)
 
     @property
     def touched_bytes(self) -> int:
         """Bytes that one run reads and writes: constants, inputs, outputs and the arena."""
         ends = (*self.network.inputs, *self.network.outputs)
-        return self.memory_bytes + sum(t.bytes for t in ends)
+        return self.memory_bytes + sum(most(t.bytes) for t in ends)
 
     def fit(self, memory: int | None) -> Project:
         """The same project, limited to *memory* bytes.
@@ -141,13 +160,17 @@ class Project:
         return replace(found, memory=memory)
 
 
+def _distinct(groups: Iterable[TaskGroup]) -> tuple[Task, ...]:
+    return tuple({task.key: task for group in groups for task in group.tasks}.values())
+
+
 def _constant_bytes(network: Network) -> int:
     arrays = {id(a): a.nbytes for call in network.calls for a in call.constants.values()}
     return sum(arrays.values())
 
 
 def _memory_bytes(network: Network) -> int:
-    return network.arena.bytes + _constant_bytes(network)
+    return most(network.arena.bytes) + _constant_bytes(network)
 
 
 def memory_hint(bytes_needed: int) -> str:
@@ -159,8 +182,8 @@ def open_project(
     model: str | Path | onnx.ModelProto,
     request: Request,
     *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
 ) -> Project:
     """Import *model* and partition it into tasks.
 
@@ -178,31 +201,34 @@ def open_project(
             name,
         )
     ends = (*graph.inputs, *(output.value for output in graph.outputs))
-    require_memory(name, sum(graph.types[value].bytes for value in ends))
+    require_memory(name, sum(most(graph.types[value].bytes) for value in ends))
     # Instructions for unsigned by signed bytes serve all dot products; those for signed do not.
     byte_dots = Function.DOT_U8S8 in codegen_of(request.target).dots(request.target)
     cuts = cuts_of(graph, _own_caches(request), byte_dots=byte_dots)
-    return Project(name, cuts, _TaskMaker(request), request.target)
+    return Project(name, cuts, _GroupMaker(request), request.target)
 
 
-class _TaskMaker:
-    """Makes the task of each workload, once for each key."""
+class _GroupMaker:
+    """Makes the tasks of each workload, once for each key."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._made: dict[str, Task] = {}
+        self._made: dict[str, TaskGroup] = {}
 
-    def __call__(self, workload: Workload) -> Task:
+    def __call__(self, workload: Workload) -> TaskGroup:
         if workload.key not in self._made:
             self._made[workload.key] = self._make(workload)
         return self._made[workload.key]
 
-    def _make(self, workload: Workload) -> Task:
+    def _make(self, workload: Workload) -> TaskGroup:
         request = self._request
         between = _between(workload, request)
-        return Task(
-            workload.dag, request.target, request.threads, request.precision, between, workload.name
-        )
+
+        def task_of(dag: ComputeDAG, suffix: str) -> Task:
+            name = workload.name + suffix
+            return Task(dag, request.target, request.threads, request.precision, between, name)
+
+        return TaskGroup.of(workload.dag, task_of)
 
 
 def _own_caches(request: Request) -> int:
@@ -223,5 +249,5 @@ def _between(workload: Workload, request: Request) -> int:
     if workload.touched_bytes > _NEAR * last:
         return _FAR * last
     unit = max(1, last // 8)
-    others = workload.touched_bytes - sum(op.bytes for op in workload.dag.constant_ops)
+    others = workload.touched_bytes - sum(most(op.bytes) for op in workload.dag.constant_ops)
     return unit * max(1, round(others / unit))

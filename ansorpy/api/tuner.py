@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from math import inf
 
 from ansorpy.api.request import Request
 from ansorpy.config import DB, default_database
@@ -56,14 +57,23 @@ def _unreported(tuning: Tuning) -> None:
 class Chosen:
     """The program chosen for a task, which is not refuted.
 
-    ``median_s`` is ``None`` if it was never timed.
+    Args:
+        states: Its schedule; if the task has dimensions, one for each part of their sizes.
+        median_s: ``None`` if it was never timed.
+        proofs: That of each schedule.
     """
 
     task: Task
-    state: State
+    states: tuple[State, ...]
     built: Built
     median_s: float | None
-    proof: Proof
+    proofs: tuple[Proof, ...]
+
+    @property
+    def state(self) -> State:
+        """The only schedule."""
+        [state] = self.states
+        return state
 
 
 @dataclass
@@ -188,6 +198,24 @@ class Tuner:
                 for task, states in self._predictions(tasks)
             }
 
+    def seconds(self, task: Task, states: Sequence[State]) -> list[float]:
+        """Seconds of each of *states*, programs of *task*; infinite for those that fail.
+
+        They are measured.  If nothing may be measured and one of them has no record, they are
+        predicted instead.
+        """
+        if self.request.budget is None:
+            records = [self.database.lookup(task, state) for state in states]
+            results = [record.result for record in records if record is not None]
+            if len(results) < len(states):
+                machine = self._on_machine(task)
+                return [predicted_seconds(machine, state) for state in states]
+        else:
+            self.request.stop()
+            results = measure_recorded(self.runner, self.database, task, states)
+        timed = (TrialKind.OK, TrialKind.SLOW)
+        return [result.median_s if result.kind in timed else inf for result in results]
+
     def _expected(self, tasks: Sequence[Task]) -> dict[str, list[State]]:
         """Programs predicted for each of *tasks*, by key; the build of the first starts at once."""
         found = {}
@@ -254,7 +282,7 @@ class Tuner:
         built = self.runner.built(best.result.object_digest)
         built = built or self.database.objects.get(best.result.object_digest)
         built = built or self._build(task, best.state)
-        return Chosen(task, best.state, built, best.seconds, proof)
+        return Chosen(task, (best.state,), built, best.seconds, (proof,))
 
     def kept(self, tasks: Sequence[Task]) -> list[Chosen] | None:
         """The best known program of each task; None if a task has none."""
@@ -298,13 +326,13 @@ class Tuner:
                 problems.append(f"{TrialKind.REFUTED.value}: {proof.refuted[0].message}")
                 continue
             if not self.request.can_time:
-                return Chosen(task, state, self._build(task, state), None, proof)
+                return Chosen(task, (state,), self._build(task, state), None, (proof,))
             [result] = measure_recorded(self.runner, self.database, task, [state], in_full=is_alone)
             # A program recorded as slow was correct, and slowness does not matter here.
             if result.ok or (is_alone and result.kind is TrialKind.SLOW):
                 built = self.runner.built(result.object_digest)
                 built = built or self._build(task, state)
-                return Chosen(task, state, built, result.median_s, proof)
+                return Chosen(task, (state,), built, result.median_s, (proof,))
             problems.append(f"{result.kind.value}: {result.reason}")
         said = dict.fromkeys(problems)
         raise NoValidProgram("\n".join((f"{task.name}: no program is correct", *said)))

@@ -24,7 +24,7 @@ def verify_static(lookup: Lookup) -> StaticVerification:
     if not is_library(lookup.model):
         lookup.warn_of_predictions()
         chosen = from_records(lookup)[0].chosen
-        proofs = tuple((program.task.name, program.proof) for program in chosen)
+        proofs = tuple((one.task.name, proof) for one in chosen for proof in one.proofs)
         return StaticVerification(lookup.model.name, proofs)
     programs = read_library(lookup.model)[0].programs
     if not programs:

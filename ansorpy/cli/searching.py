@@ -85,4 +85,4 @@ def write_library(networks: Networks, request: Request, library: Path) -> None:
         f"wrote {written}" + ("" if total_s is None else f" ({milliseconds(total_s)} in kernels)")
     )
     print(memory)
-    print(ProofCounts.of([program.proof for program in finished.chosen]))
+    print(ProofCounts.of([proof for program in finished.chosen for proof in program.proofs]))

@@ -6,7 +6,6 @@ which one is taken, and the report shows them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -30,7 +29,7 @@ class Alternative(Generic[K]):
     """
 
     answers: Mapping[str, str]
-    calls: Mapping[K, int]
+    calls: Mapping[K, float]
     seconds: float | None = None
 
     @property
@@ -54,19 +53,19 @@ class Alternatives(Generic[K]):
         return ", ".join(dict.fromkeys(q for option in self.options for q in option.answers))
 
     @property
-    def most_calls(self) -> dict[K, int]:
+    def most_calls(self) -> dict[K, float]:
         """How often each task is called by the alternative that calls it most."""
-        most: dict[K, int] = {}
+        most: dict[K, float] = {}
         for option in self.options:
             for task, calls in option.calls.items():
                 most[task] = max(most.get(task, 0), calls)
         return most
 
-    def named(self, name: Callable[[K], L]) -> Alternatives[L]:
-        """The same alternatives, with *name(task)* instead of each task."""
+    def spread(self, spread: Callable[[Mapping[K, float]], Mapping[L, float]]) -> Alternatives[L]:
+        """The same alternatives, whose calls by task become those that *spread* makes of them."""
         return Alternatives(
             tuple(
-                Alternative(option.answers, _summed(option.calls, name), option.seconds)
+                Alternative(option.answers, spread(option.calls), option.seconds)
                 for option in self.options
             )
         )
@@ -95,14 +94,7 @@ class Alternatives(Generic[K]):
         return min(known, key=lambda n: self.options[n].seconds or 0.0, default=0)
 
 
-def _summed(calls: Mapping[K, int], name: Callable[[K], L]) -> dict[L, int]:
-    summed: Counter[L] = Counter()
-    for task, count in calls.items():
-        summed[name(task)] += count
-    return dict(summed)
-
-
-def _total_s(calls: Mapping[K, int], seconds: Mapping[K, float | None]) -> float | None:
+def _total_s(calls: Mapping[K, float], seconds: Mapping[K, float | None]) -> float | None:
     total = 0.0
     for task, count in calls.items():
         each = seconds[task]

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-import numpy as np
-
 from ansorpy.graph.fusion import Group
 from ansorpy.graph.ir import Array, Graph, Node
 from ansorpy.graph.ops import (
@@ -28,6 +26,7 @@ from ansorpy.graph.placement import Placement
 from ansorpy.graph.view import View, view_of
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Const, const
+from ansorpy.ir.extents import prod_of
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder
 
@@ -159,7 +158,7 @@ def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
     """A pointwise convolution or a product of rows, as one matrix product over all pixels."""
     data, weight = node.inputs
     *lead, channels = scope.shape(data)
-    pixels = int(np.prod(lead))
+    pixels = prod_of(lead)
     taps = len(node.op.strides) if isinstance(node.op, Conv) else 0
     tail = scope.shape(weight)[taps:]
     x = scope.tensor(data, (pixels, channels), "data")

@@ -47,7 +47,7 @@ def _is_free(
     """True when *result*, written by call number *place*, may take the memory of *operand*.
 
     Nothing may read *operand* after the call.  Both must be whole values of the arena and have the
-    same size, and the call must read *operand* only once.
+    same size, whatever the sizes of dimensions, and the call must read *operand* only once.
     """
     if operand not in lifetimes or result not in lifetimes:
         return False
@@ -76,4 +76,7 @@ def _shared(lifetimes: Mapping[str, Lifetime], holder: Mapping[str, str]) -> Are
             min(known.first, own.first), max(known.last, own.last), own.size_bytes
         )
     plan = plan_arena(together)
-    return ArenaPlan({name: plan.offsets[_root(holder, name)] for name in lifetimes}, plan.bytes)
+    roots = {name: _root(holder, name) for name in lifetimes}
+    offsets = {name: plan.offsets[root] for name, root in roots.items()}
+    numbers = {name: plan.numbers[root] for name, root in roots.items() if plan.slots}
+    return replace(plan, offsets=offsets, numbers=numbers)

@@ -1,4 +1,4 @@
-"""The network graph: nodes over named values with static shapes, and constants as arrays."""
+"""The network graph: nodes over named values with typed shapes, and constants as arrays."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ansorpy.graph.ops import Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
+from ansorpy.ir.extents import dims_of, least
 
 __all__ = [
     "MOST_CONSTANT_BYTES", "Array", "Graph", "GraphBuilder", "LargeConstant", "Node", "Output",
@@ -155,6 +156,15 @@ class GraphBuilder:
         self._hold(name, array)
         return name
 
+    def add_empty(self, name: str, kind: TensorType) -> str:
+        """Add a constant without elements; returns the name it got.
+
+        Its array has an extent of 1 where *kind* has one that depends on dimensions.
+        """
+        name = self._fresh(name)
+        self._hold_empty(name, kind)
+        return name
+
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes."""
         name = self._fresh(name)
@@ -169,18 +179,19 @@ class GraphBuilder:
     def _append(self, node: Node) -> None:
         operands = [self.types[i] for i in node.inputs]
         inferred = node.op.infer(operands)
-        if any(extent < 0 for extent in inferred.shape):
+        if any(least(extent) < 0 for extent in inferred.shape):
             raise ValueError(f"the result would have negative sizes: {list(inferred.shape)}")
-        if not inferred.size:
-            self._hold(node.output, np.zeros(inferred.shape, inferred.dtype.numpy))
+        if inferred.size == 0:
+            self._hold_empty(node.output, inferred)
             return
-        if all(i in self.constants for i in node.inputs):
+        extents = (e for kind in (inferred, *operands) for e in kind.shape)
+        if all(i in self.constants for i in node.inputs) and not dims_of(extents):
             require_small(inferred, operands)
             value = node.op.evaluate([self.constants[i] for i in node.inputs])
             if value is not None:
                 self._hold(node.output, value)
                 return
-        if any(not operand.size for operand in operands):
+        if any(operand.size == 0 for operand in operands):
             raise ValueError(f"operands without elements: {[o.shape for o in operands]}")
         self.types[node.output] = inferred
         self._nodes.append(node)
@@ -188,6 +199,11 @@ class GraphBuilder:
     def _hold(self, name: str, array: Array) -> None:
         self.types[name] = TensorType(tuple(array.shape), as_dtype(array.dtype))
         self.constants[name] = array
+
+    def _hold_empty(self, name: str, kind: TensorType) -> None:
+        shape = [e if isinstance(e, int) else 1 for e in kind.shape]
+        self._hold(name, np.zeros(shape, kind.dtype.numpy))
+        self.types[name] = kind
 
     def finish(self, outputs: Iterable[Output]) -> Graph:
         """The graph that computes *outputs*, without nodes and constants they do not need.

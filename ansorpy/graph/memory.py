@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-__all__ = ["ALIGNMENT_BYTES", "ArenaPlan", "Lifetime", "Placed", "padded", "plan_arena"]
+from ansorpy.ir.extents import AnyExtent, most
+
+__all__ = ["ALIGNMENT_BYTES", "ArenaPlan", "Lifetime", "Placed", "Slot", "padded", "plan_arena"]
 
 ALIGNMENT_BYTES = 64
 """Size of a cache line, and of the widest vector."""
@@ -16,22 +18,43 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True)
 class Lifetime:
-    """Lifetime of a value of ``size_bytes``: written by call ``first``, last read by ``last``."""
+    """Lifetime of a value of ``size_bytes``: written by call ``first``, last read by ``last``.
+
+    The size is an expression of dimensions if calls state their sizes.
+    """
 
     first: int
     last: int
-    size_bytes: int
+    size_bytes: AnyExtent
 
     def overlaps(self, other: Lifetime) -> bool:
         return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True)
+class Slot:
+    """The place of one value of ``size_bytes``, behind the slots with the numbers ``behind``.
+
+    It begins where the last of these ends, or at 0, and its end is padded to 64 bytes.
+    """
+
+    size_bytes: AnyExtent
+    behind: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class ArenaPlan:
-    """Byte offset of each value, and the arena's size; every offset is 64-byte aligned."""
+    """Byte offset of each value, and the arena's size; every offset is 64-byte aligned.
+
+    If sizes depend on dimensions, the offsets and ``bytes`` are those at the largest sizes, which
+    no call exceeds.  At other sizes, values lie in ``slots``, in order; ``numbers`` has the slot of
+    each.
+    """
 
     offsets: Mapping[str, int]
     bytes: int
+    slots: tuple[Slot, ...] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
@@ -41,14 +64,16 @@ def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
     "Efficient memory management for deep neural net inference", strategy *greedy by size*).  A
     value goes to the lowest free offset, or is centred on a larger value that overlaps it in
     memory, if each core then rewrites more of the cache lines it already owns (:class:`_Halves`).
+    Sizes that depend on dimensions count as their largest.
     **Cost:** O(n log n) for each gap between the values placed.
     """
-    order = sorted(lifetimes, key=lambda name: (-lifetimes[name].size_bytes, lifetimes[name].first))
+    largest = {name: most(lifetime.size_bytes) for name, lifetime in lifetimes.items()}
+    order = sorted(lifetimes, key=lambda name: (-largest[name], lifetimes[name].first))
     offsets: dict[str, int] = {}
     placed = Placed(max((lifetime.last for lifetime in lifetimes.values()), default=0) + 1)
     halves, total = _Halves(), 0
     for name in order:
-        mine, size = lifetimes[name], padded(lifetimes[name].size_bytes)
+        mine, size = lifetimes[name], padded(largest[name])
         taken = sorted(placed.during(mine))
         lowest = _first_gap(taken, size)
         total = max(total, lowest + size)
@@ -57,7 +82,38 @@ def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
         placed.add(mine, (offset, offset + size))
         halves.add(offset, size)
         offsets[name] = offset
-    return ArenaPlan(offsets, total)
+    if all(isinstance(lifetime.size_bytes, int) for lifetime in lifetimes.values()):
+        return ArenaPlan(offsets, total)
+    upward = sorted(lifetimes, key=lambda name: (offsets[name], largest[name]))
+    slots = _slots([lifetimes[name] for name in upward])
+    return ArenaPlan(offsets, total, slots, {name: number for number, name in enumerate(upward)})
+
+
+def _slots(lifetimes: Sequence[Lifetime]) -> tuple[Slot, ...]:
+    """The slots of values that are given from the lowest to the highest.
+
+    Each lies behind those below it that are alive at the same time, of which only those count that
+    are not below another one of them.
+    """
+    below: list[list[int]] = [[] for _ in lifetimes]
+    alive: list[int] = []
+    for number in sorted(range(len(lifetimes)), key=lambda n: lifetimes[n].first):
+        mine = lifetimes[number]
+        alive = [other for other in alive if lifetimes[other].last >= mine.first]
+        for other in alive:
+            below[max(number, other)].append(min(number, other))
+        alive.append(number)
+    slots: list[Slot] = []
+    behind: list[int] = []  # a set of slots for each, as the bits of a number
+    for mine, others in zip(lifetimes, below, strict=True):
+        kept, reached = [], 0
+        for other in sorted(others, reverse=True):
+            if not reached >> other & 1:
+                kept.append(other)
+                reached |= behind[other] | 1 << other
+        slots.append(Slot(mine.size_bytes, tuple(kept)))
+        behind.append(reached)
+    return tuple(slots)
 
 
 class _Halves:

@@ -12,6 +12,7 @@ from ansorpy.graph.memory import ArenaPlan, Lifetime, padded
 from ansorpy.graph.ops import Shape
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import AnyExtent, most, prod_of
 from ansorpy.ir.text.serialize import structural_hash
 
 __all__ = ["Call", "Network", "Subview", "TensorInfo", "Workload", "lifetimes"]
@@ -26,11 +27,8 @@ class TensorInfo:
     dtype: DType
 
     @property
-    def bytes(self) -> int:
-        size = self.dtype.bytes
-        for extent in self.shape:
-            size *= extent
-        return size
+    def bytes(self) -> AnyExtent:
+        return prod_of(self.shape) * self.dtype.bytes
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Subview:
     """The place of a value without memory of its own: *offset_bytes* into the value *of*."""
 
     of: str
-    offset_bytes: int
+    offset_bytes: AnyExtent
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class Workload:
     """A definition shared by ``weight`` calls of a network, with ``packs`` sets of constants.
 
     ``touched_bytes`` counts the bytes that the network reads and writes from one call to the next
-    call with the same constants, which may be in its next run.
+    call with the same constants, which may be in its next run, at the largest sizes.
     """
 
     key: str
@@ -130,9 +128,9 @@ class Network:
         touched = {name for call in between for name in (*call.inputs, *call.outputs)}
         roots = {self.subviews[name].of if name in self.subviews else name for name in touched}
         ends = {t.name: t.bytes for t in (*self.inputs, *self.outputs)}
-        inside = sum(padded(self.values[name].bytes) for name in roots - ends.keys())
-        outside = sum(ends[name] for name in roots & ends.keys())
-        return sum(constants.values()) + min(inside, self.arena.bytes) + outside
+        inside = sum(padded(most(self.values[name].bytes)) for name in roots - ends.keys())
+        outside = sum(most(ends[name]) for name in roots & ends.keys())
+        return sum(constants.values()) + min(inside, most(self.arena.bytes)) + outside
 
     def lifetimes(self) -> dict[str, Lifetime]:
         """The lifetime of each value in the arena; if it has parts, from the first one on."""

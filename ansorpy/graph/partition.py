@@ -62,7 +62,7 @@ class _Partition:
             made = root not in self.names and root not in self.graph.constants
             if made and self.placement.is_whole(output.value):
                 self.names[root] = buffer
-            elif self.graph.types[output.value].size:
+            elif self.graph.types[output.value].size != 0:
                 copies.append((output.value, buffer))
         return copies
 

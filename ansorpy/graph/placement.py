@@ -6,7 +6,8 @@ all of them are movements (for example, two swapped halves of rows), one kernel 
 result.
 
 Slices and concatenations need offsets of whole cache lines, so that vectors stay aligned.  An
-operand of a concatenation must be computed by a kernel and belong to only one concatenation.
+operand of a concatenation must be computed by a kernel and belong to only one concatenation; a
+slice of a constant, whose size depends on the call, is none.
 Otherwise, a kernel performs the movement.
 """
 
@@ -20,6 +21,7 @@ from ansorpy.graph.ir import Graph, Node
 from ansorpy.graph.memory import ALIGNMENT_BYTES
 from ansorpy.graph.ops import Concat, Movement, Pattern, Reshape, Shape, Slice
 from ansorpy.graph.uses import Uses
+from ansorpy.ir.extents import AnyExtent, multiple_of
 from ansorpy.ir.strides import Strides, dense_strides, reshaped
 
 __all__ = ["Place", "Placement", "place_values"]
@@ -30,7 +32,7 @@ class Place:
     """A value that starts at element ``offset`` of the value ``root``, with ``strides``."""
 
     root: str
-    offset: int
+    offset: AnyExtent
     strides: Strides
 
 
@@ -92,7 +94,8 @@ class _Placer:
                     for value in found:
                         del self.holders[value]
         for node in self.graph.nodes:
-            if isinstance(node.op, Slice) and node.output not in self.holders:
+            is_cut = isinstance(node.op, Slice) and not self._is_constant(node.inputs[0], places)
+            if is_cut and node.output not in self.holders:
                 self.slices.add(node.output)
                 moved = self._moved((node.output,), places, (node.output,))
                 if moved is not None:
@@ -101,6 +104,10 @@ class _Placer:
                     self.slices.discard(node.output)
         views = {n.output for n in self.graph.nodes if isinstance(n.op, Reshape)}
         return Placement(self.graph, places, frozenset(views | joined | self.slices))
+
+    def _is_constant(self, value: str, places: Mapping[str, Place]) -> bool:
+        """True for a constant, of which kernels may read only the whole."""
+        return places[value].root in self.graph.constants
 
     def _moved(
         self, values: Iterable[str], places: dict[str, Place], aligned: Iterable[str]
@@ -123,7 +130,7 @@ class _Placer:
 
     def _is_aligned(self, value: str, places: Mapping[str, Place]) -> bool:
         size = self.graph.types[value].dtype.bytes
-        return places[value].offset * size % ALIGNMENT_BYTES == 0
+        return multiple_of(places[value].offset * size) % ALIGNMENT_BYTES == 0
 
     def _held_by(self, node: Node) -> dict[str, tuple[Node, int]] | None:
         """The concatenation *node* and operand number, by operand root; None if one is copied."""
@@ -200,7 +207,7 @@ class _Placer:
         return _expressed(whole.root, whole.offset + offset, strides)
 
 
-def _expressed(root: str, offset: int, strides: Strides | None) -> Place:
+def _expressed(root: str, offset: AnyExtent, strides: Strides | None) -> Place:
     """The :class:`Place`; raises if rows are not contiguous, which vector loads require."""
     if strides is None or (strides and strides[-1] != 1):
         raise _Inexpressible

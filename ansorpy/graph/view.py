@@ -7,13 +7,14 @@ axis into blocks keeps the boundaries of groups and parts out of the innermost l
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from ansorpy.graph.fusion import Group
 from ansorpy.graph.ops import Concat, Conv, MatMul, Pattern, Shape
 from ansorpy.graph.placement import Placement
+from ansorpy.ir.extents import multiple_of, prod_of
 
 __all__ = ["View", "view_of"]
 
@@ -36,10 +37,10 @@ class View:
     def shape(self, shape: Shape, full: Shape) -> Shape:
         """The view's shape of an operand of *shape* that broadcasts to *full*."""
         if self.flat:
-            return (math.prod(shape),)
+            return (prod_of(shape),)
         lead, last = shape[:-1], shape[-1:]
         if self.collapse:
-            lead = (math.prod(lead),) if lead == full[:-1] else (1,) * min(len(lead), 1)
+            lead = (prod_of(lead),) if lead == full[:-1] else (1,) * min(len(lead), 1)
         return (*lead, *self._split(last)) if last else shape
 
     def _split(self, last: Shape) -> Shape:
@@ -93,13 +94,15 @@ def _injective_view(placement: Placement, group: Group) -> View:
     graph = placement.graph
     full = graph.types[group.output].shape
     rank = len(full)
+    if any(not node.inputs for node in group.nodes):  # its definition knows one shape
+        return View()
     concats = [n.op for n in group.nodes if isinstance(n.op, Concat)]
     others = [n for n in group.nodes if n.op.pattern is not Pattern.ELEMENTWISE]
     if len(others) != len(concats) or any(c.axis != rank - 1 for c in concats) or not rank:
         return View()
     shapes = [graph.types[i].shape for n in group.nodes for i in n.inputs]
     is_dense = all(map(placement.is_dense, _passed(placement, group)))
-    if is_dense and not concats and all(math.prod(s) in (1, math.prod(full)) for s in shapes):
+    if is_dense and not concats and all(prod_of(s) in (1, prod_of(full)) for s in shapes):
         return View(flat=True)
     if not _collapses(full, shapes) or not _merges(placement, group):
         return View()
@@ -122,7 +125,7 @@ def _merges(placement: Placement, group: Group) -> bool:
     for value in _passed(placement, group):
         shape = placement.graph.types[value].shape
         lead, last = shape[:-1], shape[-1:]
-        if shape and placement.strides(value, (math.prod(lead), *last)) is None:
+        if shape and placement.strides(value, (prod_of(lead), *last)) is None:
             return False
     return True
 
@@ -130,7 +133,7 @@ def _merges(placement: Placement, group: Group) -> bool:
 def _collapses(full: Shape, shapes: Iterable[Shape]) -> bool:
     """True when every operand has all leading axes of *full*, or none of them."""
     return all(
-        math.prod(s[:-1]) == 1 or s[:-1] == full[:-1] for s in shapes
+        prod_of(s[:-1]) == 1 or s[:-1] == full[:-1] for s in shapes
     )  # fmt: skip
 
 
@@ -139,5 +142,8 @@ def _block(shapes: Sequence[Shape], parts: Sequence[Shape]) -> int | None:
 
     Shapes whose channels are broadcast do not count.
     """
-    block = math.gcd(*(s[-1] for s in parts), *(s[-1] for s in shapes if s and s[-1] > 1))
+    block = gcd(
+        *(multiple_of(s[-1]) for s in parts),
+        *(multiple_of(s[-1]) for s in shapes if s and s[-1] != 1),
+    )
     return block if block >= _MIN_BLOCK else None

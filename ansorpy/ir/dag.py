@@ -79,10 +79,6 @@ class ComputeDAG:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"operators must have different names; used twice: {', '.join(twice)}")
-        told = dims_of(extent for op in self.args for extent in op.shape)
-        untold = [dim.name for dim in self.dims if dim not in told]
-        if untold:
-            raise ValueError(f"no argument's shape tells the size of {', '.join(untold)}")
         self.strides = self._checked(strides or {})
 
     def _checked(self, strides: Mapping[str, Strides]) -> Mapping[str, Strides]:
@@ -110,7 +106,9 @@ class ComputeDAG:
     def dims(self) -> tuple[Dim, ...]:
         """The dimensions on which it depends, in order of appearance, arguments first."""
         computed = (a.extent for op in self.computes for a in (*op.axes, *op.reduce_axes))
-        found = dict.fromkeys(dims_of([*(e for op in self.args for e in op.shape), *computed]))
+        shapes = (extent for op in self.args for extent in op.shape)
+        steps = (step for strides in self.strides.values() for step in strides)
+        found = dict.fromkeys(dims_of([*shapes, *computed, *steps]))
         for op in self.computes:
             found.update((e.dim, None) for e in walk(op.body) if isinstance(e, SizeVar))
         return tuple(found)

@@ -247,8 +247,8 @@ def _quotient(a: Extent, b: Extent) -> Extent:
         return _quotient_by_symbol(a, b)
     if isinstance(a, int):
         return a // b
-    whole = {atoms: c // b for atoms, c in a.terms if c % b == 0}
-    rest = {atoms: c for atoms, c in a.terms if c % b}
+    whole = {atoms: c // b for atoms, c in a.terms if c % b == 0 or not atoms}
+    rest = {atoms: c if atoms else c % b for atoms, c in a.terms if c % b}
     inner = [c for atoms, c in rest.items() if atoms]
     if not inner:
         return _made({**whole, (): whole.get((), 0) + rest.get((), 0) // b})
@@ -281,18 +281,31 @@ def _small_quotient(rest: dict[Monomial, int], inner: list[int], b: int) -> Exte
 
 
 def _quotient_by_symbol(a: Extent, b: Symbolic) -> Extent:
-    """``a // b``, which is a polynomial if *b* is one term that divides every term of *a*."""
-    if a == b:
-        return 1
-    (atoms, c), *others = b.terms
-    divided: dict[Monomial, int] = {}
-    for own, k in _terms(a):
-        left = Counter(own)
-        left.subtract(atoms)
-        if others or k % c or min(left.values(), default=0) < 0:
-            return _made({(Form(SizeOp.FLOORDIV, a, b),): 1})
-        divided[tuple(sorted(left.elements(), key=str))] = k // c
-    return _made(divided)
+    """``a // b``, which is a polynomial if *b* divides *a* as one."""
+    whole = _exact_quotient(a, b)
+    return _made({(Form(SizeOp.FLOORDIV, a, b),): 1}) if whole is None else whole
+
+
+def _exact_quotient(a: Extent, b: Symbolic) -> Extent | None:
+    """The polynomial whose product with *b* is *a*, by long division; None if there is none."""
+    atoms, c = max(b.terms, key=_rank)
+    total: Extent = 0
+    while a != 0:
+        own, k = max(_terms(a), key=_rank)
+        factor = Counter(own)
+        factor.subtract(atoms)
+        if k % c or min(factor.values(), default=0) < 0:
+            return None
+        term = _made({tuple(sorted(factor.elements(), key=str)): k // c})
+        total, a = _sum([(total, 1), (term, 1)]), _sum([(a, 1), (_product(term, b), -1)])
+        if _rank(max(_terms(a), key=_rank, default=((), 0))) >= _rank((own, k)):
+            return None  # equal forms that are not equal objects
+    return total
+
+
+def _rank(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
+    """The place of *term* in an order in which products of terms keep the order of the terms."""
+    return len(term[0]), tuple(map(str, term[0]))
 
 
 def extreme(op: SizeOp, a: Extent, b: Extent) -> Extent:

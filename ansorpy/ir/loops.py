@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, ReduceKind, Var, as_expr
+from ansorpy.ir.expr import Expr, ReduceKind, SizeVar, Var, as_expr, walk
 from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
 from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.node import node
@@ -326,8 +326,15 @@ class Program:
 
     @property
     def dims(self) -> tuple[Dim, ...]:
-        """The dimensions whose sizes a call states, in the order of the parameters' shapes."""
-        return dims_of(extent for param in self.params for extent in param.buffer.shape)
+        """The dimensions whose sizes a call states: those of the parameters, then of the body."""
+        buffers = [param.buffer for param in self.params]
+        extents = [extent for b in buffers for extent in (*b.shape, *(b.strides or ()))]
+        extents += [s.extent for s in walk_stmts(self.body) if isinstance(s, For)]
+        found = dict.fromkeys(dims_of(extents))
+        for stmt in walk_stmts(self.body):
+            for root in expressions(stmt):
+                found.update((e.dim, None) for e in walk(root) if isinstance(e, SizeVar))
+        return tuple(found)
 
 
 def substatements(stmt: Stmt) -> tuple[Stmt, ...]:

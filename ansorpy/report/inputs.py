@@ -12,7 +12,9 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import helper
 
-from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.errors import ForeignFile
+from ansorpy.frontend.onnx.shapes import input_shapes, network_inputs
+from ansorpy.size_ranges import AnySize
 
 __all__ = [
     "InputSpec",
@@ -52,23 +54,22 @@ def read_model(path: str | Path) -> onnx.ModelProto:
 
 def input_specs(
     model: onnx.ModelProto,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
 ) -> list[InputSpec]:
     """The inputs a caller provides (not the initializers), with *shapes* and *dims* filled in.
 
+    Where a dimension has a range, given or by default, it gets a usual size of that range.
+
     Raises:
-        UsageError: A name is not an input, a shape contradicts the model's rank or a fixed size, or
-            a dimension remains unknown.
+        UsageError: A name is unknown, or a size is wrong or contradicts the model.
     """
-    shapes, dims = dict(shapes or {}), dict(dims or {})
-    fed = {i.name for i in model.graph.initializer}
-    inputs = [i for i in model.graph.input if i.name not in fed]
-    unknown = sorted(set(shapes) - {i.name for i in inputs})
-    if unknown:
-        names = ", ".join(i.name for i in inputs)
-        raise UsageError(f"the model has no input {unknown[0]!r}", hint=f"its inputs are {names}")
-    return [_spec(i, shapes.get(i.name), dims) for i in inputs]
+    usual = input_shapes(model, shapes, dims).usual
+    return [InputSpec(i.name, usual[i.name], _dtype(i)) for i in network_inputs(model)]
+
+
+def _dtype(value: onnx.ValueInfoProto) -> np.dtype[np.generic]:
+    return np.dtype(helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
 
 
 def dimension_sizes(
@@ -82,29 +83,6 @@ def dimension_sizes(
             if dim.dim_param:
                 found.setdefault(dim.dim_param, set()).add(size)
     return found
-
-
-def _spec(
-    value: onnx.ValueInfoProto, asked: Sequence[int] | None, dims: Mapping[str, int]
-) -> InputSpec:
-    tensor = value.type.tensor_type
-    declared = [d.dim_value or dims.get(d.dim_param, d.dim_param) for d in tensor.shape.dim]
-    if asked is not None:
-        clash = [a for a, d in zip(asked, declared, strict=False) if isinstance(d, int) and a != d]
-        if len(asked) != len(declared) or clash:
-            shown = "x".join(str(d or "?") for d in declared)
-            raise UsageError(
-                f"input {value.name!r} is declared as {shown}, not {'x'.join(map(str, asked))}"
-            )
-        declared = list(asked)
-    if not all(isinstance(d, int) and d >= 1 for d in declared):
-        shown = "x".join(str(d or "?") for d in declared)
-        raise UsageError(
-            f"input {value.name!r} has a dimension without a size: {shown}",
-            hint=f"give it with --dim name=N or --shape {value.name}:1x3x224x224",
-        )
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
-    return InputSpec(value.name, tuple(int(d) for d in declared), dtype)
 
 
 def random_feeds(specs: Sequence[InputSpec], seed: int) -> dict[str, np.ndarray]:

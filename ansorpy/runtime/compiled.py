@@ -55,7 +55,7 @@ class CompiledModel(Model):
 
     @property
     def footprint(self) -> Footprint:
-        """The memory that a run needs."""
+        """The memory that a run needs, at the largest sizes of its dimensions."""
         return self._plan.footprint
 
     def profile(
@@ -73,9 +73,10 @@ class CompiledModel(Model):
         if runs < 1:
             raise UsageError(f"runs must be at least 1, got {runs}")
         timed = self._in_memory().timed()
-        results = [aligned_empty(port.shape, port.dtype) for port in self.get_outputs()]
+        arrays, outputs = self._fed(feeds)
+        results = [aligned_empty(port.shape, port.dtype) for port in outputs]
         used = self.threads if threads is None else threads
-        run = timed.executable.prepare(self._fed(feeds), results, used)
+        run = timed.executable.prepare(arrays, results, used)
         run()
         seconds = np.empty((runs, len(self._plan.steps)))
         for row in seconds:

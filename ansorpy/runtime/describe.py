@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import asdict
 
 import llvmlite.binding
 import numpy as np
 
 from ansorpy.runtime.cpu_features import required_features
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.library.extents import extent_data
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.ports import Port
 from ansorpy.version import __version__
@@ -34,6 +36,7 @@ def metadata_of(
         {
             "name": name,
             "kind": plan.kind,
+            "dims": [asdict(told.dim) for told in plan.told],
             "inputs": [_tensor(port) for port in plan.inputs],
             "outputs": [_tensor(port) for port in plan.outputs],
             "target": {
@@ -54,4 +57,5 @@ def metadata_of(
 
 
 def _tensor(port: Port) -> dict[str, object]:
-    return {"name": port.name, "shape": port.shape, "dtype": np.dtype(port.dtype).name}
+    shape = [extent_data(extent) for extent in port.shape]
+    return {"name": port.name, "shape": shape, "dtype": np.dtype(port.dtype).name}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,17 +12,28 @@ import numpy as np
 
 from ansorpy.codegen.llvm.objects.memory import address_of, aligned_empty, allocator
 from ansorpy.errors import UsageError
+from ansorpy.ir.extents import dims_of
+from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.runtime.cpu_features import missing_features
-from ansorpy.runtime.ports import Array, Port, c_tensors
+from ansorpy.runtime.ports import Array, CTensor, Port, c_tensors
 from ansorpy.runtime.status import status_error
 
 __all__ = ["Code", "Executable"]
 
 _INIT = ctypes.CFUNCTYPE(ctypes.c_int)
-_CONTEXT_BYTES = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)
+_PLAN = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p
+)
 _RUN = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int
 )
+
+
+_MOST_NEEDS = 4096
+"""Combinations of shapes and threads whose needs are remembered."""
+
+Shapes = tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]]
+"""Of inputs and outputs."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +42,7 @@ class Code:
 
     name: str
     init: int
-    context_bytes: int
+    plan: int
     run: int
     owner: object
     required: tuple[str, ...] = ()
@@ -42,6 +53,7 @@ class _Context:
 
     def __init__(self, size: int, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         self.size = size
+        self.shapes: Shapes | None = None
         self._memory = aligned_empty((size,), np.uint8)
         self._tables = tables = c_tensors(inputs), c_tensors(outputs)
         # One object per tensor, made once: indexing a ctypes array makes a new object each time.
@@ -55,20 +67,34 @@ class _Context:
         """Write to every page, so that the system has mapped and cleared them all."""
         self._memory.fill(0)
 
+    def state(self, shapes: Shapes) -> None:
+        """Set the shapes of the tensors; those of outputs are what their memory has room for."""
+        if shapes is not self.shapes:
+            for tensors, given in zip((self.inputs, self.outputs), shapes, strict=True):
+                _set_shapes(tensors, given)
+            self.shapes = shapes
 
-class _Team(NamedTuple):
-    """What a run with a given thread count needs: context bytes, and the count as a C int."""
+
+class _Need(NamedTuple):
+    """What runs with given threads, and shapes of the inputs, need.
+
+    Args:
+        bytes: Of the context.
+        threads: Their number as a C int.
+        shapes: Of inputs and outputs, if they depend on the call.
+    """
 
     bytes: int
     threads: ctypes.c_int
+    shapes: Shapes | None
 
 
 class Executable:
     """A loaded program.  Any number of Python threads may call :meth:`run` at once.
 
     Each run takes a free context or makes one.  The number of contexts is the largest number of
-    runs that were ever active at once, and each context is large enough for the highest thread
-    count it has been used with.
+    runs that were ever active at once, and each context is large enough for the largest run it has
+    been used for.
 
     Raises:
         MissingDependency: The CPU lacks features the code was generated for.
@@ -84,9 +110,9 @@ class Executable:
         self._allocators = (
             [] if self._is_sized else [allocator(port.shape, port.dtype) for port in outputs]
         )
-        self._context_bytes = _CONTEXT_BYTES(code.context_bytes)
+        self._plan: Callable[..., int] = _PLAN(code.plan)
         self._run: Callable[..., int] = _RUN(code.run)
-        self._teams: dict[int, _Team] = {}
+        self._needs: dict[object, _Need] = {}
         self._free: list[_Context] = []
         self._address = _Addresses()
         self._fail_unless_ok(_INIT(code.init)())
@@ -98,23 +124,22 @@ class Executable:
 
         Args:
             inputs: Arrays, already checked by the caller.
-            outputs: Arrays to write to, also checked; ``None`` allocates a new one, unless shapes
-                depend on the call.
+            outputs: Arrays to write to, also checked; ``None`` allocates a new one.
 
         Raises:
             UsageError: An output shares memory with another tensor, or *threads* is below 1.
             CodegenError: The code returned an error.
         """
-        team = self._teams.get(threads) or self._team(threads)
+        need = self._needed(inputs, threads)
         try:
             context = self._free.pop()  # atomic, like append: no lock is needed
         except IndexError:
-            context = self._new_context(team)
-        if context.size < team.bytes:
-            context = self._new_context(team)
+            context = self._new_context(need)
+        if context.size < need.bytes:
+            context = self._new_context(need, context)
         try:
-            results = self._point(context, inputs, outputs)
-            status = self._run(*context.arguments, team.threads)
+            results = self._point(context, need, inputs, outputs)
+            status = self._run(*context.arguments, need.threads)
         finally:
             self._free.append(context)
         if status:
@@ -124,12 +149,15 @@ class Executable:
     def reserve(self, threads: int) -> None:
         """Create the context of a run with *threads* threads in advance, with all its pages mapped.
 
+        None is created if its size depends on the shapes of a call.
+
         Raises:
             UsageError: *threads* is below 1.
         """
-        context = self._new_context(self._team(threads))
-        context.touch()
-        self._free.append(context)
+        if not self._is_sized:
+            context = self._new_context(self._needed((), threads))
+            context.touch()
+            self._free.append(context)
 
     def prepare(
         self, inputs: Sequence[Array], outputs: Sequence[Array], threads: int
@@ -141,26 +169,59 @@ class Executable:
         Raises:
             UsageError: As :meth:`run`.
         """
-        team = self._team(threads)
-        context = self._new_context(team)
-        self._point(context, inputs, outputs)
+        need = self._needed(inputs, threads)
+        context = self._new_context(need)
+        self._point(context, need, inputs, outputs)
         held = (self._code.owner, context, tuple(inputs), tuple(outputs))
-        arguments = (*context.arguments, team.threads)
+        arguments = (*context.arguments, need.threads)
         return _Prepared(self._run, arguments, self._fail_unless_ok, held).run
 
-    def _team(self, threads: int) -> _Team:
+    def _needed(self, inputs: Sequence[Array], threads: int) -> _Need:
+        key: object = threads
+        if self._is_sized:
+            key = (threads, *[array.shape for array in inputs])
+        return self._needs.get(key) or self._planned(key, [a.shape for a in inputs], threads)
+
+    def _planned(self, key: object, given: Sequence[tuple[int, ...]], threads: int) -> _Need:
+        """What a run on inputs of the *given* shapes needs, as the program itself says."""
         if threads < 1:
             raise UsageError(f"threads must be at least 1, got {threads}")
-        made = _Team(self._context_bytes(threads), ctypes.c_int(threads))
-        return self._teams.setdefault(threads, made)
+        tables = c_tensors(self._inputs), c_tensors(self._outputs)
+        if self._is_sized:
+            _set_shapes(tables[0], given)
+        size = ctypes.c_size_t()
+        self._fail_unless_ok(self._plan(*map(ctypes.addressof, tables), threads,
+                                        ctypes.addressof(size)))  # fmt: skip
+        shapes = None
+        if self._is_sized:
+            made = zip(tables[1], self._outputs, strict=False)
+            shapes = given, [tuple(tensor.shape[: len(port.shape)]) for tensor, port in made]
+        if len(self._needs) >= _MOST_NEEDS:
+            self._needs.clear()
+        return self._needs.setdefault(key, _Need(size.value, ctypes.c_int(threads), shapes))
 
-    def _new_context(self, team: _Team) -> _Context:
-        return _Context(team.bytes, self._inputs, self._outputs)
+    def _new_context(self, need: _Need, outgrown: _Context | None = None) -> _Context:
+        """A context for *need*.
+
+        It is at least twice the size of an *outgrown* one, unless no run needs that much: calls of
+        growing sizes seldom need a new one, and pages that no call has used take no memory.
+        """
+        size = need.bytes
+        if outgrown is not None and self._is_sized:
+            dims = {dim: dim.high for dim in dims_of(n for p in self._inputs for n in p.shape)}
+            shapes = [fixed_all(at(n, dims) for n in port.shape) for port in self._inputs]
+            largest = self._planned(need.threads.value, shapes, need.threads.value)
+            size = max(size, min(2 * outgrown.size, largest.bytes))
+        return _Context(size, self._inputs, self._outputs)
 
     def _point(
-        self, context: _Context, inputs: Sequence[Array], outputs: Sequence[Array | None]
+        self,
+        context: _Context,
+        need: _Need,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array | None],
     ) -> list[Array]:
-        """Set the data pointers; returns the outputs.
+        """Set the data pointers and the shapes that depend on the call; returns the outputs.
 
         Output arrays passed by the caller must not overlap an input or each other; arrays allocated
         here never do.
@@ -170,14 +231,14 @@ class Executable:
         for tensor, array in zip(context.inputs, inputs, strict=True):
             start = tensor.data = known(array)
             used.append((start, start + array.nbytes))
-            if self._is_sized:
-                tensor.shape[: array.ndim] = array.shape
+        if need.shapes is not None:
+            context.state(need.shapes)
         results = []
         for n, (tensor, given, port) in enumerate(
             zip(context.outputs, outputs, self._outputs, strict=True)
         ):
             if given is None:
-                made = self._allocators[n]()
+                made = self._allocated(n, need)
                 tensor.data = address_of(made)
                 results.append(made)
                 continue
@@ -186,6 +247,12 @@ class Executable:
             _refuse_overlap(port, used)
             results.append(given)
         return results
+
+    def _allocated(self, output: int, need: _Need) -> Array:
+        """A new array for output number *output*."""
+        if need.shapes is None:
+            return self._allocators[output]()
+        return aligned_empty(need.shapes[1][output], self._outputs[output].dtype)
 
     def _fail_unless_ok(self, status: int) -> None:
         if status:
@@ -214,6 +281,11 @@ class _Prepared:
         status = self._run(*self._arguments)
         if status:
             self._fail_unless_ok(status)
+
+
+def _set_shapes(tensors: Iterable[CTensor], shapes: Sequence[tuple[int, ...]]) -> None:
+    for tensor, shape in zip(tensors, shapes, strict=False):
+        tensor.shape[: len(shape)] = shape
 
 
 class _Addresses:

@@ -9,22 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError, UsageError
 from ansorpy.graph.in_place import in_place
+from ansorpy.graph.memory import ArenaPlan, Slot
 from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.analysis.overwrite import overwritable
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.extents import dims_of
+from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.printer import text
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
+from ansorpy.runtime.renaming import renamed
+from ansorpy.runtime.sizes import Told, told_by
 from ansorpy.target import Target
 
 __all__ = [
@@ -45,10 +49,13 @@ class Memory(Enum):
 
 @dataclass(frozen=True)
 class Argument:
-    """An address: *offset* bytes into the region, or into its *number*-th input or output."""
+    """An address: *offset* bytes into the region, or into its *number*-th input, output or slot.
+
+    Only an arena of values whose sizes depend on the call has slots.
+    """
 
     region: Memory
-    offset: int = 0
+    offset: AnyExtent = 0
     number: int = 0
 
 
@@ -76,6 +83,9 @@ class CompiledTask:
         median_s: Median seconds of one run, or ``None`` if it was never timed.
         overwrites: Pairs (input, output) of indices: the output may use that input's memory.
         schedule: The schedule that was compiled (:mod:`ansorpy.runtime.schedules`), if known.
+        dims: Dimensions of the definition, in its order.  Calls of the same workload may have
+            others; they are matched by position.
+        sizes: Those of *dims* whose sizes the code takes, in the order in which it takes them.
     """
 
     built: Built
@@ -84,6 +94,8 @@ class CompiledTask:
     median_s: float | None = None
     overwrites: tuple[tuple[int, int], ...] = ()
     schedule: str = ""
+    dims: tuple[Dim, ...] = ()
+    sizes: tuple[Dim, ...] = ()
 
     @staticmethod
     def of(
@@ -103,11 +115,16 @@ class CompiledTask:
             program: The loop nest that was compiled.
             schedule: The schedule that it was lowered from.
         """
-        named = _renamed(built, dag, compiled_from or dag)
-        names = tuple(op.name for op in dag.args)
+        origin = compiled_from or dag
+        dims = dict(zip(origin.dims, dag.dims, strict=True))
+        made = CompiledTask(
+            renamed(built, dag, origin, dims), tuple(op.name for op in dag.args),
+            median_s=median_s, schedule=schedule, dims=dag.dims,
+            sizes=tuple(dims.get(dim, dim) for dim in built.dims),
+        )  # fmt: skip
         if program is None:
-            return CompiledTask(named, names, median_s=median_s, schedule=schedule)
-        return CompiledTask(named, names, text(program), median_s, overwritable(program), schedule)
+            return made
+        return replace(made, program=text(program), overwrites=overwritable(program))
 
 
 @dataclass(frozen=True)
@@ -116,7 +133,8 @@ class ExecutionPlan:
 
     ``raw`` and ``direct`` are the original constants with their offsets in ``RAW`` and ``POOL``;
     ``packs`` fills the rest of the pool from ``RAW``, once.  ``programs`` are the known schedules,
-    each with the name of the first call of its code.
+    each with the name of the first call of its code.  ``arena_bytes`` is the size of the arena, at
+    the largest sizes if it has ``slots``.
     """
 
     kind: str
@@ -133,15 +151,34 @@ class ExecutionPlan:
     threads: int
     median_s: float | None = None
     programs: tuple[tuple[str, str], ...] = ()
+    slots: tuple[Slot, ...] = ()
+
+    @cached_property
+    def told(self) -> tuple[Told, ...]:
+        """Where a call states the size of each dimension.
+
+        Raises:
+            UsageError: The inputs do not tell the size of one of them.
+        """
+        return told_by(self.inputs, self._dims)
+
+    @property
+    def _dims(self) -> tuple[Dim, ...]:
+        """The dimensions that a run depends on, beyond those of its inputs."""
+        extents = [extent for port in self.outputs for extent in port.shape]
+        extents += [slot.size_bytes for slot in self.slots]
+        extents += [argument.offset for step in self.steps for argument in step.args]
+        extents += [dim_extent(dim) for step in self.steps for dim in step.dims]
+        return dims_of(extents)
 
     @property
     def footprint(self) -> Footprint:
-        """The memory that a run needs."""
+        """The memory that a run needs, at the largest sizes of its dimensions."""
         return Footprint(
             constants=self.pool_bytes,
             arena=self.arena_bytes,
             workspace=max((s.code.workspace_bytes(self.threads) for s in self.steps), default=0),
-            ports=sum(port.bytes for port in (*self.inputs, *self.outputs)),
+            ports=sum(most(port.bytes) for port in (*self.inputs, *self.outputs)),
         )
 
     @property
@@ -167,26 +204,40 @@ def plan_network(
     threads: int,
     median_s: float | None = None,
 ) -> ExecutionPlan:
-    """Make the plan of *network*; *tasks* has the code of each workload by its key."""
+    """Make the plan of *network*; *tasks* has the code of each workload by its key.
+
+    Raises:
+        UsageError: The inputs do not tell the size of a dimension.
+    """
     network = in_place(network, {key: task.overwrites for key, task in tasks.items()})
     maker = _Maker()
     for number, port in enumerate(network.inputs):
         maker.values[port.name] = Argument(Memory.INPUT, number=number)
     for number, port in enumerate(network.outputs):
         maker.values[port.name] = Argument(Memory.OUTPUT, number=number)
-    for name, offset in network.arena.offsets.items():
-        maker.values[name] = Argument(Memory.ARENA, offset)
+    maker.values |= _places(network.arena)
     for name, view in network.subviews.items():
         whole = maker.values[view.of]
         maker.values[name] = replace(whole, offset=whole.offset + view.offset_bytes)
     for call in network.calls:
         task = tasks[call.key]
-        maker.add(task.built, call.inputs, _named(task, call), call.outputs, call.name)
+        dims = dict(zip(task.dims, call.dag.dims, strict=True))
+        maker.add(
+            task.built, call.inputs, _named(task, call), call.outputs, call.name,
+            tuple(dims.get(dim, dim) for dim in task.sizes),
+        )  # fmt: skip
         maker.add_program(call.name, task.schedule)
     return maker.plan(
-        "model", _ports(network.inputs), _ports(network.results), arena_bytes=network.arena.bytes,
+        "model", _ports(network.inputs), _ports(network.results), arena=network.arena,
         target=target, threads=threads, median_s=median_s,
     )  # fmt: skip
+
+
+def _places(arena: ArenaPlan) -> dict[str, Argument]:
+    """The place of each value of *arena*."""
+    if not arena.slots:
+        return {name: Argument(Memory.ARENA, offset) for name, offset in arena.offsets.items()}
+    return {name: Argument(Memory.ARENA, number=at) for name, at in arena.numbers.items()}
 
 
 def plan_kernel(
@@ -212,10 +263,10 @@ def plan_kernel(
         for number, port in enumerate(ports):
             maker.values[port.name] = Argument(region, number=number)
     names = [port.name for port in inputs], [port.name for port in outputs]
-    maker.add(task.built, names[0], constants, names[1])
+    maker.add(task.built, names[0], constants, names[1], sizes=task.sizes)
     maker.add_program(task.built.run.symbol, task.schedule)
     return maker.plan(
-        "kernel", inputs, outputs, arena_bytes=0, target=target, threads=threads,
+        "kernel", inputs, outputs, arena=ArenaPlan({}, 0), target=target, threads=threads,
         median_s=task.median_s,
     )  # fmt: skip
 
@@ -267,23 +318,6 @@ def _ports(tensors: Sequence[TensorInfo] | Sequence[ParamSpec]) -> tuple[Port, .
     return ports
 
 
-def _renamed(built: Built, dag: ComputeDAG, origin: ComputeDAG) -> Built:
-    """Return *built* with the names of *dag* instead of those of *origin*, matched by position.
-
-    Tensors that ``bind`` makes have no counterpart in *dag*; a suffix makes their names unique.
-    """
-    pairs = zip((*origin.args, *origin.outputs), (*dag.args, *dag.outputs), strict=True)
-    names = {old.name: new.name for old, new in pairs}
-
-    def named(params: tuple[ParamSpec, ...]) -> tuple[ParamSpec, ...]:
-        return tuple(
-            spec.model_copy(update={"name": names.get(spec.name, f"{spec.name}<bound>")})
-            for spec in params
-        )
-
-    return replace(built, run_params=named(built.run_params), bind_params=named(built.bind_params))
-
-
 @dataclass
 class _Space:
     """Layout of one region of constants; equal arrays share a place."""
@@ -330,8 +364,9 @@ class _Maker:
         constants: Mapping[str, Array],
         outputs: Sequence[str],
         name: str = "",
+        sizes: tuple[Dim, ...] = (),
     ) -> None:
-        """Add one call of *built* on named values."""
+        """Add one call of *built* on named values, which takes the *sizes* of these dimensions."""
         packed = self._pack(built, constants)
         given = iter(inputs)
         written = iter(outputs)
@@ -345,8 +380,7 @@ class _Maker:
                 args.append(packed[spec.name])
             else:
                 args.append(Argument(Memory.POOL, self.pool.place(constants[spec.name])))
-        dims = dims_of(extent for spec in built.run_params for extent in spec.shape)
-        self.steps.append(Step(built.run, tuple(args), name, dims))
+        self.steps.append(Step(built.run, tuple(args), name, sizes))
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
         """Add the call of ``bind`` and return the places of its results; empty if there is none.
@@ -378,14 +412,14 @@ class _Maker:
         inputs: tuple[Port, ...],
         outputs: tuple[Port, ...],
         *,
-        arena_bytes: int,
+        arena: ArenaPlan,
         target: Target,
         threads: int,
         median_s: float | None,
     ) -> ExecutionPlan:
         return ExecutionPlan(
             kind, inputs, outputs, tuple(self.steps), tuple(self.packs.values()),
-            tuple(self.raw.arrays), tuple(self.pool.arrays), arena_bytes, self.pool.bytes,
+            tuple(self.raw.arrays), tuple(self.pool.arrays), arena.bytes, self.pool.bytes,
             self.raw.bytes, target, threads, median_s,
-            tuple((name, schedule) for schedule, name in self.programs.items()),
+            tuple((name, schedule) for schedule, name in self.programs.items()), arena.slots,
         )  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from ansorpy.ir.dtypes import DType
-from ansorpy.runtime.library.metadata import Metadata, TensorSpec
-from ansorpy.runtime.ports import MAX_RANK
+from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.c.extents import c_extent, helpers, size_names
+from ansorpy.runtime.library.metadata import Metadata
+from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
 
@@ -27,6 +29,9 @@ def beside(library: Path) -> tuple[Path, Path]:
 def write_header(metadata: Metadata, library: Path) -> None:
     """Write the files :func:`beside` *library*."""
     header, example = beside(library)
+    dims = metadata.named_dims.values()
+    names = size_names(dims)
+    inputs = [_described(port, names) for port in metadata.input_ports]
     values = {
         "library": library.name,
         "link": _link(library, metadata.threads),
@@ -37,8 +42,18 @@ def write_header(metadata: Metadata, library: Path) -> None:
         "guard": f"{metadata.name.upper()}_H",
         "upper": metadata.name.upper(),
         "metadata": metadata,
-        "inputs": [_described(tensor) for tensor in metadata.inputs],
-        "outputs": [_described(tensor) for tensor in metadata.outputs],
+        "dims": [
+            {
+                "name": _in_comment(dim.name),
+                "variable": names[dim],
+                "text": _in_comment(str(dim)),
+                "high": dim.high,
+            }
+            for dim in dims
+        ],
+        "inputs": inputs,
+        "outputs": [_described(port, names) for port in metadata.output_ports],
+        "helpers": helpers(str([port["extents"] for port in inputs])),
         "max_rank": MAX_RANK,
         "statuses": list(Status),
     }
@@ -53,15 +68,20 @@ def _link(library: Path, threads: int) -> str:
     return f"-o example ./{library.name} -Wl,-rpath,'$ORIGIN'"
 
 
-def _described(tensor: TensorSpec) -> dict[str, object]:
+def _described(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:
     """Values the templates use for one tensor."""
-    dtype = tensor.dtype
+    dtype = DType(port.dtype.name)
     return {
-        # A name may contain characters that would end a C comment.
-        "name": tensor.name.replace("*/", "* /").replace("\\", "/").replace("\n", " "),
-        "shape": list(tensor.shape),
+        "name": _in_comment(port.name),
+        "shape": f"[{', '.join(map(str, port.shape))}]",
+        "extents": [c_extent(extent, names) for extent in port.shape],
+        "rank": len(port.shape),
         "dtype": dtype.value,
         "c_type": _C_TYPES.get(dtype, f"{dtype.value}_t"),
-        "count": math.prod(tensor.shape),
         "is_float": dtype in (DType.FLOAT32, DType.FLOAT64),
     }
+
+
+def _in_comment(name: str) -> str:
+    """*name* without characters that would end a C comment."""
+    return name.replace("*/", "* /").replace("\\", "/").replace("\n", " ")

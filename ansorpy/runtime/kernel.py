@@ -7,7 +7,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.runtime.backends import runtime_of
@@ -100,12 +99,7 @@ class Kernel:
                 unbound constants.
         """
         outputs = self._check_inputs(arrays)
-        if out is not None:
-            given = self._given(out, outputs)
-        elif self._sized is None:
-            given = [None] * len(outputs)
-        else:
-            given = [aligned_empty(port.shape, port.dtype) for port in outputs]
+        given = [None] * len(outputs) if out is None else self._given(out, outputs)
         loaded = self._loaded or self._load()
         used = self.threads if threads is None else threads
         results = loaded.executable.run(arrays, given, used)
@@ -127,11 +121,6 @@ class Kernel:
 
     def export(self, path: str | Path) -> Path:
         """Write the shared library *path* with header and example; see :func:`export`."""
-        if self._sized is not None:
-            raise UsageError(
-                f"{self.name} takes arrays of several sizes, which a library cannot yet",
-                hint="build and export it for one size of each dimension",
-            )
         if self.target.runs_on_host():
             loaded = self._loaded or self._load()
             return export(loaded.plan, Path(path), pool=loaded.pool)

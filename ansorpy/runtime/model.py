@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.library.shared_library import open_library
 from ansorpy.runtime.ports import Array, Port, accepted, check_array, one_of
+from ansorpy.runtime.sizes import Ports, SizedPorts
 
 __all__ = ["Model", "Operands", "Runs", "Signature", "load"]
 
@@ -62,7 +65,8 @@ class Model:
     """A network to call; made by :func:`load` or :func:`ansorpy.compile`.
 
     It may be called from several Python threads at once: each run has its own context.  One context
-    is created with the model, so that the first run need not allocate memory.
+    is created with the model, so that the first run need not allocate memory; if the network has
+    dimensions, contexts grow with the sizes that the shapes of the inputs state.
     """
 
     def __init__(
@@ -76,7 +80,8 @@ class Model:
         self._code = code
         self._check_code = check
         self._inputs = {port.name: port for port in signature.inputs}
-        self._outputs = {port.name: port for port in signature.outputs}
+        self._outputs = {port.name: n for n, port in enumerate(signature.outputs)}
+        self._sized = SizedPorts.of(signature.inputs, signature.outputs)
         self._none_given = (None,) * len(signature.outputs)
         allowed = operands or Operands()
         self._accept, self._check = allowed.accept, allowed.check
@@ -103,7 +108,10 @@ class Model:
         return None
 
     def get_inputs(self) -> list[Port]:
-        """The inputs: name, shape, dtype and onnxruntime type name of each."""
+        """The inputs: name, shape, dtype and onnxruntime type name of each.
+
+        Extents of dimensions are expressions, such as ``n`` and ``2*n + 1``.
+        """
         return list(self._signature.inputs)
 
     def get_outputs(self) -> list[Port]:
@@ -127,18 +135,16 @@ class Model:
             threads: Threads of this run.
 
         Raises:
-            UsageError: A wrong name, shape or type; the message names what is expected.
+            UsageError: A wrong name, shape or type, or a size out of range; the message names what
+                is expected.
         """
         executable = self._executable()
         wanted = self._wanted(names)
-        arrays = self._fed(feeds)
-        given = self._given(wanted, outputs)
+        arrays, ports = self._fed(feeds)
+        given = self._given(wanted, ports, outputs)
         used = self._signature.threads if threads is None else threads
         results = executable.run(arrays, given, used)
-        if names is None:
-            return results
-        by_name = dict(zip(self._outputs, results, strict=True))
-        return [by_name[port.name] for port in wanted]
+        return results if wanted is None else [results[n] for n in wanted]
 
     def prepare(
         self, feeds: Mapping[str, Any], outputs: Sequence[Any], *, threads: int | None = None
@@ -154,9 +160,10 @@ class Model:
             UsageError: As :meth:`run`, or an input is not contiguous.
         """
         arrays = self._in_order(feeds)
-        for port, array in zip(self._signature.inputs, arrays, strict=True):
+        ports = self._ports(arrays)
+        for port, array in zip(ports[0], arrays, strict=True):
             self._check("input", port, array)
-        given = self._given(self._signature.outputs, outputs)
+        given = self._given(None, ports[1], outputs)
         used = self._signature.threads if threads is None else threads
         return self._executable().prepare(arrays, given, used)
 
@@ -185,9 +192,10 @@ class Model:
             self._check_code = None
         return self._code
 
-    def _wanted(self, names: Sequence[str] | None) -> Sequence[Port]:
+    def _wanted(self, names: Sequence[str] | None) -> Sequence[int] | None:
+        """The numbers of the outputs *names*; ``None`` for all of them, in order."""
         if names is None:
-            return self._signature.outputs
+            return None
         unknown = [name for name in names if name not in self._outputs]
         if unknown:
             raise UsageError(
@@ -198,12 +206,20 @@ class Model:
             raise UsageError("an output is requested twice")
         return [self._outputs[name] for name in names]
 
-    def _fed(self, feeds: Mapping[str, Any]) -> list[Any]:
-        """The arrays of a single run, copied where the code cannot read them in place."""
+    def _ports(self, arrays: Sequence[Any]) -> Ports:
+        """The inputs and outputs, with the shapes that *arrays* state."""
+        if self._sized is None:
+            return self._signature.inputs, self._signature.outputs
+        return self._sized.at(arrays)
+
+    def _fed(self, feeds: Mapping[str, Any]) -> tuple[list[Any], Sequence[Port]]:
+        """The arrays of a single run, copied where the code cannot read them in place, and the
+        outputs, with the shapes that they state."""
         arrays = self._in_order(feeds)
-        return [
-            self._accept(port, a) for port, a in zip(self._signature.inputs, arrays, strict=True)
-        ]
+        if self._sized is not None:
+            arrays = [a if hasattr(a, "shape") else np.asarray(a) for a in arrays]
+        inputs, outputs = self._ports(arrays)
+        return [self._accept(port, a) for port, a in zip(inputs, arrays, strict=True)], outputs
 
     def _in_order(self, feeds: Mapping[str, Any]) -> list[Any]:
         names = self._inputs
@@ -219,21 +235,29 @@ class Model:
         )
         return UsageError(f"{self.name} {problem}; its inputs are {one_of(self._signature.inputs)}")
 
-    def _given(self, wanted: Sequence[Port], outputs: Sequence[Any] | None) -> Sequence[Any]:
-        """The caller's array for each of the model's outputs; ``None`` where none was passed."""
+    def _given(
+        self,
+        wanted: Sequence[int] | None,
+        ports: Sequence[Port],
+        outputs: Sequence[Any] | None,
+    ) -> Sequence[Any]:
+        """The caller's array for each of the model's outputs, which are *ports* in this call;
+        ``None`` where none was passed."""
         if outputs is None:
             return self._none_given
-        if len(outputs) != len(wanted):
+        numbers = range(len(ports)) if wanted is None else wanted
+        expected = [ports[n] for n in numbers]
+        if len(outputs) != len(expected):
             raise UsageError(
-                f"{len(wanted)} outputs are requested ({one_of(wanted)}), but outputs= has "
+                f"{len(expected)} outputs are requested ({one_of(expected)}), but outputs= has "
                 f"{len(outputs)} arrays"
             )
-        for port, array in zip(wanted, outputs, strict=True):
+        for port, array in zip(expected, outputs, strict=True):
             self._check("output", port, array, written=True)
-        if wanted is self._signature.outputs:
+        if wanted is None:
             return outputs
-        by_name = {port.name: array for port, array in zip(wanted, outputs, strict=True)}
-        return [by_name.get(name) for name in self._outputs]
+        by_number = dict(zip(wanted, outputs, strict=True))
+        return [by_number.get(n) for n in range(len(ports))]
 
     def __repr__(self) -> str:
         ends = " -> ".join(

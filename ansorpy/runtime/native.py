@@ -17,7 +17,7 @@ from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.cpu_features import missing_features, required_features
 from ansorpy.runtime.describe import metadata_of
-from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry, emit_entry
+from ansorpy.runtime.entry.module import Constants, EntrySource, baseline, build_entry, emit_entry
 from ansorpy.runtime.executable import Code, Executable
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.library.data_object import write_data_object
@@ -87,13 +87,13 @@ class Entry:
     ) -> None:
         required = required_features(plan.target)
         source = EntrySource(plan, name, Constants.GIVEN, features=required, is_timed=is_timed)
-        parts = ["init", "context_bytes", "run", "pool", *(["stamps"] if is_timed else [])]
+        parts = ["init", "plan", "run", "pool", *(["stamps"] if is_timed else [])]
         symbols = [f"{name}_{part}" for part in parts]
         self._library = load([build_entry(source), *codes], symbols=symbols, imports=imports)
-        init, context_bytes, run, where = (self._library.address(symbol) for symbol in symbols[:4])
+        init, plan_, run, where = (self._library.address(symbol) for symbol in symbols[:4])
         ctypes.c_void_p.from_address(where).value = pool.ctypes.data
         owners = (self._library, pool, owner)
-        code = Code(name, init, context_bytes, run, owners, required)
+        code = Code(name, init, plan_, run, owners, required)
         self.executable = Executable(code, plan.inputs, plan.outputs)
         self._stamps = 1 + len(plan.steps) if is_timed else 0
         self._name = name

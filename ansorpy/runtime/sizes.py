@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ansorpy.errors import UsageError
-from ansorpy.ir.extents import Symbolic, dims_of
-from ansorpy.ir.sizes import at, fixed_all
+from ansorpy.ir.extents import Extent, Symbolic, dims_of
+from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.ports import Port
 
@@ -16,7 +16,7 @@ __all__ = ["Ports", "SizedPorts", "Told", "told_by"]
 
 Ports = tuple[tuple[Port, ...], tuple[Port, ...]]
 """Inputs and outputs."""
-_KEPT = 64
+_KEPT = 4096
 """Sizes whose ports are remembered."""
 
 
@@ -31,8 +31,11 @@ class Told:
     offset: int
 
 
-def told_by(inputs: Sequence[Port]) -> tuple[Told, ...]:
+def told_by(inputs: Sequence[Port], also: Sequence[Dim] = ()) -> tuple[Told, ...]:
     """Where calls state the size of each dimension of *inputs*, in order of appearance.
+
+    Args:
+        also: Further dimensions, which must be among them.
 
     Raises:
         UsageError: No extent depends on one of the dimensions alone, and linearly.
@@ -44,7 +47,7 @@ def told_by(inputs: Sequence[Port]) -> tuple[Told, ...]:
                 case Symbolic(terms=(((Dim() as dim,), scale), *rest)) if _is_number(rest):
                     offset = rest[0][1] if rest else 0
                     found.setdefault(dim, Told(dim, number, axis, scale, offset))
-    for dim in dims_of(extent for port in inputs for extent in port.shape):
+    for dim in (*dims_of(extent for port in inputs for extent in port.shape), *also):
         if dim not in found:
             raise UsageError(
                 f"the shapes of a call's arrays do not tell the size of {dim.name}",
@@ -88,10 +91,9 @@ class SizedPorts:
         found = self._known.get(shapes)
         if found is None:
             sizes = {told.dim: self._size(told, shapes[told.number]) for told in self.told}
+            known: dict[Extent, int] = {}
             inputs, outputs = (
-                tuple(
-                    Port(p.name, fixed_all(at(e, sizes) for e in p.shape), p.dtype) for p in ports
-                )
+                tuple(Port(p.name, _shape(p.shape, sizes, known), p.dtype) for p in ports)
                 for ports in (self.inputs, self.outputs)
             )
             if len(self._known) >= _KEPT:
@@ -114,3 +116,13 @@ class SizedPorts:
                 f"extent is {extent}, where {dim.name} is from {dim.low} to {dim.high}{every}"
             )
         return size
+
+
+def _shape(
+    shape: Sequence[Extent], sizes: Mapping[Dim, int], known: dict[Extent, int]
+) -> tuple[int, ...]:
+    """*shape* for *sizes*; *known* has extents that were asked for before."""
+    for extent in shape:
+        if extent not in known:
+            known[extent] = fixed(at(extent, sizes))
+    return tuple(known[extent] for extent in shape)

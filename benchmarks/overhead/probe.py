@@ -234,15 +234,16 @@ def _from_c(given: Mapping[str, Any]) -> float:
     path, threads = Path(given["library"]), given["threads"]
     model = ap.load(path)
     library = ctypes.CDLL(str(path.absolute()))
-    size = getattr(library, f"{model.name}_context_bytes")
-    size.restype = ctypes.c_size_t
-    context = ctypes.create_string_buffer(size(threads))
     ports = (model.get_inputs(), model.get_outputs())
     arrays = [[_touched(port.shape, port.dtype) for port in side] for side in ports]
     tables = [c_tensors(side) for side in ports]
     for table, side in zip(tables, arrays, strict=True):
         for number, array in enumerate(side):
             table[number].data = array.ctypes.data
+    size = ctypes.c_size_t()
+    if getattr(library, f"{model.name}_plan")(*tables, threads, ctypes.byref(size)):
+        raise RuntimeError("the library returned an error")
+    context = ctypes.create_string_buffer(size.value)
     run = ctypes.cast(getattr(library, f"{model.name}_run"), ctypes.c_void_p)
     loop = load([compile_ir(_LOOP, Target.host())], symbols=["again"])
     again = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4, ctypes.c_int, ctypes.c_int64)(

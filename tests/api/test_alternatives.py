@@ -54,7 +54,7 @@ def table(seconds: Mapping[str, float | None]) -> dict[str, float | None]:
     return found
 
 
-def calls_of(region: Alternatives[str], name: str) -> Mapping[str, int]:
+def calls_of(region: Alternatives[str], name: str) -> Mapping[str, float]:
     [calls] = [option.calls for option in region.options if option.name == name]
     return calls
 

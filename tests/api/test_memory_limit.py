@@ -116,7 +116,7 @@ def constants(programs: list[Chosen], of: Project) -> int:
             if s.role is Role.CONSTANT)
         for program in programs
     ]  # fmt: skip
-    return sum(n * size for n, size in zip(packs, sizes, strict=True))
+    return round(sum(n * size for n, size in zip(packs, sizes, strict=True)))
 
 
 def record(tuner: Tuner, of: Project) -> None:

@@ -117,7 +117,7 @@ def test_a_refuted_program_is_recorded_and_the_next_best_is_taken(
         refuted = tuner.database.lookup(task, best.state(task.dag))
         failures = tuner.database.failures(task.key)
         assert tuner.database.best(task.key) == second
-    assert chosen.median_s == second.median_s and chosen.proof.verdict is Verdict.PROVED
+    assert chosen.median_s == second.median_s and chosen.proofs[0].verdict is Verdict.PROVED
     assert refuted is not None and refuted.kind is TrialKind.REFUTED
     assert failures[TrialKind.REFUTED] == (1, "A is read at 24 in dimension 0")
     assert "mm: skipping a program that is refuted: A is read at 24" in caplog.text

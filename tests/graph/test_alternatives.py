@@ -40,7 +40,9 @@ def test_an_alternative_is_as_unknown_as_one_of_its_tasks(unknown: float | None)
     assert not nothing.is_timed and nothing.fastest == 0
 
 
-def test_calls_of_tasks_that_get_one_name_add_up() -> None:
-    renamed = REGION.named({"one": 0, "a": 1, "b": 1, "c": 2}.__getitem__)
-    assert [option.calls for option in renamed.options] == [{0: 2}, {1: 4, 2: 4}]
-    assert renamed.name == REGION.name
+def test_the_calls_of_a_task_may_be_spread_over_others() -> None:
+    spread = REGION.spread(
+        lambda calls: {f"{key}{n}": count / 2 for key, count in calls.items() for n in range(2)}
+    )
+    assert spread.options[0].calls == {"one0": 1.0, "one1": 1.0}
+    assert spread.name == REGION.name

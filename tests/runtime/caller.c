@@ -17,15 +17,26 @@ static int threads = 1;
 
 static int run(char *context, float *out) {
     net_tensor in[] = {{.data = input, .shape = {N, K}}};
-    net_tensor outs[] = {{.data = out}, {.data = out + N * M}, {.data = out + N * M + N}};
+    net_tensor outs[] = {{.data = out, .shape = {M, N}}, /* as many elements, and more of them */
+                         {.data = out + N * M, .shape = {N}},
+                         {.data = out + N * M + N, .shape = {2, N * M}}};
     int status = net_run(context, in, outs, threads);
     if (status == 0 && (outs[0].shape[1] != M || outs[1].shape[0] != N))
         return -1;
     return status;
 }
 
+static size_t context_bytes(void) {
+    net_tensor in[] = {{.data = NULL, .shape = {N, K}}}, outs[NET_OUTPUTS];
+    size_t bytes;
+    int status = net_plan(in, outs, threads, &bytes);
+    if (status != NET_OK || outs[0].shape[0] != N || outs[0].shape[1] != M || outs[1].shape[0] != N)
+        exit(93);
+    return bytes;
+}
+
 static void *caller(void *out) {
-    size_t bytes = net_context_bytes(threads);
+    size_t bytes = context_bytes();
     char *memory = malloc(bytes + 2);
     long status = net_init();
     memset(memory, 0xff, bytes + 2); /* needs no initialisation, of any alignment */
@@ -49,7 +60,7 @@ static int expect(const char *what, int status, int wanted) {
 
 static int wrong(void) {
     int bad = 0;
-    char *context = malloc(net_context_bytes(1));
+    char *context = malloc(context_bytes());
     bad += expect("before init", run(context, results[0]), NET_NOT_INITIALISED);
     bad += expect("init", net_init(), NET_OK);
     bad += expect("init again", net_init(), NET_OK);
@@ -57,10 +68,20 @@ static int wrong(void) {
     threads = 0;
     bad += expect("no thread", run(context, results[0]), NET_BAD_THREADS);
     net_tensor in[] = {{.data = input, .shape = {N, K + 1}}};
-    net_tensor outs[NET_OUTPUTS] = {{.data = results[0]}, {.data = results[1]}, {.data = NULL}};
+    net_tensor outs[NET_OUTPUTS] = {{.data = results[0], .shape = {N, M}},
+                                    {.data = results[1], .shape = {N}},
+                                    {.data = NULL, .shape = {N, M}}};
+    size_t bytes;
+    bad += expect("shape to plan", net_plan(in, outs, 1, &bytes), NET_WRONG_SHAPE);
+    bad += expect("no bytes", net_plan(in, outs, 1, NULL), NET_NULL_POINTER);
+    bad += expect("no inputs to plan", net_plan(NULL, outs, 1, &bytes), NET_NULL_POINTER);
+    bad += expect("no thread to plan", net_plan(in, outs, 0, &bytes), NET_BAD_THREADS);
     bad += expect("no output", net_run(context, in, outs, 1), NET_NULL_POINTER);
     outs[2].data = results[2];
     bad += expect("shape", net_run(context, in, outs, 1), NET_WRONG_SHAPE);
+    in[0].shape[1] = K;
+    outs[2].shape[1] = M - 1;
+    bad += expect("capacity", net_run(context, in, outs, 1), NET_TOO_SMALL);
     in[0].data = NULL;
     bad += expect("no data", net_run(context, in, outs, 1), NET_NULL_POINTER);
     bad += expect("no inputs", net_run(context, NULL, outs, 1), NET_NULL_POINTER);

@@ -18,7 +18,10 @@ int main(int argc, char **argv) {
     size_t in_bytes = strtoul(argv[3], NULL, 10), out_bytes = strtoul(argv[4], NULL, 10);
     net_tensor in[NET_INPUTS] = {{.data = malloc(in_bytes), .shape = {5, 19}}};
     net_tensor out[NET_OUTPUTS] = {{.data = malloc(out_bytes)}};
-    void *context = malloc(net_context_bytes(1));
+    size_t context_bytes;
+    if (net_plan(in, out, 1, &context_bytes) != NET_OK)
+        return 5;
+    void *context = malloc(context_bytes);
     if (transfer(argv[1], "rb", in[0].data, in_bytes) || net_init() != NET_OK)
         return 3;
     if (net_run(context, in, out, 1) != NET_OK)

@@ -25,18 +25,22 @@ int main(void) {
     static float x[6], y[6], copy[6], given[6], whole[6];
     static int64_t sizes[2];
     net_tensor inputs[] = {{x, {2, 3}}, {NULL, {0, 3}}};
-    net_tensor outputs[] = {{y, {0}}, {copy, {0}}, {given, {0}},
-                            {sizes, {0}}, {NULL, {0}}, {whole, {0}}};
+    net_tensor outputs[] = {{y, {6, 1}}, {copy, {2, 4}}, {given, {1, 6}},
+                            {sizes, {2}}, {NULL, {0}}, {whole, {6, 6}}};
+    size_t context_bytes;
     for (int i = 0; i < 6; ++i)
         x[i] = i - 3;
     if (net_init()) return 1;
-    void *context = malloc(net_context_bytes(1));
+    net_tensor planned[6];
+    if (net_plan(inputs, planned, 1, &context_bytes)) return 6;
+    void *context = malloc(context_bytes);
     if (net_run(context, inputs, outputs, 1)) return 2;
     for (int i = 0; i < 6; ++i)
         if (y[i] != (x[i] > 0 ? x[i] : 0) || copy[i] != y[i] || given[i] != x[i] || whole[i] != i)
             return 3;
     if (sizes[0] != 2 || sizes[1] != 3) return 4;
     if (outputs[4].shape[0] != 0 || outputs[4].shape[1] != 3) return 5;
+    if (planned[4].shape[0] != 0 || planned[5].shape[1] != 3) return 7;
     inputs[1].shape[0] = 1;
     return net_run(context, inputs, outputs, 1) == 0;
 }

@@ -17,7 +17,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
-from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry
+from ansorpy.runtime.entry.module import Constants, EntrySource, baseline, build_entry
 from ansorpy.runtime.execution_plan import plan_kernel
 from ansorpy.runtime.export import check_exportable
 from ansorpy.schedule.lowering.program import lower

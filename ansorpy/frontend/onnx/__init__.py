@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.importer import load
+from ansorpy.frontend.onnx.importer import Imported, load, load_with_ranges
 
-__all__ = ["load"]
+__all__ = ["Imported", "load", "load_with_ranges"]

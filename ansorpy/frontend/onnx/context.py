@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
 import onnx
 from onnx import NodeProto
 
+from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
+from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.graph.emits import Emits
-from ansorpy.graph.ir import Array, GraphBuilder, LargeConstant, Quantized, require_small
+from ansorpy.graph.ir import Array, GraphBuilder, LargeConstant, Output, Quantized, require_small
 from ansorpy.graph.ops import (
     Concat,
+    Fn,
+    Iota,
     Op,
     Shape,
+    Sizes,
     Slice,
     TensorType,
     Transpose,
 )
 from ansorpy.ir.dtypes import DType, as_dtype
+from ansorpy.ir.extents import AnyExtent, dims_of, least, most
+from ansorpy.ir.symbols import Dim
 
-__all__ = ["NodeContext", "Unsupported", "TooLarge", "dtype_of", "widely"]
+__all__ = ["Cut", "NodeContext", "Unsupported", "TooLarge", "dtype_of", "one_size", "widely"]
 
 T = TypeVar("T")
 
@@ -34,6 +41,25 @@ class Unsupported(Exception):
         super().__init__(f"{attribute}: {advice}")
         self.attribute = attribute
         self.advice = advice
+
+
+def one_size(dims: Iterable[Dim]) -> str:
+    """How to give each of *dims* one size."""
+    flags = " ".join(f"--dim {dim.name}={max(dim.low, min(dim.high, 64))}" for dim in dims)
+    return f"choose one size, for example {flags}"
+
+
+class Cut(NamedTuple):
+    """The elements ``start``, ``start + step``, .. of an axis, *size* of them."""
+
+    start: AnyExtent
+    size: AnyExtent
+    step: int = 1
+
+    @staticmethod
+    def of(places: range) -> Cut:
+        """The elements at *places*."""
+        return Cut(places.start, len(places), places.step)
 
 
 class TooLarge(Unsupported):
@@ -58,6 +84,7 @@ class NodeContext(Emits):
     """One ONNX node, its operands as graph values, and the builder to emit into.
 
     ``values`` maps ONNX tensor names to graph values; ``used`` holds the names that are read.
+    ``known`` has the elements of graph values that follow from sizes.
     If ``wide``, operands are read in the type in which sums are computed (16-bit floats as
     float32).  Each read has its own cast, so that it is fused into the kernel that reads the
     operand.
@@ -68,6 +95,7 @@ class NodeContext(Emits):
     builder: GraphBuilder
     values: Mapping[str, str]
     used: frozenset[str]
+    known: MutableMapping[str, Elements] = field(default_factory=dict)
     wide: bool = False
 
     def attr(self, name: str, default: T) -> T:
@@ -131,15 +159,44 @@ class NodeContext(Emits):
         """The array of constant operand *index*; refuses an operand computed at run time."""
         array = self.builder.constants.get(self.input(index))
         if array is None:
-            raise Unsupported(what, "it must be a constant or follow from the shapes")
+            dims = self._dims_behind(self.input(index))
+            advice = one_size(dims) if dims else "it must be a constant or follow from the shapes"
+            raise Unsupported(what, advice)
         return array
+
+    def _dims_behind(self, value: str) -> tuple[Dim, ...]:
+        """The dimensions that *value* follows from; none if it depends on an input."""
+        graph = self.builder.finish([Output(value, value)])
+        if any(name in graph.inputs for node in graph.nodes for name in node.inputs):
+            return ()
+        ops = [node.op for node in graph.nodes]
+        extents = [e for op in ops if isinstance(op, Sizes) for e in op.extents]
+        shapes = (graph.types[node.output].shape for node in graph.nodes)
+        return dims_of([*extents, *(e for shape in shapes for e in shape)])
 
     def constant_ints(self, index: int, what: str) -> Shape:
         return tuple(int(v) for v in np.asarray(self.constant(index, what)).reshape(-1))
 
+    def extents(self, index: int, what: str) -> Shape:
+        """The elements of integer operand *index*, which is constant or follows from sizes."""
+        known = self.known.get(self.operand(index))
+        return self.constant_ints(index, what) if known is None else tuple(known.reshape(-1))
+
+    def number(self, extent: AnyExtent, what: str) -> int:
+        """*extent*, which must be a number for *what*; refuses one that depends on a dimension."""
+        if isinstance(extent, int):
+            return extent
+        raise Unsupported(f"{what} of {extent}", one_size(dims_of([extent])))
+
+    def is_less(self, a: AnyExtent, b: AnyExtent) -> bool:
+        """Whether ``a < b``; refuses extents for which that depends on a size."""
+        if most(a - b) < 0 or least(a - b) >= 0:
+            return most(a - b) < 0
+        raise Unsupported(f"{a} and {b}", f"either may be larger; {one_size(dims_of([a, b]))}")
+
     def constant_shape(self, shape: Shape, dtype: DType) -> Shape:
         """*shape*, of a constant to be made; refuses one that no library could hold."""
-        if min(shape, default=0) < 0:
+        if any(least(extent) < 0 for extent in shape):
             raise Unsupported(f"input shape {shape}", "no size may be negative")
         try:
             require_small(TensorType(shape, dtype))
@@ -148,7 +205,58 @@ class NodeContext(Emits):
         return shape
 
     def emit(self, op: Op, inputs: Sequence[str]) -> str:
-        """Append a graph node named after this node's first output."""
+        """Append a graph node named after this node's first output.
+
+        What it computes from sizes alone is known, too.
+        """
+        value = self._emitted(op, inputs)
+        if value in self.builder.constants or self.known.keys().isdisjoint(inputs):
+            return value
+        operands = [self._elements(name) for name in inputs]
+        known = [elements for elements in operands if elements is not None]
+        dtype = self.builder.types[value].dtype
+        found = evaluated(op, known, dtype) if len(known) == len(operands) else None
+        return value if found is None else self.from_sizes(found, dtype)
+
+    def _elements(self, value: str) -> Elements | None:
+        if value in self.known:
+            return self.known[value]
+        array = self.builder.constants.get(value)
+        return None if array is None else elements_of(array)
+
+    def from_sizes(self, elements: Elements, dtype: DType = DType.INT64) -> str:
+        """A value that has *elements*: a constant, if none of them depends on a dimension."""
+        numbers = numbers_of(elements, dtype)
+        if numbers is not None:
+            return self.builder.add_constant(self.node.output[0], numbers)
+        ratios = [e if isinstance(e, Ratio) else Ratio(e) for e in elements.flat]
+        held = DType.INT64 if dtype.is_float else dtype
+        value = self._emitted(Sizes(tuple(r.above for r in ratios), held, not elements.ndim), ())
+        if dtype.is_float:
+            below = np.asarray([r.below for r in ratios]).reshape(self.builder.types[value].shape)
+            value = self.apply(Fn.DIV, self.cast(value, dtype), self.literal(below, dtype))
+        value = self.reshape(value, elements.shape)
+        self.known[value] = elements
+        return value
+
+    def size(self, extent: AnyExtent, dtype: DType) -> str:
+        """*extent* as a number of *dtype*."""
+        if isinstance(extent, int):
+            return self.literal(extent, dtype)
+        return self.cast(self._emitted(Sizes((extent,), is_scalar=True), ()), dtype)
+
+    def places(self, extent: AnyExtent, behind: int = 0, dtype: DType = DType.INT64) -> str:
+        """``0, 1, .. extent - 1`` along an axis that has *behind* axes of extent one after it."""
+        numbers = self._emitted(Iota(extent, dtype=dtype), ())
+        return self.reshape(numbers, (extent, *(1,) * behind))
+
+    def divided(self, total: str, count: AnyExtent) -> str:
+        """*total* over *count*, times its reciprocal if that is a number."""
+        if isinstance(count, int):
+            return self.apply(Fn.MUL, total, self.literal(1.0 / np.float64(count)))
+        return self.apply(Fn.DIV, total, self.size(count, self.builder.types[total].dtype))
+
+    def _emitted(self, op: Op, inputs: Sequence[str]) -> str:
         try:
             return self.builder.emit(op, inputs, self.node.output[0])
         except LargeConstant as error:
@@ -172,17 +280,19 @@ class NodeContext(Emits):
         self.builder.quantized[turned] = parts
         return turned
 
-    def slice(self, value: str, ranges: Sequence[range]) -> str:
-        """The elements of *value* at *ranges*, one per axis."""
-        shape = tuple(map(len, ranges))
-        if shape == self.builder.types[value].shape and all(r.step == 1 for r in ranges):
+    def slice(self, value: str, cuts: Mapping[int, Cut]) -> str:
+        """The elements of *value* that *cuts* keep along some axes, and all along the others."""
+        shape = self.builder.types[value].shape
+        whole = [cuts.get(axis, Cut(0, extent)) for axis, extent in enumerate(shape)]
+        sizes = tuple(cut.size for cut in whole)
+        if sizes == shape and all(cut.step == 1 for cut in whole):
             return value
-        starts, steps = tuple(r.start for r in ranges), tuple(r.step for r in ranges)
-        return self.emit(Slice(starts, shape, steps), [value])
+        starts, steps = tuple(cut.start for cut in whole), tuple(cut.step for cut in whole)
+        return self.emit(Slice(starts, sizes, steps), [value])
 
     def concat(self, values: Sequence[str], axis: int) -> str:
         """*values* joined along *axis*; those without elements add nothing."""
-        parts = [v for v in values if self.builder.types[v].size] or values
+        parts = [v for v in values if self.builder.types[v].size != 0] or values
         return parts[0] if len(parts) == 1 else self.emit(Concat(axis), parts)
 
     def literal(self, array: Array | float, dtype: DType | None = None) -> str:

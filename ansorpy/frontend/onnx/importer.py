@@ -1,11 +1,11 @@
-"""Import of ONNX models as network graphs with static shapes and folded constants."""
+"""Import of ONNX models as network graphs with typed shapes and folded constants."""
 
 from __future__ import annotations
 
 import logging
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
@@ -22,7 +22,14 @@ from onnx import (
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
-from ansorpy.frontend.onnx.context import NodeContext, TooLarge, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import (
+    NodeContext,
+    TooLarge,
+    Unsupported,
+    dtype_of,
+    one_size,
+)
+from ansorpy.frontend.onnx.elements import Elements
 from ansorpy.frontend.onnx.quantized.narrow import (
     NarrowArray,
     is_narrow,
@@ -30,6 +37,7 @@ from ansorpy.frontend.onnx.quantized.narrow import (
     narrow_type,
     refused,
 )
+from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import (
     array_of,
     check,
@@ -42,13 +50,16 @@ from ansorpy.frontend.onnx.reader import (
 )
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
-from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
+from ansorpy.frontend.onnx.shapes import input_shapes, network_inputs
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import dims_of
+from ansorpy.ir.symbols import Dim
+from ansorpy.size_ranges import AnySize, SizeRange
 
-__all__ = ["load"]
+__all__ = ["Imported", "load", "load_with_ranges"]
 
 _LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
@@ -58,30 +69,57 @@ _LARGEST_OPERAND = 1 << 10
 """Elements of constants that may determine a shape."""
 
 
+@dataclass(frozen=True)
+class Imported:
+    """The graph of a network, and the ranges of the dimensions of its inputs."""
+
+    graph: Graph
+    ranges: Mapping[Dim, SizeRange]
+
+
 def load(
     source: str | Path | ModelProto,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
 ) -> Graph:
     """The network graph of an ONNX model (a path or a loaded model).
 
     Args:
         shapes: Full shapes by input name, for inputs with dynamic dimensions.
-        dims: Sizes by name of a dynamic dimension: ``{"batch": 1}``.
+        dims: Sizes by name of a dynamic dimension: ``{"batch": 1, "seq": (1, 512)}``.
 
     Raises:
         ForeignFile: The source is not an ONNX model, or onnx's checker rejects it.
-        UsageError: Dynamic dimensions are left open, or an input or dimension name is unknown.
+        UsageError: A size is wrong, or an input or dimension name is unknown.
         UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
+    """
+    return load_with_ranges(source, shapes, dims).graph
+
+
+def load_with_ranges(
+    source: str | Path | ModelProto,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
+) -> Imported:
+    """As :func:`load`, with the ranges of the dimensions.
+
+    Those that are assumed, because nobody states them, are logged with the flags that change them.
+
+    Raises:
+        ForeignFile, UsageError, UnsupportedModel: As :func:`load`.
     """
     model = read(source)
     demand_own_texts(_all_nodes(model.graph))
     if all(map(_is_known, _all_nodes(model.graph))):
         check(model, source)
         model = upgraded(model)
-    importer = _Importer(model, pinned_shapes(model, shapes, dims))
+    inputs = input_shapes(model, shapes, dims)
+    if inputs.assumed:
+        flags = " ".join(f"--dim {name}={sizes}" for name, sizes in inputs.assumed.items())
+        _LOG.warning("the model leaves sizes open; assuming %s", flags)
+    importer = _Importer(model, inputs.shapes)
     with np.errstate(all="ignore"):  # constants may become NaN or infinite, as in ONNX
-        return importer.run()
+        return Imported(importer.run(), inputs.ranges)
 
 
 def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
@@ -135,6 +173,7 @@ class _Importer:
         self.builder = GraphBuilder()
         self.values: MutableMapping[str, str] = {}
         self.narrow: MutableMapping[str, NarrowArray] = {}
+        self.known: dict[str, Elements] = {}
         self.rows: list[UnsupportedRow] = []
         self.used: frozenset[str] = frozenset()
         self._add_inputs(shapes)
@@ -186,17 +225,18 @@ class _Importer:
             shape = shapes[info.name]
             dtype = self._declared(info, "input", shape)
             if dtype is not None:
-                name = self.builder.add_input(info.name, TensorType(shape, dtype))
+                kind = TensorType(shape, dtype)
+                name = self.builder.add_input(info.name, kind)
                 if 0 in shape:  # a value computed from it follows from the shapes
-                    name = self._add_empty(name, shape, dtype)
+                    name = self._add_empty(name, kind)
                 self.values[info.name] = name
 
-    def _add_empty(self, name: str, shape: Shape, dtype: DType) -> str:
+    def _add_empty(self, name: str, kind: TensorType) -> str:
         """A constant without elements; adds a row if its other sizes are more than numpy takes."""
         try:
-            return self.builder.add_constant(name, np.zeros(shape, dtype.numpy))
+            return self.builder.add_empty(name, kind)
         except ValueError:
-            self._blame(name, "input", shape, Unsupported("shape", "its sizes are too large"))
+            self._blame(name, "input", kind.shape, Unsupported("shape", "its sizes are too large"))
             return name
 
     def _add_initializers(self, graph: GraphProto) -> None:
@@ -237,12 +277,16 @@ class _Importer:
         for node in nodes:
             self._import(node)
 
-    def _branch(self, node: NodeProto) -> tuple[str | None, ...]:
+    def _branch(self, node: NodeProto, context: NodeContext) -> tuple[str | None, ...]:
         """The values of an ``If``, whose branch is translated in place.
+
+        A condition computed at run time is refused.
 
         Names defined in the branch are not visible outside it.
         """
-        body = self._taken(node)
+        taken = context.constant(0, "condition").item()
+        bodies: dict[str, GraphProto] = {a.name: a.g for a in node.attribute}
+        body = bodies["then_branch" if taken else "else_branch"]
         outside = self.values, self.narrow, self.used
         values, narrow = ChainMap({}, self.values), ChainMap({}, self.narrow)
         self.values, self.narrow = values, narrow
@@ -253,14 +297,6 @@ class _Importer:
                 self.narrow[name] = narrow[made.name]
         return tuple(values.get(made.name) for made in body.output)
 
-    def _taken(self, node: NodeProto) -> GraphProto:
-        """The branch that the ``If`` *node* takes; refuses a condition computed at run time."""
-        condition = self.builder.constants.get(self.values[node.input[0]])
-        if condition is None:
-            raise Unsupported("condition", "it must be a constant or follow from the shapes")
-        bodies: dict[str, GraphProto] = {a.name: a.g for a in node.attribute}
-        return bodies["then_branch" if condition.item() else "else_branch"]
-
     def _import(self, node: NodeProto) -> None:
         """Translate one node; if it is refused, add a row, and stand-ins to check the rest."""
         operands = [name for name in node.input if name]
@@ -268,13 +304,19 @@ class _Importer:
         missing = (n not in self.values and n not in self.narrow for n in operands)
         if supported and any(missing):
             return  # depends on a node that is in the table already
-        context = NodeContext(node, self.opset, self.builder, self.values, self.used)
+        context = NodeContext(
+            node, self.opset, self.builder, self.values, self.used, self.known
+        )
         try:
             results = self._translated(node, operands, context, supported)
         except Unsupported as reason:
             self._refuse(node, operands, reason)
             return
-        except (ArithmeticError, LookupError, TypeError, ValueError):
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            dims = self._dims(operands)
+            if dims and isinstance(error, TypeError):  # what only an int can do was asked of a size
+                self._refuse(node, operands, Unsupported("sizes", one_size(dims)))
+                return
             demand_consistent(self.model)  # reports operands or attributes that no operator takes
             raise
         self.values.update(
@@ -284,6 +326,13 @@ class _Importer:
                 if name and value is not None
             }
         )
+
+    def _dims(self, operands: Iterable[str]) -> tuple[Dim, ...]:
+        """The dimensions that the shapes of *operands* depend on, and the sizes among these."""
+        held = [self.values[name] for name in operands if name in self.values]
+        shapes = [e for value in held for e in self.builder.types[value].shape]
+        sizes = [e for value in held if value in self.known for e in self.known[value].flat]
+        return dims_of([*shapes, *(e.above if isinstance(e, Ratio) else e for e in sizes)])
 
     def _translated(
         self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
@@ -295,7 +344,7 @@ class _Importer:
         None.
         """
         if supported and node.op_type == _IF:
-            return self._branch(node)
+            return self._branch(node, context)
         held = narrow_constant(node)
         if held is not None:
             return (self._constant(node.output[0], held),)

@@ -12,6 +12,7 @@ from onnx import ModelProto, NodeProto, TypeProto, helper, numpy_helper
 from ansorpy.frontend.onnx.context import Unsupported, dtype_of
 from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import TensorType
+from ansorpy.ir.extents import Extent, least
 
 __all__ = ["inferred_types", "stated_types"]
 
@@ -19,7 +20,7 @@ __all__ = ["inferred_types", "stated_types"]
 def stated_types(model: ModelProto) -> dict[str, TensorType]:
     """The types that *model* states for its values."""
     infos = (*model.graph.value_info, *model.graph.output)
-    return dict(_static({info.name: info.type for info in infos}))
+    return dict(_typed({info.name: info.type for info in infos}, {}))
 
 
 def inferred_types(
@@ -44,10 +45,12 @@ def inferred_types(
         return {}
     given = {
         name: helper.make_tensor_type_proto(
-            helper.np_dtype_to_tensor_dtype(type_.dtype.numpy), type_.shape
+            helper.np_dtype_to_tensor_dtype(type_.dtype.numpy),
+            [e if isinstance(e, int) else str(e) for e in type_.shape],
         )
         for name, type_ in types.items()
     }
+    extents = {str(e): e for type_ in types.values() for e in type_.shape}
     data = {n: numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()}
     try:
         schema = onnx.defs.get_schema(node.op_type, version, node.domain)
@@ -60,14 +63,20 @@ def inferred_types(
         KeyError, ValueError,
     ):  # fmt: skip
         return {}
-    return dict(_static(made))
+    return dict(_typed(made, extents))
 
 
-def _static(types: Mapping[str, TypeProto]) -> Iterator[tuple[str, TensorType]]:
-    """Those of *types* that are tensors of known sizes, of a type that can be compiled."""
+def _typed(
+    types: Mapping[str, TypeProto], extents: Mapping[str, Extent]
+) -> Iterator[tuple[str, TensorType]]:
+    """Those of *types* that are tensors of a type that can be compiled, all of their sizes known.
+
+    Args:
+        extents: What the names of dimensions stand for.
+    """
     for name, proto in types.items():
         tensor = proto.tensor_type
-        shape = tuple(d.dim_value for d in tensor.shape.dim)
-        if tensor.HasField("shape") and all(extent >= 1 for extent in shape):
+        shape = tuple(d.dim_value or extents.get(d.dim_param, 0) for d in tensor.shape.dim)
+        if tensor.HasField("shape") and all(e != 0 and least(e) >= 0 for e in shape):
             with suppress(Unsupported):
                 yield name, TensorType(shape, dtype_of(tensor.elem_type))

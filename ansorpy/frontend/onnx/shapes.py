@@ -1,15 +1,40 @@
-"""Static shapes of a network's inputs; dynamic dimensions must be given sizes."""
+"""Shapes of a network's inputs: numbers, and dimensions with the ranges of their sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from onnx import ModelProto, ValueInfoProto
 
 from ansorpy.errors import UsageError
+from ansorpy.frontend.onnx.default_sizes import default_range
+from ansorpy.frontend.onnx.dim_texts import extent_of, names_in
 from ansorpy.graph.ops import Shape
+from ansorpy.ir.extents import Extent, Symbolic, dim_extent, dims_of, least
+from ansorpy.ir.sizes import at, fixed_all
+from ansorpy.ir.symbols import Dim
+from ansorpy.size_ranges import AnySize, Size, SizeRange, size_of
 
-__all__ = ["network_inputs", "pinned_shapes"]
+__all__ = ["InputShapes", "input_shapes", "network_inputs"]
+
+
+@dataclass(frozen=True)
+class InputShapes:
+    """The shape of each input by name, and the range of each dimension that occurs in them.
+
+    ``assumed`` has the ranges by name that neither the model nor the caller states.
+    """
+
+    shapes: Mapping[str, Shape]
+    ranges: Mapping[Dim, SizeRange]
+    assumed: Mapping[str, SizeRange]
+
+    @property
+    def usual(self) -> dict[str, tuple[int, ...]]:
+        """One shape for each input, to try the network with."""
+        sizes = {dim: found.usual for dim, found in self.ranges.items()}
+        return {name: fixed_all(at(e, sizes) for e in s) for name, s in self.shapes.items()}
 
 
 def network_inputs(model: ModelProto) -> list[ValueInfoProto]:
@@ -19,72 +44,78 @@ def network_inputs(model: ModelProto) -> list[ValueInfoProto]:
     return [info for info in model.graph.input if info.name not in held]
 
 
-def pinned_shapes(
+def input_shapes(
     model: ModelProto,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
-) -> dict[str, Shape]:
-    """A static shape for each input of *model*.
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
+) -> InputShapes:
+    """The shapes of the inputs of *model*.
+
+    An axis that the model leaves open is a dimension, with the model's name for it, or else with
+    the name of its input and its number: ``x.3``.  Axes with the same name are one dimension.  A
+    name may be an expression of others: ``past + seq``.  What is not given gets a default range.
 
     Args:
-        shapes: Full shapes by input name.
-        dims: Sizes by name of a dynamic dimension.
+        shapes: The size of every axis, by name of an input.
+        dims: Sizes by name of a dimension.
 
     Raises:
-        UsageError: A name is unknown, a shape contradicts the model, or dimensions are left open;
-            the message lists all open dimensions with the flags that set them.
+        UsageError: A name is unknown, a size is none, or sizes contradict the model or each other.
     """
-    shapes, dims = dict(shapes or {}), dict(dims or {})
-    inputs = network_inputs(model)
-    _refuse_unknown(shapes, [info.name for info in inputs], "input", "--shape")
-    parameters = [d.dim_param for info in inputs for d in _dims(info) if d.dim_param]
-    _refuse_unknown(dims, parameters, "dynamic dimension", "--dim")
-    declared = {info.name: _declared(info, dims) for info in inputs}
-    result: dict[str, Shape] = {}
-    open_dims: list[str] = []
-    open_inputs: list[str] = []
-    for name, extents in declared.items():
-        given = tuple(int(e) for e in shapes[name]) if name in shapes else None
-        shape = extents if given is None else _given(name, given, extents)
-        open_dims += [f"{name}[{d}] ({e})" for d, e in enumerate(shape) if isinstance(e, str)]
-        if any(isinstance(e, str) for e in shape):
-            open_inputs.append(name)
-        result[name] = tuple(e for e in shape if isinstance(e, int))
-        if any(e < 0 for e in result[name]):
-            raise UsageError(f"input {name} has shape {result[name]}; no size may be negative")
-    if open_dims:
-        raise UsageError(f"the model has dynamic dimensions: {', '.join(open_dims)}",
-                         hint=_pin_hint(declared, open_inputs))  # fmt: skip
-    return result
+    infos = network_inputs(model)
+    axes = {info.name: _axes(info, (shapes or {}).get(info.name, ())) for info in infos}
+    _refuse_unknown(shapes or {}, axes, "input", "--shape")
+    given = {name: _given(name, shape, axes[name]) for name, shape in (shapes or {}).items()}
+    wanted = {name: size_of(size, name) for name, size in (dims or {}).items()}
+    texts = dict.fromkeys(a for row in axes.values() for a in row if isinstance(a, str))
+    parts = _expressions(list(texts), wanted)
+    names = [text for text in texts if text not in parts]
+    names += sorted({name for found in parts.values() for name in found} - {*names})
+    _refuse_unknown(wanted, names, "dynamic dimension", "--dim")
+    wanted |= _from_shapes(axes, given, wanted, parts)
+    pinned = {
+        (name, number): size
+        for name, sizes in given.items()
+        for number, size in enumerate(sizes)
+        if isinstance(size, int)
+    }
+    assumed = _defaults(infos, axes, pinned, wanted, parts)
+    return _with_extents(axes, pinned, wanted | assumed, parts, assumed)
 
 
-def _dims(info: ValueInfoProto):  # type: ignore[no-untyped-def]  # protobuf's container type
-    return info.type.tensor_type.shape.dim
+Axis = int | str
+"""A size that the model fixes, or the name of a dimension, or an expression of names."""
 
 
-def _declared(info: ValueInfoProto, dims: Mapping[str, int]) -> tuple[int | str, ...]:
-    """Sizes from the model and *dims*; for an open dimension, its name (``?`` if it has none)."""
-    return tuple(
+def _axes(info: ValueInfoProto, given: Sequence[object]) -> tuple[Axis, ...]:
+    """The axes that the model states for *info*; as many as are *given* if it states none."""
+    stated = tuple(
         d.dim_value
         if d.HasField("dim_value") and d.dim_value >= 0
-        else int(dims[d.dim_param]) if d.dim_param in dims else d.dim_param or "?"
-        for d in _dims(info)
-    )  # fmt: skip
+        else d.dim_param or f"{info.name}.{number}"
+        for number, d in enumerate(info.type.tensor_type.shape.dim)
+    )
+    return stated or tuple(f"{info.name}.{number}" for number in range(len(given)))
 
 
-def _given(name: str, given: Shape, declared: tuple[int | str, ...]) -> Shape:
-    if declared and len(given) != len(declared):
-        raise UsageError(f"--shape {name}: the model's input has {len(declared)} dimensions, "
-                         f"not {len(given)}")  # fmt: skip
-    for have, want in zip(declared, given, strict=bool(declared)):
-        if isinstance(have, int) and have != want:
-            raise UsageError(f"--shape {name}: the model fixes {list(declared)}, not {given}")
-    return given
+def _given(name: str, shape: Sequence[AnySize], axes: Sequence[Axis]) -> tuple[Size, ...]:
+    """The sizes that the caller gives for the input *name*; they fit what the model fixes."""
+    if isinstance(shape, str) or not isinstance(shape, Sequence):
+        raise UsageError(
+            f"{shape!r} is not the shape of {name}", hint="give (1, 3, 48, (64, 1280))"
+        )
+    sizes = tuple(size_of(size, f"{name}[{axis}]") for axis, size in enumerate(shape))
+    if len(sizes) != len(axes):
+        raise UsageError(f"--shape {name}: the model's input has {len(axes)} dimensions, "
+                         f"not {len(sizes)}")  # fmt: skip
+    for have, size in zip(axes, sizes, strict=True):
+        if isinstance(have, int) and have != size:
+            said = "x".join(map(str, sizes))
+            raise UsageError(f"--shape {name}: the model fixes {list(axes)}, not {said}")
+    return sizes
 
 
-def _refuse_unknown(
-    given: Mapping[str, object], known: Sequence[str], what: str, flag: str
-) -> None:
+def _refuse_unknown(given: Iterable[str], known: Iterable[str], what: str, flag: str) -> None:
     unknown = sorted(set(given) - set(known))
     if unknown:
         raise UsageError(
@@ -93,13 +124,130 @@ def _refuse_unknown(
         )
 
 
-def _pin_hint(declared: Mapping[str, tuple[int | str, ...]], open_inputs: Sequence[str]) -> str:
-    """A hint with flags that set all open dimensions, by name where they have one."""
-    named = [e for n in open_inputs for e in declared[n] if isinstance(e, str) and e != "?"]
-    flags = [f"--dim {name}=1" for name in sorted(set(named))]
-    for name in sorted(open_inputs):
-        if "?" in declared[name]:
-            flags.append(
-                f"--shape {name}:{'x'.join('1' if e == '?' else str(e) for e in declared[name])}"
-            )
-    return f"set their sizes, for example {' '.join(flags)}"
+def _expressions(texts: Sequence[str], plain: Container[str]) -> dict[str, frozenset[str]]:
+    """Those of *texts* that are expressions of dimensions, with the names in them.
+
+    A text is the name of a dimension itself if the caller names it as such (*plain*), or if the
+    inputs do not tell the size of some name in it: no axis has that name, and no expression of
+    that name alone.
+    """
+    found = {text: names_in(text) or frozenset() for text in texts if text not in plain}
+    parts = {text: names for text, names in found.items() if names - {text}}
+    told = {text for text in texts if text not in parts}
+    told |= {name for text, names in parts.items() for name in names if _tells(text, names)}
+    return {text: names for text, names in parts.items() if names <= told}
+
+
+def _tells(text: str, names: frozenset[str]) -> bool:
+    """Whether the expression *text* tells the size of the only name in it: it is linear."""
+    extents = {name: dim_extent(Dim(name, 0, 1 << 20)) for name in names}
+    extent = extent_of(text, extents)
+    if len(names) > 1 or not isinstance(extent, Symbolic):
+        return False
+    return [atoms for atoms, _ in extent.terms if atoms] == [extent.dims]
+
+
+def _from_shapes(
+    axes: Mapping[str, Sequence[Axis]],
+    given: Mapping[str, Sequence[Size]],
+    wanted: Mapping[str, Size],
+    parts: Mapping[str, frozenset[str]],
+) -> dict[str, Size]:
+    """The sizes of dimensions that *given* shapes of inputs set.
+
+    A dimension that has several numbers has none of them for its own: the model gives one name to
+    axes that differ.
+    """
+    found: dict[str, set[Size]] = {}
+    for name, sizes in given.items():
+        for number, (axis, size) in enumerate(zip(axes[name], sizes, strict=True)):
+            if axis in parts:
+                if not isinstance(size, int):
+                    raise UsageError(
+                        f"--shape {name}: axis {number} is {axis}, and has no range of its own",
+                        hint=f"set {_flags(sorted(parts[axis]))}",
+                    )
+            elif isinstance(axis, str):
+                found.setdefault(axis, set()).add(size)
+                if wanted.get(axis, size) != size:
+                    raise UsageError(
+                        f"--shape {name}: axis {number} has {size} elements, "
+                        f"but --dim {axis}={wanted[axis]}"
+                    )
+    for axis, several in found.items():
+        if len(several) > 1 and not all(isinstance(size, int) for size in several):
+            said = ", ".join(sorted(map(str, several)))
+            raise UsageError(f"--shape: the dimension {axis} is {said}", hint="give it once")
+    return {axis: several.pop() for axis, several in found.items() if len(several) == 1}
+
+
+def _defaults(
+    infos: Sequence[ValueInfoProto],
+    axes: Mapping[str, Sequence[Axis]],
+    pinned: Container[tuple[str, int]],
+    wanted: Container[str],
+    parts: Mapping[str, frozenset[str]],
+) -> dict[str, SizeRange]:
+    """Ranges of the dimensions that are still open."""
+    found: dict[str, SizeRange] = {}
+    for info in infos:
+        for number, axis in enumerate(axes[info.name]):
+            if isinstance(axis, int) or (info.name, number) in pinned:
+                continue
+            for name in sorted(parts.get(axis, {axis})):
+                if name not in wanted and name not in found:
+                    found[name] = default_range(name, info, number)
+    return found
+
+
+def _with_extents(
+    axes: Mapping[str, Sequence[Axis]],
+    pinned: Mapping[tuple[str, int], int],
+    sizes: Mapping[str, Size],
+    parts: Mapping[str, frozenset[str]],
+    assumed: Mapping[str, SizeRange],
+) -> InputShapes:
+    dims = {name: _dim(name, size) for name, size in sizes.items() if isinstance(size, SizeRange)}
+    known: dict[str, Extent] = {n: size for n, size in sizes.items() if isinstance(size, int)}
+    known |= {name: dim_extent(dim) for name, dim in dims.items()}
+
+    def extent(name: str, number: int, axis: Axis) -> Extent:
+        if isinstance(axis, int):
+            return axis
+        if axis in parts and parts[axis] <= known.keys():
+            found = extent_of(axis, known)
+            _refuse_clash(name, number, axis, found, pinned.get((name, number)))
+            return found
+        return pinned[name, number] if (name, number) in pinned else known[axis]
+
+    shapes = {
+        name: tuple(extent(name, number, axis) for number, axis in enumerate(row))
+        for name, row in axes.items()
+    }
+    for name, shape in shapes.items():
+        for number, e in enumerate(shape):
+            if least(e) < 0:
+                raise UsageError(
+                    f"axis {number} of input {name} has {e} elements, which may be below 0",
+                    hint=f"change {_flags(sorted(d.name for d in dims_of([e])))}",
+                )
+    used = dims_of(e for shape in shapes.values() for e in shape)
+    ranges = {dim: r for dim in used if isinstance(r := sizes[dim.name], SizeRange)}
+    return InputShapes(shapes, ranges, assumed)
+
+
+def _dim(name: str, sizes: SizeRange) -> Dim:
+    return Dim(name, sizes.low, sizes.high, sizes.step)
+
+
+def _refuse_clash(name: str, number: int, axis: str, found: Extent, pinned: int | None) -> None:
+    """Refuse a size of an axis that differs from what its expression *axis* gives."""
+    if pinned is not None and found != pinned:
+        raise UsageError(
+            f"--shape {name}: axis {number} is {axis}, hence {found}, not {pinned}",
+            hint=f"set {_flags(sorted(names_in(axis) or ()))}",
+        )
+
+
+def _flags(names: Iterable[str]) -> str:
+    return " ".join(f"--dim {name}=N..M" for name in names)

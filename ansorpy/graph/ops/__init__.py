@@ -33,6 +33,7 @@ from ansorpy.graph.ops.pool import Pool, PoolKind
 from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
 from ansorpy.graph.ops.resample import Resample
 from ansorpy.graph.ops.scan import CumSum
+from ansorpy.graph.ops.sizes import Iota, Sizes
 from ansorpy.graph.ops.softmax import Softmax
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Gather",
     "GatherElements",
     "GatherND",
+    "Iota",
     "LayerNorm",
     "Lrn",
     "MatMul",
@@ -67,6 +69,7 @@ __all__ = [
     "Reshape",
     "Shape",
     "Shuffle",
+    "Sizes",
     "Slice",
     "Softmax",
     "TensorType",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import AnyExtent, Extent, least, most, prod_of
 from ansorpy.ir.tensor import ComputeOp
 
 __all__ = [
@@ -24,22 +24,22 @@ __all__ = [
 NARROW = (DType.INT8, DType.UINT8)
 """Types whose products are summed as int32, which is exact; operands may differ in signedness."""
 
-Shape = tuple[int, ...]
+Shape = tuple[AnyExtent, ...]
 
 
 @dataclass(frozen=True)
 class TensorType:
-    """The type of a tensor: a static shape and an element type."""
+    """The type of a tensor: extents, which may depend on dimensions, and an element type."""
 
     shape: Shape
     dtype: DType
 
     @property
-    def size(self) -> int:
-        return math.prod(self.shape)
+    def size(self) -> AnyExtent:
+        return prod_of(self.shape)
 
     @property
-    def bytes(self) -> int:
+    def bytes(self) -> AnyExtent:
         return self.size * self.dtype.bytes
 
 
@@ -245,8 +245,15 @@ def runs(before: Shape, after: Shape) -> Iterator[tuple[Shape, Shape]]:
         left, i = (before[i], i + 1) if i < len(before) else (1, i)
         right, j = (after[j], j + 1) if j < len(after) else (1, j)
         while left != right:
-            if left < right:
+            if j == len(after) or (i < len(before) and _is_part(left, right)):
                 left, i = left * before[i], i + 1
             else:
                 right, j = right * after[j], j + 1
         yield tuple(range(first, i)), tuple(range(second, j))
+
+
+def _is_part(a: Extent, b: Extent) -> bool:
+    """True when *a*, which is not *b*, grows into a common multiple of both before *b* does."""
+    if most(a - b) < 0 or least(a - b) > 0:
+        return most(a - b) < 0
+    return b % a == 0

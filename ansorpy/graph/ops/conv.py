@@ -26,6 +26,7 @@ from ansorpy.graph.ops.movement import Reshape, Transpose
 from ansorpy.graph.ops.names import Names, spatial_axes
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.expr import Axis, Expr, ExprLike
+from ansorpy.ir.extents import most
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
 __all__ = ["Conv", "output_channels"]
@@ -108,14 +109,14 @@ class Conv(Op):
         )
 
     def _reached(self, data: Tensor, kernel: Shape, out: Shape) -> Shape:
-        """Number of zeros after *data* that the last window reads along each spatial axis."""
+        """The most zeros after *data* that the last window reads along each spatial axis."""
         last = [
             (o - 1) * stride + (k - 1) * dilation + 1 - begin
             for o, stride, k, dilation, begin in zip(
                 out, self.strides, kernel, self.dilations, self.pads_begin, strict=True
             )
         ]
-        return tuple(max(r - size, 0) for r, size in zip(last, data.shape[1:-1], strict=True))
+        return tuple(max(most(r - size), 0) for r, size in zip(last, data.shape[1:-1], strict=True))
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         """Weight ``[co, ci, *k]`` to ``[*k, ci, co]``; grouped and depthwise as in the class."""

@@ -33,6 +33,7 @@ from ansorpy.graph.ops.names import Names, spatial_axes
 from ansorpy.ir.builders import all_of, select
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.expr import Axis, Expr, ExprLike, as_expr
+from ansorpy.ir.extents import AnyExtent, most
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
 __all__ = ["ConvTranspose"]
@@ -121,12 +122,12 @@ class _Spatial:
     """One spatial axis: input size, taps, stride, cropping in front, dilation, output size."""
 
     name: str
-    size: int
+    size: AnyExtent
     kernel: int
     stride: int
     cut: int
     dilation: int
-    out: int
+    out: AnyExtent
 
     @property
     def parts(self) -> int:
@@ -134,7 +135,7 @@ class _Spatial:
         return self.stride if self.dilation == 1 else 1
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> AnyExtent:
         """Number of outputs of each residue."""
         return -(-self.out // self.parts)
 
@@ -144,14 +145,14 @@ class _Spatial:
         return -(-self.kernel // self.parts)
 
     def zeros(self) -> tuple[int, int]:
-        """Zeros needed before and after the input so that no read is outside."""
+        """The most zeros needed before and after the input so that no read is outside."""
         if self.dilation > 1:
             first = -(-((self.kernel - 1) * self.dilation - self.cut) // self.stride)
             last = (self.out - 1 + self.cut) // self.stride
         else:
             first = self.taps - 1 - self.cut // self.stride
             last = self.rows - 1 + (self.stride - 1 + self.cut) // self.stride
-        return max(first, 0), max(last - (self.size - 1), 0)
+        return max(first, 0), max(most(last - (self.size - 1)), 0)
 
     def reached(self, h: Expr, a: Expr, t: ExprLike) -> tuple[Expr, ExprLike, list[Expr]]:
         """(input, tap, conditions) of the *t*-th tap that adds to output *h* of residue *a*."""

@@ -10,6 +10,7 @@ from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
+from ansorpy.ir.extents import AnyExtent, most
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["Gather", "GatherElements", "GatherND"]
@@ -70,7 +71,7 @@ class GatherElements(Op):
         if len(data.shape) != len(indices.shape):
             raise ValueError(f"indices {indices.shape} of data {data.shape}")
         for d, (have, wanted) in enumerate(zip(data.shape, indices.shape, strict=True)):
-            if d != self.axis and wanted > have:
+            if d != self.axis and most(wanted - have) > 0:
                 raise ValueError(f"indices {indices.shape} reach beyond data {data.shape}")
         return TensorType(indices.shape, data.dtype)
 
@@ -140,6 +141,6 @@ def _stage(shape: Shape, body: Callable[..., Expr], names: Names) -> ComputeOp:
     return compute(shape, body, name=names.fresh("gather"), names=axes)
 
 
-def _wrapped(index: Expr, extent: int) -> Expr:
+def _wrapped(index: Expr, extent: AnyExtent) -> Expr:
     """*index*, counted from the end if negative; an index out of range wraps around."""
     return index.astype(DType.INT64) % extent

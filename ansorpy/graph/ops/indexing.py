@@ -8,6 +8,7 @@ from ansorpy.graph.ops.base import Shape
 from ansorpy.graph.ops.names import Names, image_axes
 from ansorpy.ir.builders import all_of, select
 from ansorpy.ir.expr import Axis, Expr, ExprLike
+from ansorpy.ir.extents import least
 from ansorpy.ir.tensor import Tensor, compute, reduce_axis
 
 __all__ = [
@@ -36,7 +37,7 @@ def count_windows(
             spatial, kernel, strides, begin, end, dilations, strict=True
         )
     )
-    if any(count < 1 for count in counts):
+    if any(least(count) < 1 for count in counts):
         raise ValueError(f"a window of {kernel} does not fit into {spatial}")
     return counts
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import ClassVar
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, is_first_cut
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir import builders as b
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.expr import Expr, as_expr
+from ansorpy.ir.extents import prod_of
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
 __all__ = ["LayerNorm", "reordered_axes"]
@@ -40,7 +40,8 @@ class LayerNorm(Op):
         """
         (x,) = inputs
         kept = [d for d in range(x.ndim) if d not in self.axes]
-        count = float(prod(x.shape[d] for d in self.axes))
+        size = prod_of(x.shape[d] for d in self.axes)
+        count = float(size) if isinstance(size, int) else as_expr(size).astype(x.dtype.of_sums)
         shape = [x.shape[d] for d in kept]
         axes = [f"i{d}" for d in range(x.ndim)]
 

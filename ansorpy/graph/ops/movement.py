@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ExprLike, as_expr
+from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = [
@@ -73,7 +73,7 @@ class Reshape(Movement):
     shape: Shape
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        if math.prod(self.shape) != inputs[0].size:
+        if prod_of(self.shape) != inputs[0].size:
             raise ValueError(f"{inputs[0].shape} cannot be reshaped to {self.shape}")
         return TensorType(self.shape, inputs[0].dtype)
 
@@ -216,7 +216,7 @@ class Slice(Movement):
 
     def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
         scaled = [a if k == 1 else a * k for a, k in zip(i, self.steps, strict=True)]
-        return tuple(a + s if s else a for a, s in zip(scaled, self.starts, strict=True))
+        return tuple(a if s == 0 else a + s for a, s in zip(scaled, self.starts, strict=True))
 
     def reordered(self, order: Shape) -> Op:
         return Slice(*(pick(values, order) for values in (self.starts, self.sizes, self.steps)))
@@ -229,7 +229,9 @@ class Slice(Movement):
             else None
         )
 
-    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+        if dims_of(self.starts):
+            return None
         columns = zip(self.starts, self.sizes, self.steps, strict=True)
         return np.asarray(inputs[0][np.ix_(*(s + np.arange(n) * k for s, n, k in columns))])
 
@@ -274,7 +276,8 @@ def _flat(index: Sequence[Expr], shape: Shape) -> Expr:
 def _digits(position: Expr, shape: Shape) -> list[Expr]:
     """The index in *shape* whose row-major position is *position*."""
     digits: list[Expr] = []
-    stride, leading = 1, True
+    leading = True
+    stride: AnyExtent = 1
     sizes = list(shape)
     for d in range(len(sizes) - 1, -1, -1):
         if sizes[d] == 1:
@@ -295,7 +298,7 @@ def _regrouped(before: Shape, after: Shape, order: Shape) -> Shape | None:
     """
     places: list[tuple[int, Shape]] = []
     for run, made in runs(before, after):
-        stored = [order.index(axis) for axis in run if before[axis] > 1]
+        stored = [order.index(axis) for axis in run if before[axis] != 1]
         if stored and stored != list(range(stored[0], stored[0] + len(stored))):
             return None
         first = stored or [order.index(axis) for axis in run] or [len(order)]

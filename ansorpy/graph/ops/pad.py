@@ -12,6 +12,7 @@ from ansorpy.graph.ops.indexing import guarded
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.builders import maximum, minimum
 from ansorpy.ir.expr import Expr
+from ansorpy.ir.extents import AnyExtent, most
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["Pad", "PadMode"]
@@ -41,9 +42,11 @@ class Pad(Op):
         (x,) = inputs
 
         def body(*i: Expr) -> Expr:
-            shifted = [a - b if b else a for a, b in zip(i, self.begin, strict=True)]
+            shifted = [a if b == 0 else a - b for a, b in zip(i, self.begin, strict=True)]
             if self.mode is PadMode.CONSTANT:
-                guards = [(d, self.begin[d] > 0, self.end[d] > 0) for d in range(x.ndim)]
+                guards = [
+                    (d, most(self.begin[d]) > 0, most(self.end[d]) > 0) for d in range(x.ndim)
+                ]
                 return guarded(x, shifted, guards, self.value)
             fold = _clamped if self.mode is PadMode.EDGE else _reflected
             return x[tuple(fold(a, e) for a, e in zip(shifted, x.shape, strict=True))]
@@ -60,11 +63,11 @@ class Pad(Op):
         return self if is_first_cut(operands) and self.begin[0] == self.end[0] == 0 else None
 
 
-def _clamped(index: Expr, extent: int) -> Expr:
+def _clamped(index: Expr, extent: AnyExtent) -> Expr:
     return minimum(maximum(index, 0), extent - 1)
 
 
-def _reflected(index: Expr, extent: int) -> Expr:
+def _reflected(index: Expr, extent: AnyExtent) -> Expr:
     """*index* mirrored at both ends without repeating the border (ONNX ``reflect``)."""
     inside = maximum(index, 0 - index)
     beyond = inside - (extent - 1)

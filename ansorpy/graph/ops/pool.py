@@ -23,6 +23,7 @@ from ansorpy.graph.ops.indexing import count_windows, guarded, kernel_axes, posi
 from ansorpy.graph.ops.names import Names, spatial_axes
 from ansorpy.ir import builders as b
 from ansorpy.ir.expr import Expr, ReduceKind
+from ansorpy.ir.extents import most
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["Pool", "PoolKind"]
@@ -75,7 +76,9 @@ class Pool(Op):
                 out, self.strides, self.kernel, self.dilations, self.pads_begin, strict=True
             )
         ]
-        guards = [(d + 1, self.pads_begin[d] > 0, reach[d] >= size[d]) for d in range(rank)]
+        guards = [
+            (d + 1, self.pads_begin[d] > 0, most(reach[d] - size[d]) >= 0) for d in range(rank)
+        ]
         taps = kernel_axes(self.kernel, spatial)
         is_max = self.kind is PoolKind.MAX
         fill = (ReduceKind.MAX if is_max else ReduceKind.SUM).identity(data.dtype)

@@ -116,7 +116,7 @@ class ArgReduce(Op):
 
 def reduced(x: Tensor, kind: ReduceOp, axes: Shape, keepdims: bool, name: str) -> ComputeOp:
     """A stage called *name* that reduces *x* over *axes*."""
-    over = {d: reduce_axis(x.shape[d], name=f"k{d}") for d in axes if x.shape[d] > 1}
+    over = {d: reduce_axis(x.shape[d], name=f"k{d}") for d in axes if x.shape[d] != 1}
     kept = [d for d in range(x.ndim) if keepdims or d not in axes]
     shape = [1 if d in axes else x.shape[d] for d in kept]
 

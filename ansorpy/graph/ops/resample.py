@@ -25,6 +25,7 @@ from ansorpy.ir.builders import maximum, minimum
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ExprLike
+from ansorpy.ir.extents import AnyExtent, most
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
 __all__ = ["Resample"]
@@ -38,16 +39,20 @@ class Resample(Op):
     """Along ``axis``, element ``i`` is the sum over ``t`` of ``weights[i, t] * x[places[i, t]]``.
 
     Inputs: x, the integers ``places``, and ``weights``, which are absent where elements are
-    taken unchanged.  Both are constants, ``[size of the result's axis, elements]``.
+    taken unchanged.  Both are ``[rows, elements]``, with at least ``size`` rows: that is the extent
+    of the result's axis.
     """
 
     axis: int
+    size: AnyExtent
     pattern: ClassVar[Pattern] = Pattern.COMPLEX
     enlarges: ClassVar[bool] = True
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         x, places, *_ = inputs
-        shape = (*x.shape[: self.axis], places.shape[0], *x.shape[self.axis + 1 :])
+        if most(self.size - places.shape[0]) > 0:
+            raise ValueError(f"{places.shape[0]} rows of places for {self.size} elements")
+        shape = (*x.shape[: self.axis], self.size, *x.shape[self.axis + 1 :])
         return TensorType(shape, x.dtype)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:

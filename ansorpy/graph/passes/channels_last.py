@@ -12,6 +12,7 @@ from __future__ import annotations
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.ops import MatMul, Op, Reshape, Shape, Transpose
 from ansorpy.graph.ops.base import Operand, Stored, identity_order
+from ansorpy.ir.extents import least
 
 __all__ = ["channels_last"]
 
@@ -53,7 +54,7 @@ class _Layout:
         plan = node.op.arrange(operands, self.graph.types[node.output].shape)
         columns = zip(node.inputs, plan.operands, strict=True)
         names = [self._placed(value, operand) for value, operand in columns]
-        if node.inputs[0] in self.flattened:
+        if not self.flattened.keys().isdisjoint(node.inputs[:1]):
             names[1] = self._turned_rows(node, names[1])
         if plan.op is None:
             self._store(node.output, names[0], plan.order)
@@ -98,7 +99,7 @@ class _Layout:
 
     def _grows_into_outputs(self, node: Node) -> bool:
         """True when *node* and its readers only enlarge a value into network outputs."""
-        if self.graph.types[node.output].size < self.graph.types[node.inputs[0]].size:
+        if least(self.graph.types[node.output].size - self.graph.types[node.inputs[0]].size) < 0:
             return False
         readers = self.readers[node.output]
         if not readers:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Conv
+from ansorpy.ir.extents import AnyExtent, most
 
 __all__ = ["drop_taps"]
 
@@ -67,12 +68,12 @@ def _axes(graph: Graph, node: Node) -> list[_Axis]:
 
 
 def _kept(
-    size: int, taps: int, outs: int, stride: int, dilation: int, begin: int, end: int
+    size: AnyExtent, taps: int, outs: AnyExtent, stride: int, dilation: int, begin: int, end: int
 ) -> _Axis:
     first, last = 0, taps - 1
     # A tap reads ``o * stride + tap * dilation - begin`` for each output o.
-    while first < last and begin >= dilation and (outs - 1) * stride < begin:
+    while first < last and begin >= dilation and most(outs - 1) * stride < begin:
         first, begin = first + 1, begin - dilation
-    while first < last and end >= dilation and (last - first) * dilation - begin >= size:
+    while first < last and end >= dilation and (last - first) * dilation - begin >= most(size):
         last, end = last - 1, end - dilation
     return _Axis(first, last - first + 1, begin, end, last - first + 1 == taps)

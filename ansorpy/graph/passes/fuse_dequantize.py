@@ -18,6 +18,7 @@ from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.integers import Integers, as_bytes, convolved, multiplied
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Quantized
 from ansorpy.graph.ops import Conv, Fn, MatMul, Shape
+from ansorpy.ir.extents import AnyExtent, most
 
 __all__ = ["fuse_dequantize"]
 
@@ -127,6 +128,6 @@ def _integers(quantized: Quantized) -> Integers:
     return Integers(quantized.value, quantized.zero)
 
 
-def _fits(terms: int) -> bool:
+def _fits(terms: AnyExtent) -> bool:
     """Whether a sum of *terms* products of differences of bytes fits in 32 bits."""
-    return terms * ((1 << _BITS) - 1) ** 2 < 1 << _SUM_BITS
+    return most(terms) * ((1 << _BITS) - 1) ** 2 < 1 << _SUM_BITS

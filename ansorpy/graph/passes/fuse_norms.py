@@ -74,7 +74,9 @@ class _Finder:
             return None
         operand, op = total.inputs[0], total.op
         count = math.prod(self.graph.types[operand].shape[a] for a in op.axes)
-        is_mean = math.isclose(scaled[1] * count, 1.0, rel_tol=_TOLERANCE)
+        is_mean = isinstance(count, int) and math.isclose(
+            scaled[1] * count, 1.0, rel_tol=_TOLERANCE
+        )
         if op.kind is not ReduceOp.SUM or not op.keepdims or not is_mean:
             return None
         return operand, op.axes

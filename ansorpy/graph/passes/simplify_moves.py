@@ -14,6 +14,7 @@ import math
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.ops import Expand, Op, Repeat, Reshape, Shape, Shuffle, Transpose
+from ansorpy.ir.extents import AnyExtent
 
 __all__ = ["simplify_moves"]
 
@@ -50,7 +51,7 @@ def _joined_transpose(
     if perm == tuple(range(len(perm))):
         return None, (x,)
     shape = builder.types[x].shape
-    moved = [p for p in perm if shape[p] > 1]
+    moved = [p for p in perm if shape[p] != 1]
     if moved == sorted(moved):
         return Reshape(tuple(shape[p] for p in perm)), (x,)
     return Transpose(perm), (x,)
@@ -82,16 +83,16 @@ def _joined_reshape(
 
 def _turned(start: Shape, split: Shape, perm: Shape, end: Shape) -> Transpose | None:
     """Reshape, transpose and reshape as one transpose, if the reshapes only move unit axes."""
-    wide, inside = ([d for d, e in enumerate(shape) if e > 1] for shape in (start, split))
+    wide, inside = ([d for d, e in enumerate(shape) if e != 1] for shape in (start, split))
     order = (
-        [wide[inside.index(p)] for p in perm if split[p] > 1] if len(wide) == len(inside) else []
+        [wide[inside.index(p)] for p in perm if split[p] != 1] if len(wide) == len(inside) else []
     )
     if [start[d] for d in wide] != [split[d] for d in inside] or len(start) != len(end):
         return None
-    if [start[d] for d in order] != [e for e in end if e > 1]:
+    if [start[d] for d in order] != [e for e in end if e != 1]:
         return None
     units, places = iter(d for d, e in enumerate(start) if e == 1), iter(order)
-    return Transpose(tuple(next(places if e > 1 else units) for e in end))
+    return Transpose(tuple(next(places if e != 1 else units) for e in end))
 
 
 def _after_expand(
@@ -120,14 +121,14 @@ def _repeat(start: Shape, split: Shape, expanded: Shape) -> Repeat | None:
     """
     if len(split) != len(expanded):
         return None
-    times: list[int] = []
+    times: list[AnyExtent] = []
     rest = list(zip(split, expanded, strict=True))
     for extent in start:
         if not rest or rest[0] != (extent, extent):
             return None
         rest.pop(0)
-        times.append(rest.pop(0)[1] if rest and rest[0][0] == 1 < rest[0][1] else 1)
-    return Repeat(tuple(times)) if not rest and max(times, default=1) > 1 else None
+        times.append(rest.pop(0)[1] if rest and rest[0][0] == 1 != rest[0][1] else 1)
+    return Repeat(tuple(times)) if not rest and any(k != 1 for k in times) else None
 
 
 def _shuffle(start: Shape, split: Shape, perm: Shape, end: Shape) -> Shuffle | None:

@@ -28,6 +28,7 @@ from ansorpy.graph.ops import (
     Shape,
 )
 from ansorpy.graph.ops.base import runs
+from ansorpy.ir.extents import AnyExtent, most
 
 __all__ = ["sink_reshapes"]
 
@@ -175,11 +176,11 @@ def _followed(own: Shape, before: Shape, after: Shape) -> Shape | None:
 
 def _split(before: Shape, after: Shape) -> Shape | None:
     """The shape with fewest axes whose merges give both shapes; None if there is none."""
-    strides = {1}
+    strides: set[AnyExtent] = {1}
     for shape in (before, after):
         strides |= {prod(shape[d:]) for d in range(len(shape))}
-    places = sorted(strides, reverse=True)
-    if any(large % small for large, small in pairwise(places)):
+    places = sorted(strides, key=most, reverse=True)
+    if any(large % small != 0 for large, small in pairwise(places)):
         return None
     return tuple(large // small for large, small in pairwise(places))
 
@@ -188,7 +189,7 @@ def _axes(axes: Collection[int], before: Shape, after: Shape) -> Shape | None:
     """The axes of *before* that become *axes* of *after*; None if they are not whole groups."""
     found: list[int] = []
     for first, second in runs(before, after):
-        inside = [d in axes for d in second if after[d] > 1]
+        inside = [d in axes for d in second if after[d] != 1]
         if any(inside) and not all(inside):
             return None
         found += [d for d in first if any(inside)]

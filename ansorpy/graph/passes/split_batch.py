@@ -24,6 +24,7 @@ from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Concat, Op, Pattern, Shape, Slice
 from ansorpy.graph.ops.base import Rows
 from ansorpy.graph.uses import Uses
+from ansorpy.ir.extents import most
 
 __all__ = ["WHOLE", "Front", "split_batch"]
 
@@ -36,11 +37,14 @@ all later ones, are at least this much smaller than the largest value before."""
 
 
 def split_batch(graph: Graph, choices: Choices) -> Graph:
-    """*graph* with its batch in pieces as far as *choices* say; unchanged if values are small."""
+    """*graph* with its batch in pieces as far as *choices* say.
+
+    It is unchanged if values are small, or if the batch is a dimension.
+    """
     batch = _batch(graph)
     if batch < 2 or not choices.cache_bytes:
         return graph
-    largest = max((graph.types[node.output].bytes for node in graph.nodes), default=0)
+    largest = max((most(graph.types[node.output].bytes) for node in graph.nodes), default=0)
     if largest <= 2 * choices.cache_bytes:
         return graph
     fitting = (n for n in range(2, batch) if batch % n == 0 and largest <= n * choices.cache_bytes)
@@ -54,10 +58,10 @@ def split_batch(graph: Graph, choices: Choices) -> Graph:
 
 
 def _batch(graph: Graph) -> int:
-    """The extent of the first axis of all inputs; 0 if they differ."""
+    """The extent of the first axis of all inputs; 0 if they differ, or if it is no number."""
     found = {graph.types[name].shape[:1] for name in graph.inputs}
     extents = found.pop() if len(found) == 1 else ()
-    return extents[0] if extents else 0
+    return extents[0] if extents and isinstance(extents[0], int) else 0
 
 
 class Front:
@@ -93,7 +97,7 @@ class Front:
     def _on_piece(self, op: Op, operands: Sequence[Rows], shape: Shape) -> Op | None:
         """*op* for one piece of its result of *shape*; None if it needs rows of several pieces."""
         extents = [shape[:1], *(o.shape[:1] for o in operands if o.cut)]
-        if any(not e or e[0] % self.pieces for e in extents):
+        if any(not e or e[0] % self.pieces != 0 for e in extents):
             return None
         return op.on_rows(operands, shape, shape[0] // self.pieces)
 
@@ -110,14 +114,14 @@ class Front:
 
     def ends(self) -> list[int]:
         """Numbers of the nodes before which the pieces may be joined, last first."""
-        sizes = [self.graph.types[node.output].bytes for node in self.graph.nodes]
+        sizes = [most(self.graph.types[node.output].bytes) for node in self.graph.nodes]
         largest = max(sizes[: self.last], default=0)
         behind = [*accumulate(reversed(sizes), max)][::-1]
         necks = list(self._necks())
         found = set()
         for part in SMALLER:
-            most = largest // part
-            small = (n for n, size in necks if size <= most and behind[n] <= most)
+            limit = largest // part
+            small = (n for n, size in necks if size <= limit and behind[n] <= limit)
             found.add(next(small, self.last))
         return sorted(found - {0}, reverse=True)
 
@@ -132,7 +136,7 @@ class Front:
                 (value,) = handed_on
                 reader = self.uses.only_reader(value)
                 if reader is None or reader.op.pattern is not Pattern.ELEMENTWISE:
-                    yield end, self.graph.types[value].bytes
+                    yield end, most(self.graph.types[value].bytes)
             if node.output in self.ops:
                 handed_on[node.output] = None
             for value in (node.output, *node.inputs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -12,7 +12,10 @@ from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.codegen.wire import ExtentField
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import dim_extent, dims_of
 from ansorpy.ir.loops import Param, Role
+from ansorpy.ir.sizes import Sizes, at, fixed
+from ansorpy.ir.symbols import Dim
 
 __all__ = ["Built", "ParamSpec", "built_from_parts"]
 
@@ -35,6 +38,13 @@ class ParamSpec(BaseModel):
             name=b.name, shape=b.shape, dtype=b.dtype, role=param.role, strides=b.strides
         )
 
+    def at(self, sizes: Sizes) -> ParamSpec:
+        """The parameter where the dimensions in *sizes* have these sizes."""
+        steps = self.strides
+        shape = tuple(at(extent, sizes) for extent in self.shape)
+        apart = None if steps is None else tuple(at(step, sizes) for step in steps)
+        return self.model_copy(update={"shape": shape, "strides": apart})
+
 
 class _Unit(BaseModel):
     """Header of one function; its code travels separately."""
@@ -54,6 +64,8 @@ class _Header(BaseModel):
 
     run: _Unit
     bind: _Unit | None
+    dims: tuple[ExtentField, ...] = ()
+    sizes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,12 +73,21 @@ class Built:
     """Object code of one candidate: ``run``, and ``bind``, which packs its constants.
 
     A CONSTANT of ``run_params`` is either an OUTPUT of ``bind_params`` or itself a placeholder.
+    ``run`` takes the sizes of ``dims`` after its parameters; they are ``sizes`` once all of them
+    are chosen (:meth:`at`).
     """
 
     run: ObjectCode
     run_params: tuple[ParamSpec, ...]
     bind: ObjectCode | None = None
     bind_params: tuple[ParamSpec, ...] = ()
+    dims: tuple[Dim, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+    def at(self, sizes: Sizes) -> Built:
+        """The same code, to be run with these *sizes* of all its dimensions."""
+        params = tuple(spec.at(sizes) for spec in self.run_params)
+        return replace(self, run_params=params, sizes=tuple(fixed(sizes[d]) for d in self.dims))
 
     @property
     def digest(self) -> str:
@@ -91,6 +112,8 @@ class Built:
         header = _Header(
             run=_unit(self.run, self.run_params),
             bind=None if self.bind is None else _unit(self.bind, self.bind_params),
+            dims=tuple(map(dim_extent, self.dims)),
+            sizes=self.sizes,
         )
         blobs = (self.run.code,) if self.bind is None else (self.run.code, self.bind.code)
         return header.model_dump(mode="json"), blobs
@@ -129,4 +152,5 @@ def built_from_parts(header: Mapping[str, object], blobs: Sequence[bytes]) -> Bu
     ]
     bind = codes[1] if len(codes) > 1 else None
     bind_params = tuple(units[1].params) if len(units) > 1 else ()
-    return Built(codes[0], tuple(units[0].params), bind, bind_params)
+    dims = dims_of(read.dims)
+    return Built(codes[0], tuple(units[0].params), bind, bind_params, dims, read.sizes)

@@ -47,10 +47,11 @@ def build_lowered(
     run = codegen.build(lowered.run, target, symbol=symbol, prefetch=prefetch)
     run_params = tuple(ParamSpec.of(param) for param in lowered.run.params)
     if lowered.bind is None:
-        return Built(run, run_params)
+        return Built(run, run_params, dims=lowered.run.dims)
     bind, machine = codegen.for_constants(lowered.bind, target)
     made = codegen_of(machine).build(bind, machine, symbol=f"{symbol}_bind")
-    return Built(run, run_params, made, tuple(ParamSpec.of(p) for p in bind.params))
+    bind_params = tuple(ParamSpec.of(p) for p in bind.params)
+    return Built(run, run_params, made, bind_params, lowered.run.dims)
 
 
 def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch: bool) -> None:

@@ -54,6 +54,7 @@ class LoadedKernel:
         codes = [code for code in (built.run, built.bind) if code is not None]
         self.workspace_bytes = max(code.workspace_bytes(threads) for code in codes)
         self._library = load(codes)
+        self._sizes = np.array(built.sizes, dtype=np.int64)
         self._copies: ConstantCopies | None = None
         self._workspace = aligned_empty((max(64, self.workspace_bytes),), np.uint8)
         self._next_copy = 0
@@ -85,7 +86,10 @@ class LoadedKernel:
 
     def _call(self, code: ObjectCode, params: Sequence[ParamSpec], buffers: CheckBuffers) -> float:
         arguments: list[GuardedArray] = buffers.arguments(params)
-        table = np.array([guarded.address for guarded in arguments], dtype=np.uint64)
+        addresses = [guarded.address for guarded in arguments]
+        if self._sizes.size and code is self.built.run:
+            addresses.append(self._sizes.ctypes.data)
+        table = np.array(addresses, dtype=np.uint64)
         function = _KERNEL(self._library.address(code.symbol))
         begin = time.perf_counter()
         status = function(table.ctypes.data, buffers.workspace.address, self.threads)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Precision
 from ansorpy.target import Target
 
-__all__ = ["DIRECT", "Algorithm", "Definition", "definitions"]
+__all__ = ["DIRECT", "Algorithm", "Definition", "definitions", "definitions_for_all"]
 
 DIRECT = "direct"
 """The name of the task's own definition."""
@@ -48,6 +48,13 @@ class Algorithm(ABC):
     def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
         """Other definitions equivalent to *dag*; none if the algorithm does not apply."""
 
+    def rewrite_for_all(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
+        """Definitions equivalent to *dag*, which has dimensions, at all of their sizes.
+
+        They include all that :meth:`rewrite` may offer at one of the sizes.
+        """
+        return self.rewrite(dag, target)
+
 
 def definitions(
     dag: ComputeDAG,
@@ -62,9 +69,28 @@ def definitions(
     left out: no schedule makes up for that.
     """
     found = [Definition(DIRECT, dag)]
-    for algorithm in algorithms:
-        if algorithm.asked_by not in (None, precision):
-            continue
-        found += [d for d in algorithm.rewrite(dag, target) if not d.error or precision != "strict"]
+    for algorithm in _allowed(algorithms, precision):
+        found += _stated(algorithm.rewrite(dag, target), precision)
     least = min(flops(d.dag) for d in found if not d.error)
     return tuple(d for d in found if flops(d.dag) < EFFORT * max(least, 1.0))
+
+
+def definitions_for_all(
+    dag: ComputeDAG,
+    algorithms: Sequence[Algorithm],
+    target: Target,
+    precision: Precision,
+) -> Iterator[Definition]:
+    """Yield the given definition, which has dimensions, then others for all of their sizes."""
+    yield Definition(DIRECT, dag)
+    for algorithm in _allowed(algorithms, precision):
+        yield from _stated(algorithm.rewrite_for_all(dag, target), precision)
+
+
+def _allowed(algorithms: Sequence[Algorithm], precision: Precision) -> list[Algorithm]:
+    return [a for a in algorithms if a.asked_by in (None, precision)]
+
+
+def _stated(found: Iterable[Definition], precision: Precision) -> Iterator[Definition]:
+    """Those *found* whose stated error *precision* permits."""
+    return (d for d in found if not d.error or precision != "strict")

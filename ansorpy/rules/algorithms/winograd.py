@@ -49,6 +49,14 @@ class Winograd(Algorithm):
             for sizes in self._promising(conv, target):
                 yield winograd(dag, conv, sizes)
 
+    def rewrite_for_all(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
+        """Every tile: which ones are promising depends on the sizes."""
+        transposed = {conv.op for conv in find_transposed(dag)}
+        for conv in find_convolutions(dag):
+            if conv.op not in transposed and _applies(dag, conv):
+                for sizes in self.tiles_of(conv):
+                    yield winograd(dag, conv, sizes)
+
     def _promising(self, conv: Convolution, target: Target) -> list[tuple[int, ...]]:
         """The best tiles if transformed weights are read from a cache, and if from memory."""
         direct, found = _direct_cycles(conv, target), dict[tuple[int, ...], None]()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.c.emit import translation_unit
 from ansorpy.codegen.c.packed import CFunctions, unpacked
+from ansorpy.ir.extents import dims_of
+from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.c.extents import c_count, c_extent, c_told, helpers, size_names
 from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
+from ansorpy.runtime.ports import Port
 from ansorpy.runtime.templates import rendered
 
 __all__ = ["MOST_BYTES", "binary_of", "c_source", "is_apart"]
@@ -46,6 +50,9 @@ def c_source(
     :func:`binary_of` names.
     """
     programs = _programs(plan)
+    names = size_names(told.dim for told in plan.told)
+    kinds = dict.fromkeys(step.dims for step in plan.steps if step.dims)
+    arrays = {dims: f"sizes{n}" for n, dims in enumerate(kinds)}
     declared = "static int32_t {}(void *const *args, void *workspace, int32_t threads);"
     return rendered(
         "c_program.c.j2",
@@ -67,18 +74,51 @@ def c_source(
             "workspaces": sorted(
                 {(s.code.shared_bytes, s.code.thread_bytes) for s in plan.steps} - {(0, 0)}
             ),
-            "inputs": plan.inputs,
-            "outputs": plan.outputs,
             "steps": [
                 {
                     "comment": (step.name or step.code.symbol).replace("*/", "* /"),
                     "symbol": programs[step.code.symbol].symbol,
-                    "arguments": [_place(argument) for argument in step.args],
+                    "arguments": [*(_place(plan, argument, names) for argument in step.args),
+                                  *([arrays[step.dims]] if step.dims else [])],
                 }
                 for step in plan.steps
             ],
+            **_sized(plan, names, arrays),
         },
-    )
+    )  # fmt: skip
+
+
+def _sized(
+    plan: ExecutionPlan, names: Mapping[Dim, str], arrays: Mapping[tuple[Dim, ...], str]
+) -> dict[str, object]:
+    """What the template says about sizes and shapes, and functions that these expressions call."""
+    values: dict[str, object] = {
+        "sizes": [
+            {
+                "name": names[told.dim], "value": c_told(told), "low": told.dim.low,
+                "high": told.dim.high, "step": told.dim.step,
+                "comment": told.dim.name.replace("*/", "* /"),
+            }
+            for told in plan.told
+        ],
+        "inputs": [_port(n, port, names) for n, port in enumerate(plan.inputs)],
+        "outputs": [_port(n, port, names) for n, port in enumerate(plan.outputs)],
+        "slots": [{"bytes": c_extent(s.size_bytes, names), "behind": s.behind} for s in plan.slots],
+        "layout_sizes": [names[dim] for dim in dims_of(slot.size_bytes for slot in plan.slots)],
+        "size_arrays": [(array, [names[dim] for dim in dims]) for dims, array in arrays.items()],
+    }  # fmt: skip
+    offsets = [_place(plan, argument, names) for step in plan.steps for argument in step.args]
+    return {**values, "helpers": helpers(f"{values} {offsets}")}
+
+
+def _port(number: int, port: Port, names: Mapping[Dim, str]) -> dict[str, object]:
+    return {
+        "number": number,
+        "rank": len(port.shape),
+        "shape": [c_extent(extent, names) for extent in port.shape],
+        "count": c_count(port.shape, names),
+        "is_sized": not isinstance(port.bytes, int),
+    }
 
 
 def _programs(plan: ExecutionPlan) -> dict[str, CFunctions]:
@@ -115,7 +155,7 @@ def _quoted(text: str) -> str:
     return "\n    ".join(json.dumps(piece, ensure_ascii=False) for piece in pieces)
 
 
-def _place(argument: Argument) -> str:
+def _place(plan: ExecutionPlan, argument: Argument, names: Mapping[Dim, str]) -> str:
     """C expression for the address of *argument*."""
     match argument.region:
         case Memory.INPUT:
@@ -123,9 +163,9 @@ def _place(argument: Argument) -> str:
         case Memory.OUTPUT:
             base = f"(unsigned char *)outputs[{argument.number}].data"
         case Memory.ARENA:
-            base = "arena"
+            base = f"arena + places[{argument.number}]" if plan.slots else "arena"
         case Memory.POOL:
             return f"(void *)(constants + {argument.offset})"
         case Memory.RAW:
             raise AssertionError("no call of a run reads data that only packing needs")
-    return f"{base} + {argument.offset}"
+    return f"{base} + {c_extent(argument.offset, names)}"

@@ -15,7 +15,9 @@ from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import DeviceLost, UsageError
+from ansorpy.graph.memory import Slot, padded
 from ansorpy.ir.extents import most
+from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory
 from ansorpy.runtime.gpu.operands import Operand, operand
@@ -67,6 +69,7 @@ class GpuExecutable:
         self._device = device
         self._modules: dict[str, tuple[LaunchPlan, object]] = {}
         self._sized = SizedPorts.of(plan.inputs, plan.outputs)
+        self._starts = _starts_of(plan.slots)
         self._seen: _Seen = {}
         self._held: list[int] = []
         with device.lock:
@@ -222,28 +225,37 @@ class GpuExecutable:
     def _launch(self, addresses: Addresses, sizes: Sizes) -> None:
         for step in self._plan.steps:
             launches, module = self._modules[step.code.digest]
-            places = [self._place(argument, addresses) for argument in step.args]
+            places = [self._place(argument, addresses, sizes) for argument in step.args]
             stated = [sizes[dim] for dim in step.dims]
             launch_all(self._device, module, launches, places, self._workspace, stated)
 
-    def _place(self, argument: Argument, addresses: Addresses) -> int:
+    def _place(self, argument: Argument, addresses: Addresses, sizes: Sizes) -> int:
         match argument.region:
             case Memory.INPUT:
                 base = addresses[argument.number]
             case Memory.OUTPUT:
                 base = addresses[len(self._plan.inputs) + argument.number]
             case Memory.ARENA:
-                base = self._arena
+                base = self._arena + (self._starts[argument.number] if self._starts else 0)
             case Memory.POOL:
                 base = self._pool
             case Memory.RAW:
                 raise AssertionError("no call of a run reads data that only packing needs")
-        return base + argument.offset
+        return base + fixed(at(argument.offset, sizes))
 
     def _memory(self, size: int) -> int:
         """Allocate *size* bytes on the GPU that live as long as this object."""
         self._held.append(self._device.allocate(size))
         return self._held[-1]
+
+
+def _starts_of(slots: Sequence[Slot]) -> tuple[int, ...]:
+    """Where each slot starts in an arena for the largest sizes."""
+    starts: list[int] = []
+    for slot in slots:
+        ends = (starts[n] + padded(most(slots[n].size_bytes)) for n in slot.behind)
+        starts.append(max(ends, default=0))
+    return tuple(starts)
 
 
 def _refuse_overlap(port: Port, made: Operand, used: Sequence[tuple[int, int]]) -> None:

@@ -21,7 +21,7 @@ __all__ = [
     "refuse_size",
 ]  # fmt: skip
 
-FUNCTIONS = ("init", "context_bytes", "run", "metadata")
+FUNCTIONS = ("init", "plan", "run", "metadata")
 """Functions and data a library exports; each symbol is prefixed with the library name and ``_``."""
 
 MAX_BYTES = (1 << 31) - (64 << 20)

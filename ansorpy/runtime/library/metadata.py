@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from ansorpy.errors import ForeignFile
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.dtypes import DType
-from ansorpy.runtime.ports import Port
+from ansorpy.ir.extents import least
+from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.library.extents import extent_of
+from ansorpy.runtime.ports import MAX_RANK, Port
+from ansorpy.runtime.sizes import told_by
 
-__all__ = ["Metadata", "TensorSpec", "read_metadata"]
+__all__ = ["DimSpec", "Metadata", "TensorSpec", "read_metadata"]
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class TensorSpec(_Part):
-    """One input or output."""
+class DimSpec(_Part):
+    """A dimension: calls state its size, a multiple of ``step`` from ``low`` to ``high``."""
 
     name: str
-    shape: tuple[int, ...]
-    dtype: DType
+    low: int
+    high: int
+    step: int
 
-    def port(self) -> Port:
-        return Port(self.name, self.shape, self.dtype.numpy)
+    def dim(self) -> Dim:
+        """The dimension.
+
+        Raises:
+            UsageError: The range is impossible.
+        """
+        return Dim(self.name, self.low, self.high, self.step)
+
+
+class TensorSpec(_Part):
+    """One input or output; :mod:`ansorpy.runtime.library.extents` says how extents are written."""
+
+    name: str
+    shape: tuple[int | list[Any], ...]
+    dtype: DType
 
 
 class _Machine(_Part):
@@ -44,9 +64,10 @@ class Metadata(_Part):
     """
 
     format: Literal["ansorpy-library"] = "ansorpy-library"
-    interface: Literal[1] = 1
+    interface: Literal[2] = 2
     name: str
     kind: Literal["kernel", "model"]
+    dims: tuple[DimSpec, ...]
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     target: _Machine
@@ -58,13 +79,39 @@ class Metadata(_Part):
     llvm: str
     digest: str
 
-    @property
+    @cached_property
     def input_ports(self) -> tuple[Port, ...]:
-        return tuple(tensor.port() for tensor in self.inputs)
+        return self._ports(self.inputs)
 
-    @property
+    @cached_property
     def output_ports(self) -> tuple[Port, ...]:
-        return tuple(tensor.port() for tensor in self.outputs)
+        return self._ports(self.outputs)
+
+    @cached_property
+    def named_dims(self) -> dict[str, Dim]:
+        """The dimensions by name."""
+        return {spec.name: spec.dim() for spec in self.dims}
+
+    def _ports(self, tensors: Sequence[TensorSpec]) -> tuple[Port, ...]:
+        dims = self.named_dims
+        return tuple(
+            Port(tensor.name, tuple(extent_of(n, dims) for n in tensor.shape), tensor.dtype.numpy)
+            for tensor in tensors
+        )
+
+    @model_validator(mode="after")
+    def _has_shapes(self) -> Metadata:
+        """Check that all extents can be read, and that the inputs tell all sizes."""
+        try:
+            if len(self.named_dims) < len(self.dims):
+                raise ValueError("two dimensions have one name")
+            for port in (*self.input_ports, *self.output_ports):
+                if len(port.shape) > MAX_RANK or any(least(extent) < 0 for extent in port.shape):
+                    raise ValueError(f"{port.name} cannot have the shape {port.shape}")
+            told_by(self.input_ports, tuple(self.named_dims.values()))
+        except (UsageError, RecursionError) as error:
+            raise ValueError(str(error)) from None
+        return self
 
 
 def read_metadata(text: bytes, source: str) -> Metadata:
@@ -73,7 +120,7 @@ def read_metadata(text: bytes, source: str) -> Metadata:
         return Metadata.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
+        where = ".".join(map(str, first["loc"])) or "metadata"
         raise ForeignFile(
             f"{source} was made by another version of ansorpy: {where}: {first['msg']}",
             hint="compile the model again",

@@ -71,11 +71,10 @@ def open_library(path: Path) -> Library:
     library = _opened(path, metadata, text)
     if checked is not None:
         _unload_when_unused(library)
-    init, context_bytes, run = (
-        _address(library, f"{metadata.name}_{part}", path)
-        for part in ("init", "context_bytes", "run")
+    init, plan, run = (
+        _address(library, f"{metadata.name}_{part}", path) for part in ("init", "plan", "run")
     )
-    code = Code(str(path), init, context_bytes, run, library, metadata.target.required)
+    code = Code(str(path), init, plan, run, library, metadata.target.required)
     executable = Executable(code, metadata.input_ports, metadata.output_ports)
     return Library(metadata, executable, None if checked is None else checked.constants)
 

@@ -13,6 +13,7 @@ from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.rewrite.sizes import program_at
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import Tensor
+from ansorpy.ir.text.printer import text
 from ansorpy.schedule.lowering.program import Lowered
 
 __all__ = ["dispatched"]
@@ -22,7 +23,7 @@ def dispatched(parts: Sequence[tuple[Dim, Lowered]]) -> Lowered:
     """The program that runs the one of *parts* whose dimension has the size of the call.
 
     The parts are programs of one definition, whose dimension of that name has other ranges in each.
-    The result is for all of these sizes.  Each part has its own packed constants.
+    The result is for all of these sizes.  Parts that pack the constants in the same way share them.
 
     Raises:
         UsageError: The ranges are not consecutive, or are not multiples of one step.
@@ -33,12 +34,16 @@ def dispatched(parts: Sequence[tuple[Dim, Lowered]]) -> Lowered:
         return ordered[0][1]
     merger = _Merger()
     runs, binds = [], []
+    packings: dict[str, int] = {}
     for number, (dim, lowered) in enumerate(ordered):
         sizes = {dim: dim_extent(whole)}
         made = set[str]()
         if lowered.bind is not None:
             made = {p.buffer.name for p in lowered.bind.params if p.role is Role.OUTPUT}
-            binds.append(merger.merged(program_at(lowered.bind, sizes), number, made))
+            first = packings.setdefault(text(lowered.bind), number)
+            if first == number:
+                binds.append(merger.merged(program_at(lowered.bind, sizes), number, made))
+            number = first
         runs.append(merger.merged(program_at(lowered.run, sizes), number, made))
     body = runs[-1].body
     for (dim, _), run in reversed(list(zip(ordered[:-1], runs[:-1], strict=True))):

@@ -21,7 +21,7 @@ static const size_t in_bytes[] = {IN_BYTES 0}, out_bytes[] = {OUT_BYTES 0};
 static const net_tensor shaped[] = {IN_SHAPES {0}};
 
 static int (*init)(void);
-static size_t (*context_bytes)(int);
+static int (*plan)(const net_tensor *, net_tensor *, int, size_t *);
 static int (*run)(void *, const net_tensor *, net_tensor *, int);
 
 static int threads, runs;
@@ -48,7 +48,9 @@ typedef struct {
 
 static void *call(void *argument) {
     caller *me = argument;
-    size_t size = context_bytes(threads);
+    size_t size = 0;
+    if (plan(inputs, me->outputs, threads, &size))
+        fail("plan");
     char *memory = malloc(size + 1);
     memset(memory, 0xff, size + 1);
     me->status = init();
@@ -72,7 +74,7 @@ static void use(const char *path, caller *callers, int count) {
     if (!library)
         fail(dlerror());
     find(library, "net_init", &init);
-    find(library, "net_context_bytes", &context_bytes);
+    find(library, "net_plan", &plan);
     find(library, "net_run", &run);
     for (int c = 0; c < count; ++c)
         if (pthread_create(&callers[c].thread, NULL, call, &callers[c]))

@@ -112,7 +112,7 @@ SAMPLES = [
     Sample(Reduce(ReduceOp.SUM, (1,), keepdims=False), (IMAGE,)),
     Sample(Reduce(ReduceOp.MAX, (0, 2), keepdims=True), (IMAGE,)),
     Sample(Repeat((1, 2, 3)), (X,)),
-    Sample(Resample(2), (IMAGE,), (((8, 3), 5),), ((8, 3),)),
+    Sample(Resample(2, 8), (IMAGE,), (((8, 3), 5),), ((8, 3),)),
     Sample(Reshape((2, 3, 10)), (X,)),
     Sample(Shuffle(1, (2, 3), (1, 0)), (X,)),
     Sample(Slice((1, 5, 0), (1, 2, 5), (1, -3, 1)), (X,)),

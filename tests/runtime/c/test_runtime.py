@@ -183,16 +183,23 @@ def test_several_programs_link_though_they_share_tasks(rng: Rng, tmp_path: Path)
 def test_wrong_arguments_are_refused(rng: Rng, tmp_path: Path) -> None:
     made, _ = model(rng, "c")
     library = ctypes.CDLL(str(made.export(tmp_path / "net.so")))
-    library.net_context_bytes.restype = ctypes.c_size_t
-    context = ctypes.create_string_buffer(library.net_context_bytes(1))
     size = 8 + 8 * 8  # a tensor: its data and its shape
     inputs, outputs = ctypes.create_string_buffer(size), ctypes.create_string_buffer(3 * size)
+    context, needed = ctypes.create_string_buffer(1), ctypes.byref(ctypes.c_size_t())
+    assert library.net_plan(inputs, outputs, 0, needed) == Status.BAD_THREADS
+    assert library.net_plan(inputs, outputs, 1, None) == Status.NULL_POINTER
+    assert library.net_plan(inputs, outputs, 1, needed) == Status.WRONG_SHAPE
     assert library.net_run(context, inputs, outputs, 0) == Status.BAD_THREADS
     assert library.net_run(None, inputs, outputs, 1) == Status.NULL_POINTER
     assert library.net_run(context, inputs, outputs, 1) == Status.NULL_POINTER
     data = np.zeros(1, np.float32)
     ctypes.c_void_p.from_buffer(inputs).value = data.ctypes.data
+    for number in range(3):
+        ctypes.c_void_p.from_buffer(outputs, number * size).value = data.ctypes.data
     assert library.net_run(context, inputs, outputs, 1) == Status.WRONG_SHAPE
+    ctypes.c_int64.from_buffer(inputs, 8).value = programs.N
+    ctypes.c_int64.from_buffer(inputs, 16).value = programs.K
+    assert library.net_run(context, inputs, outputs, 1) == Status.TOO_SMALL
 
 
 def test_without_a_compiler_programs_are_exported_but_not_run(

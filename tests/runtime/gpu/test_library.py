@@ -265,7 +265,7 @@ def test_the_example_runs(example, driver, tmp_path):
     done = run(example, driver, FAKE_CUDA_LOG=str(log))
     assert done.returncode == 0 and "output0[0] = " in done.stdout, done.stderr
     assert "end of memory" not in log.read_text(), "the driver is gone at the end of a process"
-    assert f"net_run: code {Status.BAD_THREADS}" in run(example, driver, 0).stderr
+    assert f"net_plan: code {Status.BAD_THREADS}" in run(example, driver, 0).stderr
     assert "the library itself holds the GPU memory" in example.with_name("net.h").read_text()
 
 

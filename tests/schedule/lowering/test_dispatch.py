@@ -30,13 +30,15 @@ def product(n: Extent) -> ComputeDAG:
     return ComputeDAG([compute((n, 12), lambda i, j: y[i, j] + 1.0, name="z")])
 
 
-def rows_of(tile: int, low: int, high: int) -> tuple[Dim, Lowered]:
-    """Tiles of *tile* rows, with constants packed for them; for 0, row by row."""
+def rows_of(tile: int, low: int, high: int, columns: int = 12) -> tuple[Dim, Lowered]:
+    """Tiles of *tile* rows, with constants packed by *columns*; for 0, row by row."""
     state = State.initial(product(dim("n", low, high)))
     if tile:
         state, (outer, _) = state.split("z", "i", (tile,), tail="shift")
         state = state.compute_at("y", "z", outer).parallel("z", [outer])
-        state = state.reorder("y", ["k", "i", "j"]).vectorize("y", ["j"]).pack("y", "w")
+        state, (strip, lanes) = state.split("y", "j", (columns,))
+        state = state.reorder("y", [strip, "k", "i", lanes]).vectorize("y", [lanes])
+        state = state.pack("y", "w")
     return Dim("n", low, high), lower(state, "rows")
 
 
@@ -62,12 +64,19 @@ def test_the_size_decides_once() -> None:
     ]  # fmt: skip
 
 
-def test_parts_share_inputs_but_not_packed_constants() -> None:
-    lowered = dispatched(PARTS)
+@pytest.mark.parametrize(("columns", "packed"), [(12, ["w@y.1"]), (4, ["w@y.1", "w@y.2"])])
+def test_parts_share_inputs_and_constants_packed_alike(
+    columns: int, packed: list[str], rng: np.random.Generator
+) -> None:
+    lowered = dispatched([*PARTS[:2], rows_of(16, 16, 60, columns)])
     names = [param.buffer.name for param in lowered.run.params]
-    assert names == ["x", "w", "w@y.1", "w@y.2", "z"]
+    assert names == ["x", "w", *packed, "z"]
     assert lowered.bind is not None
-    assert [p.buffer.name for p in lowered.bind.params] == ["w", "w@y.1", "w@y.2"]
+    assert [p.buffer.name for p in lowered.bind.params] == ["w", *packed]
+    data = {"x": rng.random((60, 8), np.float32), "w": rng.random((8, 12), np.float32)}
+    [want] = run_dag(dag_at(product(dim("n", 0, 60)), {WHOLE: 60}), data)
+    [got] = run_native(lowered, data, sizes={WHOLE: 60})
+    np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 def test_one_part_is_the_program_itself() -> None:

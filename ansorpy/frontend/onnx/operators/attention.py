@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import Concat, Fn, Gather, MatMul, Pad, PadMode, Repeat, Softmax
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.graph.ops import Concat, Fn, Gather, MatMul, Pad, PadMode, Repeat, Shape, Softmax
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import AnyExtent, dims_of
 
 __all__ = ["OPERATORS"]
 
@@ -26,7 +28,7 @@ def attention(ctx: NodeContext) -> tuple[str, ...]:
         k, v = (ctx.concat([ctx.input(n), x], 2) for n, x in ((4, k), (5, v)))
     present = k, v
     queries, keys = _extents(ctx, q), _extents(ctx, k)
-    if queries[1] % keys[1]:
+    if queries[1] % keys[1] != 0:
         raise Unsupported("q_num_heads", f"{keys[1]} heads of keys do not divide {queries[1]}")
     if queries[1] != keys[1]:
         k, v = (ctx.emit(Repeat((1, queries[1] // keys[1], 1, 1)), [x]) for x in (k, v))
@@ -58,7 +60,7 @@ def _refuse(ctx: NodeContext) -> None:
         raise Unsupported("past_key, past_value", "give both or none")
 
 
-def _extents(ctx: NodeContext, value: str) -> tuple[int, ...]:
+def _extents(ctx: NodeContext, value: str) -> Shape:
     return ctx.builder.types[value].shape
 
 
@@ -68,13 +70,13 @@ def _heads(ctx: NodeContext, index: int, count: str) -> str:
     if len(shape) == 4:
         return ctx.input(index)
     heads = ctx.attr(count, 0)
-    if len(shape) != 3 or heads < 1 or shape[2] % heads:
+    if len(shape) != 3 or heads < 1 or shape[2] % heads != 0:
         raise Unsupported(f"{count}={heads}", f"it must divide rows of {shape}")
     split = ctx.reshape(ctx.input(index), (*shape[:2], heads, shape[2] // heads))
     return ctx.transpose(split, (0, 2, 1, 3))
 
 
-def _given_mask(ctx: NodeContext, keys: int) -> list[str]:
+def _given_mask(ctx: NodeContext, keys: AnyExtent) -> list[str]:
     """The mask operand as numbers to add to the scores; keys beyond its width are masked."""
     if not ctx.has_input(3):
         return []
@@ -87,16 +89,19 @@ def _given_mask(ctx: NodeContext, keys: int) -> list[str]:
             taken, left = ctx.literal(0.0, dtype), ctx.literal(-math.inf, dtype)
             mask = ctx.apply(Fn.WHERE, mask, taken, left)
     *lead, width = _extents(ctx, mask)
-    if width < keys:
+    if width != keys and ctx.is_less(width, keys):
         before, behind = (0,) * (len(lead) + 1), (*(0 for _ in lead), keys - width)
         mask = ctx.emit(Pad(before, behind, PadMode.CONSTANT, -math.inf), [mask])
     return [mask]
 
 
-def _window(ctx: NodeContext, queries: int, keys: int) -> list[str]:
+def _window(ctx: NodeContext, queries: AnyExtent, keys: AnyExtent) -> list[str]:
     """A mask of keys that are outside a query's window, or after it if attention is causal."""
     before, behind = ctx.attr("left_window_size", -1), ctx.attr("right_window_size", -1)
-    place = np.arange(queries)[:, None] + (ctx.shape(4)[2] if ctx.has_input(4) else 0)
+    past = ctx.shape(4)[2] if ctx.has_input(4) else 0
+    if dims_of([queries, keys, past]):
+        return _computed_window(ctx, queries, keys, past)
+    place = np.arange(queries)[:, None] + past
     key = np.arange(keys)
     kept = np.ones((queries, keys), bool)
     if ctx.attr("is_causal", 0):
@@ -108,11 +113,31 @@ def _window(ctx: NodeContext, queries: int, keys: int) -> list[str]:
     return [] if kept.all() else [ctx.literal(np.where(kept, 0.0, -math.inf))]
 
 
+def _computed_window(
+    ctx: NodeContext, queries: AnyExtent, keys: AnyExtent, past: AnyExtent
+) -> list[str]:
+    """:func:`_window` for extents that depend on sizes, computed at run time."""
+    before, behind = ctx.attr("left_window_size", -1), ctx.attr("right_window_size", -1)
+    place = ctx.apply(Fn.ADD, ctx.places(queries, 1), ctx.size(past, DType.INT64))
+    distance = ctx.apply(Fn.SUB, place, ctx.places(keys))
+    kept = []
+    if ctx.attr("is_causal", 0):
+        kept.append(ctx.apply(Fn.LESS_EQUAL, ctx.literal(0, DType.INT64), distance))
+    if before >= 0:
+        kept.append(ctx.apply(Fn.LESS_EQUAL, distance, ctx.literal(before, DType.INT64)))
+    if behind >= 0:
+        kept.append(ctx.apply(Fn.LESS_EQUAL, ctx.literal(-behind, DType.INT64), distance))
+    if not kept:
+        return []
+    inside = reduce(lambda a, b: ctx.apply(Fn.AND, a, b), kept)
+    return [ctx.apply(Fn.WHERE, inside, ctx.literal(0.0), ctx.literal(-math.inf))]
+
+
 def rotary_embedding(ctx: NodeContext) -> str:
     """Pairs of elements rotated by angles that depend on the position of their row."""
     shape = ctx.shape()
     heads = shape[1] if len(shape) == 4 else ctx.attr("num_heads", 0)
-    if len(shape) not in (3, 4) or heads < 1 or (len(shape) == 3 and shape[2] % heads):
+    if len(shape) not in (3, 4) or heads < 1 or (len(shape) == 3 and shape[2] % heads != 0):
         raise Unsupported(f"num_heads={heads}", f"it must divide rows of {shape}")
     x = ctx.input()
     if len(shape) == 3:
@@ -124,7 +149,7 @@ def rotary_embedding(ctx: NodeContext) -> str:
     half = turned // 2
 
     def cut(start: int, stop: int, step: int = 1) -> str:
-        return ctx.slice(x, [*map(range, lead), range(start, stop, step)])
+        return ctx.slice(x, {len(lead): Cut.of(range(start, stop, step))})
 
     a, b = (cut(0, turned, 2), cut(1, turned, 2)) if pairs else (cut(0, half), cut(half, turned))
     parts = [

@@ -1,4 +1,4 @@
-"""Constants, and operators whose results are constant because shapes are static."""
+"""Constants, and operators whose results follow from shapes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import array_of
 from ansorpy.graph.ir import Array
-from ansorpy.graph.ops import Cast
+from ansorpy.graph.ops import Cast, Expand, Fn, Iota, Shape
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import AnyExtent, dims_of, extreme, least, prod_of
+from ansorpy.ir.symbols import SizeOp
 
 __all__ = ["OPERATORS"]
 
@@ -30,23 +34,74 @@ def constant(ctx: NodeContext) -> str:
 
 
 def constant_of_shape(ctx: NodeContext) -> str:
-    """A tensor of one repeated value; its shape must be known."""
+    """A tensor of one repeated value; its shape must follow from sizes."""
     tensor: TensorProto = ctx.attr("value", numpy_helper.from_array(np.zeros(1, np.float32)))
     dtype = dtype_of(tensor.data_type)
     fill = array_of(tensor)
-    shape = ctx.constant_shape(ctx.constant_ints(0, "input shape"), dtype)
+    wanted = ctx.extents(0, "input shape")
+    if dims_of(wanted):
+        return _filled(ctx, wanted, fill.reshape(-1)[:1])
+    shape = ctx.constant_shape(wanted, dtype)
     return _add(ctx, np.full(shape, fill.reshape(-1)[0], fill.dtype))
+
+
+def _filled(ctx: NodeContext, shape: Shape, fill: Array) -> str:
+    """The one element *fill*, repeated to a *shape* that depends on dimensions."""
+    if any(least(extent) < 0 for extent in shape):
+        raise Unsupported(f"input shape {shape}", "no size may be negative")
+    one = ctx.builder.add_constant(f"{ctx.node.output[0]}.const", fill.reshape((1,) * len(shape)))
+    return ctx.emit(Expand(shape), [one])
 
 
 def shape(ctx: NodeContext) -> str:
     """The operand's shape (opset 15: a slice of it)."""
     full = ctx.shape()
-    return _add(ctx, np.asarray(full[ctx.attr("start", 0) : ctx.attr("end", len(full))], np.int64))
+    part = full[ctx.attr("start", 0) : ctx.attr("end", len(full))]
+    return ctx.from_sizes(np.asarray(part, object))
 
 
 def size(ctx: NodeContext) -> str:
     """The operand's number of elements."""
-    return _add(ctx, np.asarray(math.prod(ctx.shape()), np.int64))
+    return ctx.from_sizes(np.asarray(prod_of(ctx.shape()), object))
+
+
+def range_(ctx: NodeContext) -> str:
+    """``start``, ``start + delta``, .. below ``limit``; all three follow from sizes."""
+    dtype = ctx.type().dtype
+    names = ("start", "limit", "delta")
+    if any(ctx.operand(n) in ctx.known for n in range(3)):
+        start, limit, delta = (_whole(ctx, n, name) for n, name in enumerate(names))
+        return ctx.emit(Iota(_steps(ctx, start, limit, delta), start, delta, dtype), ())
+    bounds = [ctx.constant(n, name).reshape(()) for n, name in enumerate(names)]
+    if bounds[2] == 0:
+        raise Unsupported("delta=0", "give another one")
+    count = math.ceil((float(bounds[1]) - float(bounds[0])) / float(bounds[2]))
+    ctx.constant_shape((max(count, 0),), dtype)
+    return _add(ctx, np.arange(*bounds, dtype=dtype.numpy))
+
+
+def _steps(
+    ctx: NodeContext, start: AnyExtent, limit: AnyExtent, delta: AnyExtent
+) -> AnyExtent:
+    """How many numbers a range has."""
+    step = ctx.number(delta, "delta")
+    if step == 0:
+        raise Unsupported("delta=0", "give another one")
+    way = limit - start if step > 0 else start - limit
+    return extreme(SizeOp.MAX, (way + (abs(step) - 1)) // abs(step), 0)
+
+
+def _whole(ctx: NodeContext, index: int, what: str) -> AnyExtent:
+    """Operand *index*, one number without a fraction, which follows from sizes."""
+    if ctx.operand(index) in ctx.known:
+        found = ctx.known[ctx.operand(index)].item()
+        whole = found if not isinstance(found, Ratio) else found.above if found.below == 1 else None
+    else:
+        number = ctx.constant(index, what).item()
+        whole = int(number) if number == int(number) else None
+    if whole is None:
+        raise Unsupported(what, "beside sizes, all bounds must be whole numbers")
+    return whole
 
 
 def eye_like(ctx: NodeContext) -> str:
@@ -54,8 +109,13 @@ def eye_like(ctx: NodeContext) -> str:
     ctx.require_rank(0, 2)
     code: int = ctx.attr("dtype", 0)
     dtype = dtype_of(code) if code else ctx.type().dtype
+    k = ctx.attr("k", 0)
+    if dims_of(ctx.shape()):
+        row, column = (ctx.places(extent, 1 - d) for d, extent in enumerate(ctx.shape()))
+        diagonal = ctx.apply(Fn.ADD, row, ctx.literal(k, DType.INT64))
+        return ctx.cast(ctx.apply(Fn.EQUAL, diagonal, column), dtype)
     rows, columns = ctx.constant_shape(ctx.shape(), dtype)
-    return _add(ctx, np.eye(rows, columns, ctx.attr("k", 0)).astype(dtype.numpy))
+    return _add(ctx, np.eye(rows, columns, k).astype(dtype.numpy))
 
 
 def cast(ctx: NodeContext) -> str:
@@ -80,6 +140,7 @@ OPERATORS = {
     "Constant": constant,
     "ConstantOfShape": constant_of_shape,
     "EyeLike": eye_like,
+    "Range": range_,
     "Shape": shape,
     "Size": size,
 }

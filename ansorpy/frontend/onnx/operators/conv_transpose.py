@@ -5,6 +5,8 @@ from __future__ import annotations
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.operators.windows import biased, kernel_of, require_positive
 from ansorpy.graph.ops import ConvTranspose, Shape
+from ansorpy.ir.extents import extreme, least
+from ansorpy.ir.symbols import SizeOp
 
 __all__ = ["OPERATORS"]
 
@@ -39,13 +41,18 @@ def _extent(
     if auto not in ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise Unsupported(f"auto_pad={auto}", "use NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     # Pads are never negative: if the taps cover less than SAME requires, the output is smaller.
-    same = tuple(min(w, n * s) for w, n, s in zip(whole, size, strides, strict=True))
+    same = tuple(
+        extreme(SizeOp.MIN, w, n * s) for w, n, s in zip(whole, size, strides, strict=True)
+    )
     out = ctx.ints("output_shape", same if auto.startswith("SAME") else ())[-rank:]
     if out:
         if len(out) != rank:
             raise Unsupported(f"output_shape={out}", f"give {rank} numbers")
-        require_positive(output_shape=out)
-        cut = [max(w - o, 0) for w, o in zip(whole, out, strict=True)]
+        require_positive(output_shape=tuple(map(least, out)))
+        cut = [
+            ctx.number(extreme(SizeOp.MAX, w - o, 0), "pads")
+            for w, o in zip(whole, out, strict=True)
+        ]
         begin = tuple(c // 2 if auto == "SAME_UPPER" else c - c // 2 for c in cut)
         return begin, out
     pads = (0,) * (2 * rank) if auto == "VALID" else ctx.ints("pads", (0,) * (2 * rank))
@@ -53,7 +60,7 @@ def _extent(
         raise Unsupported(f"pads={pads}", f"give {2 * rank} numbers, none negative")
     begin, end = pads[:rank], pads[rank:]
     out = tuple(w - b - e for w, b, e in zip(whole, begin, end, strict=True))
-    if min(out) < 1:
+    if any(least(extent) < 1 for extent in out):
         raise Unsupported(f"pads={pads}", "they crop the whole image")
     return begin, out
 

@@ -6,12 +6,12 @@ are none to sum over, an elementwise product is enough.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.graph.ops import Fn, MatMul, Reduce, ReduceOp, Shape
+from ansorpy.ir.extents import prod_of
 
 __all__ = ["OPERATORS"]
 
@@ -68,7 +68,7 @@ def _diagonal(ctx: NodeContext, value: str, labels: str) -> tuple[str, str]:
             if n != m:
                 raise Unsupported(f"axes {label}", f"they have {n} and {m} elements")
             value = ctx.reshape(value, (*shape, n * n))
-            value = ctx.slice(value, [*map(range, shape), range(0, n * n, n + 1)])
+            value = ctx.slice(value, {len(shape): Cut(0, n, n + 1)})
             labels = "".join(labels[d] for d in rest) + label
     return value, labels
 
@@ -100,7 +100,7 @@ def _contracted(
         order = [label for group in (batch, *groups) for label in group]
         value = ctx.transpose(value, tuple(labels.index(label) for label in order))
         shape = [own[label] for label in batch]
-        return ctx.reshape(value, (*shape, *(math.prod(own[x] for x in g) for g in groups)))
+        return ctx.reshape(value, (*shape, *(prod_of(own[x] for x in g) for g in groups)))
 
     product = ctx.emit(
         MatMul(), [matrix(a, left, (rows, summed)), matrix(b, right, (summed, columns))]

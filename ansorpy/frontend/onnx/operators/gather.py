@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import Gather, GatherElements, GatherND
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.graph.ops import Gather, GatherElements, GatherND, Shape
+from ansorpy.ir.extents import AnyExtent, least
 
 __all__ = ["OPERATORS"]
 
@@ -20,9 +23,7 @@ def gather(ctx: NodeContext) -> str:
     chosen = None if indices is None else _range(np.asarray(indices), shape[axis])
     if indices is None or chosen is None:
         return ctx.emit(Gather(axis), [ctx.input(0), ctx.input(1)])
-    ranges = [range(e) for e in shape]
-    ranges[axis] = chosen
-    rows = ctx.slice(ctx.input(), ranges)
+    rows = ctx.slice(ctx.input(), {axis: chosen})
     return ctx.reshape(rows, (*shape[:axis], *indices.shape, *shape[axis + 1 :]))
 
 
@@ -46,21 +47,27 @@ def gather_nd(ctx: NodeContext) -> str:
     return ctx.emit(GatherND(batch), [ctx.input(0), ctx.input(1)])
 
 
-def _refuse_outside(indices: np.ndarray, extent: int) -> None:
+def _refuse_outside(indices: np.ndarray, extent: AnyExtent) -> None:
     """Refuse constant indices out of range; those computed at run time wrap around."""
-    outside = indices[(indices < -extent) | (indices >= extent)]
+    outside = indices[(indices < -least(extent)) | (indices >= least(extent))]
     if outside.size:
         raise Unsupported(f"index {outside.flat[0]}", f"the axis has {extent} elements")
 
 
-def _range(indices: np.ndarray, extent: int) -> range | None:
-    """The positions that *indices* name as a range, or None if they are not evenly spaced."""
-    flat = [int(v) % extent for v in indices.reshape(-1)]
+def _range(indices: np.ndarray, extent: AnyExtent) -> Cut | None:
+    """The positions that *indices* name, or None if they are not evenly spaced."""
+    flat = [int(v) + extent if v < 0 else int(v) for v in indices.reshape(-1)]
     if not flat:
         return None
     step = flat[1] - flat[0] if len(flat) > 1 else 1
-    found = range(flat[0], flat[0] + step * len(flat), step) if step else None
-    return found if found is not None and list(found) == flat else None
+    if not isinstance(step, int) or not step:
+        return None
+    return Cut(flat[0], len(flat), step) if _follow(flat, step) else None
+
+
+def _follow(places: Shape | list[AnyExtent], step: int) -> bool:
+    """Whether each of *places* is *step* beyond the one before it."""
+    return all(b - a == step for a, b in pairwise(places))
 
 
 OPERATORS = {"Gather": gather, "GatherElements": gather_elements, "GatherND": gather_nd}

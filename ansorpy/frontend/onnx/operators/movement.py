@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, one_size
 from ansorpy.graph.ops import Expand, Pad, PadMode, Shape, broadcast
+from ansorpy.ir.extents import AnyExtent, dims_of, extreme, least, most, prod_of
+from ansorpy.ir.symbols import SizeOp
 
 __all__ = ["OPERATORS"]
 
@@ -19,17 +20,30 @@ def identity(ctx: NodeContext) -> str:
 
 
 def reshape(ctx: NodeContext) -> str:
-    """Reshape to a constant shape, in which 0 copies a size and -1 is inferred."""
+    """Reshape to a shape that follows from sizes, in which 0 copies one and -1 is inferred."""
     have = ctx.shape()
-    wanted = list(ctx.constant_ints(1, "shape"))
+    wanted = list(ctx.extents(1, "shape"))
     if not ctx.attr("allowzero", 0):
         if 0 in wanted[len(have) :]:
             raise Unsupported(f"shape={wanted}", f"a 0 copies one of {len(have)} dimensions")
         wanted = [have[d] if e == 0 else e for d, e in enumerate(wanted)]
     if -1 in wanted:
-        known = math.prod(e for e in wanted if e != -1)
-        wanted[wanted.index(-1)] = math.prod(have) // max(known, 1)
+        wanted[wanted.index(-1)] = _missing(have, [e for e in wanted if e != -1])
     return ctx.reshape(ctx.input(), tuple(wanted))
+
+
+def _missing(have: Shape, known: Shape | list[AnyExtent]) -> AnyExtent:
+    """The extent that with *known* ones gives as many elements as *have*.
+
+    Extents in both are left out first: any of them may be 0, which numbers alone cannot divide.
+    """
+    known, rest = list(known), []
+    for extent in have:
+        if not isinstance(extent, int) and extent in known:
+            known.remove(extent)
+        else:
+            rest.append(extent)
+    return prod_of(rest) // extreme(SizeOp.MAX, prod_of(known), 1)
 
 
 def flatten(ctx: NodeContext) -> str:
@@ -37,7 +51,7 @@ def flatten(ctx: NodeContext) -> str:
     shape = ctx.shape()
     axis = ctx.attr("axis", 1)
     axis = len(shape) if axis == len(shape) else ctx.axis(axis, len(shape))
-    return ctx.reshape(ctx.input(), (math.prod(shape[:axis]), math.prod(shape[axis:])))
+    return ctx.reshape(ctx.input(), (prod_of(shape[:axis]), prod_of(shape[axis:])))
 
 
 def _given_axes(ctx: NodeContext) -> Shape:
@@ -74,35 +88,47 @@ def concat(ctx: NodeContext) -> str:
 
 
 def slice_(ctx: NodeContext) -> str:
-    """Slice as numpy does, with constant bounds; steps may be negative."""
+    """Slice as numpy does, with bounds that follow from sizes; steps may be negative."""
     shape = ctx.shape()
     if ctx.opset < 10:
         starts, ends = ctx.ints("starts", ()), ctx.ints("ends", ())
         axes, steps = ctx.ints("axes", range(len(starts))), (1,) * len(starts)
     else:
-        starts, ends = ctx.constant_ints(1, "starts"), ctx.constant_ints(2, "ends")
+        starts, ends = ctx.extents(1, "starts"), ctx.extents(2, "ends")
         axes = ctx.constant_ints(3, "axes") if ctx.has_input(3) else tuple(range(len(starts)))
         steps = ctx.constant_ints(4, "steps") if ctx.has_input(4) else (1,) * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise Unsupported("starts, ends, axes, steps", "give the same number of each, no step of 0")
     ctx.axes(axes, len(shape))
-    ranges = [range(e) for e in shape]
+    cuts: dict[int, Cut] = {}
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         d = ctx.axis(axis, len(shape))
-        ranges[d] = _range(shape[d], start, end, step)
-    return ctx.slice(ctx.input(), ranges)
+        cuts[d] = _cut(shape[d], *(_from_front(ctx, e, shape[d]) for e in (start, end)), step)
+    return ctx.slice(ctx.input(), cuts)
 
 
-def _range(extent: int, start: int, end: int, step: int) -> range:
-    """The indices that a slice selects; bounds beyond the data are clamped.
+def _from_front(ctx: NodeContext, place: AnyExtent, extent: AnyExtent) -> AnyExtent:
+    """*place*, which counts from the end of an axis of *extent* elements if it is negative."""
+    return place + extent if ctx.is_less(place, 0) else place
+
+
+def _cut(extent: AnyExtent, first: AnyExtent, last: AnyExtent, step: int) -> Cut:
+    """The elements from *first* up to *last*; bounds beyond the data are clamped.
 
     This differs from Python if a negative step starts before the data; ONNX then starts at the
     first element.
     """
-    first, last = (start + extent if start < 0 else start), (end + extent if end < 0 else end)
-    if step < 0:
-        return range(min(max(first, 0), extent - 1), min(max(last, -1), extent - 1), step)
-    return range(min(max(first, 0), extent), min(max(last, 0), extent), step)
+    if step > 0:
+        start, end = _within(first, 0, extent), _within(last, 0, extent)
+        size = (end - start + (step - 1)) // step
+    else:
+        start, end = _within(first, 0, extent - 1), _within(last, -1, extent - 1)
+        size = (start - end + (-step - 1)) // -step
+    return Cut(start, extreme(SizeOp.MAX, size, 0), step)
+
+
+def _within(place: AnyExtent, low: AnyExtent, high: AnyExtent) -> AnyExtent:
+    return extreme(SizeOp.MIN, extreme(SizeOp.MAX, place, low), high)
 
 
 def split(ctx: NodeContext) -> tuple[str, ...]:
@@ -110,25 +136,23 @@ def split(ctx: NodeContext) -> tuple[str, ...]:
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", 0), len(shape))
     count = len(ctx.node.output)
-    sizes = ctx.ints("split", ()) or (ctx.constant_ints(1, "split") if ctx.has_input(1) else ())
+    sizes = ctx.ints("split", ()) or (ctx.extents(1, "split") if ctx.has_input(1) else ())
     if not sizes:
         part = -(-shape[axis] // count)
-        sizes = tuple(min(part, shape[axis] - i * part) for i in range(count))
+        sizes = tuple(_within(shape[axis] - i * part, 0, part) for i in range(count))
     if len(sizes) != count or sum(sizes) != shape[axis]:
         raise Unsupported(f"split={sizes}", f"give {count} sizes that sum up to {shape[axis]}")
     parts: list[str] = []
-    start = 0
+    start: AnyExtent = 0
     for size in sizes:
-        ranges = [range(e) for e in shape]
-        ranges[axis] = range(start, start + size)
-        parts.append(ctx.slice(ctx.input(), ranges))
-        start += size
+        parts.append(ctx.slice(ctx.input(), {axis: Cut(start, size)}))
+        start = start + size
     return tuple(parts)
 
 
 def expand(ctx: NodeContext) -> str:
-    """Broadcast to a constant shape."""
-    wanted = ctx.constant_ints(1, "shape")
+    """Broadcast to a shape that follows from sizes."""
+    wanted = ctx.extents(1, "shape")
     try:
         shape = broadcast([ctx.shape(), wanted])
     except ValueError as error:
@@ -137,9 +161,9 @@ def expand(ctx: NodeContext) -> str:
 
 
 def tile(ctx: NodeContext) -> str:
-    """Repeat the whole tensor along each axis, a constant number of times."""
-    shape, repeats = ctx.shape(), ctx.constant_ints(1, "repeats")
-    if len(repeats) != len(shape) or min(repeats, default=1) < 1:
+    """Repeat the whole tensor along each axis, as often as follows from sizes."""
+    shape, repeats = ctx.shape(), ctx.extents(1, "repeats")
+    if len(repeats) != len(shape) or any(least(times) < 1 for times in repeats):
         raise Unsupported(f"repeats={repeats}", f"give {len(shape)} positive numbers")
     if all(times == 1 for times in repeats):
         return ctx.input()
@@ -155,7 +179,7 @@ def depth_to_space(ctx: NodeContext) -> str:
     """Turn channels into blocks of pixels; the block is the outer (DCR) or inner (CRD) part."""
     n, c, h, w = ctx.shape()
     block, mode = ctx.attr("blocksize", 1), ctx.attr("mode", "DCR")
-    if mode not in ("DCR", "CRD") or block < 1 or c % block**2:
+    if mode not in ("DCR", "CRD") or block < 1 or c % block**2 != 0:
         raise Unsupported(f"blocksize={block}, mode={mode}", f"the image has {c} channels")
     depth = c // block**2
     split = (n, block, block, depth, h, w) if mode == "DCR" else (n, depth, block, block, h, w)
@@ -168,7 +192,7 @@ def space_to_depth(ctx: NodeContext) -> str:
     """Turn blocks of pixels into channels; the block is the outer (DCR) or inner (CRD) part."""
     n, c, h, w = ctx.shape()
     block, mode = ctx.attr("blocksize", 1), ctx.attr("mode", "DCR")
-    if mode not in ("DCR", "CRD") or block < 1 or h % block or w % block:
+    if mode not in ("DCR", "CRD") or block < 1 or h % block != 0 or w % block != 0:
         raise Unsupported(f"blocksize={block}, mode={mode}", f"the image is {h} x {w}")
     split = ctx.reshape(ctx.input(), (n, c, h // block, block, w // block, block))
     turned = ctx.transpose(split, (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4))
@@ -176,7 +200,7 @@ def space_to_depth(ctx: NodeContext) -> str:
 
 
 def pad(ctx: NodeContext) -> str:
-    """Pad by constant amounts; the mode is constant, edge or reflect."""
+    """Pad by amounts that follow from sizes; the mode is constant, edge or reflect."""
     rank = len(ctx.shape())
     mode = ctx.attr("mode", "constant")
     if mode not in {m.value for m in PadMode}:
@@ -185,13 +209,13 @@ def pad(ctx: NodeContext) -> str:
     if ctx.opset < 11:
         amounts = ctx.ints("pads", ())
     else:
-        amounts = ctx.constant_ints(1, "pads")
+        amounts = ctx.extents(1, "pads")
         value = float(ctx.constant(2, "constant_value").item()) if ctx.has_input(2) else value
     axes = tuple(range(rank))
     if ctx.has_input(3):
         axes = tuple(ctx.axis(a, rank) for a in ctx.constant_ints(3, "axes"))
     begin, end = _spread(amounts, axes, rank)
-    if not any(begin) and not any(end):
+    if all(amount == 0 for amount in (*begin, *end)):
         return ctx.input()
     if mode == PadMode.REFLECT.value:
         _refuse_far_reflection(ctx.shape(), begin, end)
@@ -203,26 +227,34 @@ def pad(ctx: NodeContext) -> str:
 def _refuse_far_reflection(shape: Shape, begin: Shape, end: Shape) -> None:
     """Refuse to reflect more elements than there are inside the border."""
     for extent, *amounts in zip(shape, begin, end, strict=True):
-        kept = extent + sum(min(amount, 0) for amount in amounts)
-        if max(amounts) > max(kept - 1, 0):
-            raise Unsupported(
-                f"pads of {max(amounts)} reflect", f"reflect at most {max(kept - 1, 0)} elements"
-            )
+        kept = extent + sum(_within(amount, amount, 0) for amount in amounts)
+        for amount in amounts:
+            if most(amount - kept) >= 0 and most(amount) > 0:
+                raise Unsupported(
+                    f"pads of {amount} reflect", _where(f"reflect at most {kept - 1} elements", kept)
+                )
 
 
 def _refuse_without_edge(shape: Shape, begin: Shape, end: Shape) -> None:
     """Refuse edge padding if negative pads, which crop first, leave no elements to repeat."""
     for extent, *amounts in zip(shape, begin, end, strict=True):
-        kept = extent + sum(min(amount, 0) for amount in amounts)
-        if kept < 1:
+        kept = extent + sum(_within(amount, amount, 0) for amount in amounts)
+        if least(kept) < 1:
             raise Unsupported(
-                f"pads of {min(amounts)} edge", f"crop at most {extent - 1} of {extent} elements"
+                f"pads of {amounts} edge",
+                _where(f"crop at most {extent - 1} of {extent} elements", kept),
             )
+
+
+def _where(advice: str, extent: AnyExtent) -> str:
+    """*advice*, for an extent that may be too small at some sizes."""
+    return advice if isinstance(extent, int) else f"{advice}, or {one_size(dims_of([extent]))}"
 
 
 def _spread(amounts: Shape, axes: Shape, rank: int) -> tuple[Shape, Shape]:
     """Begin and end amounts for every axis: those given for *axes*, 0 for the others."""
-    begin, end = [0] * rank, [0] * rank
+    begin: list[AnyExtent] = [0] * rank
+    end: list[AnyExtent] = [0] * rank
     for place, axis in enumerate(axes):
         begin[axis], end[axis] = amounts[place], amounts[place + len(axes)]
     return tuple(begin), tuple(end)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ import numpy as np
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
 from ansorpy.graph.ops import Fn, LayerNorm, Lrn, Reduce, ReduceOp, Shape, Softmax
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import prod_of
 
 __all__ = ["OPERATORS"]
 
@@ -67,8 +67,7 @@ def _trailing(ctx: NodeContext) -> Shape:
 
 def _mean(ctx: NodeContext, value: str, axes: Shape) -> str:
     total = ctx.emit(Reduce(ReduceOp.SUM, axes, True), [value])
-    count = math.prod(ctx.shape()[a] for a in axes)
-    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / np.float64(count)))
+    return ctx.divided(total, prod_of(ctx.shape()[a] for a in axes))
 
 
 def instance_normalization(ctx: NodeContext) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import ArgReduce, Cast, CumSum, Fn, GatherElements, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import dims_of, least, most
 
 __all__ = ["OPERATORS"]
 
@@ -24,9 +25,15 @@ def cum_sum(ctx: NodeContext) -> str:
 def trilu(ctx: NodeContext) -> str:
     """The operand with zeros below (``upper``) or above a diagonal of the last two axes."""
     *_, rows, columns = ctx.shape()
-    k = int(ctx.constant(1, "k").item()) if ctx.has_input(1) else 0
+    (k,) = ctx.extents(1, "k") if ctx.has_input(1) else (0,)
+    upper = bool(ctx.attr("upper", 1))
+    if dims_of([rows, columns, k]):
+        diagonal = ctx.apply(Fn.ADD, ctx.places(rows, 1), ctx.size(k, DType.INT64))
+        pair = (diagonal, ctx.places(columns))
+        inside = ctx.apply(Fn.LESS_EQUAL, *(pair if upper else pair[::-1]))
+        return ctx.apply(Fn.WHERE, inside, ctx.input(), ctx.literal(0))
     row, column = np.ogrid[:rows, :columns]
-    kept = column - row >= k if ctx.attr("upper", 1) else column - row <= k
+    kept = column - row >= k if upper else column - row <= k
     if kept.all():
         return ctx.input()
     return ctx.apply(Fn.WHERE, ctx.literal(kept, DType.BOOL), ctx.input(), ctx.literal(0))
@@ -37,7 +44,7 @@ def one_hot(ctx: NodeContext) -> str:
 
     Negative indices count from the end; an index out of range selects no position.
     """
-    (depth,) = ctx.constant_ints(1, "depth")
+    (depth,) = ctx.extents(1, "depth")
     values = np.asarray(ctx.constant(2, "values"))
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", -1), len(shape) + 1)
@@ -45,9 +52,10 @@ def one_hot(ctx: NodeContext) -> str:
     if ctx.type().dtype is not DType.INT64:
         given = ctx.emit(Cast(DType.INT64), [given])
     given = ctx.reshape(given, (*shape[:axis], 1, *shape[axis:]))
-    places = np.arange(depth).reshape(-1, *(1,) * (len(shape) - axis))
-    here = ctx.apply(Fn.EQUAL, given, ctx.literal(places, DType.INT64))
-    behind = ctx.apply(Fn.EQUAL, given, ctx.literal(places - depth, DType.INT64))
+    places = ctx.places(depth, len(shape) - axis)
+    here = ctx.apply(Fn.EQUAL, given, places)
+    last = ctx.apply(Fn.SUB, places, ctx.size(depth, DType.INT64))
+    behind = ctx.apply(Fn.EQUAL, given, last)
     dtype = ctx.type(2).dtype
     off, on = (ctx.literal(v, dtype) for v in values)
     return ctx.apply(Fn.WHERE, ctx.apply(Fn.OR, here, behind), on, off)
@@ -60,8 +68,7 @@ def hardmax(ctx: NodeContext) -> str:
         raise Unsupported("axis", "export with opset 13 or later")
     axis = ctx.axis(ctx.attr("axis", -1), len(shape))
     first = ctx.emit(ArgReduce(ReduceOp.MAX, axis), [ctx.input()])
-    places = np.arange(shape[axis]).reshape(-1, *(1,) * (len(shape) - axis - 1))
-    found = ctx.apply(Fn.EQUAL, first, ctx.literal(places, DType.INT64))
+    found = ctx.apply(Fn.EQUAL, first, ctx.places(shape[axis], len(shape) - axis - 1))
     return ctx.emit(Cast(ctx.type().dtype), [found])
 
 
@@ -73,18 +80,18 @@ def top_k(ctx: NodeContext) -> tuple[str, str]:
     """
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", -1), len(shape))
-    count = int(ctx.constant(1, "K").item()) if ctx.opset >= 10 else ctx.attr("k", 0)
+    (count,) = ctx.extents(1, "K") if ctx.opset >= 10 else (ctx.attr("k", 0),)
     extent = shape[axis]
-    if not 0 <= count <= extent:
+    if least(count) < 0 or ctx.is_less(extent, count):
         raise Unsupported(f"K={count}", f"the axis has {extent} elements")
-    if extent > _MOST_RANKED:
+    if most(extent) > _MOST_RANKED:
         advice = f"sort at most {_MOST_RANKED} elements, or do it outside the network"
         raise Unsupported(f"axis of {extent} elements", advice)
     rank = _ranks(ctx, axis, bool(ctx.attr("largest", 1)))
     behind = (1,) * (len(shape) - axis - 1)
-    wanted = ctx.literal(np.arange(count).reshape(-1, 1, *behind), DType.INT32)
+    wanted = ctx.places(count, len(behind) + 1, DType.INT32)
     found = ctx.apply(Fn.EQUAL, ctx.reshape(rank, (*shape[:axis], 1, *shape[axis:])), wanted)
-    place = ctx.literal(np.arange(extent).reshape(-1, *behind), DType.INT32)
+    place = ctx.places(extent, len(behind), DType.INT32)
     chosen = ctx.apply(Fn.WHERE, found, place, ctx.literal(0, DType.INT32))
     places = ctx.emit(Reduce(ReduceOp.SUM, (axis + 1,), False), [chosen])
     places = ctx.emit(Cast(DType.INT64), [places])
@@ -102,12 +109,14 @@ def _ranks(ctx: NodeContext, axis: int, largest: bool) -> str:
     own = ctx.reshape(ctx.input(), (*shape[: axis + 1], 1, *shape[axis + 1 :]))
     other = ctx.reshape(ctx.input(), (*shape[:axis], 1, *shape[axis:]))
     low, high = (own, other) if largest else (other, own)
-    earlier = np.tri(extent, k=-1, dtype=bool)  # the other element comes first
-    earlier = earlier.reshape(extent, extent, *(1,) * (len(shape) - axis - 1))
+    behind = len(shape) - axis - 1
+    if isinstance(extent, int):
+        square = np.tri(extent, k=-1, dtype=bool).reshape(extent, extent, *(1,) * behind)
+        earlier = ctx.literal(square, DType.BOOL)  # the other element comes first
+    else:
+        earlier = ctx.apply(Fn.LESS, ctx.places(extent, behind), ctx.places(extent, behind + 1))
     above = ctx.apply(Fn.NOT, _at_most(ctx, high, low))
-    before = ctx.apply(
-        Fn.WHERE, ctx.literal(earlier, DType.BOOL), _at_most(ctx, low, high), above
-    )  # fmt: skip
+    before = ctx.apply(Fn.WHERE, earlier, _at_most(ctx, low, high), above)
     counted = ctx.emit(Cast(DType.INT32), [before])
     return ctx.emit(Reduce(ReduceOp.SUM, (axis + 1,), False), [counted])
 

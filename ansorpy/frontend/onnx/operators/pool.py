@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, one_size, widely
 from ansorpy.frontend.onnx.operators.windows import Windows, windows_of
 from ansorpy.graph.ops import Fn, Pool, PoolKind, Reduce, ReduceOp, Shape
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import AnyExtent, dims_of, most, prod_of
 
 __all__ = ["OPERATORS"]
 
@@ -36,7 +36,10 @@ def average_pool(ctx: NodeContext) -> str:
     total, w = _pool(ctx, PoolKind.SUM)
     include = bool(ctx.attr("count_include_pad", 0))
     out = ctx.builder.types[total].shape[2:]
-    counts = _counts(ctx.shape()[2:], out, w, include)
+    spatial = ctx.shape()[2:]
+    if dims_of(spatial):
+        return ctx.apply(Fn.DIV, total, _counted(ctx, spatial, out, w, include))
+    counts = _counts(spatial, out, w, include)
     if (counts == counts.flat[0]).all():
         counts = counts.reshape(-1)[:1].reshape((1,) * len(out))
     return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / counts))
@@ -51,6 +54,38 @@ def _counts(spatial: Shape, out: Shape, w: Windows, include_pad: bool) -> NDArra
         taps = starts[:, None] + np.arange(w.kernel[d]) * w.dilations[d]
         result = np.multiply.outer(result, ((taps >= low) & (taps < high)).sum(axis=1))
     return result
+
+
+def _counted(ctx: NodeContext, spatial: Shape, out: Shape, w: Windows, include_pad: bool) -> str:
+    """:func:`_counts` for extents that depend on sizes, computed at run time where they vary."""
+    dtype = ctx.type().dtype
+    result = ctx.literal(np.ones((1,) * (len(out) + 2)), dtype)
+    for d, (size, count) in enumerate(zip(spatial, out, strict=True)):
+        low, high = (-w.pads_begin[d], size + w.declared_end[d]) if include_pad else (0, size)
+        first, reach = -w.pads_begin[d], w.dilations[d] * (w.kernel[d] - 1) + 1
+        last = (count - 1) * w.strides[d] + first + reach
+        if first >= low and most(last - high) <= 0:
+            taps = ctx.literal(float(w.kernel[d]), dtype)
+        elif w.dilations[d] == 1:
+            taps = _overlap(ctx, Cut(first, count, w.strides[d]), reach, low, high, len(out) - d - 1)
+        else:
+            raise Unsupported("dilations", one_size(dims_of([size])))
+        result = ctx.apply(Fn.MUL, result, ctx.cast(taps, dtype))
+    return result
+
+
+def _overlap(
+    ctx: NodeContext, starts: Cut, reach: int, low: AnyExtent, high: AnyExtent, behind: int
+) -> str:
+    """How many of the *reach* elements from each of *starts* on are from *low* to below *high*."""
+
+    def number(extent: AnyExtent) -> str:
+        return ctx.size(extent, DType.INT64)
+
+    place = ctx.apply(Fn.MUL, ctx.places(starts.size, behind), number(starts.step))
+    place = ctx.apply(Fn.ADD, place, number(starts.start))
+    end = ctx.apply(Fn.MIN, ctx.apply(Fn.ADD, place, number(reach)), number(high))
+    return ctx.apply(Fn.SUB, end, ctx.apply(Fn.MAX, place, number(low)))
 
 
 def _global(ctx: NodeContext, kind: ReduceOp, value: str | None = None) -> str:
@@ -95,7 +130,7 @@ def _root(ctx: NodeContext, total: str) -> str:
 def global_average_pool(ctx: NodeContext) -> str:
     """The mean over all spatial axes, kept with extent one."""
     total = _global(ctx, ReduceOp.SUM)
-    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / math.prod(ctx.shape()[2:])))
+    return ctx.divided(total, prod_of(ctx.shape()[2:]))
 
 
 def global_max_pool(ctx: NodeContext) -> str:

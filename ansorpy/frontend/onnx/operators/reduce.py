@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from ansorpy.frontend.onnx.context import NodeContext, widely
 from ansorpy.graph.ops import ArgReduce, Fn, Reduce, ReduceOp, Shape
+from ansorpy.ir.extents import prod_of
 
 __all__ = ["OPERATORS"]
 
@@ -42,8 +41,7 @@ def reduce_mean(ctx: NodeContext) -> str:
     """The sum times the reciprocal of the count."""
     ctx.require_float()
     total = _reduction(ReduceOp.SUM)(ctx)
-    count = math.prod(ctx.shape()[a] for a in _axes(ctx))
-    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / np.float64(count)))
+    return ctx.divided(total, prod_of(ctx.shape()[a] for a in _axes(ctx)))
 
 
 def _of(fn: Callable[[NodeContext, str], str], root: Fn | None) -> Importer:

@@ -1,6 +1,6 @@
 """Resize and Upsample: along each axis in turn, a weighted sum of a few elements.
 
-Shapes are static, so the source positions and weights of each element are known at import.
+The source positions and weights of each element are known at import, unless they depend on sizes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported, one_size
 from ansorpy.frontend.onnx.operators.coordinates import (
     COORDINATES,
     Axis,
@@ -20,12 +20,20 @@ from ansorpy.frontend.onnx.operators.coordinates import (
     nearest,
     weighted,
 )
+from ansorpy.frontend.onnx.operators.sized_resize import (
+    SizedAxis,
+    computed_tables,
+    resized_by,
+    resized_to,
+)
 from ansorpy.graph.ops import Fn, Repeat, Resample, Shape
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import AnyExtent, dims_of, least, most
 
 __all__ = ["OPERATORS"]
 
 _MODES = ("nearest", "linear", "cubic")
+AnyAxis = Axis | SizedAxis
 
 
 @dataclass(frozen=True)
@@ -71,38 +79,56 @@ def _old_rule(ctx: NodeContext) -> _Rule:
     return _Rule(ctx.attr("mode", "nearest"))
 
 
-def _by_scales(ctx: NodeContext, scales: Sequence[float] | np.ndarray) -> list[Axis]:
+def _by_scales(ctx: NodeContext, scales: Sequence[float] | np.ndarray) -> list[AnyAxis]:
     shape = ctx.shape()
     if len(scales) != len(shape) or min(scales) <= 0:
         raise Unsupported(f"scales={list(scales)}", f"give {len(shape)} positive numbers")
     return [
-        Axis(d, e, int(np.floor(np.float32(s) * np.float32(e))), float(np.float32(s)))
+        _scaled(d, e, float(np.float32(s)))
         for d, (e, s) in enumerate(zip(shape, scales, strict=True))
     ]
 
 
-def _axes(ctx: NodeContext) -> list[Axis]:
+def _scaled(
+    axis: int, extent: AnyExtent, scale: float, region: tuple[float, float] = (0.0, 1.0)
+) -> AnyAxis:
+    if not isinstance(extent, int):
+        return resized_by(axis, extent, scale)
+    out = int(np.floor(np.float32(scale) * np.float32(extent)))
+    return Axis(axis, extent, out, scale, region)
+
+
+def _axes(ctx: NodeContext) -> list[AnyAxis]:
     """Sizes, scales and regions of the axes that the node names; the default is all axes."""
     shape = ctx.shape()
     rank = len(shape)
     named = [ctx.axis(a, rank) for a in ctx.ints("axes", range(rank))]
     region = _optional(ctx, 1, "roi")
-    scales, sizes = _optional(ctx, 2, "scales"), _optional(ctx, 3, "sizes")
-    given = scales if scales.size else sizes
-    if given.size != len(named) or (scales.size and sizes.size) or given.min() <= 0:
+    scales = _optional(ctx, 2, "scales").astype(np.float32)
+    sizes = ctx.extents(3, "sizes") if ctx.has_input(3) else ()
+    given = sizes or tuple(map(float, scales))
+    positive = all(least(size) > 0 for size in sizes) and (scales > 0).all()
+    if len(given) != len(named) or (sizes and scales.size) or not positive:
         raise Unsupported("scales, sizes", f"give {len(named)} positive numbers as one of them")
-    if not scales.size:
-        scales, sizes = _of_sizes(ctx, sizes, [shape[d] for d in named])
-    else:
-        scales = scales.astype(np.float32)
-        sizes = np.floor(scales * np.asarray([shape[d] for d in named], np.float32))
+    regions = [
+        (float(region[n]), float(region[n + len(named)])) if region.size else (0.0, 1.0)
+        for n in range(len(named))
+    ]
+    if not sizes:
+        return [
+            _scaled(d, shape[d], scale, part)
+            for d, scale, part in zip(named, given, regions, strict=True)
+        ]
+    have = [shape[d] for d in named]
+    if dims_of((*have, *sizes)):
+        if ctx.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
+            raise Unsupported("keep_aspect_ratio_policy", one_size(dims_of((*have, *sizes))))
+        return [resized_to(d, e, out) for d, e, out in zip(named, have, sizes, strict=True)]
+    found, wanted = _of_sizes(ctx, np.asarray(sizes, np.int64), have)
     return [
-        Axis(
-            d, shape[d], int(sizes[n]), float(scales[n]),
-            (float(region[n]), float(region[n + len(named)])) if region.size else (0.0, 1.0),
-        )
+        Axis(d, shape[d], int(wanted[n]), float(found[n]), regions[n])
         for n, d in enumerate(named)
-    ]  # fmt: skip
+    ]
 
 
 def _of_sizes(
@@ -125,34 +151,53 @@ def _optional(ctx: NodeContext, index: int, what: str) -> np.ndarray:
     return np.asarray(ctx.constant(index, what)).reshape(-1)
 
 
-def _resized(ctx: NodeContext, rule: _Rule, axes: Sequence[Axis]) -> str:
+def _resized(ctx: NodeContext, rule: _Rule, axes: Sequence[AnyAxis]) -> str:
     """Resize axes that shrink first, then those that grow, starting with the last axis.
 
     This order computes the fewest elements, and gathers within rows while these are still short.
     """
     if rule.mode not in _MODES:
         raise Unsupported(f"mode={rule.mode}", f"use {', '.join(_MODES)}")
-    if any(axis.out < 1 for axis in axes):
+    if any(least(axis.out) < 1 for axis in axes):
         raise Unsupported("scales, sizes", "no elements would be left; use larger ones")
     if rule.mode != "nearest":
         ctx.require_float()
     value = ctx.input()
     times = [1] * len(ctx.shape())
-    for axis in sorted(
-        axes, key=lambda a: (a.out > a.size, a.axis if a.out <= a.size else -a.axis)
-    ):
+    for axis in sorted(axes, key=_turn):
         if axis.scale == 1 and axis.out == axis.size and rule.coordinates != "tf_crop_and_resize":
             continue  # tf_crop_and_resize may move elements even at scale 1
-        places, weights = _taken(rule, axis)
-        times[axis.axis] = _repeated(places, axis) if weights is None else 0
-        if not times[axis.axis]:
+        table = axis if isinstance(axis, Axis) else axis.largest(rule.coordinates)
+        if table is None or (table is not axis and rule.exclude_outside):
+            value = _computed(ctx, value, rule, axis)
+            continue
+        places, weights = _taken(rule, table)
+        times[axis.axis] = _repeated(places, table) if weights is None else 0
+        if not times[axis.axis] or axis.size * times[axis.axis] != axis.out:
+            times[axis.axis] = 0
             tables = [ctx.literal(places, DType.INT32)]
             tables += [] if weights is None else [ctx.literal(weights)]
-            value = ctx.emit(Resample(axis.axis), [value, *tables])
+            value = ctx.emit(Resample(axis.axis, axis.out), [value, *tables])
     value = ctx.emit(Repeat(tuple(t or 1 for t in times)), [value]) if max(times) > 1 else value
     if rule.coordinates == "tf_crop_and_resize":
-        value = _marked_outside(ctx, value, rule, axes)
+        value = _marked_outside(ctx, value, rule, [a for a in axes if isinstance(a, Axis)])
     return value
+
+
+def _turn(axis: AnyAxis) -> tuple[bool, int]:
+    """Sorts axes: those that shrink, then those that grow, the last one first."""
+    grows = most(axis.out) > most(axis.size)
+    return grows, -axis.axis if grows else axis.axis
+
+
+def _computed(ctx: NodeContext, value: str, rule: _Rule, axis: AnyAxis) -> str:
+    """*value* resized along an axis whose source positions are computed at run time."""
+    assert isinstance(axis, SizedAxis)
+    if rule.mode == "cubic" or rule.antialias or rule.exclude_outside:
+        raise axis.refused(f"mode={rule.mode}")
+    places, weights = computed_tables(ctx, axis, rule.mode, rule.coordinates, rule.rounding)
+    tables = [places] if weights is None else [places, weights]
+    return ctx.emit(Resample(axis.axis, axis.out), [value, *tables])
 
 
 def _taken(rule: _Rule, axis: Axis) -> tuple[Places, Weights | None]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import Conv, Fn, Shape
+from ansorpy.ir.extents import AnyExtent, extreme
+from ansorpy.ir.symbols import SizeOp
 
 __all__ = ["Windows", "biased", "conv_op", "kernel_of", "require_positive", "windows_of"]
 
@@ -75,7 +77,8 @@ def windows_of(ctx: NodeContext, spatial: Shape, kernel: Shape) -> Windows:
     extended = end
     if ctx.attr("ceil_mode", 0):
         extended = tuple(
-            _ceil_end(*axis) for axis in zip(spatial, reach, strides, begin, end, strict=True)
+            ctx.number(_ceil_end(ctx, *axis), "pads")
+            for axis in zip(spatial, reach, strides, begin, end, strict=True)
         )
     return Windows(kernel, strides, dilations, begin, extended, end)
 
@@ -102,19 +105,25 @@ def _pads(
     if auto not in ("SAME_UPPER", "SAME_LOWER"):
         raise Unsupported(f"auto_pad={auto}", "use NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     totals = [
-        max((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0)
+        ctx.number(_larger((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0), "pads")
         for size, k, s, d in zip(spatial, kernel, strides, dilations, strict=True)
     ]
     small, large = tuple(t // 2 for t in totals), tuple(t - t // 2 for t in totals)
     return (small, large) if auto == "SAME_UPPER" else (large, small)
 
 
-def _ceil_end(size: int, reach: int, stride: int, begin: int, end: int) -> int:
+def _larger(a: AnyExtent, b: AnyExtent) -> AnyExtent:
+    return extreme(SizeOp.MAX, a, b)
+
+
+def _ceil_end(
+    ctx: NodeContext, size: AnyExtent, reach: int, stride: int, begin: int, end: int
+) -> AnyExtent:
     """End padding that admits the partial last window, unless it starts beyond the data.
 
     It is less than *end* if the last window needs less, or would contain only end padding.
     """
     count = -(-(size + begin + end - reach) // stride) + 1
-    if (count - 1) * stride >= size + begin:
+    if not ctx.is_less((count - 1) * stride, size + begin):
         count -= 1
-    return max((count - 1) * stride + reach - size - begin, 0)
+    return _larger((count - 1) * stride + reach - size - begin, 0)

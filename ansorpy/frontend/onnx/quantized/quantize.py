@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, dtype_of
 from ansorpy.graph.ir import Quantized
 from ansorpy.graph.ops import Fn, Reduce, ReduceOp, Repeat, Shape
 from ansorpy.ir.dtypes import DType
@@ -89,7 +89,7 @@ def _along(ctx: NodeContext, index: int) -> str:
         if own != blocks:
             raise Unsupported(f"scales of shape {own}", f"give those of shape {blocks}")
         times = tuple(block if d == axis else 1 for d in range(len(full)))
-        return ctx.slice(ctx.emit(Repeat(times), [ctx.input(index)]), [*map(range, full)])
+        return ctx.slice(ctx.emit(Repeat(times), [ctx.input(index)]), {axis: Cut(0, full[axis])})
     if own != (full[axis],):
         raise Unsupported(f"scales of shape {own}", f"give {full[axis]} or one")
     shape: Shape = tuple(own[0] if d == axis else 1 for d in range(len(full)))

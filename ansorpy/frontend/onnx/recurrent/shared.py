@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import Concat, Fn, MatMul
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.graph.ops import Concat, Fn, MatMul, Shape
 
 __all__ = [
     "Activation", "Direction", "activations_of", "bias_of", "clipped", "joined", "part",
@@ -102,7 +102,8 @@ def run_directions(
     _refuse_other_weights(ctx, len(directions))
     batch_first = ctx.attr("layout", 0) == 1
     x = ctx.transpose(ctx.input(0), (1, 0, 2)) if batch_first else ctx.input(0)
-    steps, batch, _ = ctx.builder.types[x].shape
+    length, batch, _ = ctx.builder.types[x].shape
+    steps = ctx.number(length, "recurrent steps")
     _refuse_lengths(ctx, steps)
     hidden = ctx.shape(2)[-1]
     runs: list[tuple[Mapping[int, str], tuple[str, ...]]] = []
@@ -210,17 +211,16 @@ def clipped(ctx: NodeContext, value: str) -> str:
 def row(ctx: NodeContext, value: str, place: int) -> str:
     """*value* at index *place* of its first axis, which is dropped."""
     shape = ctx.builder.types[value].shape
-    ranges = [range(place, place + 1), *map(range, shape[1:])]
-    return ctx.reshape(ctx.slice(value, ranges), shape[1:])
+    return ctx.reshape(ctx.slice(value, {0: Cut(place, 1)}), shape[1:])
 
 
 def part(ctx: NodeContext, value: str, k: int, width: int, count: int = 1) -> str:
     """Elements ``k * width`` to ``(k + count) * width`` of the last axis."""
-    *lead, _ = ctx.builder.types[value].shape
-    return ctx.slice(value, [*map(range, lead), range(k * width, (k + count) * width)])
+    last = len(ctx.builder.types[value].shape) - 1
+    return ctx.slice(value, {last: Cut(k * width, count * width)})
 
 
-def joined(ctx: NodeContext, rows: Sequence[str], shape: tuple[int, ...]) -> str:
+def joined(ctx: NodeContext, rows: Sequence[str], shape: Shape) -> str:
     """*rows* ``[batch, hidden]``, concatenated, as a tensor of *shape*."""
     stacked = rows[0] if len(rows) == 1 else ctx.emit(Concat(0), rows)
     return ctx.reshape(stacked, shape)

@@ -1,0 +1,212 @@
+"""The functions ``plan`` and ``run`` of an entry: checks of a call's shapes, memory, and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from ansorpy.codegen.llvm.emit.text import FunctionText
+from ansorpy.codegen.llvm.objects.clock import STAMP
+from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.entry.sizes import Sizes, emit_size
+from ansorpy.runtime.entry.text import ALIGNMENT, aligned, at, require, return_unless
+from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
+from ansorpy.runtime.ports import MAX_RANK, Port
+from ansorpy.runtime.status import Status
+
+__all__ = ["emit_calls", "emit_plan", "emit_run"]
+
+_TENSOR_BYTES = 8 + 8 * MAX_RANK
+
+Address = Callable[[Argument], str]
+"""Emits the address of an argument."""
+
+
+def emit_plan(plan: ExecutionPlan, name: str) -> str:
+    """Emit ``plan``: the outputs' shapes, and the bytes of the context.
+
+    A context has the arena, the largest workspace of any call, and padding for its alignment.
+    """
+    parameters = "ptr %inputs, ptr %outputs, i32 %threads, ptr %bytes"
+    text = FunctionText(f"i32 @{name}_plan({parameters})")
+    require(text, "icmp sgt i32 %threads, 0", Status.BAD_THREADS)
+    _require_pointers(text, "%inputs", "%outputs", "%bytes")
+    sizes = _sizes(text, plan)
+    _check_inputs(text, plan, sizes)
+    _store_shapes(text, plan, sizes)
+    arena = sizes.layout(plan.slots)[1] if plan.slots else str(plan.arena_bytes)
+    count = text.define("zext i32 %threads to i64")
+    largest = "0"
+    for shared, each in sorted(_workspaces(plan)):
+        size = text.define(f"add i64 {text.define(f'mul i64 {count}, {each}')}, {shared}")
+        more = text.define(f"icmp ugt i64 {size}, {largest}")
+        largest = text.define(f"select i1 {more}, i64 {size}, i64 {largest}")
+    padded = text.define(f"add i64 {largest}, {ALIGNMENT - 1}")
+    total = text.define(f"add i64 {padded}, {arena}")
+    # A pointer is as wide as size_t.
+    text.emit(f"store ptr {text.define(f'inttoptr i64 {total} to ptr')}, ptr %bytes")
+    text.emit("ret i32 0")
+    return text.render()
+
+
+def _workspaces(plan: ExecutionPlan) -> set[tuple[int, int]]:
+    return {(step.code.shared_bytes, step.code.thread_bytes) for step in plan.steps}
+
+
+def emit_run(
+    plan: ExecutionPlan,
+    name: str,
+    is_ready: Callable[[FunctionText], str],
+    pool: Callable[[FunctionText], str],
+    stamps: str | None,
+) -> str:
+    """Emit ``run``, which returns the status of the first call that fails, else 0.
+
+    Args:
+        is_ready: Emits a condition: ``init`` has succeeded.
+        pool: Emits the address of the constants.
+        stamps: The address to which the times of calls are written, if any.
+    """
+    text = FunctionText(f"i32 @{name}_run(ptr %context, ptr %inputs, ptr %outputs, i32 %threads)")
+    require(text, is_ready(text), Status.NOT_INITIALISED)
+    require(text, "icmp sgt i32 %threads, 0", Status.BAD_THREADS)
+    _require_pointers(text, "%context", "%inputs", "%outputs")
+    sizes = _sizes(text, plan)
+    data = {
+        region: [_tensor(text, table, number, port, sizes) for number, port in enumerate(ports)]
+        for region, table, ports in (
+            (Memory.INPUT, "%inputs", plan.inputs), (Memory.OUTPUT, "%outputs", plan.outputs),
+        )
+    }  # fmt: skip
+    _check_inputs(text, plan, sizes)
+    for number, port in enumerate(plan.outputs):
+        _check_capacity(text, number, port, sizes)
+    _store_shapes(text, plan, sizes)
+    arena, places, arena_bytes = aligned(text, "%context"), "", str(plan.arena_bytes)
+    if plan.slots:
+        places, arena_bytes = sizes.layout(plan.slots)
+    workspace, constants = at(text, arena, arena_bytes), pool(text)
+
+    def address(argument: Argument) -> str:
+        base = arena
+        if argument.region is Memory.POOL:
+            base = constants
+        elif argument.region is not Memory.ARENA:
+            base = data[argument.region][argument.number]
+        elif plan.slots:
+            offset = text.define(f"load i64, ptr {at(text, places, 8 * argument.number)}, align 8")
+            base = at(text, arena, offset)
+        return at(text, base, sizes.value(argument.offset))
+
+    emit_calls(text, plan.steps, address, workspace, "%threads", stamps, sizes)
+    return text.render()
+
+
+def emit_calls(
+    text: FunctionText,
+    steps: Sequence[Step],
+    address: Address,
+    workspace: str,
+    threads: str,
+    stamps: str | None = None,
+    sizes: Sizes | None = None,
+) -> None:
+    """Call *steps* in order; return the first nonzero status, else 0."""
+    most = max((len(step.args) + 1 for step in steps), default=1)
+    kinds = dict.fromkeys(step.dims for step in steps if step.dims)
+    arrays = {} if sizes is None else {dims: sizes.array(dims) for dims in kinds}
+    table = text.define(f"alloca [{most} x ptr], align 8")
+    if stamps is not None:
+        text.emit(f"call void @{STAMP}(ptr {stamps})")
+    for number, step in enumerate(steps, start=1):
+        places = [*map(address, step.args), *([arrays[step.dims]] if step.dims else [])]
+        for position, place in enumerate(places):
+            text.emit(f"store ptr {place}, ptr {at(text, table, 8 * position)}, align 8")
+        symbol = step.code.symbol
+        status = text.define(f"call i32 @{symbol}(ptr {table}, ptr {workspace}, i32 {threads})")
+        return_unless(text, f"icmp eq i32 {status}, 0", status)
+        if stamps is not None:
+            text.emit(f"call void @{STAMP}(ptr {at(text, stamps, 8 * number)})")
+    text.emit("ret i32 0")
+
+
+# Tensors
+
+
+def _require_pointers(text: FunctionText, *pointers: str) -> None:
+    for pointer in pointers:
+        require(text, f"icmp ne ptr {pointer}, null", Status.NULL_POINTER)
+
+
+def _tensor(text: FunctionText, table: str, number: int, port: Port, sizes: Sizes) -> str:
+    """Load a tensor's data pointer and check that it is not null, unless the tensor is empty."""
+    data = text.define(f"load ptr, ptr {at(text, table, number * _TENSOR_BYTES)}, align 8")
+    if isinstance(port.bytes, int):
+        if port.bytes:
+            require(text, f"icmp ne ptr {data}, null", Status.NULL_POINTER)
+        return data
+    is_empty = text.define(f"icmp eq i64 {sizes.count(port.shape)}, 0")
+    is_there = text.define(f"icmp ne ptr {data}, null")
+    require(text, f"or i1 {is_empty}, {is_there}", Status.NULL_POINTER)
+    return data
+
+
+def _sizes(text: FunctionText, plan: ExecutionPlan) -> Sizes:
+    """Read the size of each dimension off the inputs' shapes, and check its range."""
+    given: dict[Dim, str] = {}
+    for told in plan.told:
+        extent = _extent(text, "%inputs", told.number, told.axis)
+        given[told.dim], inside = emit_size(text, told, extent)
+        require(text, f"icmp eq i1 {inside}, true", Status.WRONG_SHAPE)
+    return Sizes(text, given)
+
+
+def _place(text: FunctionText, table: str, number: int, axis: int) -> str:
+    return at(text, table, number * _TENSOR_BYTES + 8 + 8 * axis)
+
+
+def _extent(text: FunctionText, table: str, number: int, axis: int) -> str:
+    """Load an extent of a tensor."""
+    return text.define(f"load i64, ptr {_place(text, table, number, axis)}, align 8")
+
+
+def _check_inputs(text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:
+    for number, port in enumerate(plan.inputs):
+        if port.shape:
+            given = [_extent(text, "%inputs", number, axis) for axis in range(len(port.shape))]
+            difference = _difference(text, given, list(map(sizes.value, port.shape)))
+            require(text, f"icmp eq i64 {difference}, 0", Status.WRONG_SHAPE)
+
+
+def _difference(text: FunctionText, given: Sequence[str], wanted: Sequence[str]) -> str:
+    """A number that is 0 if two shapes are equal; one branch can check all extents."""
+    total = "0"
+    for one, other in zip(given, wanted, strict=True):
+        total = text.define(f"or i64 {total}, {text.define(f'xor i64 {one}, {other}')}")
+    return total
+
+
+def _check_capacity(text: FunctionText, number: int, port: Port, sizes: Sizes) -> None:
+    """Check that an output's shape, as given, has as many elements as it will have.
+
+    The shape as it will be passes at once.
+    """
+    if not port.shape:
+        return
+    wanted, count = list(map(sizes.value, port.shape)), sizes.count(port.shape)
+    given = [_extent(text, "%outputs", number, axis) for axis in range(len(port.shape))]
+    other, enough = text.fresh_label("other"), text.fresh_label("enough")
+    is_same = text.define(f"icmp eq i64 {_difference(text, given, wanted)}, 0")
+    text.branch_if(is_same, enough, other)
+    text.start_block(other)
+    capacity = reduce(lambda a, b: text.define(f"mul i64 {a}, {b}"), given)
+    require(text, f"icmp sge i64 {capacity}, {count}", Status.TOO_SMALL)
+    text.branch(enough)
+    text.start_block(enough)
+
+
+def _store_shapes(text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:
+    for number, port in enumerate(plan.outputs):
+        for axis, extent in enumerate(port.shape):
+            place = _place(text, "%outputs", number, axis)
+            text.emit(f"store i64 {sizes.value(extent)}, ptr {place}, align 8")

@@ -1,0 +1,42 @@
+"""Compiled code under the names of another definition: tensors and dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import Extent, dim_extent
+from ansorpy.ir.sizes import Sizes, at
+from ansorpy.ir.symbols import Dim
+from ansorpy.measure.build.built import Built, ParamSpec
+
+__all__ = ["renamed"]
+
+
+def renamed(built: Built, dag: ComputeDAG, origin: ComputeDAG, dims: Mapping[Dim, Dim]) -> Built:
+    """Return *built* with the names of *dag* instead of those of *origin*, matched by position.
+
+    Tensors that ``bind`` makes have no counterpart in *dag*; a suffix makes their names unique.
+    *dims* has the dimensions of *dag* for those of *origin*.
+    """
+    pairs = zip((*origin.args, *origin.outputs), (*dag.args, *dag.outputs), strict=True)
+    names = {old.name: new.name for old, new in pairs}
+    sizes: Sizes = {old: dim_extent(new) for old, new in dims.items() if old != new}
+
+    def all_at(extents: tuple[Extent, ...]) -> tuple[Extent, ...]:
+        return tuple(at(extent, sizes) for extent in extents) if sizes else extents
+
+    def named(params: tuple[ParamSpec, ...]) -> tuple[ParamSpec, ...]:
+        return tuple(
+            spec.model_copy(
+                update={
+                    "name": names.get(spec.name, f"{spec.name}<bound>"),
+                    "shape": all_at(spec.shape),
+                    "strides": None if spec.strides is None else all_at(spec.strides),
+                }
+            )
+            for spec in params
+        )
+
+    return replace(built, run_params=named(built.run_params), bind_params=named(built.bind_params))

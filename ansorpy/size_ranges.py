@@ -1,0 +1,229 @@
+"""Sizes that a dimension may have, and how often calls have them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import inf, log, sqrt
+from numbers import Integral
+from pathlib import Path
+from typing import TypeAlias
+
+from ansorpy.errors import UsageError
+
+__all__ = ["AnySize", "Size", "SizeRange", "dims_of", "shapes_of", "size_of"]
+
+
+@dataclass(frozen=True)
+class SizeRange:
+    """The multiples of *step* from *low* to *high*, and what share of the calls has each size.
+
+    Args:
+        geometric: Each doubling of the size has equally many calls; otherwise, each size has.
+        calls: Observed sizes with the number of calls of each, in order; if there are any, calls of
+            other sizes are possible, but not expected.
+
+    Raises:
+        UsageError: The range is empty, begins below 0, or its ends are not multiples of *step*.
+    """
+
+    low: int
+    high: int
+    step: int = 1
+    geometric: bool = False
+    calls: tuple[tuple[int, int], ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.low < 0:
+            raise UsageError(f"the range {self} begins below 0")
+        if self.low > self.high:
+            raise UsageError(
+                f"the range {self} is empty", hint=f"write it as {self.high}..{self.low}"
+            )
+        if self.step < 1:
+            raise UsageError(f"the step of {self} must be at least 1")
+        if self.low % self.step or self.high % self.step:
+            low, high = -(-self.low // self.step), self.high // self.step
+            raise UsageError(
+                f"the ends of {self} are not multiples of {self.step}",
+                hint=f"the multiples inside are from {low * self.step} to {high * self.step}",
+            )
+
+    def __str__(self) -> str:
+        if self.calls:
+            return ",".join(str(size) for size, count in self.calls for _ in range(count))
+        step = f":step={self.step}" if self.step > 1 else ""
+        return f"{self.low}..{self.high}{step}{':geometric' if self.geometric else ''}"
+
+    def __contains__(self, size: object) -> bool:
+        return isinstance(size, int) and self.low <= size <= self.high and size % self.step == 0
+
+    @property
+    def usual(self) -> int:
+        """One size to try: the most frequent one observed, or else the one in the middle."""
+        if self.calls:
+            return max(self.calls, key=lambda entry: entry[1])[0]
+        return self._rounded(sqrt(max(self.low, self.step) * self.high))
+
+    def weights(self, sizes: Sequence[int]) -> tuple[float, ...]:
+        """The share of all calls that each of *sizes*, which ascend, stands for.
+
+        A call counts for the size that differs from its own by the smallest factor.
+
+        >>> SizeRange(1, 512).weights([8, 128, 512])
+        (0.0625, 0.4375, 0.5)
+        >>> SizeRange(1, 32, calls=((1, 6), (32, 2))).weights([1, 8, 32])
+        (0.75, 0.0, 0.25)
+        """
+        pairs = zip(sizes, sizes[1:], strict=False)
+        edges = [-inf, *(sqrt(max(a, 1) * b) for a, b in pairs), inf]
+        below = [self._share_below(edge) for edge in edges]
+        return tuple(b - a for a, b in zip(below, below[1:], strict=False))
+
+    def _share_below(self, size: float) -> float:
+        """The share of calls of less than *size*, or exactly that."""
+        if self.calls:
+            counts = [count for _, count in self.calls]
+            reached = bisect_right([size for size, _ in self.calls], size)
+            return sum(counts[:reached]) / sum(counts)
+        if size < self.low:
+            return 0.0
+        if size >= self.high:
+            return 1.0
+        last = int(size) // self.step
+        first, end = self.low // self.step, self.high // self.step
+        if not self.geometric:
+            return (last + 1 - first) / (end + 1 - first)
+        return log((last + 1) / max(first, 1)) / log((end + 1) / max(first, 1))
+
+    def _rounded(self, size: float) -> int:
+        return min(max(round(size / self.step) * self.step, self.low), self.high)
+
+
+Size: TypeAlias = int | SizeRange
+"""The size of a dimension, or the range of its sizes."""
+
+AnySize: TypeAlias = int | str | SizeRange | Sequence[int]
+"""A :data:`Size` as users write it: also text, ``(low, high)``, ``(low, high, step)`` or a list."""
+
+_HINT = "write 8, 1..512, 1..512:geometric, 320..1280:step=32 or 1,8,32"
+_IN_PYTHON = "give 8, (1, 512), (320, 1280, 32), [1, 8, 32] or text as of --dim"
+_NUMBERS = r"\d+(?:,\d+)*"
+_RANGE = r"\d+\.\.\d+(?::step=\d+|:geometric)*"
+
+
+def size_of(given: AnySize, what: str) -> Size:
+    """*given*, the size or the sizes of *what*, which messages name.
+
+    Raises:
+        UsageError: It is neither, its numbers do not make a range, or its file cannot be read.
+    """
+    if isinstance(given, SizeRange):
+        return _plain(given)
+    if isinstance(given, str):
+        return _parsed(given, what)
+    if isinstance(given, Integral) and not isinstance(given, bool):
+        return _counted(int(given), what)
+    if not isinstance(given, Sequence) or not all(map(_is_whole, given)):
+        raise UsageError(f"{given!r} is not a size of {what}", hint=_IN_PYTHON)
+    numbers = [int(number) for number in given]
+    if not isinstance(given, tuple):
+        return _observed(numbers, what)
+    if len(numbers) not in (2, 3):
+        raise UsageError(f"{given!r} is not a range of {what}", hint=_IN_PYTHON)
+    return _plain(SizeRange(*numbers))
+
+
+def dims_of(items: Iterable[str]) -> dict[str, Size]:
+    """``{"batch": 1, "seq": SizeRange(1, 512)}`` from ``batch=1`` and ``seq=1..512``.
+
+    Raises:
+        UsageError: As :func:`size_of`.
+    """
+    found = {}
+    for item in items:
+        match = re.fullmatch(rf"(.+?)=(@.+|{_RANGE}|{_NUMBERS})", item)
+        if match is None:
+            raise UsageError(f"{item!r} is not a dimension's size", hint=f"after batch=, {_HINT}")
+        found[match[1]] = size_of(match[2], match[1])
+    return found
+
+
+def shapes_of(items: Iterable[str]) -> dict[str, tuple[Size, ...]]:
+    """``{"x": (1, 3, 224, SizeRange(64, 320))}`` from ``x:1x3x224x64..320``.
+
+    Names may contain colons.
+
+    Raises:
+        UsageError: As :func:`size_of`.
+    """
+    axis = rf"(?:{_RANGE}|{_NUMBERS})"
+    found = {}
+    for item in items:
+        match = re.fullmatch(rf"(.+):({axis}(?:x{axis})*)", item)
+        if match is None:
+            raise UsageError(
+                f"{item!r} is not an input's shape", hint="write x:1x3x224x224 or x:1x3x48x64..1280"
+            )
+        sizes = re.findall(axis, match[2])
+        found[match[1]] = tuple(size_of(s, f"{match[1]}[{d}]") for d, s in enumerate(sizes))
+    return found
+
+
+def _parsed(text: str, what: str) -> Size:
+    if text.startswith("@"):
+        return _observed(_listed(Path(text[1:])), what)
+    if re.fullmatch(_NUMBERS, text):
+        numbers = [int(number) for number in text.split(",")]
+        return numbers[0] if len(numbers) == 1 else _observed(numbers, what)
+    if not re.fullmatch(_RANGE, text):
+        raise UsageError(f"{text!r} is not a size of {what}", hint=_HINT)
+    ends, *options = text.split(":")
+    low, high = ends.split("..")
+    steps = [int(option.partition("=")[2]) for option in options if option != "geometric"]
+    if len(steps) > 1:
+        raise UsageError(f"{text} has two steps", hint=_HINT)
+    return _plain(SizeRange(int(low), int(high), *steps, geometric="geometric" in options))
+
+
+def _listed(path: Path) -> list[int]:
+    """The sizes in the file *path*, one a line."""
+    try:
+        lines = path.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise UsageError(f"cannot read the sizes in {path}: {reason}") from None
+    wrong = [line for line in lines if not line.isdecimal()]
+    if wrong or not lines:
+        said = f"{wrong[0]!r} is not one" if wrong else "it has none"
+        raise UsageError(
+            f"cannot read the sizes in {path}: {said}", hint="write one observed size a line"
+        )
+    return [int(line) for line in lines]
+
+
+def _observed(numbers: Sequence[int], what: str) -> Size:
+    """The range of the observed sizes *numbers*, in which each counts as often as it occurs."""
+    if not numbers:
+        raise UsageError(f"there is no size of {what}", hint=_IN_PYTHON)
+    counted = sorted(Counter(_counted(number, what) for number in numbers).items())
+    if len(counted) == 1:
+        return counted[0][0]
+    return SizeRange(counted[0][0], counted[-1][0], calls=tuple(counted))
+
+
+def _plain(sizes: SizeRange) -> Size:
+    return sizes.low if sizes.low == sizes.high else sizes
+
+
+def _counted(number: int, what: str) -> int:
+    if number < 0:
+        raise UsageError(f"{what} has size {number}; no size may be negative")
+    return number
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, Integral) and not isinstance(number, bool)
