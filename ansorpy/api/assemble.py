@@ -49,7 +49,7 @@ def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None
 
 
 def _compiled(chosen: Chosen) -> CompiledTask:
-    program = lowered_parts(chosen.states).run
+    program = lowered_parts(chosen.task.dag, chosen.states, chosen.ranges).run
     dag, compiled_from = chosen.task.dag, chosen.states[0].definition
     schedule = schedule_text(chosen.state) if len(chosen.states) == 1 else ""
     return CompiledTask.of(

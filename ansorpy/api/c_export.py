@@ -46,5 +46,6 @@ def in_c(
 
 def _in_c(chosen: Chosen, target: Target) -> Chosen:
     task = replace(chosen.task, target=target)
-    built = build_lowered(lowered_parts(chosen.states), target, task_symbol(task))
+    lowered = lowered_parts(task.dag, chosen.states, chosen.ranges)
+    built = build_lowered(lowered, target, task_symbol(task))
     return replace(chosen, task=task, built=built, median_s=None)

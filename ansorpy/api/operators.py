@@ -15,6 +15,7 @@ from ansorpy.api.task_group import TaskGroup
 from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
@@ -142,7 +143,14 @@ def _lowered(states: Sequence[State]) -> Lowered:
             "consecutive sizes of one dimension",
             hint='make the definition with ap.dim("n", 1, 15) and with ap.dim("n", 16, 512)',
         )
-    return lowered_parts(states)
+    if len(states) == 1:
+        return lowered_parts(states[0].definition, states, ())
+    [parts] = varying
+    low, high = min(dim.low for dim in parts), max(dim.high for dim in parts)
+    widest = max(range(len(parts)), key=lambda n: parts[n].high - parts[n].low)
+    whole = dim_extent(replace(parts[widest], low=low, high=high))
+    definition = dag_at(states[widest].definition, {parts[widest]: whole})
+    return lowered_parts(definition, states, parts)
 
 
 def _task(request: Request, dag: ComputeDAG, suffix: str) -> Task:

@@ -53,33 +53,33 @@ def chosen_for_all(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> C
     """
     [largest] = [*group.tasks][-1:]
     whole = replace(largest, dag=group.dag, name=largest.name.partition("[")[0])
-    states = _states(tuner, group, found)
+    states, ranges = _states(tuner, group, found)
     proofs = tuple(tuner.prover.prove(state) for state in states)
     refuted = [reason for proof in proofs for reason in proof.refuted]
     if refuted:
         raise NoValidProgram(f"a program for all sizes is refuted: {refuted[0].message}")
     built = build_lowered(
-        lowered_parts(states), whole.target, task_symbol(whole),
+        lowered_parts(group.dag, states, ranges), whole.target, task_symbol(whole),
         prefetch=whole.reuse_distance_bytes > 0,
     )  # fmt: skip
     if whole.target.runs_on_host():
         for chosen, sizes in zip(found, group.tasks.values(), strict=True):
             require_equal(built.at(sizes), chosen.built, chosen.task, tuner.request.seed)
-    return Chosen(whole, states, built, None, proofs)
+    return Chosen(whole, states, built, None, proofs, ranges)
 
 
-def lowered_parts(states: Sequence[State]) -> Lowered:
-    """The program of *states*, schedules of one definition for parts of its sizes.
+def lowered_parts(
+    definition: ComputeDAG, states: Sequence[State], ranges: Sequence[Dim]
+) -> Lowered:
+    """The program of *definition* with the schedules *states*, each for a range of its sizes.
 
     Raises:
-        UsageError: They are not those of one definition for consecutive sizes of one dimension.
+        UsageError: The ranges are not consecutive.
     """
     if len(states) == 1:
         return lower(states[0])
-    ranges = [state.definition.dims for state in states]
-    varying = [dims for dims in zip(*ranges, strict=True) if len(set(dims)) > 1]
-    [dims] = varying
-    return dispatched([(dim, lower(state)) for dim, state in zip(dims, states, strict=True)])
+    parts = zip(ranges, map(lower, states), strict=True)
+    return dispatched(definition, [*parts])
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,10 @@ class _Candidate:
         return text(bind), sum(fixed(buffer.bytes) for buffer in made)
 
 
-def _states(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> tuple[State, ...]:
-    """Schedules that together serve all sizes of *group*.
+def _states(
+    tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]
+) -> tuple[tuple[State, ...], tuple[Dim, ...]]:
+    """Schedules that together serve all sizes of *group*, and the range of sizes of each.
 
     A definition with several dimensions gets one schedule.
     """
@@ -118,13 +120,13 @@ def _states(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> tuple[St
     costs = [list(row) for row in zip(*columns, strict=True)]
     if len(group.dag.dims) > 1:
         totals = [sum(cost) for cost in costs]
-        return (candidates[totals.index(min(totals))].state({}),)
+        return (candidates[totals.index(min(totals))].state({}),), ()
     (dim,) = group.dag.dims
     sizes = [fixed(of[dim]) for _, of in by_size]
-    parts: list[State] = []
+    parts: list[tuple[State, Dim]] = []
     for low, high, chosen in _ranges(dim, sizes, _path(candidates, costs)):
         parts += _parts(candidates[chosen], dim, low, high)
-    return tuple(parts)
+    return tuple(state for state, _ in parts), tuple(part for _, part in parts)
 
 
 def _candidates(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> list[_Candidate]:
@@ -266,18 +268,19 @@ def _ranges(dim: Dim, sizes: Sequence[int], path: Sequence[int]) -> list[tuple[i
     return found
 
 
-def _parts(candidate: _Candidate, dim: Dim, low: int, high: int) -> list[State]:
+def _parts(candidate: _Candidate, dim: Dim, low: int, high: int) -> list[tuple[State, Dim]]:
     """The schedule for the sizes from *low* to *high*, apart for those below its boxes.
 
     Boxes of fixed size are kept in registers.  Tiles may exceed the axis: the rest is skipped.
     """
     sizes = range(low, high + 1, dim.step)
 
-    def scheduled(first: int, last: int) -> State:
-        return candidate.state({dim: dim_extent(replace(dim, low=first, high=last))})
+    def scheduled(first: int, last: int) -> tuple[State, Dim]:
+        part = replace(dim, low=first, high=last)
+        return candidate.state({dim: dim_extent(part)}), part
 
     def boxed(size: int) -> bool:
-        return _has_fixed_boxes(scheduled(size, high))
+        return _has_fixed_boxes(scheduled(size, high)[0])
 
     first = bisect_left(sizes, True, key=boxed)
     if first in (0, len(sizes)):

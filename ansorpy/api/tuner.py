@@ -16,6 +16,7 @@ from ansorpy.config import DB, default_database
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import LoweringError, NoValidProgram
 from ansorpy.ir.prove import Proof
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.machines import LOCAL, open_machines
@@ -58,9 +59,10 @@ class Chosen:
     """The program chosen for a task, which is not refuted.
 
     Args:
-        states: Its schedule; if the task has dimensions, one for each part of their sizes.
+        states: Its schedule; if the task has a dimension, one for each part of its sizes.
         median_s: ``None`` if it was never timed.
         proofs: That of each schedule.
+        ranges: The sizes of the dimension for which each schedule is, if there are several.
     """
 
     task: Task
@@ -68,6 +70,7 @@ class Chosen:
     built: Built
     median_s: float | None
     proofs: tuple[Proof, ...]
+    ranges: tuple[Dim, ...] = ()
 
     @property
     def state(self) -> State:

@@ -97,9 +97,7 @@ def _each(fn: Callable[..., Any], *operands: Elements) -> Elements:
     return np.asarray(np.frompyfunc(fn, len(operands), 1)(*operands), object)
 
 
-def _reduced(
-    fn: Callable[..., Any], x: Elements, axes: Sequence[int], keepdims: bool
-) -> Elements:
+def _reduced(fn: Callable[..., Any], x: Elements, axes: Sequence[int], keepdims: bool) -> Elements:
     kept = [d for d in range(x.ndim) if d not in axes]
     rows = x.transpose([*kept, *axes]).reshape([x.shape[d] for d in kept] + [-1])
     shape = [1 if d in axes else e for d, e in enumerate(x.shape)]

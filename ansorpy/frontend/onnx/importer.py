@@ -304,9 +304,7 @@ class _Importer:
         missing = (n not in self.values and n not in self.narrow for n in operands)
         if supported and any(missing):
             return  # depends on a node that is in the table already
-        context = NodeContext(
-            node, self.opset, self.builder, self.values, self.used, self.known
-        )
+        context = NodeContext(node, self.opset, self.builder, self.values, self.used, self.known)
         try:
             results = self._translated(node, operands, context, supported)
         except Unsupported as reason:

@@ -51,9 +51,10 @@ class Algorithm(ABC):
     def rewrite_for_all(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
         """Definitions equivalent to *dag*, which has dimensions, at all of their sizes.
 
-        They include all that :meth:`rewrite` may offer at one of the sizes.
+        They include all that :meth:`rewrite` may offer at one of the sizes and that hold for all;
+        none unless the algorithm knows.
         """
-        return self.rewrite(dag, target)
+        return ()
 
 
 def definitions(

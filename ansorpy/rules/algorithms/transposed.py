@@ -27,6 +27,7 @@ from ansorpy.ir.expr import (
     Reduce,
     ReduceKind,
     Select,
+    SizeVar,
     Var,
     walk,
 )
@@ -258,10 +259,11 @@ class _Reading:
     conditions: tuple[Expr, ...]
 
     @property
-    def depends_on_values(self) -> bool:
-        """Whether the value of an element determines what is read."""
+    def is_listable(self) -> bool:
+        """Whether the reads depend neither on values of elements nor on sizes of dimensions."""
         parts = (self.index, self.part.tap, *self.conditions)
-        return any(isinstance(x, Load) for e in parts for x in walk(e))
+        is_plain = not any(isinstance(x, Load | SizeVar) for e in parts for x in walk(e))
+        return is_plain and all(isinstance(axis.extent, int) for axis in self.part.outs)
 
     def blocks(self) -> Iterator[tuple[range, Points]]:
         """Consecutive outputs, and rows (out, tap, index) of all their reads."""
@@ -301,7 +303,7 @@ class _Indices(Evaluator):
 def _window(reading: _Reading, weight: Load, dim: int) -> SparseWindow | None:
     """The window implied by the first reads, if :func:`_holds` confirms it for all others."""
     assert isinstance(weight.source, Tensor)
-    law = None if reading.depends_on_values else _first_law(reading)
+    law = _first_law(reading) if reading.is_listable else None
     if law is None:
         return None
     part, (stride, step, offset) = reading.part, law

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ansorpy.errors import UsageError
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import as_expr
 from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.loops import Buffer, If, Param, Program, Role, Seq, Stmt
@@ -14,15 +15,16 @@ from ansorpy.ir.rewrite.sizes import program_at
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import Tensor
 from ansorpy.ir.text.printer import text
-from ansorpy.schedule.lowering.program import Lowered
+from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.state import State
 
 __all__ = ["dispatched"]
 
 
-def dispatched(parts: Sequence[tuple[Dim, Lowered]]) -> Lowered:
+def dispatched(definition: ComputeDAG, parts: Sequence[tuple[Dim, Lowered]]) -> Lowered:
     """The program that runs the one of *parts* whose dimension has the size of the call.
 
-    The parts are programs of one definition, whose dimension of that name has other ranges in each.
+    The parts are programs of *definition*, whose dimension of that name has other ranges in each.
     The result is for all of these sizes.  Parts that pack the constants in the same way share them.
 
     Raises:
@@ -32,7 +34,7 @@ def dispatched(parts: Sequence[tuple[Dim, Lowered]]) -> Lowered:
     whole = _whole([dim for dim, _ in ordered])
     if len(ordered) == 1:
         return ordered[0][1]
-    merger = _Merger()
+    merger = _Merger(lower(State.initial(definition)).run)
     runs, binds = [], []
     packings: dict[str, int] = {}
     for number, (dim, lowered) in enumerate(ordered):
@@ -67,10 +69,13 @@ def _whole(dims: Sequence[Dim]) -> Dim:
 
 
 class _Merger:
-    """Lets all programs use one buffer for each parameter of the same name."""
+    """Lets all programs use one buffer for each parameter of the same name.
 
-    def __init__(self) -> None:
-        self._shared: dict[str, Buffer] = {}
+    Those of *whole* have their extents at all sizes; in a part, some may be numbers.
+    """
+
+    def __init__(self, whole: Program) -> None:
+        self._shared = {param.buffer.name: param.buffer for param in whole.params}
 
     def merged(self, program: Program, number: int, made: set[str]) -> Program:
         """*program* on shared buffers; constants in *made* are those of part *number* alone."""

@@ -42,11 +42,12 @@ def rows_of(tile: int, low: int, high: int, columns: int = 12) -> tuple[Dim, Low
     return Dim("n", low, high), lower(state, "rows")
 
 
+DEFINITION = product(dim("n", 0, 60))
 PARTS = rows_of(0, 0, 3), rows_of(4, 4, 15), rows_of(16, 16, 60)
 
 
 def test_each_size_runs_the_program_for_it(rng: np.random.Generator) -> None:
-    lowered = dispatched(PARTS)
+    lowered = dispatched(DEFINITION, PARTS)
     assert lowered.run.dims == (WHOLE,)
     assert_proved(lowered)
     w = rng.random((8, 12), np.float32)
@@ -58,7 +59,7 @@ def test_each_size_runs_the_program_for_it(rng: np.random.Generator) -> None:
 
 
 def test_the_size_decides_once() -> None:
-    lines = text(dispatched(PARTS).run).splitlines()
+    lines = text(dispatched(DEFINITION, PARTS).run).splitlines()
     assert [line for line in lines if line.startswith("  if") or line.startswith("    if")] == [
         "  if n <= 3", "    if n <= 15",
     ]  # fmt: skip
@@ -68,7 +69,7 @@ def test_the_size_decides_once() -> None:
 def test_parts_share_inputs_and_constants_packed_alike(
     columns: int, packed: list[str], rng: np.random.Generator
 ) -> None:
-    lowered = dispatched([*PARTS[:2], rows_of(16, 16, 60, columns)])
+    lowered = dispatched(DEFINITION, [*PARTS[:2], rows_of(16, 16, 60, columns)])
     names = [param.buffer.name for param in lowered.run.params]
     assert names == ["x", "w", *packed, "z"]
     assert lowered.bind is not None
@@ -81,10 +82,10 @@ def test_parts_share_inputs_and_constants_packed_alike(
 
 def test_one_part_is_the_program_itself() -> None:
     part = rows_of(4, 4, 60)
-    assert dispatched([part]) is part[1]
+    assert dispatched(DEFINITION, [part]) is part[1]
 
 
 @pytest.mark.parametrize(("low", "high"), [(5, 60), (3, 60)])
 def test_ranges_must_be_consecutive(low: int, high: int) -> None:
     with pytest.raises(UsageError, match=rf"n={low}\.\.{high} does not continue n=0\.\.3"):
-        dispatched([rows_of(0, 0, 3), rows_of(0, low, high)])
+        dispatched(DEFINITION, [rows_of(0, 0, 3), rows_of(0, low, high)])

@@ -80,9 +80,7 @@ def range_(ctx: NodeContext) -> str:
     return _add(ctx, np.arange(*bounds, dtype=dtype.numpy))
 
 
-def _steps(
-    ctx: NodeContext, start: AnyExtent, limit: AnyExtent, delta: AnyExtent
-) -> AnyExtent:
+def _steps(ctx: NodeContext, start: AnyExtent, limit: AnyExtent, delta: AnyExtent) -> AnyExtent:
     """How many numbers a range has."""
     step = ctx.number(delta, "delta")
     if step == 0:

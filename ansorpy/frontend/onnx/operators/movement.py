@@ -231,7 +231,8 @@ def _refuse_far_reflection(shape: Shape, begin: Shape, end: Shape) -> None:
         for amount in amounts:
             if most(amount - kept) >= 0 and most(amount) > 0:
                 raise Unsupported(
-                    f"pads of {amount} reflect", _where(f"reflect at most {kept - 1} elements", kept)
+                    f"pads of {amount} reflect",
+                    _where(f"reflect at most {kept - 1} elements", kept),
                 )
 
 

@@ -67,7 +67,9 @@ def _counted(ctx: NodeContext, spatial: Shape, out: Shape, w: Windows, include_p
         if first >= low and most(last - high) <= 0:
             taps = ctx.literal(float(w.kernel[d]), dtype)
         elif w.dilations[d] == 1:
-            taps = _overlap(ctx, Cut(first, count, w.strides[d]), reach, low, high, len(out) - d - 1)
+            taps = _overlap(
+                ctx, Cut(first, count, w.strides[d]), reach, low, high, len(out) - d - 1
+            )
         else:
             raise Unsupported("dilations", one_size(dims_of([size])))
         result = ctx.apply(Fn.MUL, result, ctx.cast(taps, dtype))

@@ -126,8 +126,7 @@ def _axes(ctx: NodeContext) -> list[AnyAxis]:
         return [resized_to(d, e, out) for d, e, out in zip(named, have, sizes, strict=True)]
     found, wanted = _of_sizes(ctx, np.asarray(sizes, np.int64), have)
     return [
-        Axis(d, shape[d], int(wanted[n]), float(found[n]), regions[n])
-        for n, d in enumerate(named)
+        Axis(d, shape[d], int(wanted[n]), float(found[n]), regions[n]) for n, d in enumerate(named)
     ]
 
 
