@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -48,8 +49,8 @@ def test_kernels_get_addresses_and_sizes() -> None:
     launched: list[tuple[str, tuple[int, ...]]] = []
 
     class Device(SimulatedDevice):
-        def launch(self, module: object, launch: Launch, values: object) -> None:
-            launched.append((launch.kernel, tuple(values)))  # type: ignore[call-overload]
+        def launch(self, module: object, launch: Launch, values: Sequence[int]) -> None:
+            launched.append((launch.kernel, tuple(values)))
 
     launch_all(Device(), None, PLAN, [1 << 20, 2 << 20], 3 << 20, [16, 40])
     values = (2 << 20, (3 << 20) + 256, 40)
