@@ -23,13 +23,13 @@ LONGEST = 60
 
 
 def random_launched_program(
-    rng: np.random.Generator, types: Types, target: Target, preset: Preset
+    rng: np.random.Generator, types: Types, target: Target, preset: Preset, longest: int = LONGEST
 ) -> tuple[State, Lowered] | None:
     """A random schedule for all sizes of a random definition, and its program.
 
     None if no valid schedule was drawn, or if it binds a whole axis of unknown length to threads.
     """
-    definition = random_sized_definition(rng, types, LONGEST)
+    definition = random_sized_definition(rng, types, longest)
     sizes = {
         dim: max(size, dim.step) for dim, size in drawn_sizes(definition.dims, rng).items()
     }  # of an empty tensor there is nothing to schedule
