@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, log, sqrt
 from numbers import Integral
@@ -54,7 +54,7 @@ class SizeRange:
 
     def __str__(self) -> str:
         if self.calls:
-            return ",".join(str(size) for size, count in self.calls for _ in range(count))
+            return ",".join(f"{n}*{count}" if count > 1 else str(n) for n, count in self.calls)
         step = f":step={self.step}" if self.step > 1 else ""
         return f"{self.low}..{self.high}{step}{':geometric' if self.geometric else ''}"
 
@@ -109,9 +109,9 @@ Size: TypeAlias = int | SizeRange
 AnySize: TypeAlias = int | str | SizeRange | Sequence[int]
 """A :data:`Size` as users write it: also text, ``(low, high)``, ``(low, high, step)`` or a list."""
 
-_HINT = "write 8, 1..512, 1..512:geometric, 320..1280:step=32 or 1,8,32"
+_HINT = "write 8, 1..512, 1..512:geometric, 320..1280:step=32, or 1*5,8,32 for 5 times as many of 1"
 _IN_PYTHON = "give 8, (1, 512), (320, 1280, 32), [1, 8, 32] or text as of --dim"
-_NUMBERS = r"\d+(?:,\d+)*"
+_NUMBERS = r"\d+(?:\*\d+)?(?:,\d+(?:\*\d+)?)*"
 _RANGE = r"\d+\.\.\d+(?::step=\d+|:geometric)*"
 
 
@@ -131,10 +131,11 @@ def size_of(given: AnySize, what: str) -> Size:
         raise UsageError(f"{given!r} is not a size of {what}", hint=_IN_PYTHON)
     numbers = [int(number) for number in given]
     if not isinstance(given, tuple):
-        return _observed(numbers, what)
+        return _observed(Counter(numbers), what)
     if len(numbers) not in (2, 3):
         raise UsageError(f"{given!r} is not a range of {what}", hint=_IN_PYTHON)
-    return _plain(SizeRange(*numbers))
+    low, high, *step = numbers
+    return _plain(SizeRange(low, high, step[0] if step else 1))
 
 
 def dims_of(items: Iterable[str]) -> dict[str, Size]:
@@ -175,18 +176,21 @@ def shapes_of(items: Iterable[str]) -> dict[str, tuple[Size, ...]]:
 
 def _parsed(text: str, what: str) -> Size:
     if text.startswith("@"):
-        return _observed(_listed(Path(text[1:])), what)
+        return _observed(Counter(_listed(Path(text[1:]))), what)
     if re.fullmatch(_NUMBERS, text):
-        numbers = [int(number) for number in text.split(",")]
-        return numbers[0] if len(numbers) == 1 else _observed(numbers, what)
+        calls: Counter[int] = Counter()
+        for item in text.split(","):
+            size, _, count = item.partition("*")
+            calls[int(size)] += int(count or 1)
+        return _observed(calls, what)
     if not re.fullmatch(_RANGE, text):
         raise UsageError(f"{text!r} is not a size of {what}", hint=_HINT)
     ends, *options = text.split(":")
     low, high = ends.split("..")
-    steps = [int(option.partition("=")[2]) for option in options if option != "geometric"]
+    steps = [int(option.partition("=")[2]) for option in options if option != "geometric"] or [1]
     if len(steps) > 1:
         raise UsageError(f"{text} has two steps", hint=_HINT)
-    return _plain(SizeRange(int(low), int(high), *steps, geometric="geometric" in options))
+    return _plain(SizeRange(int(low), int(high), steps[0], "geometric" in options))
 
 
 def _listed(path: Path) -> list[int]:
@@ -205,11 +209,11 @@ def _listed(path: Path) -> list[int]:
     return [int(line) for line in lines]
 
 
-def _observed(numbers: Sequence[int], what: str) -> Size:
-    """The range of the observed sizes *numbers*, in which each counts as often as it occurs."""
-    if not numbers:
+def _observed(calls: Mapping[int, int], what: str) -> Size:
+    """The range of observed sizes, of which *calls* has the number of calls."""
+    counted = sorted((_counted(size, what), count) for size, count in calls.items() if count)
+    if not counted:
         raise UsageError(f"there is no size of {what}", hint=_IN_PYTHON)
-    counted = sorted(Counter(_counted(number, what) for number in numbers).items())
     if len(counted) == 1:
         return counted[0][0]
     return SizeRange(counted[0][0], counted[-1][0], calls=tuple(counted))

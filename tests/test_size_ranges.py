@@ -24,6 +24,7 @@ OBSERVED = SizeRange(1, 32, calls=((1, 1), (8, 2), (32, 1)))
         ("1..512:geometric", "1..512:geometric", SizeRange(1, 512, geometric=True)),
         ("2..64:geometric:step=2", "2..64:step=2:geometric", SizeRange(2, 64, 2, geometric=True)),
         ("32,1,8,8", [8, 1, 32, 8], OBSERVED),
+        ("1,8*2,32", "8,32,1,8", OBSERVED),
         ("5,5", [5, 5], 5),
     ],
 )
@@ -66,7 +67,8 @@ def test_bad_shapes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["n", "n=", "=1", "n=-1", "n=x", "n=1..", "n=1..2:half", "n=1..8:step=", "n=1,2..3"]
+    "text",
+    ["n", "n=", "=1", "n=-1", "n=x", "n=1..", "n=1..2:half", "n=1..8:step=", "n=1,2..3", "n=1*"],
 )
 def test_bad_dims(text: str) -> None:
     with pytest.raises(UsageError, match="is not a dimension's size"):
@@ -90,6 +92,7 @@ def test_bad_dims(text: str) -> None:
         (True, "is not a size of n"),
         (None, "is not a size of n"),
         ([], "there is no size of n"),
+        ("4*0", "there is no size of n"),
         ([3, -1], "no size may be negative"),
         (-1, "no size may be negative"),
     ],

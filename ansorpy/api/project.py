@@ -14,16 +14,17 @@ from ansorpy.api.request import Request, require_memory
 from ansorpy.api.task_group import TaskGroup
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import UsageError
-from ansorpy.frontend.onnx import load as load_onnx
+from ansorpy.frontend.onnx import load_with_ranges
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.network import Network, Workload
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Function
 from ansorpy.ir.extents import most
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.runtime.footprint import bytes_text
-from ansorpy.size_ranges import AnySize
+from ansorpy.size_ranges import AnySize, SizeRange
 from ansorpy.target import Target
 
 __all__ = ["Project", "memory_hint", "open_project"]
@@ -115,9 +116,10 @@ class Project:
 
     def _by_task(self, calls: Mapping[str, float]) -> dict[str, float]:
         """Calls by task key, from calls by the keys of workloads."""
+        workloads = self.cuts.workloads
         found: dict[str, float] = {}
         for key, count in calls.items():
-            for task, share in self.group_of(self.cuts.workloads[key]).weights.items():
+            for task, share in self.group_of(workloads[key]).weights.items():
                 found[task.key] = found.get(task.key, 0.0) + count * share
         return found
 
@@ -194,7 +196,8 @@ def open_project(
             machine's memory.
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
-    graph = load_onnx(model, shapes, dims)
+    found = load_with_ranges(model, shapes, dims)
+    graph = found.graph
     if not graph.nodes:
         _LOG.warning(
             "%s has nothing to compute: its outputs are constant, empty, or inputs as they are",
@@ -205,14 +208,15 @@ def open_project(
     # Instructions for unsigned by signed bytes serve all dot products; those for signed do not.
     byte_dots = Function.DOT_U8S8 in codegen_of(request.target).dots(request.target)
     cuts = cuts_of(graph, _own_caches(request), byte_dots=byte_dots)
-    return Project(name, cuts, _GroupMaker(request), request.target)
+    return Project(name, cuts, _GroupMaker(request, found.ranges), request.target)
 
 
 class _GroupMaker:
     """Makes the tasks of each workload, once for each key."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, ranges: Mapping[Dim, SizeRange]) -> None:
         self._request = request
+        self._ranges = ranges
         self._made: dict[str, TaskGroup] = {}
 
     def __call__(self, workload: Workload) -> TaskGroup:
@@ -228,7 +232,7 @@ class _GroupMaker:
             name = workload.name + suffix
             return Task(dag, request.target, request.threads, request.precision, between, name)
 
-        return TaskGroup.of(workload.dag, task_of)
+        return TaskGroup.of(workload.dag, task_of, self._ranges)
 
 
 def _own_caches(request: Request) -> int:

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from math import inf, log, sqrt
 
-from ansorpy.api.task_group import TaskGroup
+from ansorpy.api.task_group import MOST_SIZES, TaskGroup, main_dim
 from ansorpy.api.tuner import Chosen, Tuner
 from ansorpy.errors import NoValidProgram, ScheduleError
 from ansorpy.ir.dag import ComputeDAG
@@ -110,21 +110,20 @@ class _Candidate:
 def _states(
     tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]
 ) -> tuple[tuple[State, ...], tuple[Dim, ...]]:
-    """Schedules that together serve all sizes of *group*, and the range of sizes of each.
+    """Schedules that together serve all sizes of *group*, and the range of each.
 
-    A definition with several dimensions gets one schedule.
+    With several dimensions, the size of the main one decides.
     """
     candidates = _candidates(tuner, group, found)
-    by_size = sorted(group.every.items(), key=lambda item: [fixed(n) for n in item[1].values()])
-    columns = [_costs(tuner, candidates, task, sizes) for task, sizes in by_size]
-    costs = [list(row) for row in zip(*columns, strict=True)]
-    if len(group.dag.dims) > 1:
-        totals = [sum(cost) for cost in costs]
-        return (candidates[totals.index(min(totals))].state({}),), ()
-    (dim,) = group.dag.dims
-    sizes = [fixed(of[dim]) for _, of in by_size]
+    dim, every = main_dim(group.dag.dims), group.every
+    costs: dict[int, list[float]] = {}
+    for (task, sizes), share in zip(every.items(), group.shares(every), strict=True):
+        before = costs.get(fixed(sizes[dim]), [0.0] * len(candidates))
+        column = _costs(tuner, candidates, task, sizes)
+        costs[fixed(sizes[dim])] = [a + share * b for a, b in zip(before, column, strict=True)]
+    rows = [*zip(*costs.values(), strict=True)]
     parts: list[tuple[State, Dim]] = []
-    for low, high, chosen in _ranges(dim, sizes, _path(candidates, costs)):
+    for low, high, chosen in _ranges(dim, list(costs), _path(candidates, rows)):
         parts += _parts(candidates[chosen], dim, low, high)
     return tuple(state for state, _ in parts), tuple(part for _, part in parts)
 
@@ -213,8 +212,8 @@ def _costs(tuner: Tuner, candidates: Sequence[_Candidate], task: Task, sizes: Si
     return [log(seconds.get(number, inf)) for number in range(len(candidates))]
 
 
-_CHANGE = log(1.02)
-"""What another schedule must gain at the sizes that it serves: it is more code."""
+_CHANGE = log(1.02) / (2 * MOST_SIZES)
+"""What another schedule must gain on average: it is more code."""
 
 _PACKING = log(1.05)
 """What schedules with packed constants of their own must gain on average: they are more memory."""
@@ -235,8 +234,7 @@ def _path(candidates: Sequence[_Candidate], costs: Sequence[Sequence[float]]) ->
     total, path = min(alike)
     freely_s, freely = _cheapest(costs, range(len(candidates)))
     is_small = all(candidates[number].packing[1] <= _SMALL_BYTES for number in freely)
-    gain = (total - freely_s) / len(freely)
-    return freely if total == inf or (is_small and gain > _PACKING) else path
+    return freely if total == inf or (is_small and total - freely_s > _PACKING) else path
 
 
 def _cheapest(costs: Sequence[Sequence[float]], members: Sequence[int]) -> tuple[float, list[int]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import sqrt
 
 from ansorpy.cost.bound import least_seconds
@@ -12,14 +14,17 @@ from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.sizes import Sizes, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
+from ansorpy.size_ranges import SizeRange
 
-__all__ = ["MOST_SIZES", "TaskGroup", "sizes_between", "sizes_for"]
+__all__ = ["MOST_SIZES", "TaskGroup", "main_dim", "sizes_between", "sizes_for"]
 
 MOST_SIZES = 4
 """Sizes at which a definition is tuned, hence schedules that its kernel has."""
 
 _CALL_S = 1e-7
 """The least seconds of any call."""
+
+Ranges = Mapping[Dim, SizeRange]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,62 +35,113 @@ class TaskGroup:
         dag: The definition.
         tasks: Its tasks by their sizes, smallest first; a definition without dimensions has one.
         between: The definition at sizes between those of *tasks*, at which schedules are timed too.
+        range: The sizes of its main dimension (:func:`main_dim`).
     """
 
     dag: ComputeDAG
     tasks: Mapping[Task, Sizes]
     between: Mapping[Task, Sizes]
+    range: SizeRange | None = None
 
     @staticmethod
-    def of(dag: ComputeDAG, task_of: Callable[[ComputeDAG, str], Task]) -> TaskGroup:
-        """The tasks of *dag*; *task_of* makes one of a definition and a suffix of its name."""
+    def of(
+        dag: ComputeDAG, task_of: Callable[[ComputeDAG, str], Task], ranges: Ranges | None = None
+    ) -> TaskGroup:
+        """The tasks of *dag*.
+
+        Args:
+            task_of: Makes a task of a definition and a suffix of its name.
+            ranges: The sizes of dimensions; of those that are missing, nothing more is known.
+        """
         if not dag.dims:
             return TaskGroup(dag, {task_of(dag, ""): {}}, {})
-        every = sizes_for(dag.dims)
+        known = {dim: (ranges or {}).get(dim) or _any_size(dim) for dim in dag.dims}
+        every = sizes_for(dag.dims, known)
         tasks, between = (
             {task_of(dag_at(dag, sizes), _suffix(sizes)): sizes for sizes in some}
             for some in (every, sizes_between(dag.dims, every))
         )
-        return TaskGroup(dag, tasks, between)
+        return TaskGroup(dag, tasks, between, known[main_dim(dag.dims)])
 
     @property
     def every(self) -> dict[Task, Sizes]:
-        """All tasks at which schedules are timed, by their sizes."""
-        return {**self.tasks, **self.between}
+        """All tasks at which schedules are timed, by their sizes in the main dimension."""
+        dim = main_dim(self.dag.dims)
+        both = {**self.tasks, **self.between}
+        return dict(sorted(both.items(), key=lambda item: fixed(item[1][dim])))
 
     @property
     def weights(self) -> dict[Task, float]:
-        """What a call counts at each size, 1 in all.
+        """What a call counts at each size, compared to a call of another definition.
 
-        A call counts by how much longer than the least time it takes, so that small sizes get as
-        many trials as large ones.
+        It counts by the share of calls that the size stands for and by how much longer than the
+        least time it takes: otherwise, small sizes would hardly be tuned.
         """
         if len(self.tasks) == 1:
             return dict.fromkeys(self.tasks, 1.0)
-        least = {task: max(least_seconds(task, task.dag), _CALL_S) for task in self.tasks}
-        most = max(least.values())
-        return {task: most / seconds / len(least) for task, seconds in least.items()}
+        least = [max(least_seconds(task, task.dag), _CALL_S) for task in self.tasks]
+        columns = zip(self.tasks, self.shares(self.tasks), least, strict=True)
+        return {task: share * max(least) / seconds for task, share, seconds in columns}
+
+    def shares(self, tasks: Mapping[Task, Sizes]) -> list[float]:
+        """What share of the calls each of *tasks*, in the order of their sizes, stands for.
+
+        Unless calls were observed, half of it is the same for all: rare sizes matter too.
+        """
+        assert self.range is not None
+        dim = main_dim(self.dag.dims)
+        found = self.range.weights([fixed(sizes[dim]) for sizes in tasks.values()])
+        if self.range.calls:
+            return list(found)
+        return [share / 2 + 1 / len(found) / 2 for share in found]
+
+
+def main_dim(dims: Sequence[Dim]) -> Dim:
+    """The dimension whose sizes differ most."""
+    return max(dims, key=lambda dim: dim.high / max(dim.low, 1))
+
+
+def _any_size(dim: Dim) -> SizeRange:
+    """The sizes of *dim*, of which no call is known."""
+    return SizeRange(dim.low, dim.high, dim.step, geometric=True)
 
 
 def _suffix(sizes: Sizes) -> str:
     return "[" + ", ".join(f"{dim.name}={size}" for dim, size in sizes.items()) + "]"
 
 
-def sizes_for(dims: Sequence[Dim]) -> list[Sizes]:
-    """The sizes that stand for all: in geometric steps, the greatest among them.
+def sizes_for(dims: Sequence[Dim], ranges: Ranges | None = None) -> list[Sizes]:
+    """The sizes that stand for all: observed ones, or in geometric steps; the greatest among them.
 
     >>> n = Dim("n", 1, 512)
     >>> [sizes[n] for sizes in sizes_for([n])]
     [8, 32, 128, 512]
+    >>> [sizes[n] for sizes in sizes_for([n], {n: SizeRange(1, 512, calls=((1, 9), (512, 1)))})]
+    [1, 512]
     """
-    least_share = max((max(dim.low, 1) / max(dim.high, 1) for dim in dims), default=1.0)
-    step = max(least_share, 1 / 4 ** (MOST_SIZES)) ** (1 / MOST_SIZES)
+    columns = [_column(dim, (ranges or {}).get(dim)) for dim in dims]
+    count = max(map(len, columns))
     found: list[Sizes] = []
-    for power in range(MOST_SIZES - 1, -1, -1):
-        sizes = {dim: _near(dim, dim.high * step**power) for dim in dims}
+    for n in range(count):
+        picked = (column[(n + 1) * len(column) // count - 1] for column in columns)
+        sizes = dict(zip(dims, picked, strict=True))
         if sizes not in found:
             found.append(sizes)
     return found
+
+
+def _column(dim: Dim, known: SizeRange | None) -> list[int]:
+    """Sizes of *dim* that stand for all, in order."""
+    if known is not None and known.calls:
+        sizes = [size for size, _ in known.calls]
+        reached = list(accumulate(count for _, count in known.calls))
+        wanted = (reached[-1] * (n + 1) / MOST_SIZES for n in range(MOST_SIZES))
+        picked = {sizes[bisect_left(reached, calls)] for calls in wanted}
+        return sorted(picked if len(sizes) > MOST_SIZES else sizes)
+    least_share = max(max(dim.low, 1) / max(dim.high, 1), 1 / 4**MOST_SIZES)
+    step = least_share ** (1 / MOST_SIZES)
+    steps = (_near(dim, dim.high * step**power) for power in range(MOST_SIZES - 1, -1, -1))
+    return list(dict.fromkeys(steps))
 
 
 def _near(dim: Dim, size: float) -> int:

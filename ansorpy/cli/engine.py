@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ansorpy.api.arguments import HostLookupArguments
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import open_model
-from ansorpy.report.engines.protocol import Array
+from ansorpy.report.engines.protocol import Array, AtSizes, Shapes, SizedEngine
 from ansorpy.report.inputs import random_value
+from ansorpy.runtime.model import Model
 from ansorpy.version import __version__
 
-__all__ = ["Ours"]
+__all__ = ["Ours", "ours_at"]
 
 
 class Ours:
@@ -19,16 +21,28 @@ class Ours:
 
     version = __version__
 
-    def __init__(self, path: str, *, seed: int = 0, arguments: HostLookupArguments) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        seed: int = 0,
+        arguments: HostLookupArguments,
+        shapes: Shapes | None = None,
+    ) -> None:
         lookup, threads = Lookup(Path(path), **arguments), arguments.get("threads")
-        model = open_model(lookup)
-        self._model = model
+        self._model = open_model(lookup)
         self._threads = threads
-        self._feeds = {
-            i.name: random_value(i.shape, i.dtype, seed, i.name) for i in model.get_inputs()
-        }
-        self._names = [o.name for o in model.get_outputs()]
-        self._outputs = model.run(self._names, self._feeds, threads=threads)
+        self._names = [o.name for o in self._model.get_outputs()]
+        self.feed(random_inputs(self._model, shapes or {}, seed))
+
+    @property
+    def model(self) -> Model:
+        return self._model
+
+    def feed(self, feeds: Mapping[str, Array]) -> None:
+        """Take other inputs, and the arrays that a first run returns as its outputs."""
+        self._feeds = dict(feeds)
+        self._outputs = self._model.run(self._names, self._feeds, threads=self._threads)
 
     def run(self) -> None:
         """Run one inference into the same output arrays."""
@@ -37,3 +51,21 @@ class Ours:
     def outputs(self) -> dict[str, Array]:
         """The arrays that every run writes."""
         return dict(zip(self._names, self._outputs, strict=True))
+
+
+def random_inputs(model: Model, shapes: Shapes, seed: int) -> dict[str, Array]:
+    """Seeded random inputs of *model*; *shapes* has those that its ports leave open."""
+    return {
+        port.name: random_value(
+            tuple(shapes.get(port.name, port.shape)), port.dtype, seed, port.name
+        )
+        for port in model.get_inputs()
+    }
+
+
+def ours_at(
+    path: str, *, seed: int = 0, arguments: HostLookupArguments, sizes: Sequence[Shapes]
+) -> SizedEngine:
+    """:class:`Ours` with inputs of several *sizes*, which the model must take."""
+    engine = Ours(path, seed=seed, arguments=arguments, shapes=sizes[0])
+    return AtSizes(engine, lambda size: random_inputs(engine.model, sizes[size], seed))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ansorpy.api.arguments import LookupArguments, SearchArguments, SizeArguments
 from ansorpy.options import declared, those
+from ansorpy.size_ranges import SizeRange
 
 if TYPE_CHECKING:
     from ansorpy.api.project import Project
@@ -87,5 +88,5 @@ def _words(flag: str, value: Any, default: object) -> Iterator[str]:
         yield from (flag, str(value))
         return
     for name, size in value.items():
-        text = f"{name}={size}" if isinstance(size, int) else f"{name}:{'x'.join(map(str, size))}"
-        yield from (flag, text)
+        is_size = isinstance(size, int | SizeRange)
+        yield from (flag, f"{name}={size}" if is_size else f"{name}:{'x'.join(map(str, size))}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.lookup import Lookup
 from ansorpy.errors import UsageError
+from ansorpy.size_ranges import AnySize
 
 if TYPE_CHECKING:
     from ansorpy.api.networks import Finished
@@ -45,18 +46,23 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
     return model
 
 
-def given_shapes(lookup: Lookup) -> dict[str, tuple[int, ...]]:
-    """The input shapes for a comparison: those of the library, or those that the user gave."""
+def given_shapes(lookup: Lookup) -> dict[str, tuple[AnySize, ...]]:
+    """The input shapes for a comparison: those of the library, or those that the user gave.
+
+    Raises:
+        UsageError: A dimension of the library has no size.
+    """
+    from ansorpy.report.inputs import port_shapes
     from ansorpy.runtime.library.shared_library import read_library
 
     if is_library(lookup.model):
         metadata, *_ = read_library(lookup.model)
-        return {port.name: port.shape for port in metadata.input_ports}
+        return {**port_shapes(metadata.input_ports, lookup.arguments.get("dims") or {})}
     return {name: tuple(s) for name, s in (lookup.arguments.get("shapes") or {}).items()}
 
 
 def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
-    """*lookup* without sizes if its model is a library, which has its own.
+    """*lookup*; if its model is a library, with sizes only of the dimensions that calls state.
 
     Args:
         original: The ONNX file that the library was made from, which names its dimensions.
@@ -64,16 +70,20 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
     Raises:
         UsageError: The user gave other sizes than the library has, or a name that is unknown.
     """
+    from ansorpy.runtime.library.shared_library import read_library
+
     given = lookup.arguments
     sizes, shapes = given.get("dims") or {}, given.get("shapes") or {}
     if not is_library(lookup.model) or not (sizes or shapes):
         return lookup
-    own = given_shapes(lookup)
+    own, open_dims = given_shapes(lookup), read_library(lookup.model)[0].named_dims
     wrong = [
         f"--shape {_shown(name, shape)}"
         for name, shape in shapes.items() if own.get(name) != tuple(shape)
     ]  # fmt: skip
+    stated = {name: size for name, size in sizes.items() if name in open_dims}
     named = {} if original is None else _dimensions(original, own)
+    named |= {name: {size} for name, size in stated.items()}
     wrong += [f"--dim {name}={size}" for name, size in sizes.items() if named.get(name) != {size}]
     if wrong:
         takes = ", ".join(_shown(name, shape) for name, shape in own.items())
@@ -82,14 +92,15 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
             hint=f"leave it out, or compile another library with {wrong[0]}",
         )
     kept = {name: v for name, v in given.items() if name not in ("dims", "shapes")}
+    kept |= {"dims": stated} if stated else {}
     return Lookup(lookup.model, **cast(LookupArguments, kept))
 
 
-def _shown(name: str, shape: Sequence[int]) -> str:
+def _shown(name: str, shape: Sequence[AnySize]) -> str:
     return f"{name}:{'x'.join(map(str, shape))}"
 
 
-def _dimensions(original: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, set[int]]:
+def _dimensions(original: Path, shapes: Mapping[str, Sequence[AnySize]]) -> dict[str, set[AnySize]]:
     from ansorpy.report.inputs import dimension_sizes, read_model
 
     return dimension_sizes(read_model(original), shapes)

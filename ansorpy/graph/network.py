@@ -26,7 +26,7 @@ class TensorInfo:
     shape: Shape
     dtype: DType
 
-    @property
+    @cached_property
     def bytes(self) -> AnyExtent:
         return prod_of(self.shape) * self.dtype.bytes
 
@@ -107,6 +107,10 @@ class Network:
 
     def workloads(self) -> list[Workload]:
         """The distinct definitions, in order of first use."""
+        return list(self._workloads)
+
+    @cached_property
+    def _workloads(self) -> list[Workload]:
         places: dict[str, list[int]] = {}
         for place, call in enumerate(self.calls):
             places.setdefault(call.key, []).append(place)

@@ -16,6 +16,8 @@ from ansorpy.graph.passes.fuse_guarded_softmax import fuse_guarded_softmax
 from ansorpy.graph.passes.fuse_norms import fuse_norms
 from ansorpy.graph.passes.fuse_siblings import fuse_siblings
 from ansorpy.graph.passes.pool_first import pool_first
+from ansorpy.graph.passes.read_fills import read_fills
+from ansorpy.graph.passes.repeat_sizes import repeat_sizes
 from ansorpy.graph.passes.simplify_moves import simplify_moves
 from ansorpy.graph.passes.sink_norms import sink_norms
 from ansorpy.graph.passes.sink_reshapes import sink_reshapes
@@ -25,6 +27,7 @@ from ansorpy.graph.passes.split_batch import split_batch
 __all__ = ["ARRANGING", "SIMPLIFYING", "arrange", "optimize", "simplify"]
 
 SIMPLIFYING: tuple[Callable[[Graph], Graph], ...] = (
+    read_fills,
     simplify_moves,
     fuse_norms,
     fuse_guarded_softmax,
@@ -37,6 +40,7 @@ SIMPLIFYING: tuple[Callable[[Graph], Graph], ...] = (
     simplify_moves,
     sink_reshapes,
     sink_norms,
+    repeat_sizes,
 )
 """Passes that never make a graph worse.  Norms are recognised and reshapes moved out of the way
 before scales are folded.  Moves are simplified before the layout pass, which handles shuffles, and

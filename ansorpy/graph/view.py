@@ -8,7 +8,7 @@ axis into blocks keeps the boundaries of groups and parts out of the innermost l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from ansorpy.graph.fusion import Group
@@ -51,6 +51,14 @@ class View:
 
 def view_of(placement: Placement, group: Group) -> View:
     """The view that *group*'s kernel uses."""
+    found = _view_of_all(placement, group)
+    if all(node.inputs for node in group.nodes):
+        return found  # what has no operands is defined for one shape
+    return View() if group.anchor is None else replace(found, collapse=False)
+
+
+def _view_of_all(placement: Placement, group: Group) -> View:
+    """The view of *group* if all of its nodes have operands."""
     graph = placement.graph
     if group.anchor is None:
         return _injective_view(placement, group)
@@ -94,8 +102,6 @@ def _injective_view(placement: Placement, group: Group) -> View:
     graph = placement.graph
     full = graph.types[group.output].shape
     rank = len(full)
-    if any(not node.inputs for node in group.nodes):  # its definition knows one shape
-        return View()
     concats = [n.op for n in group.nodes if isinstance(n.op, Concat)]
     others = [n for n in group.nodes if n.op.pattern is not Pattern.ELEMENTWISE]
     if len(others) != len(concats) or any(c.axis != rank - 1 for c in concats) or not rank:

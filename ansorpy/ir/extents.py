@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import gcd, prod
 from typing import Any, TypeAlias
 
@@ -37,6 +37,10 @@ class Form:
     b: Extent
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         if self.op is SizeOp.FLOORDIV:
             return f"{_factor(self.a)}//{_factor(self.b)}"
         return f"{self.op.value}({self.a}, {self.b})"
@@ -75,6 +79,10 @@ class Symbolic(Symbol):
         return hash(self.terms)
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         parts = []
         for atoms, c in self.terms:
             alone = len(atoms) == 1 and abs(c) == 1
@@ -101,9 +109,9 @@ class Symbolic(Symbol):
             return NotImplemented
         match op:
             case SizeOp.ADD:
-                return _sum([(a, 1), (b, 1)])
+                return _plus(a, b, 1)
             case SizeOp.SUB:
-                return _sum([(a, 1), (b, -1)])
+                return _plus(a, b, -1)
             case SizeOp.MUL:
                 return _product(a, b)
             case SizeOp.FLOORDIV:
@@ -111,7 +119,7 @@ class Symbolic(Symbol):
             case SizeOp.GCD:
                 return gcd(multiple_of(a), multiple_of(b))
             case SizeOp.ABOVE:
-                return int(most(_sum([(a, 1), (b, -1)])) > 0)
+                return int(most(_plus(a, b, -1)) > 0)
         return extreme(op, a, b)
 
     @cached_property
@@ -192,6 +200,11 @@ def prod_of(extents: Iterable[Extent]) -> Extent:
 # Arithmetic
 
 
+_remembered = lru_cache(maxsize=1 << 14)
+"""Bounds are kept with an extent, so the same result is best the same object.  Lowering one program
+asks for the same few sums thousands of times."""
+
+
 def _terms(extent: Extent) -> Terms:
     if isinstance(extent, Symbolic):
         return extent.terms
@@ -211,12 +224,14 @@ def _made(terms: Mapping[Monomial, int]) -> Extent:
 
 
 def _undivided(atoms: Monomial, c: int) -> tuple[Extent, int] | None:
-    """``c * (x // b)`` as x times a number, where *b* divides both *c* and x for all sizes."""
-    if len(atoms) != 1 or not isinstance(atoms[0], Form) or atoms[0].op is not SizeOp.FLOORDIV:
-        return None
-    x, b = atoms[0].a, atoms[0].b
-    exact = isinstance(b, int) and c % b == 0 and multiple_of(x) % b == 0
-    return (x, c // b) if exact and isinstance(b, int) else None
+    """``c * (x // b) * ..`` as a multiple of ``x * ..``, if *b* divides *c* and x for all sizes."""
+    for atom in atoms:
+        if not isinstance(atom, Form) or atom.op is not SizeOp.FLOORDIV:
+            continue
+        x, b = atom.a, atom.b
+        if isinstance(b, int) and c % b == 0 and multiple_of(x) % b == 0:
+            return _product(x, _made({_without(atoms, atom): 1})), c // b
+    return None
 
 
 def _text(atoms: Monomial) -> tuple[str, ...]:
@@ -232,6 +247,13 @@ def _sum(parts: Iterable[tuple[Extent, int]]) -> Extent:
     return _made(total)
 
 
+@_remembered
+def _plus(a: Extent, b: Extent, scale: int) -> Extent:
+    """``a + scale * b``."""
+    return _sum([(a, 1), (b, scale)])
+
+
+@_remembered
 def _product(a: Extent, b: Extent) -> Extent:
     total: dict[Monomial, int] = {}
     for left, c in _terms(a):
@@ -241,6 +263,7 @@ def _product(a: Extent, b: Extent) -> Extent:
     return _made(total)
 
 
+@_remembered
 def _quotient(a: Extent, b: Extent) -> Extent:
     """``a // b``; *b* is at least 1 wherever the result is used."""
     if isinstance(b, Symbolic):
@@ -308,9 +331,10 @@ def _rank(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
     return len(term[0]), tuple(map(str, term[0]))
 
 
+@_remembered
 def extreme(op: SizeOp, a: Extent, b: Extent) -> Extent:
     """The smaller or the larger of *a* and *b*."""
-    difference = _sum([(a, 1), (b, -1)])
+    difference = _plus(a, b, -1)
     if most(difference) <= 0:
         return a if op is SizeOp.MIN else b
     if least(difference) >= 0:
@@ -351,9 +375,11 @@ def _least_without(terms: Terms, n: int) -> int:
         return least(_sum([(rest, 1), (extent, times)]))
 
     if form.op is SizeOp.FLOORDIV:
-        if not isinstance(form.b, int) or c % form.b:
+        if not isinstance(form.b, int):
             return least(rest) + c * form.ends[0 if c > 0 else 1]
-        return with_it(form.a if c < 0 else form.a - (form.b - 1), c // form.b)
+        k = form.b // gcd(c, form.b)
+        inside = form.a if c < 0 else form.a - (form.b - 1)
+        return -(-least(_sum([(rest, k), (inside, k * c // form.b)])) // k)
     cases = [with_it(form.a, c), with_it(form.b, c)]
     return min(cases) if (form.op is SizeOp.MIN) is (c > 0) else max(cases)
 

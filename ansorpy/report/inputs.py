@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,14 +12,19 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import helper
 
-from ansorpy.errors import ForeignFile
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.frontend.onnx.shapes import input_shapes, network_inputs
-from ansorpy.size_ranges import AnySize
+from ansorpy.ir.extents import dims_of
+from ansorpy.ir.sizes import at, fixed_all
+from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.ports import Port
+from ansorpy.size_ranges import AnySize, SizeRange
 
 __all__ = [
     "InputSpec",
     "dimension_sizes",
     "input_specs",
+    "port_shapes",
     "random_feeds",
     "random_value",
     "read_model",
@@ -73,15 +78,37 @@ def _dtype(value: onnx.ValueInfoProto) -> np.dtype[np.generic]:
 
 
 def dimension_sizes(
-    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
-) -> dict[str, set[int]]:
+    model: onnx.ModelProto, shapes: Mapping[str, Sequence[AnySize]]
+) -> dict[str, set[AnySize]]:
     """The sizes that the inputs' *shapes* give to each dimension that the model names."""
-    found: dict[str, set[int]] = {}
+    found: dict[str, set[AnySize]] = {}
     for value in model.graph.input:
         dims = value.type.tensor_type.shape.dim
         for dim, size in zip(dims, shapes.get(value.name, ()), strict=False):
             if dim.dim_param:
                 found.setdefault(dim.dim_param, set()).add(size)
+    return found
+
+
+def port_shapes(ports: Iterable[Port], sizes: Mapping[str, AnySize]) -> dict[str, tuple[int, ...]]:
+    """The shape of each of a program's *ports* where its dimensions have *sizes*, by name.
+
+    Raises:
+        UsageError: A dimension has no size, or one outside its range.
+    """
+    found = {}
+    for port in ports:
+        chosen: dict[Dim, int] = {}
+        for dim in dims_of(port.shape):
+            size = sizes.get(dim.name)
+            if not isinstance(size, int) or size not in SizeRange(dim.low, dim.high, dim.step):
+                raise UsageError(
+                    f"input {port.name!r} takes {'x'.join(map(str, port.shape))}, "
+                    f"but {dim.name} is {'not given' if size is None else size}",
+                    hint=f"give a size in {dim} with --dim {dim.name}=N",
+                )
+            chosen[dim] = size
+        found[port.name] = fixed_all(at(extent, chosen) for extent in port.shape)
     return found
 
 

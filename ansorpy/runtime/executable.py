@@ -10,7 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ansorpy.codegen.llvm.objects.memory import address_of, aligned_empty, allocator
+from ansorpy.codegen.llvm.objects.memory import (
+    address_of,
+    aligned_empty,
+    allocator,
+    sized_allocator,
+)
 from ansorpy.errors import UsageError
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.sizes import at, fixed_all
@@ -51,27 +56,34 @@ class Code:
 class _Context:
     """Memory for one run at a time (arena and workspaces) and the arguments of the C call."""
 
-    def __init__(self, size: int, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
-        self.size = size
+    def __init__(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+        self.size = 0
         self.shapes: Shapes | None = None
-        self._memory = aligned_empty((size,), np.uint8)
         self._tables = tables = c_tensors(inputs), c_tensors(outputs)
         # One object per tensor, made once: indexing a ctypes array makes a new object each time.
         self.inputs = [tables[0][k] for k in range(len(inputs))]
         self.outputs = [tables[1][k] for k in range(len(outputs))]
         # Pointers made once: ctypes converts an array or a plain number more slowly on each call.
-        places = (address_of(self._memory), *map(ctypes.addressof, tables))
-        self.arguments = tuple(map(ctypes.c_void_p, places))
+        self.tables = tuple(ctypes.c_void_p(ctypes.addressof(table)) for table in tables)
+        self.enlarge(0)
+
+    def enlarge(self, size: int) -> None:
+        """Let the memory have *size* bytes."""
+        self.size = size
+        self._memory = aligned_empty((size,), np.uint8) if size else None
+        place = None if self._memory is None else address_of(self._memory)
+        self.arguments = (ctypes.c_void_p(place), *self.tables)
 
     def touch(self) -> None:
         """Write to every page, so that the system has mapped and cleared them all."""
-        self._memory.fill(0)
+        if self._memory is not None:
+            self._memory.fill(0)
 
     def state(self, shapes: Shapes) -> None:
         """Set the shapes of the tensors; those of outputs are what their memory has room for."""
         if shapes is not self.shapes:
-            for tensors, given in zip((self.inputs, self.outputs), shapes, strict=True):
-                _set_shapes(tensors, given)
+            _set_shapes(self.inputs, shapes[0])
+            _set_shapes(self.outputs, shapes[1])
             self.shapes = shapes
 
 
@@ -107,9 +119,10 @@ class Executable:
         self._outputs = tuple(outputs)
         ends = (*inputs, *outputs)
         self._is_sized = any(not isinstance(n, int) for port in ends for n in port.shape)
-        self._allocators = (
-            [] if self._is_sized else [allocator(port.shape, port.dtype) for port in outputs]
-        )
+        self._allocators: list[Callable[..., Array]] = [
+            sized_allocator(port.dtype) if self._is_sized else allocator(port.shape, port.dtype)
+            for port in outputs
+        ]
         self._plan: Callable[..., int] = _PLAN(code.plan)
         self._run: Callable[..., int] = _RUN(code.run)
         self._needs: dict[object, _Need] = {}
@@ -130,14 +143,16 @@ class Executable:
             UsageError: An output shares memory with another tensor, or *threads* is below 1.
             CodegenError: The code returned an error.
         """
-        need = self._needed(inputs, threads)
         try:
             context = self._free.pop()  # atomic, like append: no lock is needed
         except IndexError:
-            context = self._new_context(need)
-        if context.size < need.bytes:
-            context = self._new_context(need, context)
+            context = _Context(self._inputs, self._outputs)
         try:
+            need = None if self._is_sized else self._needs.get(threads)
+            if need is None:
+                need = self._needed(context, inputs, threads)
+            if context.size < need.bytes:
+                self._enlarge(context, need)
             results = self._point(context, need, inputs, outputs)
             status = self._run(*context.arguments, need.threads)
         finally:
@@ -155,7 +170,7 @@ class Executable:
             UsageError: *threads* is below 1.
         """
         if not self._is_sized:
-            context = self._new_context(self._needed((), threads))
+            context = self._context((), threads)[0]
             context.touch()
             self._free.append(context)
 
@@ -169,50 +184,64 @@ class Executable:
         Raises:
             UsageError: As :meth:`run`.
         """
-        need = self._needed(inputs, threads)
-        context = self._new_context(need)
+        context, need = self._context(inputs, threads)
         self._point(context, need, inputs, outputs)
         held = (self._code.owner, context, tuple(inputs), tuple(outputs))
         arguments = (*context.arguments, need.threads)
         return _Prepared(self._run, arguments, self._fail_unless_ok, held).run
 
-    def _needed(self, inputs: Sequence[Array], threads: int) -> _Need:
-        key: object = threads
-        if self._is_sized:
-            key = (threads, *[array.shape for array in inputs])
-        return self._needs.get(key) or self._planned(key, [a.shape for a in inputs], threads)
+    def _context(self, inputs: Sequence[Array], threads: int) -> tuple[_Context, _Need]:
+        """A new context for a run on *inputs*, and what this run needs."""
+        context = _Context(self._inputs, self._outputs)
+        need = self._needed(context, inputs, threads)
+        self._enlarge(context, need)
+        return context, need
 
-    def _planned(self, key: object, given: Sequence[tuple[int, ...]], threads: int) -> _Need:
-        """What a run on inputs of the *given* shapes needs, as the program itself says."""
+    def _needed(self, context: _Context, inputs: Sequence[Array], threads: int) -> _Need:
+        """What a run on *inputs* needs; the program is asked once for the same shapes."""
+        if not self._is_sized:
+            return self._needs.get(threads) or self._planned(context, threads, (), threads)
+        shapes = [array.shape for array in inputs]
+        key = (threads, *shapes)
+        return self._needs.get(key) or self._planned(context, key, shapes, threads)
+
+    def _planned(
+        self, context: _Context, key: object, given: Sequence[tuple[int, ...]], threads: int
+    ) -> _Need:
+        """What a run on inputs of the *given* shapes needs, as the program itself says.
+
+        It is asked with the tables of *context*, where it leaves the shapes of the outputs.
+        """
         if threads < 1:
             raise UsageError(f"threads must be at least 1, got {threads}")
-        tables = c_tensors(self._inputs), c_tensors(self._outputs)
+        context.shapes, size = None, ctypes.c_size_t()
         if self._is_sized:
-            _set_shapes(tables[0], given)
-        size = ctypes.c_size_t()
-        self._fail_unless_ok(self._plan(*map(ctypes.addressof, tables), threads,
-                                        ctypes.addressof(size)))  # fmt: skip
-        shapes = None
+            _set_shapes(context.inputs, given)
+        self._fail_unless_ok(self._plan(*context.tables, threads, ctypes.addressof(size)))
         if self._is_sized:
-            made = zip(tables[1], self._outputs, strict=False)
-            shapes = given, [tuple(tensor.shape[: len(port.shape)]) for tensor, port in made]
+            made = zip(context.outputs, self._outputs, strict=True)
+            outputs = [tuple(tensor.shape[: len(port.shape)]) for tensor, port in made]
+            context.shapes = given, outputs
         if len(self._needs) >= _MOST_NEEDS:
             self._needs.clear()
-        return self._needs.setdefault(key, _Need(size.value, ctypes.c_int(threads), shapes))
+        made_need = _Need(size.value, ctypes.c_int(threads), context.shapes)
+        return self._needs.setdefault(key, made_need)
 
-    def _new_context(self, need: _Need, outgrown: _Context | None = None) -> _Context:
-        """A context for *need*.
+    def _enlarge(self, context: _Context, need: _Need) -> None:
+        """Make *context* large enough for *need*.
 
-        It is at least twice the size of an *outgrown* one, unless no run needs that much: calls of
-        growing sizes seldom need a new one, and pages that no call has used take no memory.
+        If it had memory before, it becomes at least twice as large, unless no run needs that much:
+        calls of growing sizes seldom enlarge it, and pages that no call has used take no memory.
         """
         size = need.bytes
-        if outgrown is not None and self._is_sized:
+        if self._is_sized and context.size:
             dims = {dim: dim.high for dim in dims_of(n for p in self._inputs for n in p.shape)}
             shapes = [fixed_all(at(n, dims) for n in port.shape) for port in self._inputs]
-            largest = self._planned(need.threads.value, shapes, need.threads.value)
-            size = max(size, min(2 * outgrown.size, largest.bytes))
-        return _Context(size, self._inputs, self._outputs)
+            threads = need.threads.value
+            key = ("largest", threads)
+            largest = self._needs.get(key) or self._planned(context, key, shapes, threads)
+            size = max(size, min(2 * context.size, largest.bytes))
+        context.enlarge(size)
 
     def _point(
         self,
@@ -231,14 +260,16 @@ class Executable:
         for tensor, array in zip(context.inputs, inputs, strict=True):
             start = tensor.data = known(array)
             used.append((start, start + array.nbytes))
+        stated: Sequence[tuple[int, ...]] = ()
         if need.shapes is not None:
             context.state(need.shapes)
+            stated = need.shapes[1]
         results = []
         for n, (tensor, given, port) in enumerate(
             zip(context.outputs, outputs, self._outputs, strict=True)
         ):
             if given is None:
-                made = self._allocated(n, need)
+                made = self._allocators[n](*stated[n : n + 1])
                 tensor.data = address_of(made)
                 results.append(made)
                 continue
@@ -247,12 +278,6 @@ class Executable:
             _refuse_overlap(port, used)
             results.append(given)
         return results
-
-    def _allocated(self, output: int, need: _Need) -> Array:
-        """A new array for output number *output*."""
-        if need.shapes is None:
-            return self._allocators[output]()
-        return aligned_empty(need.shapes[1][output], self._outputs[output].dtype)
 
     def _fail_unless_ok(self, status: int) -> None:
         if status:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.extents import Extent, Symbolic, dims_of
-from ansorpy.ir.sizes import at, fixed
+from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.ports import Port
 
@@ -69,6 +70,21 @@ class SizedPorts:
     told: tuple[Told, ...]
     _known: dict[tuple[object, ...], Ports] = field(default_factory=dict)
 
+    @cached_property
+    def _extents(self) -> dict[Extent, int]:
+        """The distinct extents, with their numbers."""
+        ports = (*self.inputs, *self.outputs)
+        return {e: n for n, e in enumerate(dict.fromkeys(e for p in ports for e in p.shape))}
+
+    @cached_property
+    def _numbers(self) -> tuple[list[tuple[Port, list[int]]], ...]:
+        """The numbers of the extents of each input and output."""
+        known = self._extents
+        return tuple(
+            [(port, [known[extent] for extent in port.shape]) for port in ports]
+            for ports in (self.inputs, self.outputs)
+        )
+
     @staticmethod
     def of(inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> SizedPorts | None:
         """The ports, or None if all shapes are numbers.
@@ -91,10 +107,10 @@ class SizedPorts:
         found = self._known.get(shapes)
         if found is None:
             sizes = {told.dim: self._size(told, shapes[told.number]) for told in self.told}
-            known: dict[Extent, int] = {}
+            values = fixed_all(at(extent, sizes) for extent in self._extents)
             inputs, outputs = (
-                tuple(Port(p.name, _shape(p.shape, sizes, known), p.dtype) for p in ports)
-                for ports in (self.inputs, self.outputs)
+                tuple([Port(p.name, tuple([values[n] for n in own]), p.dtype) for p, own in ports])
+                for ports in self._numbers
             )
             if len(self._known) >= _KEPT:
                 self._known.clear()
@@ -116,13 +132,3 @@ class SizedPorts:
                 f"extent is {extent}, where {dim.name} is from {dim.low} to {dim.high}{every}"
             )
         return size
-
-
-def _shape(
-    shape: Sequence[Extent], sizes: Mapping[Dim, int], known: dict[Extent, int]
-) -> tuple[int, ...]:
-    """*shape* for *sizes*; *known* has extents that were asked for before."""
-    for extent in shape:
-        if extent not in known:
-            known[extent] = fixed(at(extent, sizes))
-    return tuple(known[extent] for extent in shape)

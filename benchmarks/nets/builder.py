@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod, sqrt
 from typing import Any
 
@@ -36,7 +36,8 @@ class Builder:
         self._held: list[onnx.TensorProto] = []
         self._count: dict[str, int] = {}
 
-    def input(self, name: str, shape: Sequence[int], dtype: type = np.float32) -> str:
+    def input(self, name: str, shape: Sequence[int | str], dtype: type = np.float32) -> str:
+        """Add an input; the texts in its *shape* name dynamic dimensions."""
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         self._inputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
         return name
@@ -100,13 +101,16 @@ class Builder:
     def reshape(self, x: str, *shape: int) -> str:
         return self.op("Reshape", x, self.constant(shape, np.int64, "shape"))
 
-    def model(self, **outputs: str) -> onnx.ModelProto:
-        """The checked model; *outputs* names its results."""
+    def model(
+        self, shapes: Mapping[str, Sequence[int | str]] | None = None, /, **outputs: str
+    ) -> onnx.ModelProto:
+        """The checked model; *outputs* names its results, *shapes* declares those of some."""
+        declared = {name: list(shape) for name, shape in (shapes or {}).items()}
         named = {value: name for name, value in outputs.items()}
         for node in self._nodes:
             for names in (node.input, node.output):
                 names[:] = [named.get(name, name) for name in names]
-        kinds = [helper.make_tensor_value_info(name, FLOAT, None) for name in outputs]
+        kinds = [helper.make_tensor_value_info(name, FLOAT, declared.get(name)) for name in outputs]
         graph = helper.make_graph(self._nodes, self.name, self._inputs, kinds, self._held)
         opset = [helper.make_opsetid("", OPSET)]
         model = helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION)

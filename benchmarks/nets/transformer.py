@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Sequence
+from math import pi, sqrt
+
+import numpy as np
 
 from benchmarks.nets.builder import Builder
 
-__all__ = ["attend", "gelu", "layer_norm", "merge_heads", "rms_norm", "split_heads"]
+__all__ = [
+    "attend", "gelu", "gelu_tanh", "layer_norm", "merge_heads", "rms_norm", "self_attention",
+    "shape_of", "split_heads",
+]  # fmt: skip
+
+
+def shape_of(net: Builder, x: str, axes: Sequence[int], *rest: int) -> str:
+    """The extents of *axes* of *x*, then *rest*, as torch computes the target of a reshape."""
+    shape = net.op("Shape", x)
+    parts = [
+        net.op("Unsqueeze", net.op("Gather", shape, net.constant(axis, np.int64), axis=0),
+               net.constant([0], np.int64))
+        for axis in axes
+    ]  # fmt: skip
+    return net.op("Concat", *parts, net.constant(rest, np.int64), axis=0)
 
 
 def split_heads(net: Builder, x: str, batch: int, length: int, heads: int, size: int) -> str:
@@ -25,6 +42,30 @@ def attend(net: Builder, q: str, k: str, v: str, size: int, mask: str | None = N
     scores = net.op("Div", scores, net.constant(sqrt(size), name="root"))
     scores = scores if mask is None else net.op("Add", scores, mask)
     return net.op("MatMul", net.op("Softmax", scores, axis=-1), v)
+
+
+def self_attention(
+    net: Builder, x: str, batch: int, length: int, width: int, heads: int
+) -> str:  # fmt: skip
+    """Attention whose queries, keys and values come from one product, split by head.
+
+    *batch* and *length* are targets of reshapes: 0 keeps the extent, -1 stands for the rest.
+    """
+    size = width // heads
+    all_three = net.reshape(net.linear(x, width, 3 * width), batch, length, 3, heads, size)
+    turned = net.op("Transpose", all_three, perm=[2, 0, 3, 1, 4])
+    q, k, v = (net.op("Gather", turned, net.constant(i, np.int64), axis=0) for i in range(3))
+    mixed = merge_heads(net, attend(net, q, k, v, size), batch, length, width)
+    return net.linear(mixed, width, width)
+
+
+def gelu_tanh(net: Builder, x: str) -> str:
+    """``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))) / 2`` as exported from GPT-2."""
+    cube = net.op("Pow", x, net.constant(3.0, name="three"))
+    inner = net.op("Add", x, net.op("Mul", cube, net.constant(0.044715, name="cubic")))
+    bent = net.op("Tanh", net.op("Mul", inner, net.constant(sqrt(2 / pi), name="root")))
+    half = net.op("Mul", x, net.constant(0.5, name="half"))
+    return net.op("Mul", half, net.op("Add", bent, net.constant(1.0, name="one")))
 
 
 def gelu(net: Builder, x: str) -> str:

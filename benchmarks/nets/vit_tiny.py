@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 
 from benchmarks.nets.builder import Builder
-from benchmarks.nets.transformer import attend, gelu, layer_norm, merge_heads
+from benchmarks.nets.transformer import gelu, layer_norm, self_attention
 
 __all__ = ["vit_tiny"]
 
@@ -24,20 +24,10 @@ def vit_tiny(batch: int, seed: int) -> onnx.ModelProto:
     x = net.op("Concat", token, x, axis=1)
     x = net.op("Add", x, net.normal("places", (1, PATCHES + 1, WIDTH), 0.5))
     for _ in range(LAYERS):
-        x = net.op("Add", x, _attention(net, layer_norm(net, x, WIDTH, decomposed=True), batch))
+        normal = layer_norm(net, x, WIDTH, decomposed=True)
+        x = net.op("Add", x, self_attention(net, normal, batch, PATCHES + 1, WIDTH, HEADS))
         wide = net.linear(layer_norm(net, x, WIDTH, decomposed=True), WIDTH, 4 * WIDTH)
         x = net.op("Add", x, net.linear(gelu(net, wide), 4 * WIDTH, WIDTH))
     x = layer_norm(net, x, WIDTH, decomposed=True)
     first = net.op("Gather", x, net.constant(0, np.int64), axis=1)
     return net.model(scores=net.linear(first, WIDTH, 1000))
-
-
-def _attention(net: Builder, x: str, batch: int) -> str:
-    """Attention whose queries, keys and values come from one product, split by head."""
-    length, size = PATCHES + 1, WIDTH // HEADS
-    all_three = net.reshape(net.linear(x, WIDTH, 3 * WIDTH), batch, length, 3, HEADS, size)
-    turned = net.op("Transpose", all_three, perm=[2, 0, 3, 1, 4])
-    q, k, v = (net.op("Gather", turned, net.constant(i, np.int64), axis=0) for i in range(3))
-    return net.linear(
-        merge_heads(net, attend(net, q, k, v, size), batch, length, WIDTH), WIDTH, WIDTH
-    )

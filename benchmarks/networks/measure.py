@@ -20,7 +20,8 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
-from ansorpy.report.bench.turns import Contender, compare
+from ansorpy.report.bench.processes import Contender
+from ansorpy.report.bench.turns import compare
 from ansorpy.report.engines.names import PEERS
 from ansorpy.report.verify import DEFAULT_TOLERANCE
 from ansorpy.tasks.budget import Effort

@@ -13,6 +13,7 @@ from onnx import numpy_helper
 from ansorpy.errors import UsageError
 from benchmarks.light import NAMES, light_model
 from benchmarks.nets import WRITTEN
+from benchmarks.nets.files import saved_once
 
 __all__ = ["ALL", "Entry", "with_batch"]
 
@@ -61,13 +62,7 @@ class Entry:
         """Path of :meth:`model` in *folder*, written if missing, or of the user's file."""
         if self.given is not None:
             return self.given
-        path = folder / f"{self.label}.{seed}.onnx"
-        if not path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(".part")
-            onnx.save(self.model(seed), part)
-            part.replace(path)
-        return path
+        return saved_once(folder / f"{self.label}.{seed}.onnx", lambda: self.model(seed))
 
 
 LARGE_BATCH = 16

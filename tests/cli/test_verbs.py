@@ -26,7 +26,7 @@ from ansorpy.errors import UsageError
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.records.database import Database
 from ansorpy.rates import Rates
-from ansorpy.report.bench import turns
+from ansorpy.report.bench import processes, turns
 from ansorpy.report.bench.turns import Timing
 from ansorpy.report.profile import CallTime, profile_table
 from ansorpy.report.randomize import random_weights
@@ -354,11 +354,11 @@ def test_too_little_memory_is_refused_with_what_would_do(
     assert main([*words[1:], *library]) == 0
 
 
-def test_an_open_dimension_and_an_unknown_operator(
+def test_an_unknown_dimension_and_an_unknown_operator(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["compile", str(folder / "net.onnx"), "--effort", "none"]) == 2
-    assert "batch" in capsys.readouterr().err
+    assert main(["compile", str(folder / "net.onnx"), "--dim", "bach=1..4"]) == 2
+    assert "it has batch" in capsys.readouterr().err
     model = _network()
     model.graph.node[1].op_type = "NoSuchOperator"
     onnx.save(model, folder / "odd.onnx")
@@ -470,7 +470,7 @@ def test_bench_and_verify_pass_the_precision_on(
 ) -> None:
     asked: list[Any] = []
 
-    def stop(given: Lookup | list[turns.Contender], *rest: object, **options: object) -> None:
+    def stop(given: Lookup | list[processes.Contender], *rest: object, **options: object) -> None:
         asked.append(given.arguments if isinstance(given, Lookup) else given[0].arguments)
         raise UsageError("enough")
 

@@ -12,7 +12,8 @@ from onnx import ModelProto
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
-from ansorpy.graph.ir import Graph, Node
+from ansorpy.graph.constants import constant_values
+from ansorpy.graph.ir import Graph, Node, Output
 from ansorpy.ir.extents import Symbolic, dims_of
 from ansorpy.ir.sizes import at
 from ansorpy.ir.symbols import Dim
@@ -34,9 +35,18 @@ def graph_at(graph: Graph, sizes: Mapping[Dim, int]) -> Graph:
             return replace(value, **{f.name: fixed(getattr(value, f.name)) for f in fields(value)})
         return value
 
-    nodes = tuple(Node(fixed(n.op), n.inputs, n.output) for n in graph.nodes)
     types = {name: fixed(kind) for name, kind in graph.types.items()}
-    return Graph(graph.inputs, graph.outputs, nodes, types, graph.constants, graph.quantized)
+    nodes: list[Node] = []
+    constants = dict(graph.constants)
+    for node in graph.nodes:
+        made = Node(fixed(node.op), node.inputs, node.output)
+        if constants.keys() >= {*node.inputs}:  # sizes are numbers now, and what follows from them
+            held = {name: constants[name] for name in node.inputs}
+            known = Graph((), (Output("", node.output),), (made,), types, held)
+            (constants[node.output],) = constant_values(known)
+        else:
+            nodes.append(made)
+    return Graph(graph.inputs, graph.outputs, tuple(nodes), types, constants)
 
 
 def sizes_at(graph: Graph, chosen: Mapping[str, int]) -> dict[Dim, int]:

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ansorpy.errors import ForeignFile, UnsupportedModel, UsageError
+from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.reader import upgraded
 from ansorpy.graph.ir import text
@@ -294,40 +294,6 @@ def test_batch_norm_in_training_is_refused() -> None:
     net.nodes[0].output.extend(["mean", "var"])
     with pytest.raises(UnsupportedModel, match="training_mode=1"):
         load(net.model(y))
-
-
-def dynamic() -> onnx.ModelProto:
-    return graph_model([node("Relu", ["x"], ["y"])], {"x": ("batch", 3, "width", None)}, ["y"])
-
-
-def test_open_dimensions_are_listed_with_the_flags_that_pin_them() -> None:
-    with pytest.raises(UsageError) as caught:
-        load(dynamic())
-    message = str(caught.value)
-    for part in ("x[0] (batch)", "x[2] (width)", "x[3] (?)", "--dim batch=1", "--shape x:"):
-        assert part in message
-    assert caught.value.exit_code == 2
-
-
-def test_dimensions_are_pinned_by_name_and_by_shape() -> None:
-    named = graph_model([node("Relu", ["x"], ["y"])], {"x": ("batch", 3)}, ["y"])
-    assert load(named, dims={"batch": 4}).types["x"].shape == (4, 3)
-    assert load(dynamic(), shapes={"x": (2, 3, 5, 7)}).types["x"].shape == (2, 3, 5, 7)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"dims": {"bach": 1}}, "no dynamic dimension named bach"),
-        ({"shapes": {"z": (1,)}}, "no input named z"),
-        ({"shapes": {"x": (1, 3)}}, "has 4 dimensions"),
-        ({"shapes": {"x": (1, 4, 5, 5)}}, "the model fixes"),
-        ({"shapes": {"x": (-1, 3, 5, 5)}}, "no size may be negative"),
-    ],
-)
-def test_wrong_pins_are_refused(arguments: dict[str, dict[str, object]], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        load(dynamic(), **arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -412,5 +412,6 @@ def test_every_importer_is_tried() -> None:
     elsewhere |= {"DynamicQuantizeLinear", *quantized.OPERATORS}  # test_quantized
     elsewhere |= {"Scatter", "ScatterElements", "ScatterND"}  # test_scatter
     elsewhere |= {"TopK"}  # test_top_k
+    elsewhere |= {"Range"}  # test_sizes
     elsewhere |= {"IsInf", "IsNaN", "Mod", "OneHot", "Swish"}  # test_onnx_cases
     assert set(OPERATORS) - used - folded - elsewhere == set()

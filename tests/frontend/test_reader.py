@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.message import EncodeError
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ansorpy.errors import ForeignFile, UnsupportedModel, UsageError
+from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.reader import array_of, without_weights
 from tests.frontend.models import graph_model, node, operator_model
@@ -346,10 +346,3 @@ def test_sizes_beside_an_empty_one_may_be_too_large() -> None:
     with pytest.raises(UnsupportedModel) as caught:
         load(model)
     assert "its sizes are too large" in str(caught.value)
-
-
-def test_an_open_size_of_an_input_of_any_name_is_named() -> None:
-    model = graph_model([node("Neg", ["x[0] ("], ["y"])], {"x[0] (": ("n", 2)}, ["y"])
-    with pytest.raises(UsageError, match="dynamic dimensions") as caught:
-        load(model)
-    assert caught.value.hint is not None and "--dim n=1" in caught.value.hint

@@ -7,7 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.graph.memory import ALIGNMENT_BYTES, Lifetime, Placed, padded, plan_arena
+from ansorpy.graph.memory import ALIGNMENT_BYTES, ArenaPlan, Lifetime, Placed, padded, plan_arena
+from ansorpy.ir.extents import Extent, dim, dims_of
+from ansorpy.ir.sizes import at, fixed
 
 LIFETIMES = st.dictionaries(
     st.integers(0, 30).map(str),
@@ -102,3 +104,78 @@ def test_values_that_all_live_on_are_seen_together() -> None:
         seen = max(seen, len(list(placed.during(mine))))
         placed.add(mine, (640 * n, 640 * n + 640))
     assert 0 < seen < 30
+
+
+N, M = dim("n", 0, 40), dim("m", 1, 7)
+SIZES = st.one_of(
+    st.integers(0, 5000),
+    st.builds(lambda a, b, c: N * a + M * b + c, *[st.integers(0, 60)] * 3),
+    st.builds(lambda a, b: N * M * a + (N + b) // 3 * 8, *[st.integers(0, 9)] * 2),
+)
+SIZED = st.dictionaries(
+    st.integers(0, 30).map(str),
+    st.builds(
+        lambda first, more, size: Lifetime(first, first + more, size),
+        st.integers(0, 12), st.integers(0, 6), SIZES,
+    ),
+)  # fmt: skip
+
+
+def size_at(size: Extent, n: int, m: int) -> int:
+    return fixed(at(size, {dim: n if dim.name == "n" else m for dim in dims_of([N, M])}))
+
+
+def offsets_at(plan: ArenaPlan, n: int, m: int) -> list[tuple[int, int]]:
+    """The place of each slot, as the code of a call computes it."""
+    found: list[tuple[int, int]] = []
+    for slot in plan.slots:
+        start = max((found[other][1] for other in slot.behind), default=0)
+        found.append((start, start + padded(size_at(slot.size_bytes, n, m))))
+    return found
+
+
+@given(SIZED, st.sampled_from([0, 1, 2, 13, 31, 40]), st.integers(1, 7))
+def test_values_alive_together_never_share_bytes_at_any_size(
+    lifetimes: dict[str, Lifetime], n: int, m: int
+) -> None:
+    plan = plan_arena(lifetimes)
+    if all(isinstance(lifetime.size_bytes, int) for lifetime in lifetimes.values()):
+        assert not plan.slots and not plan.numbers
+        return
+    places = offsets_at(plan, n, m)
+    assert sorted(plan.numbers.values()) == list(range(len(lifetimes)))
+    for name, mine in lifetimes.items():
+        start, end = places[plan.numbers[name]]
+        assert end - start == padded(size_at(mine.size_bytes, n, m)) and end <= plan.bytes
+        for other, its in lifetimes.items():
+            if other != name and mine.overlaps(its):
+                low, high = places[plan.numbers[other]]
+                assert end <= low or high <= start
+
+
+@given(SIZED)
+def test_a_slot_lies_behind_others_that_are_not_behind_each_other(
+    lifetimes: dict[str, Lifetime],
+) -> None:
+    plan = plan_arena(lifetimes)
+    reached: list[set[int]] = []
+    for number, slot in enumerate(plan.slots):
+        assert all(other < number for other in slot.behind)
+        for other in slot.behind:
+            assert not any(other in reached[near] for near in slot.behind)
+        reached.append(set(slot.behind).union(*(reached[other] for other in slot.behind)))
+
+
+def test_a_chain_of_sized_values_shares_two_places() -> None:
+    chain = {str(i): Lifetime(i, i + 1, N * 64) for i in range(10)}
+    plan = plan_arena(chain)
+    assert plan.bytes == 2 * 40 * 64
+    for n in (0, 1, 13, 40):
+        assert max(end for _, end in offsets_at(plan, n, 1)) == 2 * n * 64
+
+
+def test_the_work_on_sized_values_does_not_grow_with_all_pairs() -> None:
+    Counted.reads = 0
+    plan = plan_arena({str(n): Counted(n, n + 2, N * 64) for n in range(2000)})
+    assert Counted.reads < 40 * 2000
+    assert all(len(slot.behind) <= 2 for slot in plan.slots)

@@ -10,9 +10,10 @@ import pytest
 
 from ansorpy.errors import UsageError
 from ansorpy.report.bench.handlers import burst
+from ansorpy.report.bench.processes import Contender, EngineFailure
 from ansorpy.report.bench.remarks import remarks, unsettled
 from ansorpy.report.bench.result import Comparison
-from ansorpy.report.bench.turns import Contender, EngineFailure, Policy, Timing, compare
+from ansorpy.report.bench.turns import Policy, Timing, compare
 
 QUICK = Policy(burst_s=0.01, untimed_s=0.002, rounds=(2, 3), load_timeout_s=30)
 HERE = "tests.report.test_bench"

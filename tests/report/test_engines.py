@@ -61,13 +61,19 @@ def test_feeds_depend_on_seed_and_name_only(model: Path) -> None:
     assert not np.array_equal(one["a"], other["a"])
 
 
+def test_open_sizes_are_usual_ones(model: Path) -> None:
+    found = read_model(model)
+    assert input_specs(found, dims={"batch": [1, 7, 7]})[0].shape == (7, 5)
+    assert 1 <= input_specs(found)[0].shape[0] <= 32
+
+
 @pytest.mark.parametrize(
     ("shapes", "dims", "message"),
     [
-        ({}, {}, "input 'a' has a dimension without a size: batchx5"),
-        ({"z": [1]}, {}, "no input 'z'"),
-        ({"a": [2, 6]}, {}, "input 'a' is declared as batchx5, not 2x6"),
-        ({"a": [2]}, {}, "input 'a' is declared as batchx5, not 2"),
+        ({}, {"rows": 3}, "no dynamic dimension named rows"),
+        ({"z": [1]}, {}, "no input named z"),
+        ({"a": [2, 6]}, {}, r"--shape a: the model fixes \['batch', 5\], not 2x6"),
+        ({"a": [2]}, {}, "the model's input has 2 dimensions, not 1"),
     ],
 )
 def test_bad_shapes(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
@@ -16,8 +16,9 @@ from ansorpy.cli.options import Against, ModelOption, Seed
 
 if TYPE_CHECKING:
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.report.bench.turns import Contender
+    from ansorpy.report.bench.processes import Contender
     from ansorpy.report.profile import CallTime
+    from ansorpy.report.tables import Table
 
 __all__ = ["bench"]
 
@@ -36,47 +37,112 @@ def bench(
     ] = False,
     **arguments: Unpack[HostLookupArguments],
 ) -> None:
-    """Time a network against other engines, one at a time, in alternating bursts."""
+    """Time a network against other engines, one at a time, in alternating bursts.
+
+    Where --dim lists sizes, at each of these.
+    """
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.models import with_own_sizes
-    from ansorpy.cli.profiling import profile_of
     from ansorpy.config import default_threads
-    from ansorpy.measure.probe.disturbance import CoreProbe
-    from ansorpy.report.bench.remarks import remarks, unsettled
-    from ansorpy.report.bench.result import Comparison
-    from ansorpy.report.bench.turns import compare
-    from ansorpy.report.profile import profile_table
-    from ansorpy.report.tables import show
+    from ansorpy.report.tables import Table, show
     from ansorpy.writable import demand_writable
 
     prints_json = json_file == Path("-")
     if json_file is not None and not prints_json:
         demand_writable(json_file)
-    used = arguments["threads"] = arguments.get("threads") or default_threads()
-    lookup = with_own_sizes(Lookup(model, **arguments), original)
-    calls = profile_of(lookup, seed) if profile else []
-    contenders = _contenders(lookup, original, against or [], seed)
-    timings = compare(
-        contenders, progress=lambda line: print(line, file=sys.stderr),
-        is_disturbed=CoreProbe(used).is_disturbed,
-    )  # fmt: skip
-    comparison = Comparison((original or model).stem, used, timings, _kernels_ms(lookup, calls))
-    result = comparison.to_dict()
-    if profile:
-        result["calls"] = [call.to_dict() for call in calls]
+    arguments["threads"] = arguments.get("threads") or default_threads()
+    lookup, against = Lookup(model, **arguments), against or []
+    result, said = _timed(lookup, original, against, seed, profile)
     text = json.dumps(result, indent=2)
     if prints_json:
         print(text)
         return
-    show(comparison.table())
-    inside_ms = sum(call.inside_s for call in calls) * 1e3 if calls else None
-    ours = remarks(timings["ansorpy"].median_ms, inside_ms, comparison.kernels_ms)
-    for line in (*unsettled(timings), *ours):
-        print(line)
-    if profile:
-        show(profile_table(calls))
+    for part in said:
+        show(part) if isinstance(part, Table) else print(part)
     if json_file is not None:
         json_file.write_text(text + "\n")
+
+
+Said = list["Table | str"]
+"""What is printed."""
+
+
+def _timed(
+    lookup: Lookup, original: Path | None, against: Sequence[str], seed: int, profile: bool
+) -> tuple[dict[str, Any], Said]:
+    """The result as JSON and as what is printed."""
+    from ansorpy.cli.sizes import timed_sizes
+    from ansorpy.errors import UsageError
+
+    opened, points, sizes = timed_sizes(lookup, original)
+    if len(points) == 1:
+        shapes = {"seed": seed, "shapes": sizes[0]}
+        contenders = [_ours(opened, "Ours", shapes)]
+        contenders += _peers(opened, original, against, "open_peer", shapes)
+        return _at_one_size(opened, contenders, original, seed, profile)
+    if profile:
+        raise UsageError(
+            "the calls of several sizes cannot be profiled", hint="give each dimension one size"
+        )
+    all_shapes = {"seed": seed, "sizes": sizes}
+    contenders = [_ours(opened, "ours_at", all_shapes)]
+    contenders += _peers(opened, original, against, "open_peer_at", all_shapes)
+    return _at_sizes(opened, contenders, original, points)
+
+
+def _at_one_size(
+    lookup: Lookup, contenders: Sequence[Contender], original: Path | None, seed: int,
+    profile: bool,
+) -> tuple[dict[str, Any], Said]:  # fmt: skip
+    from ansorpy.cli.profiling import profile_of
+    from ansorpy.measure.probe.disturbance import CoreProbe
+    from ansorpy.report.bench.remarks import remarks, unsettled
+    from ansorpy.report.bench.result import Comparison
+    from ansorpy.report.bench.turns import compare
+    from ansorpy.report.profile import profile_table
+
+    threads = lookup.arguments["threads"] or 1
+    calls = profile_of(lookup, seed) if profile else []
+    timings = compare(contenders, progress=_progress, is_disturbed=CoreProbe(threads).is_disturbed)
+    name = (original or lookup.model).stem
+    comparison = Comparison(name, threads, timings, _kernels_ms(lookup, calls))
+    result = comparison.to_dict()
+    inside_ms = sum(call.inside_s for call in calls) * 1e3 if calls else None
+    ours = remarks(timings["ansorpy"].median_ms, inside_ms, comparison.kernels_ms)
+    said: Said = [comparison.table(), *unsettled(timings), *ours]
+    if profile:
+        result["calls"] = [call.to_dict() for call in calls]
+        said.append(profile_table(calls))
+    return result, said
+
+
+def _at_sizes(
+    lookup: Lookup, contenders: Sequence[Contender], original: Path | None,
+    points: Sequence[Mapping[str, int]],
+) -> tuple[dict[str, Any], Said]:  # fmt: skip
+    from ansorpy.measure.probe.disturbance import CoreProbe
+    from ansorpy.report.bench.remarks import unsettled
+    from ansorpy.report.bench.result import SizesComparison
+    from ansorpy.report.bench.turns import compare_sizes
+
+    threads = lookup.arguments["threads"] or 1
+    timings = [*compare_sizes(
+        contenders, dict(enumerate(map(_named, points))), progress=_progress,
+        is_disturbed=CoreProbe(threads).is_disturbed,
+    )]  # fmt: skip
+    comparison = SizesComparison((original or lookup.model).stem, threads, points, timings)
+    unsteady = [
+        f"{_named(point)}: {line}"
+        for point, timing in zip(points, timings, strict=True) for line in unsettled(timing)
+    ]  # fmt: skip
+    return comparison.to_dict(), [comparison.table(), comparison.plot(), *unsteady]
+
+
+def _named(point: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={size}" for name, size in point.items())
+
+
+def _progress(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def _kernels_ms(lookup: Lookup, calls: Sequence[CallTime]) -> float | None:
@@ -91,21 +157,23 @@ def _kernels_ms(lookup: Lookup, calls: Sequence[CallTime]) -> float | None:
     return sum(alone) * 1e3 if calls and len(alone) == len(calls) else None
 
 
-def _contenders(
-    lookup: Lookup, original: Path | None, against: list[str], seed: int
-) -> list[Contender]:
-    """Our engine, then the others in the given order; all with the same inputs and threads."""
-    from ansorpy.cli.models import given_shapes, onnx_beside
-    from ansorpy.report.bench.turns import Contender
+def _ours(lookup: Lookup, factory: str, given: Mapping[str, object]) -> Contender:
+    """Our engine, made by a *factory* of :mod:`ansorpy.cli.engine`."""
+    from ansorpy.report.bench.processes import Contender
 
-    given, shapes = lookup.arguments, given_shapes(lookup)
-    ours = {"path": str(lookup.model), "seed": seed, "arguments": given}
-    contenders = [Contender("ansorpy", "ansorpy.cli.engine:Ours", ours)]
+    ours = {"path": str(lookup.model), "arguments": lookup.arguments, **given}
+    return Contender("ansorpy", f"ansorpy.cli.engine:{factory}", ours)
+
+
+def _peers(
+    lookup: Lookup, original: Path | None, against: Sequence[str], factory: str,
+    given: Mapping[str, object],
+) -> Iterator[Contender]:  # fmt: skip
+    """The others in the given order, made by a *factory* of the engines' protocol."""
+    from ansorpy.cli.models import onnx_beside
+    from ansorpy.report.bench.processes import Contender
+
     for name in dict.fromkeys(against):
-        peer = {
-            "name": name, "path": str(onnx_beside(lookup.model, original)), "seed": seed,
-            "threads": given.get("threads"), "shapes": shapes,
-            "dims": given.get("dims", {}),
-        }  # fmt: skip
-        contenders.append(Contender(name, "ansorpy.report.engines.protocol:open_peer", peer))
-    return contenders
+        path, threads = str(onnx_beside(lookup.model, original)), lookup.arguments.get("threads")
+        peer = {"name": name, "path": path, "threads": threads, **given}
+        yield Contender(name, f"ansorpy.report.engines.protocol:{factory}", peer)

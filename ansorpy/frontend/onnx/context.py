@@ -11,6 +11,7 @@ import onnx
 from onnx import NodeProto
 
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
+from ansorpy.frontend.onnx.equations import Equation, unequal
 from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.graph.emits import Emits
 from ansorpy.graph.ir import Array, GraphBuilder, LargeConstant, Output, Quantized, require_small
@@ -29,7 +30,9 @@ from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most
 from ansorpy.ir.symbols import Dim
 
-__all__ = ["Cut", "NodeContext", "Unsupported", "TooLarge", "dtype_of", "one_size", "widely"]
+__all__ = [
+    "Cut", "NodeContext", "TooLarge", "Unequal", "Unsupported", "dtype_of", "one_size", "widely",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -43,10 +46,19 @@ class Unsupported(Exception):
         self.advice = advice
 
 
+class Unequal(Unsupported):
+    """Operands have extents that the operator needs to be equal, but that may differ."""
+
+    def __init__(self, equation: Equation):
+        a, b = equation
+        super().__init__(f"{a} and {b}", f"they must be equal, or {one_size(dims_of(equation))}")
+        self.equation = equation
+
+
 def one_size(dims: Iterable[Dim]) -> str:
     """How to give each of *dims* one size."""
     flags = " ".join(f"--dim {dim.name}={max(dim.low, min(dim.high, 64))}" for dim in dims)
-    return f"choose one size, for example {flags}"
+    return f"choose one size, for example with {flags}"
 
 
 class Cut(NamedTuple):
@@ -231,11 +243,10 @@ class NodeContext(Emits):
             return self.builder.add_constant(self.node.output[0], numbers)
         ratios = [e if isinstance(e, Ratio) else Ratio(e) for e in elements.flat]
         held = DType.INT64 if dtype.is_float else dtype
-        value = self._emitted(Sizes(tuple(r.above for r in ratios), held, not elements.ndim), ())
+        value = self._emitted(Sizes(elements.shape, tuple(r.above for r in ratios), held), ())
         if dtype.is_float:
-            below = np.asarray([r.below for r in ratios]).reshape(self.builder.types[value].shape)
+            below = np.asarray([r.below for r in ratios]).reshape(elements.shape)
             value = self.apply(Fn.DIV, self.cast(value, dtype), self.literal(below, dtype))
-        value = self.reshape(value, elements.shape)
         self.known[value] = elements
         return value
 
@@ -243,12 +254,11 @@ class NodeContext(Emits):
         """*extent* as a number of *dtype*."""
         if isinstance(extent, int):
             return self.literal(extent, dtype)
-        return self.cast(self._emitted(Sizes((extent,), is_scalar=True), ()), dtype)
+        return self.cast(self._emitted(Sizes((), (extent,)), ()), dtype)
 
     def places(self, extent: AnyExtent, behind: int = 0, dtype: DType = DType.INT64) -> str:
         """``0, 1, .. extent - 1`` along an axis that has *behind* axes of extent one after it."""
-        numbers = self._emitted(Iota(extent, dtype=dtype), ())
-        return self.reshape(numbers, (extent, *(1,) * behind))
+        return self._emitted(Iota((extent, *(1,) * behind), dtype=dtype), ())
 
     def divided(self, total: str, count: AnyExtent) -> str:
         """*total* over *count*, times its reciprocal if that is a number."""
@@ -262,7 +272,10 @@ class NodeContext(Emits):
         except LargeConstant as error:
             raise TooLarge(str(error)) from None
         except ValueError as error:
-            raise Unsupported("operand shapes", str(error)) from None
+            found = unequal(op, [self.builder.types[name].shape for name in inputs])
+            raise (
+                Unsupported("operand shapes", str(error)) if found is None else Unequal(found)
+            ) from None
 
     def transpose(self, value: str, perm: Shape) -> str:
         if perm == tuple(range(len(perm))):

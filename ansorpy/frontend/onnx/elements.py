@@ -33,7 +33,7 @@ from ansorpy.ir.symbols import SizeOp
 
 __all__ = ["Elements", "elements_of", "evaluated", "numbers_of"]
 
-Elements: TypeAlias = NDArray[np.object_]
+Elements: TypeAlias = NDArray[Any]
 
 MOST_ELEMENTS = 1 << 10
 """Of a value that holds sizes; larger ones are data."""
@@ -55,9 +55,12 @@ def elements_of(array: Array) -> Elements | None:
 
 def numbers_of(elements: Elements, dtype: DType) -> Array | None:
     """*elements* as a constant; None if one of them depends on a dimension."""
-    if any(isinstance(_above(e), Symbolic) for e in elements.flat):
-        return None
-    plain = [e.above / e.below if isinstance(e, Ratio) else e for e in elements.flat]
+    plain: list[Any] = []
+    for e in elements.flat:
+        number, below = (e.above, e.below) if isinstance(e, Ratio) else (e, 1)
+        if isinstance(number, Symbolic):
+            return None
+        plain.append(number if below == 1 else number / below)
     return np.asarray(plain, dtype.numpy).reshape(elements.shape)
 
 
@@ -118,7 +121,7 @@ def _is_float(x: Elements) -> bool:
 
 
 def _demand_held(e: Extent | Ratio, dtype: DType) -> None:
-    """Check that *dtype* holds an integer, and rounds a quotient to the same integers as no type."""
+    """Check that *dtype* has every integer up to *e*; then quotients round to the same ones."""
     if dtype.is_float:
         high = _EXACT.get(dtype, 0) - 1
         low = -high

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -25,11 +24,13 @@ from ansorpy.errors import UnsupportedModel, UnsupportedRow
 from ansorpy.frontend.onnx.context import (
     NodeContext,
     TooLarge,
+    Unequal,
     Unsupported,
     dtype_of,
     one_size,
 )
 from ansorpy.frontend.onnx.elements import Elements
+from ansorpy.frontend.onnx.equations import solved
 from ansorpy.frontend.onnx.quantized.narrow import (
     NarrowArray,
     is_narrow,
@@ -40,26 +41,21 @@ from ansorpy.frontend.onnx.quantized.narrow import (
 from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import (
     array_of,
-    check,
     demand_computed,
     demand_consistent,
-    demand_own_texts,
     opset_of,
-    read,
-    upgraded,
 )
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
-from ansorpy.frontend.onnx.shapes import input_shapes, network_inputs
+from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import dims_of
+from ansorpy.ir.extents import Extent, dims_of
 from ansorpy.ir.symbols import Dim
-from ansorpy.size_ranges import AnySize, SizeRange
 
-__all__ = ["Imported", "load", "load_with_ranges"]
+__all__ = ["Importer", "Solved", "all_nodes", "is_known"]
 
 _LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
@@ -69,65 +65,20 @@ _LARGEST_OPERAND = 1 << 10
 """Elements of constants that may determine a shape."""
 
 
-@dataclass(frozen=True)
-class Imported:
-    """The graph of a network, and the ranges of the dimensions of its inputs."""
+class Solved(Exception):
+    """An operator needs a dimension to be an extent of others."""
 
-    graph: Graph
-    ranges: Mapping[Dim, SizeRange]
-
-
-def load(
-    source: str | Path | ModelProto,
-    shapes: Mapping[str, Sequence[AnySize]] | None = None,
-    dims: Mapping[str, AnySize] | None = None,
-) -> Graph:
-    """The network graph of an ONNX model (a path or a loaded model).
-
-    Args:
-        shapes: Full shapes by input name, for inputs with dynamic dimensions.
-        dims: Sizes by name of a dynamic dimension: ``{"batch": 1, "seq": (1, 512)}``.
-
-    Raises:
-        ForeignFile: The source is not an ONNX model, or onnx's checker rejects it.
-        UsageError: A size is wrong, or an input or dimension name is unknown.
-        UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
-    """
-    return load_with_ranges(source, shapes, dims).graph
+    def __init__(self, dim: Dim, extent: Extent):
+        super().__init__(dim, extent)
+        self.dim, self.extent = dim, extent
 
 
-def load_with_ranges(
-    source: str | Path | ModelProto,
-    shapes: Mapping[str, Sequence[AnySize]] | None = None,
-    dims: Mapping[str, AnySize] | None = None,
-) -> Imported:
-    """As :func:`load`, with the ranges of the dimensions.
-
-    Those that are assumed, because nobody states them, are logged with the flags that change them.
-
-    Raises:
-        ForeignFile, UsageError, UnsupportedModel: As :func:`load`.
-    """
-    model = read(source)
-    demand_own_texts(_all_nodes(model.graph))
-    if all(map(_is_known, _all_nodes(model.graph))):
-        check(model, source)
-        model = upgraded(model)
-    inputs = input_shapes(model, shapes, dims)
-    if inputs.assumed:
-        flags = " ".join(f"--dim {name}={sizes}" for name, sizes in inputs.assumed.items())
-        _LOG.warning("the model leaves sizes open; assuming %s", flags)
-    importer = _Importer(model, inputs.shapes)
-    with np.errstate(all="ignore"):  # constants may become NaN or infinite, as in ONNX
-        return Imported(importer.run(), inputs.ranges)
-
-
-def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
     """The nodes of *graph*, including those inside its nodes' subgraphs."""
     for node in graph.node:
         yield node
         for body in _bodies(node):
-            yield from _all_nodes(body)
+            yield from all_nodes(body)
 
 
 def _bodies(node: NodeProto) -> Iterator[GraphProto]:
@@ -138,7 +89,8 @@ def _bodies(node: NodeProto) -> Iterator[GraphProto]:
         yield from attribute.graphs
 
 
-def _is_known(node: NodeProto) -> bool:
+def is_known(node: NodeProto) -> bool:
+    """Whether onnx knows the operator of *node*, or an importer does."""
     if node.domain in _STANDARD and node.op_type in OPERATORS:
         return True
     return node.domain in _STANDARD and onnx.defs.has(node.op_type)
@@ -164,10 +116,10 @@ def _read(node: NodeProto) -> Iterator[str]:
             yield from _read(inner)
 
 
-class _Importer:
+class Importer:
     """The state of one import: values so far, and table rows for unsupported nodes and tensors."""
 
-    def __init__(self, model: ModelProto, shapes: Mapping[str, tuple[int, ...]]):
+    def __init__(self, model: ModelProto, inputs: InputShapes):
         self.model = model
         self.opset = opset_of(model)
         self.builder = GraphBuilder()
@@ -176,7 +128,8 @@ class _Importer:
         self.known: dict[str, Elements] = {}
         self.rows: list[UnsupportedRow] = []
         self.used: frozenset[str] = frozenset()
-        self._add_inputs(shapes)
+        self._free = inputs.free
+        self._add_inputs(inputs.shapes)
 
     def run(self) -> Graph:
         self._import_all(self.model.graph)
@@ -220,7 +173,7 @@ class _Importer:
                 output.name, list(made), sizes,
             )  # fmt: skip
 
-    def _add_inputs(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    def _add_inputs(self, shapes: Mapping[str, Shape]) -> None:
         for info in network_inputs(self.model):
             shape = shapes[info.name]
             dtype = self._declared(info, "input", shape)
@@ -308,6 +261,8 @@ class _Importer:
         try:
             results = self._translated(node, operands, context, supported)
         except Unsupported as reason:
+            if isinstance(reason, Unequal) and (found := solved(reason.equation, self._free)):
+                raise Solved(*found) from None
             self._refuse(node, operands, reason)
             return
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:

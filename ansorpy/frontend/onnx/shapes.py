@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import ModelProto, ValueInfoProto
 
@@ -29,6 +29,21 @@ class InputShapes:
     shapes: Mapping[str, Shape]
     ranges: Mapping[Dim, SizeRange]
     assumed: Mapping[str, SizeRange]
+
+    def replaced(self, dim: Dim, extent: Extent) -> InputShapes:
+        """The same shapes, where *dim* is *extent*."""
+        shapes = {name: tuple(at(e, {dim: extent}) for e in s) for name, s in self.shapes.items()}
+        ranges = dict(self.ranges)
+        old = ranges.pop(dim)
+        for used in dims_of([extent]):
+            if used not in ranges:  # the same dimension with a smaller range
+                ranges[used] = replace(old, low=used.low, high=used.high)
+        return InputShapes(shapes, ranges, self.assumed)
+
+    @property
+    def free(self) -> list[Dim]:
+        """The dimensions whose ranges are assumed."""
+        return [dim for dim in self.ranges if dim.name in self.assumed]
 
     @property
     def usual(self) -> dict[str, tuple[int, ...]]:
@@ -161,13 +176,15 @@ def _from_shapes(
     found: dict[str, set[Size]] = {}
     for name, sizes in given.items():
         for number, (axis, size) in enumerate(zip(axes[name], sizes, strict=True)):
+            if isinstance(axis, int):
+                continue
             if axis in parts:
                 if not isinstance(size, int):
                     raise UsageError(
                         f"--shape {name}: axis {number} is {axis}, and has no range of its own",
                         hint=f"set {_flags(sorted(parts[axis]))}",
                     )
-            elif isinstance(axis, str):
+            else:
                 found.setdefault(axis, set()).add(size)
                 if wanted.get(axis, size) != size:
                     raise UsageError(

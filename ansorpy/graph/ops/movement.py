@@ -41,6 +41,7 @@ __all__ = [
     "Shuffle",
     "Slice",
     "Transpose",
+    "flat",
 ]
 
 
@@ -78,7 +79,7 @@ class Reshape(Movement):
         return TensorType(self.shape, inputs[0].dtype)
 
     def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
-        return tuple(_digits(_flat(i, self.shape), have))
+        return tuple(_digits(flat(i, self.shape), have))
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         """In the stored order if the axes that merge are adjacent in both orders."""
@@ -161,7 +162,7 @@ class Shuffle(Movement):
     def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
         parts = _digits(i[self.axis], tuple(self.factors[p] for p in self.perm))
         source = [parts[self.perm.index(d)] for d in range(len(self.factors))]
-        return (*i[: self.axis], _flat(source, self.factors), *i[self.axis + 1 :])
+        return (*i[: self.axis], flat(source, self.factors), *i[self.axis + 1 :])
 
     def reordered(self, order: Shape) -> Op:
         return replace(self, axis=order.index(self.axis))
@@ -261,7 +262,7 @@ class Moved(Tensor):
         return self.source[self.op.source_index(index, self.source.shape)]
 
 
-def _flat(index: Sequence[Expr], shape: Shape) -> Expr:
+def flat(index: Sequence[Expr], shape: Shape) -> Expr:
     """Row-major position of *index* in *shape*; axes of extent one contribute nothing."""
     total = as_expr(0)
     first = True

@@ -20,42 +20,47 @@ from ansorpy.graph.ops.base import (
     TensorType,
     identity_order,
 )
-from ansorpy.graph.ops.names import Names
+from ansorpy.graph.ops.movement import flat
+from ansorpy.graph.ops.names import Names, image_axes
 from ansorpy.ir.builders import select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, as_expr
-from ansorpy.ir.extents import AnyExtent, dims_of
+from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["Iota", "Sizes", "SizesOp"]
 
 
+@dataclass(frozen=True)
 class SizesOp(Op):
-    """Base of the operators without operands, whose results have at most one axis.
+    """Base of the operators without operands; their elements depend on their row-major positions.
 
     They are fused into their readers, wherever these are, as arithmetic is.
     """
 
+    shape: Shape
     pattern: ClassVar[Pattern] = Pattern.ELEMENTWISE
 
     @property
     @abstractmethod
-    def type(self) -> TensorType:
-        """The type of the result."""
+    def element_type(self) -> DType:
+        """The element type of the result."""
 
     @abstractmethod
-    def element(self, index: Sequence[Expr]) -> Expr:
-        """The element at *index*."""
+    def element(self, position: Expr) -> Expr:
+        """The element at a row-major *position*."""
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        return self.type
+        return TensorType(self.shape, self.element_type)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         """One stage, whose elements depend on their index and on sizes."""
-        shape, dtype = self.type.shape, self.type.dtype
-        return compute(
-            shape, lambda *i: self.element(i).astype(dtype), name=names.fresh(self.label)
-        )
+
+        def body(*i: Expr) -> Expr:
+            return self.element(flat(i, self.shape)).astype(self.element_type)
+
+        axes = image_axes(len(self.shape))
+        return compute(self.shape, body, name=names.fresh(self.label), names=axes)
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         return Arrangement(self, (), identity_order(len(shape)))
@@ -67,53 +72,51 @@ class SizesOp(Op):
 
 @dataclass(frozen=True)
 class Sizes(SizesOp):
-    """Extents as numbers: a vector of them, or one if ``is_scalar``."""
+    """Extents as numbers, in row-major order."""
 
     extents: Shape
     dtype: DType = DType.INT64
-    is_scalar: bool = False
 
     @property
-    def type(self) -> TensorType:
-        return TensorType(() if self.is_scalar else (len(self.extents),), self.dtype)
+    def element_type(self) -> DType:
+        return self.dtype
 
-    def element(self, index: Sequence[Expr]) -> Expr:
+    def element(self, position: Expr) -> Expr:
         """A choice between the extents by binary search, which keeps the expression flat."""
 
         def among(first: int, end: int) -> Expr:
             if end - first == 1:
                 return as_expr(self.extents[first])
             middle = (first + end) // 2
-            return select(index[0] < middle, among(first, middle), among(middle, end))
+            return select(position < middle, among(first, middle), among(middle, end))
 
         return among(0, len(self.extents))
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
         if dims_of(self.extents):
             return None
-        return np.asarray(self.extents, self.dtype.numpy).reshape(self.type.shape)
+        return np.asarray(self.extents, self.dtype.numpy).reshape(self.shape)
 
 
 @dataclass(frozen=True)
 class Iota(SizesOp):
-    """``start, start + step, ..``: *size* numbers."""
+    """``start, start + step, ..`` in row-major order."""
 
-    size: AnyExtent
     start: AnyExtent = 0
     step: AnyExtent = 1
     dtype: DType = DType.INT64
 
     @property
-    def type(self) -> TensorType:
-        return TensorType((self.size,), self.dtype)
+    def element_type(self) -> DType:
+        return self.dtype
 
-    def element(self, index: Sequence[Expr]) -> Expr:
-        (i,) = index
-        scaled = i if self.step == 1 else i * as_expr(self.step)
+    def element(self, position: Expr) -> Expr:
+        scaled = position if self.step == 1 else position * as_expr(self.step)
         return scaled if self.start == 0 else scaled + as_expr(self.start)
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
-        if dims_of((self.size, self.start, self.step)):
+        if dims_of((*self.shape, self.start, self.step)):
             return None
-        numbers = self.start + np.arange(self.size, dtype=np.int64) * self.step
-        return np.asarray(numbers, self.dtype.numpy)
+        count: AnyExtent = prod_of(self.shape)
+        positions = np.arange(count, dtype=np.int64).reshape(self.shape)
+        return np.asarray(self.start + positions * self.step, self.dtype.numpy)

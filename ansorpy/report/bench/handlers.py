@@ -12,30 +12,39 @@ from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
 from ansorpy.report.engines.protocol import Engine
 
-__all__ = ["burst", "make_handlers"]
+__all__ = ["burst", "make_handlers", "opened", "reporting"]
 
 
 def make_handlers() -> Mapping[str, Handler]:
     """The handlers ``load``, which returns the engine's version, and ``burst``.
 
-    ``burst`` returns the nanoseconds of each timed call.  An error is returned as ``failed``, with
-    its message, its hint, and the exit code of its kind.
+    ``burst`` returns the nanoseconds of each timed call; where it names a size, the engine has
+    several.  An error is returned as ``failed``, with its message, its hint, and the exit code of
+    its kind.
     """
-    loaded: list[Engine] = []
+    loaded: list[Any] = []
 
     def load(request: Message) -> Message:
-        fields: Mapping[str, Any] = request.fields
-        module, attribute = fields["factory"].split(":")
-        engine: Engine = getattr(import_module(module), attribute)(**fields["arguments"])
+        engine = opened(request)
         engine.run()
         loaded.append(engine)
         return Message("loaded", {"version": engine.version})
 
     def timed(request: Message) -> Message:
-        fields: Mapping[str, Any] = request.fields
+        fields: dict[str, Any] = dict(request.fields)
+        size = fields.pop("size")
+        if size is not None:
+            loaded[0].choose(size)
         return Message("timed", {"calls_ns": burst(loaded[0], **fields)})
 
-    return {"load": _reporting(load), "burst": _reporting(timed)}
+    return {"load": reporting(load), "burst": reporting(timed)}
+
+
+def opened(request: Message) -> Any:
+    """What the factory of *request* ("module:callable") makes of its arguments."""
+    fields: Mapping[str, Any] = request.fields
+    module, attribute = fields["factory"].split(":")
+    return getattr(import_module(module), attribute)(**fields["arguments"])
 
 
 def burst(
@@ -59,7 +68,9 @@ def burst(
     return calls
 
 
-def _reporting(handler: Callable[[Message], Message]) -> Handler:
+def reporting(handler: Callable[[Message], Message]) -> Handler:
+    """*handler*, whose errors become answers of kind ``failed``."""
+
     def answer(request: Message) -> Message:
         try:
             return handler(request)

@@ -7,45 +7,17 @@ machine then affect all engines equally, and disturbed bursts are repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-from typing import Any
 
-import ansorpy.report.bench.handlers
-from ansorpy.errors import (
-    AnsorpyError,
-    ForeignFile,
-    MissingDependency,
-    UnsupportedModel,
-    UsageError,
-)
+from ansorpy.errors import AnsorpyError
 from ansorpy.measure.run.undisturbed import Undisturbed
-from ansorpy.measure.workers.protocol import Message
-from ansorpy.measure.workers.supervisor import Failure, Worker
+from ansorpy.report.bench.processes import Contender, EngineProcess
 
-__all__ = ["Contender", "EngineFailure", "Policy", "Timing", "compare"]
-
-
-class EngineFailure(AnsorpyError):
-    """An engine's process ended, hung or reported an error; the message has its last output."""
-
-
-_KINDS: dict[int, type[AnsorpyError]] = {
-    kind.exit_code: kind
-    for kind in (EngineFailure, UsageError, UnsupportedModel, MissingDependency, ForeignFile)
-}
-
-
-@dataclass(frozen=True)
-class Contender:
-    """An engine: ``factory`` ("module:callable") is called with ``arguments`` in its process."""
-
-    name: str
-    factory: str
-    arguments: Mapping[str, Any]
+__all__ = ["Policy", "Timing", "compare", "compare_sizes"]
 
 
 @dataclass(frozen=True)
@@ -135,89 +107,94 @@ def compare(
         EngineFailure: A process died, or did not load its model in ``policy.load_timeout_s``.
     """
     policy = policy or Policy()
-    timings: dict[str, Timing] = {}
+    with _loaded(contenders, policy, progress, left_out) as processes:
+        return _settled(processes, policy, Undisturbed(is_disturbed), progress, None)
+
+
+def compare_sizes(
+    contenders: Sequence[Contender],
+    sizes: Mapping[int, str],
+    policy: Policy | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+    left_out: Callable[[str, AnsorpyError], None] | None = None,
+    is_disturbed: Callable[[], bool] = lambda: False,
+) -> Iterator[dict[str, Timing]]:
+    """:func:`compare` at one size after another; every engine is loaded once, for all of them.
+
+    Args:
+        contenders: Their engines are :class:`~ansorpy.report.engines.protocol.SizedEngine`.
+        sizes: The numbers of sizes that the engines hold, and their names for *progress*.
+    """
+    policy = policy or Policy()
     undisturbed = Undisturbed(is_disturbed)
+    with _loaded(contenders, policy, progress, left_out) as processes:
+        for number, name in sizes.items():
+            progress(name)
+            yield _settled(processes, policy, undisturbed, progress, number)
+
+
+@contextmanager
+def _loaded(
+    contenders: Sequence[Contender],
+    policy: Policy,
+    progress: Callable[[str], None],
+    left_out: Callable[[str, AnsorpyError], None] | None,
+) -> Iterator[dict[EngineProcess, str]]:
+    """The processes whose engines have loaded, and the engines' versions."""
     with ExitStack() as stack:
-        processes = []
+        versions: dict[EngineProcess, str] = {}
         for contender in contenders:
             progress(f"loading {contender.name}")
-            process = stack.enter_context(_EngineProcess(contender))
+            process = stack.enter_context(EngineProcess(contender))
             try:
-                version = process.load(policy.load_timeout_s)
+                versions[process] = process.load(policy.load_timeout_s)
             except AnsorpyError as error:
                 if left_out is None:
                     raise
                 left_out(contender.name, error)
-                continue
-            timings[contender.name] = Timing(version)
-            process.stop()
-            processes.append(process)
-        for turn in range(policy.rounds[1] if processes else 0):
-            for process in _alternating(processes, turn):
-                burst = partial(process.turn, policy)
-                timings[process.name].add(undisturbed(burst))
-                timings[process.name].repeated = process.turns - turn - 1
-            progress(f"round {turn + 1}: " + _line(timings))
-            for timing in timings.values():
-                timing.settled = timing.is_settled(policy.settled)
-            if turn + 1 >= policy.rounds[0] and all(t.settled for t in timings.values()):
-                break
+        yield versions
+
+
+def _settled(
+    versions: Mapping[EngineProcess, str],
+    policy: Policy,
+    undisturbed: Undisturbed,
+    progress: Callable[[str], None],
+    size: int | None,
+) -> dict[str, Timing]:
+    """Bursts in turn, until the medians settle or the rounds are over."""
+    timings = {process.name: Timing(version) for process, version in versions.items()}
+    for turn in range(policy.rounds[1] if timings else 0):
+        for process in _alternating(list(versions), turn):
+            before = undisturbed.repeated
+            timing = timings[process.name]
+            timing.add(undisturbed(partial(_burst, process, policy, size)))
+            timing.repeated += undisturbed.repeated - before
+        progress(f"round {turn + 1}: " + _line(timings))
+        for timing in timings.values():
+            timing.settled = timing.is_settled(policy.settled)
+        if turn + 1 >= policy.rounds[0] and all(t.settled for t in timings.values()):
+            break
     return timings
 
 
-def _alternating(processes: list[_EngineProcess], turn: int) -> list[_EngineProcess]:
+def _alternating(processes: list[EngineProcess], turn: int) -> list[EngineProcess]:
     """Reverse the order on odd turns, so that drift of the machine's clock favours no engine."""
     return processes if turn % 2 == 0 else processes[::-1]
 
 
+def _burst(process: EngineProcess, policy: Policy, size: int | None) -> list[float]:
+    """Seconds of each timed call."""
+    request = {
+        "size": size,
+        "untimed_s": policy.untimed_s,
+        "burst_s": policy.burst_s,
+        "least_calls": policy.least_calls,
+        "most_calls": policy.most_calls,
+    }
+    answer = process.ask("burst", request, policy.load_timeout_s)
+    return [nanoseconds * 1e-9 for nanoseconds in answer["calls_ns"]]
+
+
 def _line(timings: Mapping[str, Timing]) -> str:
     return ", ".join(f"{name} {t.median_ms:.3f} ms" for name, t in timings.items())
-
-
-class _EngineProcess:
-    """The worker process of one engine; it is stopped between turns."""
-
-    def __init__(self, contender: Contender) -> None:
-        self.name = contender.name
-        self.turns = 0
-        self._contender = contender
-        self._worker = Worker(ansorpy.report.bench.handlers.__name__)
-
-    def __enter__(self) -> _EngineProcess:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._worker.close()
-
-    def load(self, timeout_s: float) -> str:
-        """Load the engine; return its version."""
-        contender = self._contender
-        request = {"factory": contender.factory, "arguments": dict(contender.arguments)}
-        return str(self._ask(Message("load", request), timeout_s)["version"])
-
-    def stop(self) -> None:
-        self._worker.stop()
-
-    def turn(self, policy: Policy) -> list[float]:
-        """Resume the process for one burst, then stop it; return seconds of each timed call."""
-        self.turns += 1
-        self._worker.resume()
-        request = {
-            "untimed_s": policy.untimed_s,
-            "burst_s": policy.burst_s,
-            "least_calls": policy.least_calls,
-            "most_calls": policy.most_calls,
-        }
-        answer = self._ask(Message("burst", request), policy.load_timeout_s)
-        self.stop()
-        return [nanoseconds * 1e-9 for nanoseconds in answer["calls_ns"]]
-
-    def _ask(self, request: Message, timeout_s: float) -> Mapping[str, Any]:
-        answer = self._worker.request(request, timeout_s)
-        if isinstance(answer, Failure):
-            raise EngineFailure(f"the process of {self.name} failed: {answer.reason}")
-        fields: Mapping[str, Any] = answer.fields
-        if answer.kind == "failed":
-            kind = _KINDS.get(fields["exit_code"], EngineFailure)
-            raise kind(f"{self.name}: {fields['message']}", hint=fields["hint"])
-        return fields

@@ -7,20 +7,26 @@ from collections.abc import Mapping
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from ansorpy.report.engines.protocol import Array
+from ansorpy.report.engines.protocol import Array, Bounds
 
 __all__ = ["Reference"]
 
 
 class Reference:
-    """The evaluator of the onnx package; *threads* has no effect on it."""
+    """The evaluator of the onnx package; *threads* and *bounds* have no effect on it."""
 
     version = str(onnx.__version__)
 
-    def __init__(self, path: str, feeds: Mapping[str, Array], threads: int) -> None:
+    def __init__(
+        self, path: str, feeds: Mapping[str, Array], threads: int, bounds: Bounds | None = None
+    ) -> None:
         self._evaluator = ReferenceEvaluator(path)
-        self._feeds = dict(feeds)
         self._results: dict[str, Array] = {}
+        self.feed(feeds)
+
+    def feed(self, feeds: Mapping[str, Array]) -> None:
+        """Take other inputs."""
+        self._feeds = dict(feeds)
 
     def run(self) -> None:
         """One evaluation."""

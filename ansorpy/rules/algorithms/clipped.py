@@ -46,10 +46,15 @@ class Clipped(Algorithm):
             padding = _padding(conv)
             if padding is None:
                 continue
-            share = {w: _taps_inside(conv, w, padding) for w in conv.windows[:-1]}
+            fixed = [w for w in conv.windows[:-1] if isinstance(w.out.extent, int)]
+            share = {w: _taps_inside(conv, w, padding) for w in fixed}
             windows = [w for w, kept in share.items() if 0 < kept <= self.most_kept]
             if windows:
                 yield clipped(dag, conv, windows)
+
+    def rewrite_for_all(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
+        """Windows over dimensions stay padded."""
+        return self.rewrite(dag, target)
 
 
 def _taps_inside(conv: Convolution, window: Window, padding: _Padding) -> float:

@@ -116,12 +116,15 @@ def emit_layout(dims: Sequence[Dim], slots: Sequence[Slot]) -> str:
     text = FunctionText(f"internal i64 {_LAYOUT}({sizes}ptr %offsets)")
     values = Sizes(text, names)
     ends: list[str] = []
+    padded: dict[Extent, str] = {}
     for number, slot in enumerate(slots):
         start = reduce(lambda a, b: larger(text, a, b), [ends[n] for n in slot.behind] or ["0"])
         text.emit(f"store i64 {start}, ptr {at(text, '%offsets', 8 * number)}, align 8")
-        more = text.define(f"add i64 {values.value(slot.size_bytes)}, {ALIGNMENT - 1}")
-        padded = text.define(f"and i64 {more}, {-ALIGNMENT}")
-        ends.append(text.define(f"add i64 {start}, {padded}"))
+        size = slot.size_bytes
+        if size not in padded:
+            more = text.define(f"add i64 {values.value(size)}, {ALIGNMENT - 1}")
+            padded[size] = text.define(f"and i64 {more}, {-ALIGNMENT}")
+        ends.append(text.define(f"add i64 {start}, {padded[size]}"))
     below = {number for slot in slots for number in slot.behind}
     last = [end for number, end in enumerate(ends) if number not in below]
     text.emit(f"ret i64 {reduce(lambda a, b: larger(text, a, b), last)}")

@@ -18,6 +18,7 @@ from ansorpy.ir.strides import span
 
 __all__ = [
     "ALIGNMENT", "address_of", "aligned_empty", "aligned_zeros", "allocator", "arranged",
+    "sized_allocator",
 ]  # fmt: skip
 
 ALIGNMENT = 64
@@ -76,6 +77,32 @@ def allocator(shape: Sequence[int], dtype: DTypeLike) -> Callable[[], NDArray[An
         held: Any = holder.from_buffer(area)  # the base of the array, hence of all its views
         weakref.finalize(held, unused.append, area).atexit = False
         return np.ndarray(extents, kind, held, -_start(held) % _HUGE_PAGE)
+
+    return allocate
+
+
+def sized_allocator(dtype: DTypeLike) -> Callable[[Sequence[int]], NDArray[Any]]:
+    """Return a function that allocates arrays of any shape, and reuses memory as an allocator does.
+
+    An area is up to a quarter larger than its first array, so that arrays that grow slowly fit too.
+    """
+    kind = np.dtype(dtype)
+    unused: deque[mmap.mmap] = deque(maxlen=_KEPT)
+
+    def allocate(shape: Sequence[int]) -> NDArray[Any]:
+        size = math.prod(shape) * kind.itemsize
+        if size < _HUGE_PAGE:
+            return aligned_empty(shape, kind)
+        try:
+            area = unused.pop()
+        except IndexError:
+            area = None
+        if area is None or len(area) < size + _HUGE_PAGE:
+            step = max(_HUGE_PAGE, 1 << (size.bit_length() - 3))
+            area, _ = _huge(-(-size // step) * step)
+        held: Any = (ctypes.c_char * len(area)).from_buffer(area)
+        weakref.finalize(held, unused.append, area).atexit = False
+        return np.ndarray(shape, kind, held, -_start(held) % _HUGE_PAGE)
 
     return allocate
 

@@ -71,13 +71,13 @@ def range_(ctx: NodeContext) -> str:
     names = ("start", "limit", "delta")
     if any(ctx.operand(n) in ctx.known for n in range(3)):
         start, limit, delta = (_whole(ctx, n, name) for n, name in enumerate(names))
-        return ctx.emit(Iota(_steps(ctx, start, limit, delta), start, delta, dtype), ())
+        return ctx.emit(Iota((_steps(ctx, start, limit, delta),), start, delta, dtype), ())
     bounds = [ctx.constant(n, name).reshape(()) for n, name in enumerate(names)]
     if bounds[2] == 0:
         raise Unsupported("delta=0", "give another one")
     count = math.ceil((float(bounds[1]) - float(bounds[0])) / float(bounds[2]))
     ctx.constant_shape((max(count, 0),), dtype)
-    return _add(ctx, np.arange(*bounds, dtype=dtype.numpy))
+    return _add(ctx, np.arange(*(bound.item() for bound in bounds)).astype(dtype.numpy))
 
 
 def _steps(ctx: NodeContext, start: AnyExtent, limit: AnyExtent, delta: AnyExtent) -> AnyExtent:

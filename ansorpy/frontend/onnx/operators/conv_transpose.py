@@ -44,7 +44,8 @@ def _extent(
     same = tuple(
         extreme(SizeOp.MIN, w, n * s) for w, n, s in zip(whole, size, strides, strict=True)
     )
-    out = ctx.ints("output_shape", same if auto.startswith("SAME") else ())[-rank:]
+    given = ctx.ints("output_shape", ())[-rank:]
+    out = given or (same if auto.startswith("SAME") else ())
     if out:
         if len(out) != rank:
             raise Unsupported(f"output_shape={out}", f"give {rank} numbers")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, one_size
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unequal, Unsupported, one_size
+from ansorpy.frontend.onnx.equations import unequal
 from ansorpy.graph.ops import Expand, Pad, PadMode, Shape, broadcast
 from ansorpy.ir.extents import AnyExtent, dims_of, extreme, least, most, prod_of
 from ansorpy.ir.symbols import SizeOp
@@ -103,7 +104,8 @@ def slice_(ctx: NodeContext) -> str:
     cuts: dict[int, Cut] = {}
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         d = ctx.axis(axis, len(shape))
-        cuts[d] = _cut(shape[d], *(_from_front(ctx, e, shape[d]) for e in (start, end)), step)
+        first, last = (_from_front(ctx, place, shape[d]) for place in (start, end))
+        cuts[d] = _cut(shape[d], first, last, step)
     return ctx.slice(ctx.input(), cuts)
 
 
@@ -156,7 +158,10 @@ def expand(ctx: NodeContext) -> str:
     try:
         shape = broadcast([ctx.shape(), wanted])
     except ValueError as error:
-        raise Unsupported(f"shape={wanted}", str(error)) from None
+        found = unequal(Expand(wanted), [ctx.shape()])
+        raise (
+            Unsupported(f"shape={wanted}", str(error)) if found is None else Unequal(found)
+        ) from None
     return ctx.input() if shape == ctx.shape() else ctx.emit(Expand(shape), [ctx.input()])
 
 

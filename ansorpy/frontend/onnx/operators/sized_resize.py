@@ -17,7 +17,7 @@ from ansorpy.frontend.onnx.ratio import ratio_of
 from ansorpy.graph.ops import Concat, Fn
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most
-from ansorpy.ir.sizes import at
+from ansorpy.ir.sizes import at, fixed
 
 __all__ = ["SizedAxis", "computed_tables", "resized_by", "resized_to"]
 
@@ -60,7 +60,7 @@ def resized_by(axis: int, size: AnyExtent, scale: float) -> SizedAxis:
 def resized_to(axis: int, size: AnyExtent, out: AnyExtent) -> SizedAxis:
     """An axis of *size* elements, resized to *out*."""
     greatest = {dim: dim.high for dim in dims_of([size, out])}
-    ratio = Fraction(int(at(out, greatest)), max(int(at(size, greatest)), 1))
+    ratio = Fraction(fixed(at(out, greatest)), max(fixed(at(size, greatest)), 1))
     fits = out * ratio.denominator == size * ratio.numerator
     scale = float(np.float32(ratio.numerator) / np.float32(ratio.denominator)) if fits else None
     return SizedAxis(axis, size, out, scale)

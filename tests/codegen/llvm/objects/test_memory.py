@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ansorpy.codegen.llvm.objects import memory
-from ansorpy.codegen.llvm.objects.memory import ALIGNMENT, allocator
+from ansorpy.codegen.llvm.objects.memory import ALIGNMENT, allocator, sized_allocator
 
 HUGE = 2 << 20
 LARGE = (HUGE // 4 + 3,)
@@ -70,6 +70,19 @@ def test_what_the_caller_keeps_is_not_used_again(mapped: list[int]) -> None:
     arrays.clear()
     kept = [allocate() for _ in range(4)]
     assert len(mapped) == 7 and len({array.ctypes.data for array in kept}) == 4
+
+
+def test_arrays_that_grow_slowly_use_the_same_areas(mapped: list[int]) -> None:
+    allocate = sized_allocator(np.float32)
+    for rows in (1, 0, 40, *range(100, 200), 57, 200):
+        result = allocate((rows, 7919))
+        assert result.shape == (rows, 7919)
+        result.fill(rows)
+    assert len(mapped) < 12
+    assert all(size <= 1.25 * 200 * 7919 * 4 + 2 * HUGE for size in mapped)
+    kept = [allocate((200, 7919)) for _ in range(4)]
+    assert len({array.ctypes.data for array in (*kept, result)}) == 5
+    assert (result == 200).all()
 
 
 def test_threads_never_share_an_area() -> None:

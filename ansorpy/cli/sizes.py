@@ -1,0 +1,61 @@
+"""Sizes of dimensions at which ``bench`` times a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from ansorpy.api.arguments import LookupArguments
+from ansorpy.cli.lookup import Lookup
+from ansorpy.cli.models import is_library, with_own_sizes
+from ansorpy.report.inputs import input_specs, port_shapes, read_model
+from ansorpy.runtime.library.shared_library import read_library
+from ansorpy.size_ranges import AnySize, SizeRange, size_of
+
+if TYPE_CHECKING:
+    from ansorpy.report.engines.protocol import Shapes
+
+__all__ = ["points_of", "timed_sizes"]
+
+
+def points_of(dims: Mapping[str, AnySize]) -> list[dict[str, int]]:
+    """Every combination of sizes of *dims*; the last dimension changes first.
+
+    Of a list, these are all sizes; of another range, its ends and a usual one between them.
+    """
+    sizes = [_some(size_of(size, name)) for name, size in dims.items()]
+    return [dict(zip(dims, point, strict=True)) for point in product(*sizes)]
+
+
+def _some(size: int | SizeRange) -> list[int]:
+    if isinstance(size, int):
+        return [size]
+    if size.calls:
+        return [number for number, _ in size.calls]
+    return sorted({size.low, size.usual, size.high})
+
+
+def timed_sizes(
+    lookup: Lookup, original: Path | None
+) -> tuple[Lookup, list[dict[str, int]], list[Shapes]]:
+    """The model to open, the sizes at which it is timed, and the shapes of all inputs at each.
+
+    Raises:
+        UsageError: The model does not run one of the sizes.
+    """
+    given = dict(lookup.arguments)
+    dims = lookup.arguments.get("dims") or {}
+    points = points_of(dims)
+    if not is_library(lookup.model):
+        model, shapes = read_model(lookup.model), lookup.arguments.get("shapes")
+        sizes: list[Shapes] = [
+            {spec.name: spec.shape for spec in input_specs(model, shapes, {**dims, **point})}
+            for point in points
+        ]
+        return lookup, points, sizes
+    at = [Lookup(lookup.model, **cast(LookupArguments, {**given, "dims": p})) for p in points]
+    opened = [with_own_sizes(one, original) for one in at]
+    ports = read_library(lookup.model)[0].input_ports
+    return opened[0], points, [port_shapes(ports, point) for point in points]

@@ -1,0 +1,90 @@
+"""Reading a network: its file, the shapes of its inputs, and its graph."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from onnx import ModelProto
+
+from ansorpy.frontend.onnx.importer import Importer, Solved, all_nodes, is_known
+from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded
+from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
+from ansorpy.graph.ir import Graph
+from ansorpy.ir.symbols import Dim
+from ansorpy.size_ranges import AnySize, SizeRange
+
+__all__ = ["Imported", "load", "load_with_ranges"]
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The graph of a network, and the ranges of the dimensions of its inputs."""
+
+    graph: Graph
+    ranges: Mapping[Dim, SizeRange]
+
+
+def load(
+    source: str | Path | ModelProto,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
+) -> Graph:
+    """The network graph of an ONNX model (a path or a loaded model).
+
+    Args:
+        shapes: Full shapes by input name, for inputs with dynamic dimensions.
+        dims: Sizes by name of a dynamic dimension: ``{"batch": 1, "seq": (1, 512)}``.
+
+    Raises:
+        ForeignFile: The source is not an ONNX model, or onnx's checker rejects it.
+        UsageError: A size is wrong, or an input or dimension name is unknown.
+        UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
+    """
+    return load_with_ranges(source, shapes, dims).graph
+
+
+def load_with_ranges(
+    source: str | Path | ModelProto,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
+) -> Imported:
+    """As :func:`load`, with the ranges of the dimensions.
+
+    Those that are assumed, because nobody states them, are logged with the flags that change them.
+
+    Raises:
+        ForeignFile, UsageError, UnsupportedModel: As :func:`load`.
+    """
+    model = read(source)
+    demand_own_texts(all_nodes(model.graph))
+    if all(map(is_known, all_nodes(model.graph))):
+        check(model, source)
+        model = upgraded(model)
+    inputs = input_shapes(model, shapes, dims)
+    equal: list[str] = []
+    while True:
+        try:
+            with np.errstate(all="ignore"):  # constants may become NaN or infinite, as in ONNX
+                graph = Importer(model, inputs).run()
+        except Solved as found:
+            inputs = inputs.replaced(found.dim, found.extent)
+            if found.dim.name != str(found.extent):  # otherwise, only its range has changed
+                equal.append(f"{found.dim.name} = {found.extent}")
+        else:
+            _log_assumed(inputs, equal)
+            return Imported(graph, inputs.ranges)
+
+
+def _log_assumed(inputs: InputShapes, equal: Sequence[str]) -> None:
+    """Say which ranges were assumed, and which dimensions follow from others."""
+    flags = " ".join(f"--dim {dim.name}={inputs.ranges[dim]}" for dim in inputs.free)
+    if flags:
+        _LOG.warning("the model leaves sizes open; assuming %s", flags)
+    if equal:
+        _LOG.warning("the model's operators need %s", ", ".join(equal))

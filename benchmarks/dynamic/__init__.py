@@ -1,0 +1,1 @@
+"""Networks with a dimension of any size: beside peers, and beside libraries for one size."""

@@ -1,0 +1,108 @@
+"""Libraries for a whole range of sizes and for one size each, compiled once and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from pydantic import ValidationError
+
+import ansorpy as ap
+from ansorpy.api.arguments import CompileArguments
+from ansorpy.errors import ForeignFile
+from ansorpy.measure.records.database import Database
+from ansorpy.options import declared
+from benchmarks.dynamic.result import Library
+from benchmarks.dynamic.suite import DynamicModel
+from benchmarks.networks.measure import Tuned
+
+__all__ = ["Settings", "any_size_library", "grows_in_place", "one_size_library"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How libraries are compiled, and where files are kept: one folder for each model and limit."""
+
+    folder: Path
+    threads: int
+    tuned: Tuned
+    seed: int = 0
+
+    def place(self, model: DynamicModel) -> Path:
+        words = "".join(c if c.isalnum() else "-" for c in self.tuned.text)
+        return self.folder / f"{model.name}.{self.threads}-threads.{words}.seed-{self.seed}"
+
+    def network(self, model: DynamicModel) -> Path:
+        """The network's ONNX file."""
+        return model.file(self.seed, self.folder)
+
+
+def any_size_library(model: DynamicModel, settings: Settings) -> Library:
+    """The library for all sizes, tuned within the limits of *settings*."""
+    tuned = settings.tuned
+    limits = {
+        "effort": tuned.effort, "trials_per_task": tuned.trials_per_task,
+        "time_limit": tuned.time_limit_s,
+    }  # fmt: skip
+    return _kept(model, None, {model.dim: (model.low, model.high)}, limits, settings)
+
+
+def one_size_library(model: DynamicModel, size: int, trials: int, settings: Settings) -> Library:
+    """The library for one *size*, tuned with as many *trials* as that for all sizes had."""
+    limits = {"trials": trials} if trials else {"effort": "none"}
+    return _kept(model, size, {model.dim: size}, limits, settings)
+
+
+def grows_in_place() -> bool:
+    """Whether compiling takes pairs of outputs and inputs that share their memory (``alias``)."""
+    return "alias" in {argument.name for argument in declared(CompileArguments)}
+
+
+def _kept(
+    model: DynamicModel, size: int | None, dims: Mapping[str, Any], limits: Mapping[str, Any],
+    settings: Settings,
+) -> Library:  # fmt: skip
+    """Read what an earlier run compiled, or compile and export it.
+
+    Each library has records of its own, so none is tuned from those of another, and begins without
+    any, so its tuning took as long as it says.
+    """
+    place = settings.place(model) / ("any" if size is None else str(size))
+    record, library = place / "library.json", place / f"{model.name}.so"
+    if record.exists() and library.exists():
+        try:
+            return Library.model_validate_json(record.read_text())
+        except ValidationError as error:
+            raise ForeignFile(f"{record} describes no library: {error}") from None
+    place.mkdir(parents=True, exist_ok=True)
+    for left in place.glob("tune.db*"):  # by a run that was stopped
+        left.unlink()
+    db, start = place / "tune.db", monotonic()
+    shared: dict[str, Any] = {"alias": _caches(model, settings)} if grows_in_place() else {}
+    made = ap.compile(
+        settings.network(model), dims=dims, db=db, threads=settings.threads, seed=settings.seed,
+        **limits, **shared,
+    )  # fmt: skip
+    tuning_s = monotonic() - start
+    made.export(library)
+    with Database(db) as database:
+        trials = sum(database.trials(task.key) for task in database.tasks())
+    found = Library(
+        file=str(library), size=size, tuning_s=tuning_s, trials=trials,
+        bytes=library.stat().st_size,
+    )  # fmt: skip
+    record.write_text(found.model_dump_json(indent=2) + "\n")
+    return found
+
+
+def _caches(model: DynamicModel, settings: Settings) -> dict[str, str]:
+    """The outputs that continue an input, by name, and that input."""
+    from onnx import load
+
+    graph = load(settings.network(model), load_external_data=False).graph
+    inputs = {value.name for value in graph.input}
+    pairs = {value.name: value.name.replace("present", "past", 1) for value in graph.output}
+    return {new: old for new, old in pairs.items() if old != new and old in inputs}

@@ -1,0 +1,150 @@
+"""Sizes that ``bench`` is asked for: lists, combinations, and the shapes that follow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import ansorpy as ap
+from ansorpy.cli import sizes
+from ansorpy.cli.main import main
+from ansorpy.cli.sizes import points_of
+from ansorpy.errors import UsageError
+from ansorpy.report.bench import turns
+from ansorpy.report.bench.processes import Contender
+from ansorpy.report.bench.turns import Timing
+from ansorpy.report.inputs import port_shapes
+from ansorpy.runtime.library import shared_library
+from ansorpy.runtime.ports import Port
+from ansorpy.size_ranges import AnySize, SizeRange, dims_of
+from benchmarks.dynamic.suite import TINY
+from tests.frontend.models import operator_model
+
+F32 = np.dtype(np.float32)
+
+
+def test_lists_of_sizes_are_combined_and_ranges_sampled() -> None:
+    points = points_of(dims_of(["batch=1,3", "seq len=7,0,7"]))
+    assert [tuple(point.values()) for point in points] == [(1, 0), (1, 7), (3, 0), (3, 7)]
+    assert set(points[0]) == {"batch", "seq len"} and points_of({}) == [{}]
+    assert points_of({"n": (1, 512)}) == [{"n": 1}, {"n": 23}, {"n": 512}]
+    assert points_of({"n": 7, "m": (4, 8, 4)}) == [{"n": 7, "m": 4}, {"n": 7, "m": 8}]
+
+
+def test_ports_at_sizes() -> None:
+    n = ap.dim("n", 0, 40, step=5)
+    ports = [Port("x", (1, n, n // 2 + 3), F32), Port("y", (7,), F32)]
+    assert port_shapes(ports, {"n": 35, "m": 2}) == {"x": (1, 35, 20), "y": (7,)}
+    assert port_shapes(ports[1:], {}) == {"y": (7,)}
+    wrong: tuple[tuple[Mapping[str, AnySize], str], ...] = (
+        ({}, "not given"),
+        ({"n": 45}, "45"),
+        ({"n": 7}, "7"),
+        ({"n": SizeRange(0, 9)}, "0..9"),
+    )
+    for chosen, given in wrong:
+        with pytest.raises(UsageError, match=f"input 'x' takes 1xnx.* but n is {given}") as caught:
+            port_shapes(ports, chosen)
+        assert caught.value.hint == "give a size in n=0..40:step=5 with --dim n=N"
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What looks like a library whose input has 5 to 40 rows."""
+    path = tmp_path / "net.so"
+    path.write_bytes(b"\x7fELF")
+    rows = ap.dim("rows", 5, 40)
+    described = SimpleNamespace(
+        input_ports=(Port("x", (1, rows, 3), F32),), named_dims={"rows": rows}, threads=1,
+        median_ms=None,
+    )  # fmt: skip
+    for home in (shared_library, sizes):
+        monkeypatch.setattr(home, "read_library", lambda path: (described, None))
+    return str(path)
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> list[Contender]:
+    """The engines that ``bench`` compares; each takes a millisecond, nothing runs."""
+    asked: list[Contender] = []
+
+    def at_sizes(
+        contenders: Sequence[Contender], sizes: Mapping[int, str], **options: Any
+    ) -> Iterator[dict[str, Timing]]:
+        asked[:] = contenders
+        for _ in sizes:
+            yield {c.name: Timing("1", 0, [[1e-3]], [1e-3]) for c in contenders}
+
+    def at_one(contenders: Sequence[Contender], **options: Any) -> dict[str, Timing]:
+        asked[:] = contenders
+        return {c.name: Timing("1", 0, [[1e-3]], [1e-3]) for c in contenders}
+
+    monkeypatch.setattr(turns, "compare_sizes", at_sizes)
+    monkeypatch.setattr(turns, "compare", at_one)
+    return asked
+
+
+def test_a_list_of_sizes_is_timed_size_by_size(
+    library: str, timed: list[Contender], capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = str(Path(library).with_suffix(".onnx"))
+    onnx.save(operator_model("Relu", [(1, 7, 3)]), original)
+    asked = ["bench", library, "--model", original, "--threads", "1", "--dim", "rows=5,7,40"]
+    assert main([*asked, "--against", "openvino"]) == 0
+    ours, theirs = timed
+    assert ours.factory.endswith(":ours_at") and theirs.factory.endswith(":open_peer_at")
+    shapes = [{"x": (1, rows, 3)} for rows in (5, 7, 40)]
+    assert ours.arguments["sizes"] == theirs.arguments["sizes"] == shapes
+    assert ours.arguments["arguments"]["dims"] == {"rows": 5}
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in printed[2:5]] == ["5", "7", "40"]
+    assert printed[5].split() == ["mean", "1.00x"] and "* ansorpy, + openvino" in printed[6]
+    assert main([*asked, "--json", "-"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [row["dims"]["rows"] for row in data["sizes"]] == [5, 7, 40]
+    assert list(data["sizes"][0]["engines"]) == ["ansorpy"]
+
+
+def test_one_size_is_timed_as_before(
+    library: str, timed: list[Contender], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", library, "--threads", "1", "--dim", "rows=7"]) == 0
+    [ours] = timed
+    assert ours.factory.endswith(":Ours") and ours.arguments["shapes"] == {"x": (1, 7, 3)}
+    assert "did not settle" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--dim", "rows=7,41"], "rows is 41"),
+        (["--dim", "cols=7,41"], "rows is not given"),
+        (["--dim", "rows=7", "--dim", "cols=1,2"], "--dim cols=1 cannot change that"),
+        (["--dim", "rows=7,9", "--profile"], "several sizes cannot be profiled"),
+        (["--dim", "rows=7..41"], "rows is 41"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(
+    library: str, timed: list[Contender], given: list[str], message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    assert main(["bench", library, "--threads", "1", *given]) == 2
+    assert message in capsys.readouterr().err and not timed
+
+
+def test_a_network_is_opened_for_the_sizes_it_was_tuned_for(
+    tmp_path: Path, timed: list[Contender]
+) -> None:
+    path = TINY["decoder"].file(0, tmp_path)
+    assert main(["bench", str(path), "--threads", "1", "--dim", "past=0..23"]) == 0
+    [ours] = timed
+    assert ours.arguments["arguments"]["dims"] == {"past": SizeRange(0, 23)}
+    assert [shapes["past_key_0"][2] for shapes in ours.arguments["sizes"]] == [0, 5, 23]
+    assert all(shapes["ids"] == (1, 1) for shapes in ours.arguments["sizes"])
