@@ -15,11 +15,11 @@ from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import DeviceLost, UsageError
-from ansorpy.graph.memory import Slot, padded
 from ansorpy.ir.extents import most
 from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory
+from ansorpy.runtime.gpu.arena import starts_of
 from ansorpy.runtime.gpu.operands import Operand, operand
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.sizes import Ports, SizedPorts
@@ -69,7 +69,7 @@ class GpuExecutable:
         self._device = device
         self._modules: dict[str, tuple[LaunchPlan, object]] = {}
         self._sized = SizedPorts.of(plan.inputs, plan.outputs)
-        self._starts = _starts_of(plan.slots)
+        self._starts = starts_of(plan.slots)
         self._seen: _Seen = {}
         self._held: list[int] = []
         with device.lock:
@@ -247,15 +247,6 @@ class GpuExecutable:
         """Allocate *size* bytes on the GPU that live as long as this object."""
         self._held.append(self._device.allocate(size))
         return self._held[-1]
-
-
-def _starts_of(slots: Sequence[Slot]) -> tuple[int, ...]:
-    """Where each slot starts in an arena for the largest sizes."""
-    starts: list[int] = []
-    for slot in slots:
-        ends = (starts[n] + padded(most(slots[n].size_bytes)) for n in slot.behind)
-        starts.append(max(ends, default=0))
-    return tuple(starts)
 
 
 def _refuse_overlap(port: Port, made: Operand, used: Sequence[tuple[int, int]]) -> None:

@@ -134,12 +134,11 @@ class Emulated:
     def __call__(self, symbol: str, arrays: Sequence[Array], sizes: Sequence[int] = ()) -> None:
         """Run the program of *symbol* on *arrays*, in the order of its parameters, at *sizes*."""
         plan = self.plans[symbol]
-        stated = np.array(sizes, np.int64)
         workspace = np.full(max(plan.workspace_bytes, 1) + 256, 0xFF, np.uint8)
         base = -(-workspace.ctypes.data // 256) * 256
         for launch in plan.at(sizes):
             places = [
-                stated[a.position :].ctypes.data if a.place == "size"
+                sizes[a.position] if a.place == "size"
                 else arrays[a.position].ctypes.data if a.place == "parameter"
                 else base + a.position
                 for a in launch.arguments
@@ -170,7 +169,7 @@ def _entries(program: Program, plan: LaunchPlan) -> str:
     lines = []
     for launch in plan.launches:
         arguments = ", ".join(
-            f"*(int64_t*)args[{n}]" if a.place == "size" else f"({buffers[a.name]}*)args[{n}]"
+            f"(int64_t)args[{n}]" if a.place == "size" else f"({buffers[a.name]}*)args[{n}]"
             for n, a in enumerate(launch.arguments)
         )
         name = launch.kernel

@@ -89,25 +89,30 @@ def model(rng: np.random.Generator) -> tuple[CompiledModel, Layers]:
     return CompiledModel.of(net, tasks, target=GPU, threads=1, name="demo"), layers
 
 
-def rows_of_any_number(low: int, high: int) -> Kernel:
-    """``y[i, j] = max(2 x[i, j] + x[i, 0], 0)`` in two kernels, for *low* to *high* rows."""
+def rows_of_any_number(low: int, high: int) -> ComputeDAG:
+    """``y[i, j] = max(2 x[i, j] + x[i, 0], 0)`` for *low* to *high* rows."""
     n = dim("n", low, high)
     x = placeholder((n, 8), name="x")
     double = compute((n, 8), lambda i, j: x[i, j] * 2.0 + x[i, 0], name="double")
-    dag = ComputeDAG.of([x, compute((n, 8), lambda i, j: maximum(double[i, j], 0.0), name="y")])
+    return ComputeDAG.of([x, compute((n, 8), lambda i, j: maximum(double[i, j], 0.0), name="y")])
 
-    def in_blocks(state: State) -> State:
-        for name in ("double", "y"):
-            state, (block, row) = state.split(name, "i", (4,))
-            state = state.bind(name, block, "blockIdx.x").bind(name, row, "threadIdx.y")
-            state = state.bind(name, "j", "threadIdx.x")
-        return state
 
-    return Kernel(gpu_task(dag, "rows_task", in_blocks), target=GPU, threads=1)
+def in_two_kernels(state: State) -> State:
+    """Four rows of both stages in a block."""
+    for name in ("double", "y"):
+        state, (block, row) = state.split(name, "i", (4,))
+        state = state.bind(name, block, "blockIdx.x").bind(name, row, "threadIdx.y")
+        state = state.bind(name, "j", "threadIdx.x")
+    return state
+
+
+def kernel_of_rows(low: int, high: int) -> Kernel:
+    task = gpu_task(rows_of_any_number(low, high), "rows_task", in_two_kernels)
+    return Kernel(task, target=GPU, threads=1)
 
 
 def test_a_kernel_is_launched_for_the_rows_that_it_is_given(rng, device):
-    kernel = rows_of_any_number(0, 50)
+    kernel = kernel_of_rows(0, 50)
     expected = {1: ["launch"] * 2, 7: ["launch"] * 2, 0: [], 50: ["launch"] * 2}
     for rows, launches in expected.items():
         device.calls.clear()
@@ -124,7 +129,7 @@ def test_a_kernel_is_launched_for_the_rows_that_it_is_given(rng, device):
 
 
 def test_sizes_are_read_off_arrays_of_the_gpu(rng, device):
-    kernel = rows_of_any_number(2, 50)
+    kernel = kernel_of_rows(2, 50)
     x = SimulatedArray(device, rng.standard_normal((9, 8), dtype=np.float32))
     y = SimulatedArray(device, np.zeros((9, 8), np.float32))
     kernel.prepare(x, out=y)()
