@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from ansorpy.graph.ops import Attention
 from ansorpy.graph.ops.names import Names
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.tensor import Tensor, compute, placeholder
 
 __all__ = ["heads_attend"]
 
 
 def heads_attend(
-    batch: int, rows: int, keys: int, heads: int, dim: int, *,
-    masks: Sequence[tuple[int, ...]] = (), perm: tuple[int, ...] = (0, 2, 1, 3),
+    batch: int, rows: Extent, keys: Extent, heads: int, dim: int, *,
+    masks: Sequence[tuple[Extent, ...]] = (), perm: tuple[int, ...] = (0, 2, 1, 3),
     guarded: bool = False,
 ) -> list[Tensor]:  # fmt: skip
     """``softmax(q k / sqrt(dim) + masks) v`` of ``[batch, rows or keys, heads, dim]``, turned by

@@ -216,7 +216,8 @@ class _Stages:
                 return load
             return Load(read, (*load.indices[:dim], block, key, *load.indices[dim + 1 :]))
 
-        values: dict[Var, Expr] = dict(at)
+        values: dict[Var, Expr] = {}
+        values.update(at.items())
         values[keys] = self._start(block) + key
         return substitute(map_loads(e, moved), values)
 

@@ -13,7 +13,7 @@ from ansorpy.ir import builders as ap
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.extents import dim
+from ansorpy.ir.extents import Extent, dim
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.rewrite.sizes import dag_at, program_at
 from ansorpy.ir.task import Task
@@ -31,7 +31,7 @@ from tests.budget import examples
 from tests.properties.random_elements import random_values
 from tests.properties.test_schedules import interpreted
 from tests.rounding import Reference
-from tests.rules.algorithms.weighted_sums import attends, softmax_then_product
+from tests.rules.algorithms.weighted_sums import attends, grouped_heads_attend, softmax_then_product
 from tests.rules.asking import CPU, CUDA
 from tests.rules.attentions import heads_attend
 from tests.run_native import run_native
@@ -72,7 +72,7 @@ def test_it_is_offered_where_rows_outgrow_the_cache(
     keys: int, target: str, found: list[str]
 ) -> None:
     dag = ComputeDAG.of(heads_attend(1, 128, keys, 2, 64))
-    machine = replace(Target.parse(target), **({"l2_bytes": 1 << 20} if "x86" in target else {}))
+    machine = replace(Target.parse(target), l2_bytes=1 << 20)
     assert [d.name for d in KeyBlocks().rewrite(dag, machine)] == found
 
 
@@ -116,8 +116,9 @@ def test_blocks_of_any_number_of_keys_compute_attention(
         softmax_then_product((2, 3, 33), 5),
         softmax_then_product((3, 32), 5, guarded=True),
         heads_attend(2, 4, 61, 3, 6, perm=(1, 3, 0, 2)),
+        grouped_heads_attend(3, 33, 3),
     ],
-    ids=["causal", "keys first", "softmax", "guarded", "turned"],
+    ids=["causal", "keys first", "softmax", "guarded", "turned", "grouped"],
 )
 def test_however_it_is_written(tensors: list[Tensor], rng: np.random.Generator) -> None:
     dag, blocked, _ = in_blocks(tensors)
@@ -215,8 +216,8 @@ def test_one_program_serves_every_number_of_keys(
 
 
 def test_every_number_of_keys_of_a_dimension_is_offered_the_same_blocks() -> None:
-    def offered(keys: object) -> list[str]:
-        dag = ComputeDAG.of(attends(64, keys, 8))  # type: ignore[arg-type]
+    def offered(keys: Extent) -> list[str]:
+        dag = ComputeDAG.of(attends(64, keys, 8))
         return [d.name for d in KeyBlocks().rewrite(dag, SMALL)]
 
     assert offered(dim("n", 1, 4096)) == offered(4096) == ["key_blocks(64)"]

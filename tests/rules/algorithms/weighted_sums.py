@@ -13,7 +13,7 @@ from ansorpy.ir.expr import Expr
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 
-__all__ = ["attends", "softmax_then_product"]
+__all__ = ["attends", "grouped_heads_attend", "softmax_then_product"]
 
 
 def attends(
@@ -59,3 +59,34 @@ def softmax_then_product(
     names = Names()
     weights = Softmax((len(shape) - 1,), guarded).define([x], names)
     return [x, v, MatMul().define([weights, v], names)]
+
+
+def grouped_heads_attend(rows: int, keys: int, group: int, dtype: str = "float32") -> list[Tensor]:
+    """Attention by hand with two heads of keys and values, each for *group* heads of queries."""
+    heads = 2 * group
+    q = placeholder((heads, rows, 6), dtype, name="q")
+    k, v = (placeholder((2, keys, n), dtype, name=name) for n, name in ((6, "k"), (5, "v")))
+    d, a, b, c = (reduce_axis(n, name=x) for n, x in ((6, "d"), *((keys, x) for x in "abc")))
+    s = compute(
+        (heads, rows, keys),
+        lambda h, i, j: ap.sum(ap.widened(q[h, i, d]) * ap.widened(k[h // group, j, d]), axis=d),
+        name="s",
+    )
+    top = compute((heads, rows), lambda h, i: ap.max(s[h, i, a], axis=a), name="top")
+    e = compute(
+        (heads, rows, keys),
+        lambda h, i, j: ap.exp((s[h, i, j] - top[h, i]) * 0.4).astype(dtype),
+        name="e",
+    )
+    total = compute(
+        (heads, rows), lambda h, i: ap.sum(ap.widened(e[h, i, b]), axis=b), name="total"
+    )
+    mixed = compute(
+        (heads, rows, 5),
+        lambda h, i, o: ap.sum(ap.widened(e[h, i, c]) * ap.widened(v[h // group, c, o]), axis=c),
+        name="mixed",
+    )
+    out = compute(
+        (heads, rows, 5), lambda h, i, o: (mixed[h, i, o] / total[h, i]).astype(dtype), name="out"
+    )
+    return [q, k, v, out]

@@ -24,7 +24,7 @@ from tests.budget import examples
 from tests.properties.random_elements import random_values
 from tests.properties.test_schedules import interpreted
 from tests.rules.algorithms.parted import parted
-from tests.rules.algorithms.weighted_sums import attends
+from tests.rules.algorithms.weighted_sums import attends, grouped_heads_attend
 from tests.rules.asking import ALONE, CPU, SKIP, ask, derive
 from tests.rules.attentions import heads_attend
 
@@ -166,6 +166,18 @@ def test_random_programs_compute_attention(
     state.check()
     [got] = interpreted(lower(state), data)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+def test_heads_that_share_keys_are_rows(rows: int, rng: np.random.Generator) -> None:
+    tensors = grouped_heads_attend(rows, 33, 2, "float16")
+    dag = ComputeDAG.of(tensors)
+    data = random_values(dag, rng)
+    [want] = run_dag(dag, data, dtype=DType.FLOAT64)
+    sketch = drawn(parted(tensors, 16), rng)
+    table = sketch.sample(32, rng)
+    [got] = interpreted(lower(sketch.resolve(table[sketch.valid(table)][0])), data)
+    np.testing.assert_allclose(got.astype(float), want, atol=4 * DType.FLOAT16.epsilon)
 
 
 def test_no_square_of_scores_reaches_memory(rng: np.random.Generator) -> None:
