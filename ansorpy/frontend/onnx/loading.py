@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from onnx import ModelProto
 
+from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.importer import Importer, Solved, all_nodes, is_known
 from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
@@ -83,7 +84,7 @@ def load_with_ranges(
 
 def _log_assumed(inputs: InputShapes, equal: Sequence[str]) -> None:
     """Say which ranges were assumed, and which dimensions follow from others."""
-    flags = " ".join(f"--dim {dim.name}={inputs.ranges[dim]}" for dim in inputs.free)
+    flags = dim_flags({dim.name: inputs.ranges[dim] for dim in inputs.free})
     if flags:
         _LOG.warning("the model leaves sizes open; assuming %s", flags)
     if equal:
