@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from ansorpy.ir import builders as ap
 from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.expr import Expr, as_expr
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
 
 # F(4x4, 3x3): transforms of 1-d Winograd at the points 0, 1, -1, 2, -2 and infinity.
@@ -27,7 +28,8 @@ WINOGRAD_A = (
 
 
 def matmul(
-    n: int = 512, m: int = 512, k: int = 512, *, constant: bool = False, dtype: str = "float32",
+    n: Extent = 512, m: Extent = 512, k: Extent = 512, *, constant: bool = False,
+    dtype: str = "float32",
     attrs: Attrs | None = None,
 ) -> list[Tensor]:  # fmt: skip
     """``C[n, m] = A[n, k] B[k, m]``; *constant* declares B a constant."""

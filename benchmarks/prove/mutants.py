@@ -9,6 +9,7 @@ import numpy as np
 
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.expr import Binary, BinaryOp, Compare, Const, Expr, Load, Select, Var, as_expr
+from ansorpy.ir.extents import extreme, least
 from ansorpy.ir.loops import (
     AsyncCopy,
     Barrier,
@@ -23,6 +24,7 @@ from ansorpy.ir.loops import (
     Wait,
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter, map_children
+from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.verify import verify
 
 __all__ = ["mutant"]
@@ -111,7 +113,9 @@ class _Extent(_Change):
     def stmt(self, s: Stmt) -> Stmt:
         s = super().stmt(s)
         if isinstance(s, For) and self.is_here():
-            return replace(s, extent=max(1, s.extent + int(self.rng.choice([-1, 1]))))
+            return replace(
+                s, extent=extreme(SizeOp.MAX, 1, s.extent + int(self.rng.choice([-1, 1])))
+            )
         return s
 
 
@@ -164,8 +168,8 @@ class _Guarded(_Change):
 
     def stmt(self, s: Stmt) -> Stmt:
         s = super().stmt(s)
-        if isinstance(s, For) and s.extent > 1 and self.is_here():
-            skipped = s.var.not_equal(int(self.rng.integers(s.extent)))
+        if isinstance(s, For) and least(s.extent) > 1 and self.is_here():
+            skipped = s.var.not_equal(int(self.rng.integers(least(s.extent))))
             return replace(s, body=If(skipped, s.body, None))
         return s
 

@@ -12,7 +12,7 @@ from hypothesis.strategies import integers
 import ansorpy as ap
 from ansorpy.api.ranges import require_equal
 from ansorpy.api.task_group import sizes_between, sizes_for
-from ansorpy.errors import CodegenError, NoValidProgram, ScheduleError, UsageError
+from ansorpy.errors import NoValidProgram, ScheduleError, UsageError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.rewrite.sizes import dag_at
@@ -129,12 +129,6 @@ def test_an_input_tells_the_size() -> None:
     x = ap.placeholder((n * m,), name="x")
     with pytest.raises(UsageError, match="do not tell the size of m"):
         ap.build([x, ap.compute((n * m,), lambda i: x[i] * 2.0, name="y")])
-
-
-def test_what_needs_numbers_says_so() -> None:
-    tensors = product(ap.dim("n", 1, 50))
-    with pytest.raises(CodegenError, match="kernels for GPUs have fixed shapes"):
-        ap.tune(tensors, target="sm_80", effort="none")
 
 
 def test_schedules_for_another_machine_are_chosen_by_prediction(tmp_path: Path) -> None:

@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import run_program
-from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.ir.rewrite.sizes import dag_at, program_at
 from ansorpy.ir.sizes import Sizes
 from ansorpy.ir.task import Task
 from ansorpy.measure.proofs.handlers import proof_of
 from ansorpy.rules.algorithms.base import definitions
 from ansorpy.rules.placed_sketch import SketchSampler
-from ansorpy.rules.presets import preset_for
+from ansorpy.rules.presets import ANSOR_CUDA, CUDA, preset_for
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import History, State
 from ansorpy.target import Target
 from tests.campaigns.campaign import Campaign, Tally
+from tests.properties.launched_dags import random_launched_program
 from tests.properties.random_dags import (
     drawn_sizes,
     random_bound_state,
@@ -119,20 +120,47 @@ def _at_sizes(rng: np.random.Generator, run: Run, number: int) -> Tally:
     except ScheduleError:
         seen.kinds["illegal"] += 1
         return seen
-    assert not proof_of(lowered).refuted, proof_of(lowered).refuted[0]
+    _compare_at_sizes(rng, state, lowered, run, seen, number)
+    return seen
+
+
+def _compare_at_sizes(
+    rng: np.random.Generator, state: State, lowered: Lowered, run: Run, seen: Tally, number: int
+) -> None:
+    """Prove *lowered*, the program of *state*, for all sizes, and compare what it computes."""
+    proof = proof_of(lowered)
+    assert not proof.refuted, proof.refuted[0]
     for _ in range(_SIZES):
         sizes = drawn_sizes(state.definition.dims, rng)
         dag = dag_at(state.definition, sizes)
         checked = _Checked(Reference(dag, random_values(dag, rng)), run, seen, f"case {number}")
         checked.compare(lowered, dag, state.history, "sizes", sizes)
-    return seen
 
 
 def _interpreted(lowered: Lowered, data: Arrays, sizes: Sizes) -> list[Array]:
     return run_lowered(lowered, data, run_program, sizes=sizes)
 
 
+def _launched_at_sizes(rng: np.random.Generator, number: int) -> Tally:
+    """One program of GPU rules for a definition with dimensions, run at some of its sizes."""
+    target, seen = Target.parse(_GPUS[int(rng.integers(len(_GPUS)))]), Tally()
+    preset = (ANSOR_CUDA, CUDA)[int(rng.integers(2))]
+    found = random_launched_program(rng, TYPES, target, preset)
+    if found is None:
+        seen.kinds["no schedule for all sizes"] += 1
+        return seen
+    state, lowered = found
+    _compare_at_sizes(rng, state, lowered, _interpreted_at, seen, number)
+    return seen
+
+
+def _interpreted_at(lowered: Lowered, data: Arrays, sizes: Sizes) -> list[Array]:
+    return _interpreted(Lowered(program_at(lowered.run, sizes), lowered.bind), data, {})
+
+
 def _on_gpu(rng: np.random.Generator, number: int) -> Tally:
+    if number % 8 == 1:
+        return _launched_at_sizes(rng, number)
     if number % 2:
         state = _legal(lambda: random_bound_state(rng, int(rng.integers(1, 9)), TYPES, _OTHERS))
         checked = _checked(state.definition, rng, _interpreted, number)

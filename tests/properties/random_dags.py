@@ -187,18 +187,24 @@ def random_sized_state(
 
     With *apart*, some inputs and outputs are parts of larger tensors.
     """
-    extent = _drawn_from([_dimension(name, rng) for name in ("n", "m")])
+    made = random_sized_definition(rng, types, 11)
+    definition = spread(made, rng) if apart else made
+    return _under(ACTIONS, State.initial(definition), steps, rng)
+
+
+def random_sized_definition(rng: np.random.Generator, types: Types, longest: int) -> ComputeDAG:
+    """A random definition with extents that depend on dimensions of up to *longest* steps."""
+    extent = _drawn_from([_dimension(name, rng, longest) for name in ("n", "m")])
     while True:
         made = ComputeDAG.of(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng, types, extent))
         if made.dims:
-            definition = spread(made, rng) if apart else made
-            return _under(ACTIONS, State.initial(definition), steps, rng)
+            return made
 
 
-def _dimension(name: str, rng: np.random.Generator) -> Extent:
+def _dimension(name: str, rng: np.random.Generator, longest: int) -> Extent:
     step = int(rng.choice([1, 1, 1, 2, 4]))
     low = int(rng.choice([0, 1, 1, 3, 8])) * step
-    return dim(name, low, low + step * int(rng.integers(1, 12)), step=step)
+    return dim(name, low, low + step * int(rng.integers(1, longest + 1)), step=step)
 
 
 def drawn_sizes(dims: tuple[Dim, ...], rng: np.random.Generator) -> dict[Dim, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import gcd
 
 from ansorpy.ir.analysis.structural_equality import same_structure
 from ansorpy.ir.dtypes import DType
@@ -25,7 +26,9 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.extents import most
 
-__all__ = ["Linear", "common_quotient", "divided", "index_terms", "linear", "multiples"]
+__all__ = [
+    "Linear", "common_quotient", "divided", "divisor_of", "index_terms", "linear", "multiples",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,29 @@ def common_quotient(low: int, high: int, divisor: int) -> int | None:
     """
     quotient = low // divisor
     return quotient if high // divisor == quotient else None
+
+
+def divisor_of(e: Expr) -> int:
+    """A number that divides *e* whatever the values of its variables; 0 for 0.
+
+    >>> from ansorpy.ir.expr import as_expr
+    >>> from ansorpy.ir.extents import dim
+    >>> divisor_of(Var("i") * as_expr(dim("n", 8, 64, step=8) * 2) + 12)
+    4
+    """
+    form = linear(e)
+    return gcd(form.const, *(c * _atom_divisor(atom) for atom, c in form.terms.items()))
+
+
+def _atom_divisor(e: Expr) -> int:
+    match e:
+        case SizeVar():
+            return e.dim.step
+        case Binary(BinaryOp.MUL, a, b):
+            return divisor_of(a) * divisor_of(b)
+        case Binary(BinaryOp.MIN | BinaryOp.MAX, a, b):
+            return gcd(divisor_of(a), divisor_of(b))
+    return 1
 
 
 def multiples(form: Linear, divisor: int) -> tuple[Linear, Linear]:

@@ -2,7 +2,7 @@
 
 An int64 expression without known bounds lies in ``[INT64_MIN, INT64_MAX]``; arithmetic is assumed
 not to overflow, so bounds are clipped to that range.  Narrower integers may wrap around to any
-value.
+value.  Quotients and remainders by 0 are 0.
 
 Where extents are expressions of dimensions, :func:`extents_of` gives bounds that are such
 expressions too; they prove comparisons that numbers leave open.
@@ -227,6 +227,8 @@ class Bounder:
                 (low, high), (less, more) = self.extents(a), self.extents(b)
                 if least(low) >= 0 and least(less) > 0:
                     return low // more, high // less
+                if least(low) >= 0 and least(less) == 0:
+                    return 0, high
             case Binary(BinaryOp.FLOORMOD, a, b):
                 low, high = self.extents(b)
                 if least(low) > 0:
@@ -312,14 +314,14 @@ def _mul(a: Interval, b: Interval) -> Interval:
 
 def _floordiv(a: Interval, b: Interval) -> Interval | None:
     if b[0] <= 0 <= b[1]:
-        return None
+        return (0, a[1]) if a[0] >= 0 == b[0] else None
     ends = [x // y for x in a for y in b]
     return min(ends), max(ends)
 
 
 def _floormod(a: Interval, b: Interval) -> Interval | None:
     if b[0] <= 0 <= b[1]:
-        return None
+        return (0, max(b[1] - 1, 0)) if b[0] == 0 else None
     if b[0] == b[1] and common_quotient(*a, b[0]) is not None:
         return a[0] % b[0], a[1] % b[0]
     if b[1] < 0:

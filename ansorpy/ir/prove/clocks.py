@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 from ansorpy.ir.builders import maximum, select
 from ansorpy.ir.expr import Expr, Var, as_expr
+from ansorpy.ir.extents import least, most
 from ansorpy.ir.loops import (
     Async,
     Barrier,
@@ -27,7 +28,6 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.prove.sites import HARDWARE, Position, Region
 from ansorpy.ir.prove.walk import SYNCHRONISING
 from ansorpy.ir.rewrite.rewriter import substitute
-from ansorpy.ir.sizes import fixed
 
 __all__ = ["Clock", "Clocks", "Irregular"]
 
@@ -156,15 +156,18 @@ class _Launch:
 
     def _for(self, s: For, inside: Position, clock: Clock) -> Clock:
         if s.kind in HARDWARE:
-            if fixed(s.extent) < self.region.extents[s.kind]:
+            if most(self.region.extents[s.kind] - s.extent) > 0:
                 raise Irregular(
                     f"only some threads along {s.kind.value} reach a barrier, commit, wait or fence"
                 )
             return self.run(s.body, inside, clock)
         start, end = self._iteration(s, inside, clock)
         self.run(s.body, inside, start)
-        last = {s.var: as_expr(s.extent - 1)}
-        return Clock(**{f.name: substitute(getattr(end, f.name), last) for f in fields(Clock)})
+        last, some = {s.var: as_expr(s.extent - 1)}, as_expr(s.extent) > 0
+        after = {f.name: substitute(getattr(end, f.name), last) for f in fields(Clock)}
+        if least(s.extent) < 1:
+            after.update((n, select(some, after[n], getattr(clock, n))) for n in _SEEN)
+        return Clock(**after)
 
     def _iteration(self, s: For, inside: Position, entry: Clock) -> tuple[Clock, Clock]:
         """The clocks at the start and at the end of iteration ``s.var`` of a loop.

@@ -8,8 +8,9 @@ from functools import cached_property
 from math import prod
 
 from ansorpy.ir.expr import Expr, Var, as_expr, walk
-from ansorpy.ir.extents import Extent
+from ansorpy.ir.extents import Extent, most
 from ansorpy.ir.loops import Buffer, For, ForKind, If, Stmt, substatements
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.printer import text
 
@@ -52,20 +53,21 @@ class Region:
 
     loop: For
     position: Position
-    extents: Mapping[ForKind, int]
+    extents: Mapping[ForKind, Extent]
     collapsed: bool = True
 
     @property
     def is_launch(self) -> bool:
         return bool(self.extents)
 
-    def count(self, kinds: Sequence[ForKind]) -> int:
-        """The number of blocks or threads that *kinds* count."""
-        return prod(self.extents.get(kind, 1) for kind in kinds)
+    @property
+    def threads(self) -> int:
+        """The number of threads in a block."""
+        return prod(fixed(self.extents.get(kind, 1)) for kind in THREADS)
 
     def bound(self, kinds: Sequence[ForKind]) -> tuple[ForKind, ...]:
         """Those of *kinds* that take several values."""
-        return tuple(kind for kind in kinds if self.extents.get(kind, 1) > 1)
+        return tuple(kind for kind in kinds if most(self.extents.get(kind, 1)) > 1)
 
 
 @dataclass(frozen=True, eq=False)

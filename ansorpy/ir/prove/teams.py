@@ -78,7 +78,7 @@ def _in_teams(site: Site, size: int, indices: Sequence[Expr]) -> Finding:
     around, number = _around(site, indices), thread_number(site)
     points = Points(site, None, (*around, number, *site.conditions, *indices))
     reached = points.relation(around, (number,), site.conditions)
-    for whole in (_alike(size), _alike(WARP, site.region.count(THREADS))):
+    for whole in (_alike(size), _alike(WARP, site.region.threads)):
         if not reached.map.apply_range(whole).is_subset(reached.map):
             return _finding(False, reached.exact, site, "of a warp")
     wanted = points.relation((*around, number // size), indices, site.conditions)
@@ -96,7 +96,7 @@ def _partial(site: Site) -> Finding | None:
     for node in site.nodes:
         if not isinstance(node, For) or node.kind not in THREADS:
             continue
-        available = region.extents[node.kind]
+        available = fixed(region.extents[node.kind])
         if fixed(node.extent) < available and not _is_whole(fixed(node.extent), available, site):
             return Finding.refuted(
                 Claim.TOGETHER,

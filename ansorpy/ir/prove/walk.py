@@ -18,7 +18,7 @@ from ansorpy.ir.expr import (
     as_expr,
     children,
 )
-from ansorpy.ir.extents import Extent, least
+from ansorpy.ir.extents import Extent, extreme, least, most
 from ansorpy.ir.intrinsics import expand, intrinsic, operand_dims, operand_tensors
 from ansorpy.ir.loops import (
     Alloc,
@@ -43,7 +43,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.prove.sites import HARDWARE, Access, Home, Position, Region, Site
 from ansorpy.ir.sizes import fixed, fixed_all
-from ansorpy.ir.symbols import Dim
+from ansorpy.ir.symbols import Dim, SizeOp
 
 __all__ = ["SYNCHRONISING", "sites_of"]
 
@@ -123,9 +123,7 @@ class _Walker:
         if s.kind in HARDWARE:
             self.stmt(s.body, _bound(s, around, inner))
             return
-        conditions = around.conditions
-        if least(s.extent) < 1:
-            conditions = (*conditions, as_expr(s.extent) > 0)
+        conditions = _some(s, around.conditions)
         inner = replace(inner, extents={**around.extents, s.var: s.extent}, conditions=conditions)
         if s.kind is ForKind.PARALLEL:
             inner = _in_parallel(s, around, inner)
@@ -191,23 +189,28 @@ class _Walker:
         return self.negations.setdefault(cond, Call(Function.NOT, (cond,)))
 
 
+def _some(s: For, conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """*conditions*, and that the loop *s* has an iteration, if it may have none."""
+    return conditions if least(s.extent) >= 1 else (*conditions, as_expr(s.extent) > 0)
+
+
 def _bound(s: For, around: _Around, inner: _Around) -> _Around:
     """The context of the body of a loop over a block or thread index."""
     if around.region is None:
-        extents: dict[ForKind, int] = {}
+        extents: dict[ForKind, Extent] = {}
         for loop in walk_stmts(s):
             if isinstance(loop, For) and loop.kind in HARDWARE:
-                extents[loop.kind] = max(extents.get(loop.kind, 1), fixed(loop.extent))
+                known = extents.get(loop.kind, loop.extent)
+                extents[loop.kind] = extreme(SizeOp.MAX, known, loop.extent)
         region = Region(s, around.position, extents)
         inner = replace(inner, region=region, homes=_fresh(around))
-    first = around.index.get(s.kind)
+    first, conditions = around.index.get(s.kind), _some(s, around.conditions)
     if first is None:
         return replace(
-            inner, extents={**around.extents, s.var: fixed(s.extent)},
+            inner, extents={**around.extents, s.var: s.extent}, conditions=conditions,
             index={**around.index, s.kind: s.var},
         )  # fmt: skip
-    conditions = around.conditions
-    if fixed(s.extent) < fixed(around.extents[first]):
+    if most(around.extents[first] - s.extent) > 0:
         conditions = (*conditions, first < as_expr(s.extent))
     return replace(inner, values={**around.values, s.var: first}, conditions=conditions)
 

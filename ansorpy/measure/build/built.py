@@ -5,27 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ansorpy.codegen.object_code import ObjectCode
+from ansorpy.codegen.wire import ExtentField
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import AnyExtent, Symbolic, dim_extent, dims_of
+from ansorpy.ir.extents import dim_extent, dims_of
 from ansorpy.ir.loops import Param, Role
 from ansorpy.ir.sizes import Sizes, at, fixed
 from ansorpy.ir.symbols import Dim
-from ansorpy.ir.text.extents import extent_data, extent_of
 
 __all__ = ["Built", "ParamSpec", "built_from_parts"]
-
-
-_Extent = Annotated[
-    AnyExtent,
-    PlainValidator(lambda given: given if isinstance(given, Symbolic) else extent_of(given)),
-    PlainSerializer(extent_data),
-]
 
 
 class ParamSpec(BaseModel):
@@ -34,10 +26,10 @@ class ParamSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    shape: tuple[_Extent, ...]
+    shape: tuple[ExtentField, ...]
     dtype: DType
     role: Role
-    strides: tuple[_Extent, ...] | None = None
+    strides: tuple[ExtentField, ...] | None = None
 
     @staticmethod
     def of(param: Param) -> ParamSpec:
@@ -72,7 +64,7 @@ class _Header(BaseModel):
 
     run: _Unit
     bind: _Unit | None
-    dims: tuple[_Extent, ...] = ()
+    dims: tuple[ExtentField, ...] = ()
     sizes: tuple[int, ...] = ()
 
 

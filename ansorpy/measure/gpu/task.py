@@ -198,7 +198,8 @@ class _Candidate:
         return self._device.seconds(lambda: repeat(number // self._unit, replay))
 
     def _launch(self, row: Sequence[int]) -> None:
-        launch_all(self._device, self._module, self._plan, row, self._workspace.address)
+        sizes = self._built.sizes
+        launch_all(self._device, self._module, self._plan, row, self._workspace.address, sizes)
 
     def _bind(self, bind: ObjectCode) -> None:
         """Pack the constants on the CPU, as the runtime does, and upload them."""

@@ -15,19 +15,27 @@ from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import DeviceLost, UsageError
+from ansorpy.ir.extents import most
+from ansorpy.ir.sizes import at, fixed
+from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory
+from ansorpy.runtime.gpu.arena import starts_of
 from ansorpy.runtime.gpu.operands import Operand, operand
 from ansorpy.runtime.ports import Port
+from ansorpy.runtime.sizes import Ports, SizedPorts
 
 __all__ = ["GpuExecutable", "PreparedRun"]
 
 _MAX_GRAPHS = 16
-"""Number of address sets for which graphs are kept."""
+"""Number of sets of addresses and sizes for which graphs are kept."""
 
 _TIMED_RUNS = 16
 """Maximum number of runs captured in one graph for timing."""
 
 Addresses = tuple[int, ...]
+Sizes = Mapping[Dim, int]
+_Seen = dict[tuple[Addresses, tuple[int, ...]], object | None]
+"""Addresses and sizes of runs, and the graph of these launches, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,8 @@ class GpuExecutable:
     """A loaded program.  Any number of Python threads may call it; all runs on the GPU take turns.
 
     Tensors in host memory are copied to and from staging buffers; those in GPU memory are used in
-    place.  The first run with a set of addresses launches the kernels one by one, the second
-    captures a graph, and later ones replay it.
+    place.  The first run with a set of addresses and sizes launches the kernels one by one, the
+    second captures a graph, and later ones replay it.  Memory has room for the largest sizes.
 
     Args:
         plan: The calls and the memory they use; its constants are in *pool*.
@@ -60,7 +68,9 @@ class GpuExecutable:
         self._plan = plan
         self._device = device
         self._modules: dict[str, tuple[LaunchPlan, object]] = {}
-        self._seen: dict[Addresses, object | None] = {}
+        self._sized = SizedPorts.of(plan.inputs, plan.outputs)
+        self._starts = starts_of(plan.slots)
+        self._seen: _Seen = {}
         self._held: list[int] = []
         with device.lock:
             self._load(pool)
@@ -80,7 +90,7 @@ class GpuExecutable:
         self._arena = self._memory(plan.arena_bytes)
         sizes = [launches.workspace_bytes for launches, _ in self._modules.values()]
         self._workspace = self._memory(max(sizes, default=0))
-        self._staged = [self._memory(port.bytes) for port in (*plan.inputs, *plan.outputs)]
+        self._staged = [self._memory(most(port.bytes)) for port in (*plan.inputs, *plan.outputs)]
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], threads: int = 1) -> list[Any]:
         """Compute the outputs from *inputs*, in the ports' order, and return them.
@@ -95,11 +105,12 @@ class GpuExecutable:
                 with another tensor.
             DeviceLost: The GPU's context became unusable.
         """
+        ports, sizes = self._at(inputs)
         results = [
             np.empty(port.shape, port.dtype) if given is None else given
-            for port, given in zip(self._plan.outputs, outputs, strict=True)
+            for port, given in zip(ports[1], outputs, strict=True)
         ]
-        self._run(self._operands(inputs, results))
+        self._run(self._operands(ports, inputs, results), sizes)
         return results
 
     def prepare(
@@ -110,34 +121,48 @@ class GpuExecutable:
         Raises:
             UsageError: As :meth:`run`.
         """
-        operands = self._operands(inputs, outputs)
-        return PreparedRun(lambda: self._run(operands), lambda n: self._seconds(operands, n))
+        ports, sizes = self._at(inputs)
+        operands = self._operands(ports, inputs, outputs)
+        return PreparedRun(
+            lambda: self._run(operands, sizes), lambda n: self._seconds(operands, sizes, n)
+        )
 
     def reserve(self, threads: int) -> None:
         """Do nothing: all memory is allocated on construction."""
 
-    def _seconds(self, operands: Sequence[Operand], number: int) -> float:
+    def _at(self, inputs: Sequence[Any]) -> tuple[Ports, Sizes]:
+        """The ports for *inputs*, and the sizes that these state."""
+        if self._sized is None:
+            return (self._plan.inputs, self._plan.outputs), {}
+        ports = self._sized.at(inputs)
+        return ports, {
+            told.dim: (ports[0][told.number].shape[told.axis] - told.offset) // told.scale
+            for told in self._sized.told
+        }
+
+    def _seconds(self, operands: Sequence[Operand], sizes: Sizes, number: int) -> float:
         """GPU seconds of *number* consecutive runs, without the copies around them.
 
         Several runs form one graph, because launching a graph takes longer than the shortest
         kernels.
         """
-        self._run(operands)
+        self._run(operands, sizes)
         device, calls = self._device, min(number, _TIMED_RUNS)
         replays = max(1, round(number / calls))
         with device.lock:
             addresses = tuple(map(self._address, operands, self._staged))
-            graph = device.capture(lambda: repeat(calls, lambda: self._launch(addresses)))
+            graph = device.capture(lambda: repeat(calls, lambda: self._launch(addresses, sizes)))
             device.replay(graph)  # keeps the GPU busy while the timed launches are enqueued
             seconds = device.seconds(lambda: repeat(replays, lambda: device.replay(graph)))
             device.discard(graph)
         return seconds * number / (replays * calls)
 
-    def _operands(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Operand]:
-        plan = self._plan
-        found = [operand("input", p, a) for p, a in zip(plan.inputs, inputs, strict=True)]
+    def _operands(
+        self, ports: Ports, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> list[Operand]:
+        found = [operand("input", p, a) for p, a in zip(ports[0], inputs, strict=True)]
         used = [(o.address, o.address + o.nbytes) for o in found if o.host is None]
-        for port, array in zip(plan.outputs, outputs, strict=True):
+        for port, array in zip(ports[1], outputs, strict=True):
             made = operand("output", port, array, written=True)
             if made.host is None:
                 _refuse_overlap(port, made, used)
@@ -145,7 +170,7 @@ class GpuExecutable:
             found.append(made)
         return found
 
-    def _run(self, operands: Sequence[Operand]) -> None:
+    def _run(self, operands: Sequence[Operand], sizes: Sizes) -> None:
         device, inputs = self._device, len(self._plan.inputs)
         with device.lock:
             addresses = tuple(map(self._address, operands, self._staged))
@@ -155,7 +180,7 @@ class GpuExecutable:
                 device.follow(producer)
             for given, address in zip(operands[:inputs], addresses, strict=False):
                 self._fetch(given, address)
-            self._go(addresses)
+            self._go(addresses, sizes)
             for given, address in zip(operands[inputs:], addresses[inputs:], strict=True):
                 if given.host is not None:
                     device.download(address, given.host)
@@ -176,45 +201,47 @@ class GpuExecutable:
         if given.address != address:
             self._device.copy(address, given.address, given.nbytes)
 
-    def _go(self, addresses: Addresses) -> None:
+    def _go(self, addresses: Addresses, sizes: Sizes) -> None:
         """Run the kernels on the inputs and outputs at *addresses*."""
-        if addresses not in self._seen:
-            self._seen[addresses] = None
+        key = addresses, tuple(sizes.values())
+        if key not in self._seen:
+            self._seen[key] = None
             self._forget_old()
-            self._launch(addresses)
+            self._launch(addresses, sizes)
             return
-        graph = self._seen.pop(addresses)
+        graph = self._seen.pop(key)
         if graph is None:
-            graph = self._device.capture(lambda: self._launch(addresses))
-        self._seen[addresses] = graph
+            graph = self._device.capture(lambda: self._launch(addresses, sizes))
+        self._seen[key] = graph
         self._device.replay(graph)
 
     def _forget_old(self) -> None:
-        """Drop the graph of the least recently used addresses when there are too many."""
+        """Drop the least recently used graph when there are too many."""
         if len(self._seen) > _MAX_GRAPHS:
             graph = self._seen.pop(next(iter(self._seen)))
             if graph is not None:
                 self._device.discard(graph)
 
-    def _launch(self, addresses: Addresses) -> None:
+    def _launch(self, addresses: Addresses, sizes: Sizes) -> None:
         for step in self._plan.steps:
             launches, module = self._modules[step.code.digest]
-            places = [self._place(argument, addresses) for argument in step.args]
-            launch_all(self._device, module, launches, places, self._workspace)
+            places = [self._place(argument, addresses, sizes) for argument in step.args]
+            stated = [sizes[dim] for dim in step.dims]
+            launch_all(self._device, module, launches, places, self._workspace, stated)
 
-    def _place(self, argument: Argument, addresses: Addresses) -> int:
+    def _place(self, argument: Argument, addresses: Addresses, sizes: Sizes) -> int:
         match argument.region:
             case Memory.INPUT:
                 base = addresses[argument.number]
             case Memory.OUTPUT:
                 base = addresses[len(self._plan.inputs) + argument.number]
             case Memory.ARENA:
-                base = self._arena
+                base = self._arena + (self._starts[argument.number] if self._starts else 0)
             case Memory.POOL:
                 base = self._pool
             case Memory.RAW:
                 raise AssertionError("no call of a run reads data that only packing needs")
-        return base + argument.offset
+        return base + fixed(at(argument.offset, sizes))
 
     def _memory(self, size: int) -> int:
         """Allocate *size* bytes on the GPU that live as long as this object."""
@@ -233,7 +260,7 @@ def _refuse_overlap(port: Port, made: Operand, used: Sequence[tuple[int, int]]) 
 
 def _give_back(
     device: Device,
-    seen: Mapping[Addresses, object | None],
+    seen: _Seen,
     modules: Sequence[object],
     addresses: Sequence[int],
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.plan import Argument as LaunchArgument
 from ansorpy.codegen.cuda.launch.plan import LaunchPlan
 from ansorpy.codegen.llvm.objects.build import compile_ir
+from ansorpy.ir.extents import least, most
+from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.c.extents import c_extent, c_told, helpers
 from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
+from ansorpy.runtime.gpu.arena import starts_of
 from ansorpy.runtime.library.data_object import write_data_object
 from ansorpy.runtime.library.linker import Linker
-from ansorpy.runtime.ports import MAX_RANK
+from ansorpy.runtime.ports import MAX_RANK, Port
+from ansorpy.runtime.sizes import Told
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
 from ansorpy.target import Target
@@ -69,7 +75,15 @@ def cuda_source(plan: ExecutionPlan, name: str, metadata: str) -> str:
         {"module": number, "name": launch.kernel, "shared": launch.dynamic_shared_bytes}
         for number, module in enumerate(numbered) for launch in module.plan.launches
     ]  # fmt: skip
-    sizes = [module.plan.workspace_bytes for module in numbered]
+    workspaces = [module.plan.workspace_bytes for module in numbered]
+    names = {told.dim: f"sizes[{n}]" for n, told in enumerate(plan.told)}
+    launches = [f for step in plan.steps for f in _launches(plan, step, modules, names)]
+    sized: dict[str, object] = {
+        "sizes": [_size(told) for told in plan.told],
+        "inputs": [_port(port, names) for port in plan.inputs],
+        "outputs": [_port(port, names) for port in plan.outputs],
+        "launches": launches,
+    }
     return rendered(
         "cuda_library.c.j2",
         {
@@ -77,14 +91,13 @@ def cuda_source(plan: ExecutionPlan, name: str, metadata: str) -> str:
             "metadata": json.dumps(metadata, ensure_ascii=False),
             "statuses": list(Status),
             "max_rank": MAX_RANK,
-            "inputs": plan.inputs,
-            "outputs": plan.outputs,
             "modules": [module.symbol for module in numbered],
             "kernels": kernels,
-            "launches": [f for step in plan.steps for f in _launches(step, modules)],
             "arena_bytes": max(1, plan.arena_bytes),
-            "workspace_bytes": max(1, *sizes),
+            "workspace_bytes": max(1, *workspaces),
             "pool_bytes": plan.pool_bytes,
+            "helpers": helpers(str(sized)),
+            **sized,
         },
     )
 
@@ -102,24 +115,56 @@ def _modules(plan: ExecutionPlan, name: str) -> dict[str, _Module]:
     return found
 
 
-def _launches(step: Step, modules: dict[str, _Module]) -> Iterator[dict[str, object]]:
+def _size(told: Told) -> dict[str, object]:
+    """Where a call states a size, and which sizes it may state."""
+    dim = told.dim
+    return {
+        "value": c_told(told), "low": dim.low, "high": dim.high, "step": dim.step,
+        "comment": _commented(dim.name),
+    }  # fmt: skip
+
+
+def _port(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:
+    """The shape and the bytes of an input or output, and its bytes at the largest sizes."""
+    return {
+        "shape": [c_extent(extent, names) for extent in port.shape],
+        "bytes": c_extent(port.bytes, names),
+        "room": most(port.bytes),
+    }
+
+
+def _launches(
+    plan: ExecutionPlan, step: Step, modules: Mapping[str, _Module], names: Mapping[Dim, str]
+) -> Iterator[dict[str, object]]:
     module = modules[step.code.digest]
+    starts, own = starts_of(plan.slots), dict(zip(module.plan.dims, step.dims, strict=True))
+    names = {**names, **{dim: names[stated] for dim, stated in own.items()}}
+
+    def value(argument: LaunchArgument) -> str:
+        if argument.place == "size":
+            return f"(address){names[step.dims[argument.position]]}"
+        if argument.place == "workspace":
+            return f"s->workspace + {argument.position}"
+        return _place(step.args[argument.position], starts, names)
+
     for number, launch in enumerate(module.plan.launches):
+        positive = [extent for extent in (*launch.grid, *launch.where) if least(extent) < 1]
         yield {
-            "comment": (step.name or launch.kernel).replace("*/", "* /").replace("\n", " "),
+            "comment": _commented(step.name or launch.kernel),
+            "condition": " && ".join(f"{c_extent(extent, names)} > 0" for extent in positive),
             "kernel": module.first + number,
-            "grid": launch.grid,
+            "grid": [c_extent(extent, names) for extent in launch.grid],
             "block": launch.block,
             "shared": launch.dynamic_shared_bytes,
-            "arguments": [
-                _place(step.args[a.position]) if a.place == "parameter"
-                else f"s->workspace + {a.position}"
-                for a in launch.arguments
-            ],
-        }  # fmt: skip
+            "arguments": [value(argument) for argument in launch.arguments],
+        }
 
 
-def _place(argument: Argument) -> str:
+def _commented(text: str) -> str:
+    return text.replace("*/", "* /").replace("\n", " ")
+
+
+def _place(argument: Argument, starts: Sequence[int], names: Mapping[Dim, str]) -> str:
     """C expression for the address of *argument*."""
     match argument.region:
         case Memory.INPUT:
@@ -127,9 +172,9 @@ def _place(argument: Argument) -> str:
         case Memory.OUTPUT:
             base = f"s->out[{argument.number}]"
         case Memory.ARENA:
-            base = "s->arena"
+            base = f"s->arena + {starts[argument.number]}" if starts else "s->arena"
         case Memory.POOL:
             base = "pool"
         case Memory.RAW:
             raise AssertionError("no call of a run reads data that only packing needs")
-    return f"{base} + {argument.offset}"
+    return f"{base} + {c_extent(argument.offset, names)}"

@@ -21,7 +21,10 @@ from ansorpy.schedule.tables.size import (
     split_extents,
 )
 
-__all__ = ["axis_exprs", "guard", "is_ragged", "iter_extents", "number", "overshoot", "ragged"]
+__all__ = [
+    "axis_exprs", "guard", "is_ragged", "iter_extents", "number", "overshoot", "ragged",
+    "runs_in_full",
+]  # fmt: skip
 
 
 def number(factors: Product) -> int:
@@ -119,6 +122,16 @@ def overshoot(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:
     """1 where the loops of a split run beyond the loop they split, so that guards skip the rest."""
     beyond = above(product(extents[c] for c in relation.children) - extents[relation.parent], 0)
     return both(beyond, fails(ragged(relation, extents)))
+
+
+def runs_in_full(relation: SplitRelation, extents: Mapping[str, Size], *, launched: bool) -> bool:
+    """Whether the loops of each tile run in full, even beyond the axis, in every thread.
+
+    In a kernel (*launched*) that holds for each tile of an axis whose size depends on the call, as
+    registers are not indexed at run time.
+    """
+    sized = launched and isinstance(extents[relation.parent], Symbolic)
+    return relation.covers or (sized and ragged(relation, extents) != 1)
 
 
 def guard(

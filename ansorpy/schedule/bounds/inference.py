@@ -30,6 +30,7 @@ from ansorpy.ir.extents import Extent, Symbolic, extreme
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.tensor import ComputeOp
+from ansorpy.schedule.bounds.axes import runs_in_full
 from ansorpy.schedule.bounds.overrun import read_beyond_end
 from ansorpy.schedule.bounds.spans import (
     ZERO,
@@ -187,9 +188,11 @@ class Bounds:
         }
         fixed = {it.name for it in stage.iters if it.name not in moving}
         whole: set[str] = set()
+        launched = any(it.annotation.is_bound for it in stage.iters) or self._is_in_launch(stage)
         for relation in reversed(stage.relations):
             if isinstance(relation, SplitRelation):
-                spans[relation.parent] = self._joined(relation, spans, extents)
+                covers = runs_in_full(relation, extents, launched=launched)
+                spans[relation.parent] = self._joined(relation, spans, extents, covers=covers)
                 _mark(fixed, whole, relation.parent, relation.children)
             else:
                 self._unfused(stage, relation, spans, extents, fixed, whole)
@@ -224,16 +227,16 @@ class Bounds:
         return 0
 
     def _joined(
-        self, relation: SplitRelation, spans: Mapping[str, Size], extents: Mapping[str, Size]
-    ) -> Size:
+        self, relation: SplitRelation, spans: Mapping[str, Size], extents: Mapping[str, Size],
+        *, covers: bool,
+    ) -> Size:  # fmt: skip
         stride: Size = 1
         reach: Size = 1
         pairs = zip(reversed(relation.children), (*reversed(relation.factors), (1,)), strict=True)
         for child, factor in pairs:
             reach = reach + (spans[child] - 1) * stride
             stride = stride * self.number(factor)
-        # A split that covers its axis may run beyond it, in every thread.
-        return reach if relation.covers else clipped(reach, extents[relation.parent])
+        return reach if covers else clipped(reach, extents[relation.parent])
 
     def _unfused(
         self,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ansorpy.schedule.bounds.spans import ZERO, Span, limits
 from ansorpy.schedule.kinds import ALONE, Kinds
-from ansorpy.schedule.tables.size import Size, size_max
+from ansorpy.schedule.tables.size import Size, above, size_max, size_min
 
 if TYPE_CHECKING:
     from ansorpy.schedule.bounds.inference import Bounds
@@ -27,23 +27,22 @@ def read_beyond_end(bounds: Bounds, name: str, dim: int, among: Kinds) -> Size:
     last = bounds.state.stage(name).op.shape[dim] - 1
     beyond: Size = 0
     for (_, inside), (_, reached) in _limits(bounds, name, dim, among):
-        beyond = size_max(beyond, reached - max(inside, last))
+        beyond = size_max(beyond, reached - size_max(inside, last))
     return beyond
 
 
 def is_read_before_start(bounds: Bounds, name: str) -> bool:
-    """Whether such threads read tensor *name* below index 0; sizes must be numbers."""
+    """Whether such threads may read tensor *name* below index 0; no size may be a column."""
     for dim in range(len(bounds.state.stage(name).op.shape)):
         for (inside, _), (reached, _) in _limits(bounds, name, dim, ALONE):
-            assert isinstance(reached, int)
-            if reached < min(inside, 0):
+            if above(size_min(inside, 0) - reached, 0) == 1:
                 return True
     return False
 
 
 def _limits(
     bounds: Bounds, name: str, dim: int, among: Kinds
-) -> Iterator[tuple[tuple[int, int], tuple[Size, Size]]]:
+) -> Iterator[tuple[tuple[Size, Size], tuple[Size, Size]]]:
     """The least and greatest index of each read: within the reader's axes, and over all threads.
 
     Indices that depend on data have no limits, and are left out.
@@ -55,9 +54,7 @@ def _limits(
         for indices in bounds.inlined_dag.index_tuples(reader, name):
             inside, reached = limits(indices[dim], op, axes), limits(indices[dim], op, box)
             if inside is not None and reached is not None:
-                low, high = inside
-                assert isinstance(low, int) and isinstance(high, int)
-                yield (low, high), reached
+                yield inside, reached
 
 
 def _root(bounds: Bounds, name: str) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.analysis.affine import divisor_of, linear
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import (
     Axis,
     Compare,
     CompareOp,
-    Const,
     Expr,
     Load,
     Select,
@@ -20,7 +19,6 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.extents import Extent, Symbolic, most
 from ansorpy.ir.loops import ForKind, If, Stmt, Store
-from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.ir.zeros import is_zero
 from ansorpy.schedule.bounds.axes import axis_exprs, guard
@@ -148,17 +146,16 @@ class StageIndices:
 
     def _of_first_lane(self, guard: Expr) -> Expr:
         """*guard* for the first lane of a vector if all lanes agree in it, else unchanged."""
-        if not isinstance(guard, Compare) or not isinstance(guard.b, Const):
+        if not isinstance(guard, Compare):
             return guard
         form = linear(guard.a)
         for name, kind in self.kinds.items():
-            lane = self.leaves.get(name)
+            lane, lanes = self.leaves.get(name), self.extents[name]
             if kind is not ForKind.VECTORIZED or lane is None or form.terms.get(lane) != 1:
                 continue
-            lanes = fixed(self.extents[name])
-            others = [c for atom, c in form.terms.items() if atom is not lane]
-            if all(n % lanes == 0 for n in (*others, form.const, int(guard.b.value))):
-                return Compare(guard.op, linear(guard.a - lane).to_expr(), guard.b)
+            first = linear(guard.a - lane).to_expr()
+            if isinstance(lanes, int) and not any(divisor_of(e) % lanes for e in (first, guard.b)):
+                return Compare(guard.op, first, guard.b)
         return guard
 
     def _is_operand(self) -> bool:

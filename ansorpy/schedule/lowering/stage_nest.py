@@ -35,7 +35,7 @@ from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, number
 from ansorpy.schedule.bounds.spans import start_of
-from ansorpy.schedule.kinds import shared_by
+from ansorpy.schedule.kinds import BLOCK_THREADS, shared_by
 from ansorpy.schedule.lowering.context import Index, LoweringContext
 from ansorpy.schedule.lowering.dag_edit import map_loads
 from ansorpy.schedule.lowering.gpu.lane_loops import LaneLoops, require_whole_fragments
@@ -135,21 +135,22 @@ class _StageNest(StageIndices):
             self.leaves[it.name] = as_expr(0)
             return self._with_starts(level, body)
         kind = self.kinds[it.name]
-        threads = self.outer.threads_left(kind) if kind is not ForKind.VTHREAD else None
-        if threads is not None and threads < fixed(extent):
-            return self._in_turns(level, threads, fixed(extent), body)
+        if kind in BLOCK_THREADS:
+            number, threads = self._number(it.name), self.outer.threads_left(kind)
+            if kind is not ForKind.VTHREAD and threads is not None and threads < number:
+                return self._in_turns(level, threads, number, body)
         var = self.outer.fresh(it.name)
         self.leaves[it.name] = var
         with self.outer.loop((self.name, it.name), var, extent, kind):
             if self.stage.pipeline is not None and self.stage.pipeline[0] == it.name:
-                return self._pipelined(level, var, fixed(extent))
+                return self._pipelined(level, var, extent)
             self._start_tiles(it.name, var)
             return repeated(var, extent, kind, self._with_starts(level, body))
 
-    def _pipelined(self, level: int, var: Var, extent: int) -> Stmt:
+    def _pipelined(self, level: int, var: Var, extent: Extent) -> Stmt:
         """Loop number *level* with its tiles copied ahead of their use, if that is possible."""
         assert self.stage.pipeline is not None
-        tiles, depth = self._producers(level), min(number(self.stage.pipeline[1]), extent)
+        tiles, depth = self._producers(level), min(number(self.stage.pipeline[1]), most(extent))
         rest = self._from(level + 1)
         if depth > 1 and copies_ahead(self.outer.bounds, self.stage):
             return pipelined(var, extent, depth, tiles, rest)

@@ -131,16 +131,18 @@ class Emulated:
         assert done.returncode == 0, done.stderr[:4000] + text
         self.library = ctypes.CDLL(os.fspath(library))
 
-    def __call__(self, symbol: str, arrays: Sequence[Array]) -> None:
-        """Run the program of *symbol* on *arrays*, in the order of its parameters."""
+    def __call__(self, symbol: str, arrays: Sequence[Array], sizes: Sequence[int] = ()) -> None:
+        """Run the program of *symbol* on *arrays*, in the order of its parameters, at *sizes*."""
         plan = self.plans[symbol]
         workspace = np.full(max(plan.workspace_bytes, 1) + 256, 0xFF, np.uint8)
         base = -(-workspace.ctypes.data // 256) * 256
-        for launch in plan.launches:
+        for launch in plan.at(sizes):
             places = [
-                arrays[a.position].ctypes.data if a.place == "parameter" else base + a.position
+                sizes[a.position] if a.place == "size"
+                else arrays[a.position].ctypes.data if a.place == "parameter"
+                else base + a.position
                 for a in launch.arguments
-            ]
+            ]  # fmt: skip
             table = (ctypes.c_void_p * max(len(places), 1))(*places)
             entry = getattr(self.library, f"run_{launch.kernel}")
             entry.restype = ctypes.c_char_p
@@ -167,7 +169,8 @@ def _entries(program: Program, plan: LaunchPlan) -> str:
     lines = []
     for launch in plan.launches:
         arguments = ", ".join(
-            f"({buffers[a.name]}*)args[{n}]" for n, a in enumerate(launch.arguments)
+            f"(int64_t)args[{n}]" if a.place == "size" else f"({buffers[a.name]}*)args[{n}]"
+            for n, a in enumerate(launch.arguments)
         )
         name = launch.kernel
         lines += [

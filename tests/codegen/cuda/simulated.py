@@ -28,7 +28,8 @@ from ansorpy.errors import CodegenError, DeviceLost
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.memory import Storage
 from ansorpy.ir.interpret.program import Machine
-from ansorpy.ir.loops import Buffer, Program
+from ansorpy.ir.loops import Buffer, Param, Program, Role, Stmt
+from ansorpy.ir.rewrite.sizes import program_at
 from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
@@ -145,10 +146,10 @@ class SimulatedDevice:
         self._alive()
         self.modules -= 1
 
-    def launch(self, module: object, launch: Launch, addresses: Sequence[int]) -> None:
+    def launch(self, module: object, launch: Launch, values: Sequence[int]) -> None:
         assert isinstance(module, _Module)
         self._alive()
-        work = _Work(self, module, launch, tuple(addresses))
+        work = _Work(self, module, launch, tuple(values))
         if self._captured is not None:
             self._captured.append(work.run)
             return
@@ -235,20 +236,21 @@ class _Work:
     device: SimulatedDevice
     module: _Module
     launch: Launch
-    addresses: tuple[int, ...]
+    values: tuple[int, ...]
 
     def run(self) -> None:
         module, device = self.module, self.device
-        device.launched.append(self.addresses)
+        device.launched.append(self.values)
         number = int(self.launch.kernel.rsplit("_", 1)[1]) if len(module.nests) > 1 else 0
         device.clock += module.seconds
         if number == len(module.nests) - 1 and module.fault:
             self._fault(module.fault)
         machine, lanes = Machine(), Lanes.single()
         copies: list[tuple[Array, Array]] = []
-        for argument, address in zip(self.launch.arguments, self.addresses, strict=True):
+        given, buffers, body = self._at_sizes(module.nests[number])
+        assert kernel_nests(body)[0].grid == self.launch.grid
+        for (argument, address), buffer in zip(given, buffers, strict=True):
             assert address % argument.alignment == 0, (argument, address)
-            buffer = self._buffer(argument)
             view = device.view(buffer, address)
             dense = np.ascontiguousarray(view)
             copies.append((view, dense))
@@ -256,11 +258,21 @@ class _Work:
             machine.memory.storage[buffer] = Storage(flat, np.ones(flat.size, np.bool_))
             lanes = lanes.bind(buffer, 0)
         with np.errstate(all="ignore"):
-            machine.run(module.nests[number].body, lanes)
+            machine.run(body, lanes)
         for view, dense in copies:
             view[...] = dense
         if module.fault == "wrong":
             copies[-1][0].flat[0] += 1
+
+    def _at_sizes(self, nest: KernelNest) -> tuple[list[tuple[Argument, int]], list[Buffer], Stmt]:
+        """The pointers that the kernel gets, their buffers, and its body, at the call's sizes."""
+        pairs = list(zip(self.launch.arguments, self.values, strict=True))
+        dims = self.module.program.dims
+        sizes = {dims[a.position]: size for a, size in pairs if a.place == "size"}
+        given = [(a, value) for a, value in pairs if a.place != "size"]
+        params = tuple(Param(self._buffer(a), Role.INPUT) for a, _ in given)
+        found = program_at(Program("kernel", params, nest.body), sizes)
+        return given, [param.buffer for param in found.params], found.body
 
     def _buffer(self, argument: Argument) -> Buffer:
         if argument.place == "parameter":
@@ -270,14 +282,14 @@ class _Work:
     def _fault(self, fault: str) -> None:
         """What is not the kernel's own work: writing where it should not, dying, hanging."""
         last = self._buffer(self.launch.arguments[-1])
-        end = self.addresses[-1] + last.span * last.dtype.bytes
+        end = self.values[-1] + last.span * last.dtype.bytes
         match fault:
             case "writes beyond":
                 self.device.bytes_at(end, 4)[:] = 0
             case "writes before":
-                self.device.bytes_at(self.addresses[-1] - 4, 4)[:] = 0
+                self.device.bytes_at(self.values[-1] - 4, 4)[:] = 0
             case "writes its input":
-                self.device.bytes_at(self.addresses[0], 4)[:] = 0
+                self.device.bytes_at(self.values[0], 4)[:] = 0
             case "illegal access":
                 self.device.bytes_at(1 << 60, 4)
             case "refused":
@@ -310,6 +322,10 @@ class SimulatedArray:
             "data": (self.address, self.read_only), "strides": self.strides,
             "stream": self.stream,
         }  # fmt: skip
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
 
     def numpy(self) -> Array:
         """What the memory holds now."""

@@ -3,11 +3,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.ir.analysis.affine import Linear, common_quotient, divided, index_terms, linear
+from ansorpy.ir.analysis.affine import (
+    Linear,
+    common_quotient,
+    divided,
+    divisor_of,
+    index_terms,
+    linear,
+)
 from ansorpy.ir.analysis.interval import Bounder
 from ansorpy.ir.builders import minimum
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Axis, AxisKind, Cast, Expr, Var, const
+from ansorpy.ir.expr import Axis, AxisKind, Cast, Expr, Var, as_expr, const
+from ansorpy.ir.extents import dim
 from ansorpy.ir.tensor import placeholder
 from tests.ir.scalar import INTEGERS, VARS, points, value
 
@@ -21,6 +29,20 @@ def test_a_linear_form_has_the_value_of_its_expression(e: Expr, data: st.DataObj
     assert 0 not in form.terms.values()
     assert form.const + sum(c * value(a, env) for a, c in form.terms.items()) == value(e, env)
     assert value(form.to_expr(), env) == value(e, env)
+
+
+@given(INTEGERS, st.data())
+def test_a_divisor_divides_every_value(e: Expr, data: st.DataObject) -> None:
+    found, here = divisor_of(e), value(e, data.draw(points(dict.fromkeys(VARS, (-20, 20)))))
+    assert here % found == 0 if found else here == 0
+
+
+def test_sizes_have_the_divisors_of_their_steps() -> None:
+    n, m = dim("n", 0, 60, step=6), dim("m", 0, 80, step=4)
+    assert divisor_of(as_expr(n)) == 6 and divisor_of(as_expr(n * m)) == 24
+    assert divisor_of(i * as_expr(m * 3) + 8) == 4
+    assert divisor_of(minimum(i * 6, as_expr(n)) * 2) == 12
+    assert divisor_of(as_expr(n) // 4) == 1
 
 
 @given(INTEGERS, st.sampled_from([1, 2, 3, 4, 7, 12]), st.data())

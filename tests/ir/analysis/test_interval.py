@@ -9,9 +9,18 @@ from hypothesis import strategies as st
 
 from ansorpy.ir import builders as b
 from ansorpy.ir.analysis.affine import Linear, linear
-from ansorpy.ir.analysis.interval import INT64_MAX, INT64_MIN, Bounder, bounds, can_prove, decided
+from ansorpy.ir.analysis.interval import (
+    INT64_MAX,
+    INT64_MIN,
+    Bounder,
+    bounds,
+    can_prove,
+    decided,
+    extents_of,
+)
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.expr import Axis, AxisKind, Compare, CompareOp, Expr, Var, const
+from ansorpy.ir.expr import Axis, AxisKind, Compare, CompareOp, Expr, Var, as_expr, const
+from ansorpy.ir.extents import dim
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from tests.ir.scalar import INTEGERS, points, ranges, value
@@ -39,6 +48,16 @@ def test_bounds_of_sums_see_that_a_variable_cancels() -> None:
     assert bounds(i, {}) == (INT64_MIN, INT64_MAX)
     assert bounds((i * 4 + j) // 4, {i: (0, 5), j: (0, 3)}) == (0, 5)
     assert bounds(i % 8, {i: (16, 19)}) == (0, 3)
+
+
+def test_quotients_and_remainders_by_0_are_0() -> None:
+    known = {i: (0, 9), j: (0, 3)}
+    assert bounds(i // j, known) == (0, 9) and bounds(i % j, known) == (0, 2)
+    assert bounds((i - 4) % j, known) == (0, 2)
+    assert bounds((i - 4) // j, known) == (INT64_MIN, INT64_MAX)
+    n = dim("n", 0, 40)
+    tiles = as_expr((n + 7) // 8)
+    assert extents_of(i // tiles * 8, {i: (0, n - 1)}) == (0, n * 8 - 8)
 
 
 def test_axes_run_over_their_extents_and_loads_over_their_type() -> None:

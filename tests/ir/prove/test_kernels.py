@@ -10,6 +10,7 @@ import pytest
 from ansorpy.errors import LoweringError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Var, const
+from ansorpy.ir.extents import Extent, dim
 from ansorpy.ir.fragments import Digit
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import (
@@ -20,6 +21,8 @@ from ansorpy.ir.loops import (
     Buffer,
     Commit,
     Fence,
+    For,
+    ForKind,
     If,
     Program,
     Scope,
@@ -133,6 +136,47 @@ def test_a_copy_in_flight_is_named(broken: dict[str, int]) -> None:
     said = [f.message for f in found.refuted if f.claim is Claim.APART]
     assert any("before the copy to it has arrived" in message for message in said)
     assert any("= copy(x[" in message for message in said)
+
+
+def waited_in_a_loop(low: int) -> Program:
+    """Rows are copied, and waited for in a loop of at least *low* iterations."""
+    n, tile = dim("n", low, 4), buffer("tile", 64, scope="shared")
+    row = buffer("row", 64)
+    sized = Buffer("sized", (n,), DType.FLOAT32, Scope.GLOBAL)
+    body = Seq((
+        AsyncCopy(tile, (tx,), load(IN, const(0), tx)), Commit(Async.COPIES),
+        For(k, n, ForKind.SERIAL, Wait(Async.COPIES, 0)), SYNC,
+        Store(row, (tx,), load(tile, 63 - tx), None),
+    ))  # fmt: skip
+    grid = For(tx, 64, ForKind.THREAD_X, Alloc(tile, body))
+    return program(grid, [IN, sized], [row])
+
+
+def test_a_loop_over_a_size_may_have_no_iteration() -> None:
+    assert prove(waited_in_a_loop(1)).verdict is Verdict.PROVED
+    found = prove(waited_in_a_loop(0)).refuted
+    assert any("before the copy to it has arrived" in f.message for f in found)
+
+
+def rows_of_blocks(extent: Extent, *between: Stmt) -> Program:
+    """As :func:`reversed_rows`, a block for each of *extent* rows."""
+    source, target = (
+        Buffer(name, (extent, 64), DType.FLOAT32, Scope.GLOBAL) for name in ("x", "out")
+    )
+    tile = buffer("tile", 64, scope="shared")
+    fill = Store(tile, (tx,), load(source, bx, tx), None)
+    drain = Store(target, (bx, tx), load(tile, 63 - tx), None)
+    body = Alloc(tile, Seq((fill, *between, drain)))
+    grid = For(bx, extent, ForKind.BLOCK_X, For(tx, 64, ForKind.THREAD_X, body))
+    return program(grid, [source], [target])
+
+
+def test_blocks_over_a_size_are_proved_for_all_of_them() -> None:
+    n = dim("n", 0, 1 << 20)
+    assert prove(rows_of_blocks(n, SYNC)).verdict is Verdict.PROVED
+    assert prove(rows_of_blocks(n // 2 + 3, SYNC)).verdict is Verdict.PROVED
+    refuted = prove(rows_of_blocks(n)).refuted
+    assert any(f.claim is Claim.APART for f in refuted)
 
 
 PRODUCT = matmul("float16", 70, 40, 52)

@@ -16,7 +16,10 @@ import pytest
 from ansorpy.codegen.cuda.passes.run_on_host import for_host
 from ansorpy.codegen.llvm.objects.build import build
 from ansorpy.errors import MissingDependency, UsageError
+from ansorpy.ir.builders import maximum
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import dim
+from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.execution_plan import CompiledTask
@@ -67,11 +70,11 @@ def gpu_task(dag: ComputeDAG, symbol: str, schedule: Callable[[State], State]) -
     state = schedule(State.initial(dag))
     lowered = lower(state, symbol)
     specs = tuple(ParamSpec.of(param) for param in lowered.run.params)
-    built = Built(simulated_code(state, symbol), specs)
+    built = Built(simulated_code(state, symbol), specs, dims=lowered.run.dims)
     if lowered.bind is not None:
         bind = build(for_host(lowered.bind), Target.host(), symbol=f"{symbol}_bind")
         made = tuple(ParamSpec.of(param) for param in lowered.bind.params)
-        built = Built(built.run, specs, bind, made)
+        built = Built(built.run, specs, bind, made, lowered.run.dims)
     return CompiledTask.of(dag, built, program=lowered.run)
 
 
@@ -84,6 +87,57 @@ def model(rng: np.random.Generator) -> tuple[CompiledModel, Layers]:
         tail_key: gpu_task(programs.tail(), "tail_task", bound),
     }
     return CompiledModel.of(net, tasks, target=GPU, threads=1, name="demo"), layers
+
+
+def rows_of_any_number(low: int, high: int) -> ComputeDAG:
+    """``y[i, j] = max(2 x[i, j] + x[i, 0], 0)`` for *low* to *high* rows."""
+    n = dim("n", low, high)
+    x = placeholder((n, 8), name="x")
+    double = compute((n, 8), lambda i, j: x[i, j] * 2.0 + x[i, 0], name="double")
+    return ComputeDAG.of([x, compute((n, 8), lambda i, j: maximum(double[i, j], 0.0), name="y")])
+
+
+def in_two_kernels(state: State) -> State:
+    """Four rows of both stages in a block."""
+    for name in ("double", "y"):
+        state, (block, row) = state.split(name, "i", (4,))
+        state = state.bind(name, block, "blockIdx.x").bind(name, row, "threadIdx.y")
+        state = state.bind(name, "j", "threadIdx.x")
+    return state
+
+
+def kernel_of_rows(low: int, high: int) -> Kernel:
+    task = gpu_task(rows_of_any_number(low, high), "rows_task", in_two_kernels)
+    return Kernel(task, target=GPU, threads=1)
+
+
+def test_a_kernel_is_launched_for_the_rows_that_it_is_given(rng, device):
+    kernel = kernel_of_rows(0, 50)
+    expected = {1: ["launch"] * 2, 7: ["launch"] * 2, 0: [], 50: ["launch"] * 2}
+    for rows, launches in expected.items():
+        device.calls.clear()
+        x = rng.standard_normal((rows, 8), dtype=np.float32)
+        np.testing.assert_array_equal(kernel(x), np.maximum(x * 2 + x[:, :1], 0))
+        assert [c.split()[0] for c in device.calls if c.startswith("launch")] == launches
+        assert "capture" not in device.calls
+    for rows in (7, 1, 7):  # each size has a graph of its own
+        device.calls.clear()
+        x = rng.standard_normal((rows, 8), dtype=np.float32)
+        np.testing.assert_array_equal(kernel(x), np.maximum(x * 2 + x[:, :1], 0))
+        assert "replay" in device.calls
+    assert device.graphs == 2
+
+
+def test_sizes_are_read_off_arrays_of_the_gpu(rng, device):
+    kernel = kernel_of_rows(2, 50)
+    x = SimulatedArray(device, rng.standard_normal((9, 8), dtype=np.float32))
+    y = SimulatedArray(device, np.zeros((9, 8), np.float32))
+    kernel.prepare(x, out=y)()
+    np.testing.assert_array_equal(y.numpy(), np.maximum(x.values * 2 + x.values[:, :1], 0))
+    with pytest.raises(UsageError, match="n is from 2 to 50"):
+        kernel(SimulatedArray(device, np.zeros((51, 8), np.float32)))
+    with pytest.raises(UsageError, match="'y' takes 9x8 of float32, got 8x8"):
+        kernel(x, out=SimulatedArray(device, np.zeros((8, 8), np.float32)))
 
 
 def given(rng: np.random.Generator) -> programs.Floats:

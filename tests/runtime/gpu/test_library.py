@@ -36,7 +36,13 @@ from ansorpy.schedule.state import State
 from tests.codegen.cuda.emulator import Emulated
 from tests.codegen.cuda.simulated import GPU
 from tests.runtime import programs
-from tests.runtime.gpu.test_executable import bound, gpu_task, panels
+from tests.runtime.gpu.test_executable import (
+    bound,
+    gpu_task,
+    in_two_kernels,
+    panels,
+    rows_of_any_number,
+)
 
 pytestmark = pytest.mark.skipif(
     shutil.which("g++") is None or shutil.which("cc") is None, reason="needs a C and C++ compiler"
@@ -55,6 +61,23 @@ model = ap.load(sys.argv[1])
 for _ in range(3):
     results = model.run(None, dict(given))
 np.savez(sys.argv[3], *results)
+"""
+
+
+SIZED_CALLER = """
+import sys
+import numpy as np
+import ansorpy as ap
+from ansorpy.errors import AnsorpyError
+given = np.load(sys.argv[2])
+model = ap.load(sys.argv[1])
+results = {}
+for name, x in given.items():
+    try:
+        results[name] = model.run(None, {"x": x})[0]
+    except AnsorpyError as error:
+        print(error)
+np.savez(sys.argv[3], **results)
 """
 
 
@@ -141,12 +164,14 @@ def environment(driver: Path, **more: str) -> dict[str, str]:
     return {**os.environ, "LD_LIBRARY_PATH": str(driver), **more}
 
 
-def called(path: Path, driver: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def called(
+    path: Path, driver: Path, caller: str = CALLER, **more: str
+) -> subprocess.CompletedProcess[str]:
     """What a process of its own says that loads the library and runs it three times."""
     folder = path.parent
     arguments = [str(path), str(folder / "given.npz"), str(folder / "results.npz")]
     return subprocess.run(
-        [sys.executable, "-c", CALLER, *arguments], env=environment(driver, **more),
+        [sys.executable, "-c", caller, *arguments], env=environment(driver, **more),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
 
@@ -315,6 +340,29 @@ def test_kernels_are_exported_as_models_are(driver, tmp_path, rng):
     with np.load(tmp_path / "results.npz") as results:
         want = programs.expected_dense(x, w, b)
         np.testing.assert_allclose(results["arr_0"], want, rtol=1e-5, atol=1e-5)
+
+
+def test_a_library_takes_every_size(driver, tmp_path, rng):
+    dag, log = rows_of_any_number(0, 50), tmp_path / "calls.txt"
+    [code] = emulated([("rows", dag, in_two_kernels)], tmp_path / "kernels").values()
+    task = with_code(gpu_task(dag, "rows", in_two_kernels), code)
+    path = Kernel(task, target=GPU, threads=1).export(tmp_path / "net.so")
+    numbers = (7, 7, 7, 1, 0, 0, 50, 51, 50, 50)
+    given = {
+        f"x{k}": rng.standard_normal((rows, 8), dtype=np.float32) for k, rows in enumerate(numbers)
+    }
+    np.savez(tmp_path / "given.npz", **given)
+    done = called(path, driver, SIZED_CALLER, FAKE_CUDA_LOG=str(log))
+    assert done.returncode == 0, done.stderr
+    assert "n is from 0 to 50" in done.stdout
+    with np.load(tmp_path / "results.npz") as results:
+        for name, x in given.items():
+            if len(x) <= 50:
+                np.testing.assert_array_equal(results[name], np.maximum(x * 2 + x[:, :1], 0))
+    calls = Counter(log.read_text().split("\n"))
+    # At 7 and at 50 rows two runs each, the second of which is captured; none without rows.
+    assert calls["launch"] == 2 * (2 + 1 + 2) and calls["capture"] == 3
+    assert calls["memory"] == 4  # two tensors, the workspace and an arena, for 50 rows
 
 
 def test_tensors_without_elements_take_no_memory(driver, tmp_path, rng):

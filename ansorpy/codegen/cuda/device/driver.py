@@ -151,10 +151,10 @@ class CudaDevice:
         self.driver.moduleUnload(module.handle)
 
     @_on_device
-    def launch(self, module: object, launch: Launch, addresses: Sequence[int]) -> None:
+    def launch(self, module: object, launch: Launch, values: Sequence[int]) -> None:
         assert isinstance(module, _Module), module
-        values = np.array(addresses, dtype=np.uint64)
-        pointers = np.arange(len(addresses), dtype=np.uint64) * 8 + np.uint64(values.ctypes.data)
+        held = np.array(values, dtype=np.uint64)  # of a size, a kernel may read the low half only
+        pointers = np.arange(len(values), dtype=np.uint64) * 8 + np.uint64(held.ctypes.data)
         self.driver.launchKernel(
             self._function(module, launch), *launch.grid, *launch.block,
             launch.dynamic_shared_bytes, self._stream, pointers.ctypes.data, 0,

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.launch.plan import Launch, LaunchPlan
+from ansorpy.codegen.cuda.launch.plan import Argument, Launch, LaunchPlan
 
 __all__ = ["Device", "launch_all", "repeat"]
 
@@ -63,8 +63,8 @@ class Device(Protocol):
     def unload(self, module: object) -> None:
         """Unload a module that :meth:`load` returned."""
 
-    def launch(self, module: object, launch: Launch, addresses: Sequence[int]) -> None:
-        """Start a kernel of *module* with one address per argument."""
+    def launch(self, module: object, launch: Launch, values: Sequence[int]) -> None:
+        """Start a kernel of *module* on a grid of numbers, with a value per argument."""
 
     def synchronise(self) -> None:
         """Wait until all work is done."""
@@ -89,20 +89,31 @@ class Device(Protocol):
 
 
 def launch_all(
-    device: Device, module: object, plan: LaunchPlan, parameters: Sequence[int], workspace: int
+    device: Device,
+    module: object,
+    plan: LaunchPlan,
+    parameters: Sequence[int],
+    workspace: int,
+    sizes: Sequence[int] = (),
 ) -> None:
     """Launch the kernels of *plan* in order.
 
     Args:
         parameters: Addresses of the program's parameters.
         workspace: Address of at least ``plan.workspace_bytes`` bytes.
+        sizes: The sizes of ``plan.dims``.
     """
-    for launch in plan.launches:
-        addresses = [
-            parameters[a.position] if a.place == "parameter" else workspace + a.position
-            for a in launch.arguments
-        ]
-        device.launch(module, launch, addresses)
+
+    def value(argument: Argument) -> int:
+        match argument.place:
+            case "parameter":
+                return parameters[argument.position]
+            case "workspace":
+                return workspace + argument.position
+        return sizes[argument.position]
+
+    for launch in plan.at(sizes):
+        device.launch(module, launch, [value(argument) for argument in launch.arguments])
 
 
 def repeat(times: int, work: Callable[[], None]) -> None:

@@ -13,8 +13,10 @@ from ansorpy.codegen.clike.code import UNARY, Code
 from ansorpy.codegen.clike.writer import IndexTypes, Writer
 from ansorpy.codegen.cuda.emit.words import WORDS
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, Load
+from ansorpy.ir.expr import Expr, Load, size_var
+from ansorpy.ir.extents import Extent, most
 from ansorpy.ir.loops import Buffer, ForKind, Stmt
+from ansorpy.ir.symbols import Dim
 
 __all__ = ["C_TYPES", "Emitter", "Tables", "register_type"]
 
@@ -50,7 +52,7 @@ class Emitter(Writer):
     def __init__(
         self,
         tables: Tables,
-        extents: Mapping[ForKind, int],
+        extents: Mapping[ForKind, Extent],
         written: frozenset[Buffer],
         helpers: dict[str, None],
     ) -> None:
@@ -58,13 +60,20 @@ class Emitter(Writer):
         self.tables = tables
         self.extents = extents
         self.written = written
-        self.bound: dict[ForKind, int] = {}
+        self.bound: dict[ForKind, Extent] = {}
         self.in_first = False
         """True inside a condition that only the first thread satisfies."""
         self.in_lanes: dict[Load, Code] = {}
         """Vector loads of the current vector loop, each with the code that reads one lane."""
         self.adding: list[Buffer] = []
         """Accumulators in scope that asynchronous instructions add to."""
+
+    def size(self, dim: Dim) -> str:
+        """Name the size of *dim*, and declare it as a parameter."""
+        var, is_wide = size_var(dim), dim.high > self.indices.most
+        name = self.names.give(var)
+        self.variables[var], self.ranges[var] = Code(name, wide=is_wide), (dim.low, dim.high)
+        return f"{self.indices.wide if is_wide else self.indices.narrow} {name} /* {dim} */"
 
     def value(self, expr: Expr) -> Code:
         """Emit *expr* as C."""
@@ -90,7 +99,7 @@ class Emitter(Writer):
     @property
     def left_out(self) -> list[ForKind]:
         """Indices that no enclosing loop binds: only the first thread or block along them acts."""
-        return [kind for kind, n in self.extents.items() if n > 1 and kind not in self.bound]
+        return [kind for kind, n in self.extents.items() if most(n) > 1 and kind not in self.bound]
 
     def by_the_first(self) -> AbstractContextManager[None]:
         """Make code emitted in this context run once, not in each thread and block along unbound

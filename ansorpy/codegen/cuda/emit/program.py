@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ansorpy.codegen.clike.names import identifier
@@ -10,7 +11,7 @@ from ansorpy.codegen.cuda.emit.expressions import HALF, value
 from ansorpy.codegen.cuda.emit.prelude import HELPERS, prelude
 from ansorpy.codegen.cuda.emit.statements import statement
 from ansorpy.codegen.cuda.emit.words import WORDS
-from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, Argument, Extents, Launch, LaunchPlan
+from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, Argument, Grid, Launch, LaunchPlan
 from ansorpy.codegen.cuda.passes.lower_fragments import held_by_lanes
 from ansorpy.codegen.cuda.passes.residency import blocks_at_once
 from ansorpy.codegen.cuda.passes.split_kernels import KernelNest, kernel_nests, workspace_offsets
@@ -24,11 +25,14 @@ from ansorpy.codegen.cuda.passes.write_out_choices import written_choices
 from ansorpy.codegen.passes.expand_instructions import expand_instructions
 from ansorpy.codegen.passes.expand_powers import constant_powers
 from ansorpy.codegen.passes.promote_accumulators import promote
+from ansorpy.codegen.passes.split_sized_vectors import split_sized_vectors
 from ansorpy.codegen.storage import buffers_used
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.overwrite import may_overlap
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.loops import Alloc, Buffer, Program, Scope, walk_stmts
 from ansorpy.ir.rewrite.simplify import simplify_stmt
+from ansorpy.ir.symbols import Dim
 from ansorpy.target import Target
 
 __all__ = ["CudaSource", "emit_cuda"]
@@ -52,9 +56,9 @@ class CudaSource:
 def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = True) -> CudaSource:
     """Emit *program* as CUDA C, with kernels named after *symbol*.
 
-    Dense arguments must be aligned to 16 bytes, arguments with strides to one element.  With
-    *several*, registers are limited so that several blocks fit on an SM, if the estimated register
-    need allows it.
+    Dense arguments must be aligned to 16 bytes, arguments with strides to one element.  The sizes
+    of dimensions follow the buffers.  With *several*, registers are limited so that several blocks
+    fit on an SM, if the estimated register need allows it.
 
     Raises:
         CodegenError: The program uses a feature that a GPU does not have (parallel loops), waits
@@ -62,13 +66,7 @@ def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = 
     """
     if not target.capability:
         raise CodegenError(f"target {target.name} is not a GPU", hint="choose one such as sm_90")
-    if program.dims:
-        sizes = ", ".join(map(str, program.dims))
-        raise CodegenError(
-            f"kernels for GPUs have fixed shapes, but {program.name} depends on {sizes}",
-            hint="choose sizes first, and make a program for each",
-        )
-    overlapping = may_overlap(program)
+    overlapping, dims = may_overlap(program), program.dims
     program = _prepared(program, target)
     offsets, workspace_bytes = workspace_offsets(program.body)
     found = kernel_nests(program.body)
@@ -83,7 +81,8 @@ def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = 
         texts.append(kernel.text(helpers))
         launches.append(kernel.launch)
     used = tuple(name for name in HELPERS if name in helpers)
-    return CudaSource(used, "\n\n".join(texts) + "\n", LaunchPlan(tuple(launches), workspace_bytes))
+    plan = LaunchPlan(tuple(launches), workspace_bytes, dims)
+    return CudaSource(used, "\n\n".join(texts) + "\n", plan)
 
 
 def _require_moderate(name: str, nest: KernelNest) -> None:
@@ -98,7 +97,8 @@ def _require_moderate(name: str, nest: KernelNest) -> None:
 
 def _prepared(program: Program, target: Target) -> Program:
     """Run the passes that precede emission, in order."""
-    program = held_by_lanes(expand_instructions(program))
+    program = split_sized_vectors(expand_instructions(program), target, masked=False)
+    program = held_by_lanes(program)
     program = written_choices(constant_powers(program))
     program = unroll_registers(program, target)
     # Each register of a thread holds one element; half of them stay free for operands, addresses.
@@ -133,13 +133,15 @@ class _Kernel:
             s.buffer for s in walk_stmts(nest.body)
             if isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED
         ]  # fmt: skip
+        self.dims = program.dims
         # Strictest alignment first, so that no padding is needed.
         self.shared.sort(key=lambda buffer: -buffer.shared_alignment)
         size = sum(buffer.shared_bytes for buffer in self.shared)
         self.dynamic = size > target.max_shared_bytes
         self.launch = Launch(
-            name, nest.grid, nest.block, tuple(argument for _, argument in self.given),
-            0 if self.dynamic else size, size if self.dynamic else 0,
+            name, nest.grid, nest.block,
+            (*(argument for _, argument in self.given), *_sizes(self.dims)),
+            0 if self.dynamic else size, size if self.dynamic else 0, nest.where,
         )  # fmt: skip
         blocks = blocks_at_once(nest.body, self.launch, target) if several else 1
         self.bounds = f"{self.launch.threads}" + (f", {blocks}" if blocks > 1 else "")
@@ -149,13 +151,14 @@ class _Kernel:
         written = frozenset(buffer for buffer, is_written in self.used.items() if is_written)
         e = Emitter(Tables(value, statement), self.nest.extents, written, helpers)
         parameters = [self._parameter(e, buffer) for buffer, _ in self.given]
+        parameters += [e.size(dim) for dim in self.dims]
         self._declare_shared(e)
         e.statement(self.nest.body)
         inside = ",\n    ".join(parameters)
         return "\n".join(
             [
                 f"// {_counted(self.launch.grid, 'block')} of "
-                f"{_counted(self.launch.block, 'thread')}",
+                f"{_counted(self.launch.block, 'thread')}{_condition(self.launch)}",
                 f'extern "C" __global__ void __launch_bounds__({self.bounds}) {self.name}(',
                 f"    {inside}) {{",
                 *e.lines,
@@ -195,8 +198,19 @@ def _parameter(buffer: Buffer, number: int) -> Argument:
     return Argument(buffer.name, "parameter", number, alignment)
 
 
-def _counted(extents: Extents, what: str) -> str:
-    """Format extents: ``3 blocks``, ``4 x 8 x 1 threads``."""
+def _sizes(dims: Sequence[Dim]) -> Iterator[Argument]:
+    for number, dim in enumerate(dims):
+        yield Argument(dim.name, "size", number, DType.INT64.bytes)
+
+
+def _condition(launch: Launch) -> str:
+    """When a kernel is launched: `` if 8 - n > 0``."""
+    conditions = " and ".join(f"{extent} > 0" for extent in launch.where)
+    return f", if {conditions}" if conditions else ""
+
+
+def _counted(extents: Grid, what: str) -> str:
+    """Format extents: ``3 blocks``, ``4 x 8 x 1 threads``, ``(n + 31)//32 blocks``."""
     x, y, z = extents
     number = f"{x}" if (y, z) == (1, 1) else f"{x} x {y} x {z}"
     return f"{number} {what}" if number == "1" else f"{number} {what}s"

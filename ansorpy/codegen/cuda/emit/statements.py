@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansorpy.codegen.clike.code import Code
+from ansorpy.codegen.clike.code import COMPARE, Code
 from ansorpy.codegen.clike.indices import flat_index, index
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.cuda.emit.assignment import assignment
@@ -24,10 +24,12 @@ from ansorpy.codegen.cuda.emit.wgmma import commit, fence, matrix, wait
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.interval import bounds
-from ansorpy.ir.expr import Load, walk
+from ansorpy.ir.expr import Load, as_expr, walk
+from ansorpy.ir.extents import most
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
     LAUNCH_INDICES,
+    THREAD_INDICES,
     Alloc,
     AsyncCopy,
     Barrier,
@@ -96,11 +98,12 @@ def _loop(e: Emitter, s: For) -> None:
     if s.kind is ForKind.UNROLLED:
         e.line("#pragma unroll")
     with e.names.block():
-        name = e.names.give(s.var)
+        name, end = e.names.give(s.var), index(e, as_expr(s.extent))
+        kind = e.indices.narrow if most(s.extent) <= e.indices.most else e.indices.wide
         fused = f"// {s.var.name}" if "@" in s.var.name else ""
         with (
-            e.block(f"for (int {name} = 0; {name} < {s.extent}; ++{name})", fused),
-            e.variable(s.var, Code(name), (0, s.extent - 1)),
+            e.block(f"for ({kind} {name} = 0; {name} < {end.at(COMPARE + 1)}; ++{name})", fused),
+            e.variable(s.var, Code(name, wide=kind != e.indices.narrow), (0, s.extent - 1)),
         ):
             statement(e, s.body)
 
@@ -109,14 +112,17 @@ def _bound(e: Emitter, s: For) -> None:
     """Emit a block or thread index; only the first ``extent`` blocks or threads take part."""
     before = e.bound.get(s.kind)
     available = e.extents[s.kind] if before is None else before
-    if fixed(s.extent) > available:
+    if most(s.extent - available) > 0:
         raise CodegenError(
             f"a loop over {s.kind.value} of extent {s.extent} is inside one of extent {available}"
         )
-    e.bound[s.kind] = fixed(s.extent)
-    if fixed(s.extent) < available:
-        _require_independent(s, available)
-        with e.block(f"if ({s.kind.value} < {s.extent})"):
+    e.bound[s.kind] = s.extent
+    if most(available - s.extent) > 0:
+        if s.kind in THREAD_INDICES:
+            _require_independent(s, fixed(available))
+        end = index(e, as_expr(s.extent)).at(COMPARE + 1)
+        signed = "" if isinstance(s.extent, int) else "(int)"  # a symbolic one may be negative
+        with e.block(f"if ({signed}{s.kind.value} < {end})"):
             _index(e, s)
     else:
         _index(e, s)
@@ -143,8 +149,11 @@ _TOGETHER: Mapping[type[Stmt], str] = {
 
 
 def _require_independent(s: For, available: int) -> None:
-    """Check that no barrier waits for the threads left out, and that no warp is divided."""
-    whole_warps = s.extent % _WARP == 0 and available % _WARP == 0
+    """Check that no barrier waits for the threads left out, and that no warp is divided.
+
+    Blocks that are left out wait for nothing.
+    """
+    whole_warps = fixed(s.extent) % _WARP == 0 and available % _WARP == 0
     for inner in walk_stmts(s):
         what = _TOGETHER.get(type(inner))
         if what is not None and (isinstance(inner, Barrier) or not whole_warps):

@@ -24,7 +24,7 @@ from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter
 from ansorpy.codegen.cuda.emit.expressions import value
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT
 from ansorpy.codegen.tiles import free_vars
-from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.analysis.affine import divisor_of, linear
 from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr, children
 from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Scope, Store
 from ansorpy.ir.rewrite.rewriter import substitute
@@ -175,7 +175,9 @@ def _moves(e: Emitter, var: Var, buffer: Buffer, indices: tuple[Expr, ...], widt
     if form.terms.get(var) != 1 or form.const % width:
         return False
     others = [(atom, c) for atom, c in form.terms.items() if atom is not var]
-    return all(c % width == 0 and var not in free_vars(atom) for atom, c in others)
+    return all(
+        c * divisor_of(atom) % width == 0 and var not in free_vars(atom) for atom, c in others
+    )
 
 
 def _at_once(e: Emitter, lanes: _Lanes, start: Expr, first: Code) -> None:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from ansorpy.codegen.cuda.device.build import CudaCode
 from ansorpy.codegen.cuda.launch.plan import LaunchPlan
 from ansorpy.codegen.object_code import ObjectCode
-from ansorpy.errors import ForeignFile
+from ansorpy.errors import ForeignFile, UsageError
 
 __all__ = ["packed", "unpacked"]
 
@@ -43,6 +43,8 @@ def unpacked(code: bytes) -> tuple[LaunchPlan, bytes]:
         return _plans().validate_json(code[start:end]), code[end:]
     except ValidationError as error:
         raise ForeignFile(f"not a GPU program: {error.errors()[0]['msg']}") from None
+    except UsageError as error:
+        raise ForeignFile(f"not a GPU program: {error}") from None
 
 
 @cache

@@ -1,16 +1,21 @@
 """Launch plan of a GPU program: its kernels in launch order, and their workspace.
 
 Besides the code, a caller needs only a :class:`LaunchPlan`: allocate ``workspace_bytes`` once, and
-launch every kernel of ``launches`` in order on one stream, which also orders their memory accesses.
+launch every kernel of :meth:`LaunchPlan.at` in order on one stream, which also orders their memory
+accesses.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
-__all__ = ["ALIGNMENT", "Argument", "Extents", "Launch", "LaunchPlan"]
+from ansorpy.codegen.wire import DimField, ExtentField
+from ansorpy.ir.sizes import at, fixed
+
+__all__ = ["ALIGNMENT", "Argument", "Extents", "Grid", "Launch", "LaunchPlan"]
 
 ALIGNMENT = 16
 """Bytes of the widest access of a thread.  CUDA's own allocations are aligned to 256."""
@@ -18,21 +23,25 @@ ALIGNMENT = 16
 Extents = tuple[int, int, int]
 """Extents along x, y and z."""
 
+Grid = tuple[ExtentField, ExtentField, ExtentField]
+"""Blocks along x, y and z; expressions of dimensions where they depend on the call."""
+
 
 @dataclass(frozen=True)
 class Argument:
-    """One pointer that a kernel receives.
+    """One argument that a kernel receives: a pointer, or a size.
 
     Args:
-        name: The buffer it points to.
+        name: The buffer it points to, or the dimension.
         place: ``parameter``: the program's parameter number ``position``.  ``workspace``: byte
-            ``position`` of the workspace.
+            ``position`` of the workspace.  ``size``: the size of dimension number ``position``,
+            passed by value.
         alignment: Required alignment of the address in bytes: that of an element if the tensor
             is part of another one, that of the widest access otherwise.
     """
 
     name: str
-    place: Literal["parameter", "workspace"]
+    place: Literal["parameter", "workspace", "size"]
     position: int
     alignment: int = ALIGNMENT
 
@@ -42,15 +51,17 @@ class Launch:
     """One kernel: its name in the module, its grid and block extents, and its arguments.
 
     Shared memory is declared in the kernel (``static_shared_bytes``) up to the default limit of a
-    block; beyond that limit, all of it is passed at launch (``dynamic_shared_bytes``).
+    block; beyond that limit, all of it is passed at launch (``dynamic_shared_bytes``).  The kernel
+    is launched in calls where all of ``where`` are positive and the grid has a block.
     """
 
     kernel: str
-    grid: Extents
+    grid: Grid
     block: Extents
     arguments: tuple[Argument, ...]
     static_shared_bytes: int = 0
     dynamic_shared_bytes: int = 0
+    where: tuple[ExtentField, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -64,7 +75,20 @@ class Launch:
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """Kernels in launch order; see the module's docstring."""
+    """Kernels in launch order; see the module's docstring.  A call states the sizes of ``dims``."""
 
     launches: tuple[Launch, ...]
     workspace_bytes: int
+    dims: tuple[DimField, ...] = ()
+
+    def at(self, sizes: Sequence[int]) -> tuple[Launch, ...]:
+        """The launches of a call with these *sizes* of ``dims``; their grids are numbers."""
+        if not self.dims:
+            return self.launches
+        known = dict(zip(self.dims, sizes, strict=True))
+        found = []
+        for launch in self.launches:
+            x, y, z = (fixed(at(extent, known)) for extent in launch.grid)
+            if min(x, y, z, *(fixed(at(extent, known)) for extent in launch.where)) > 0:
+                found.append(replace(launch, grid=(x, y, z), where=()))
+        return tuple(found)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ansorpy.codegen.cuda.launch.plan import Launch, LaunchPlan
 from ansorpy.errors import CodegenError
+from ansorpy.ir.extents import most
 from ansorpy.target import Target
 
 __all__ = ["KernelResources", "check_launch", "check_resources", "parse_report"]
@@ -75,7 +76,7 @@ def _kernels(report: str) -> Iterator[tuple[str, Mapping[str, int]]]:
 
 
 def check_launch(launch: Launch, target: Target) -> None:
-    """Check that blocks of *launch* fit on *target*, apart from registers.
+    """Check that blocks of *launch* fit on *target*, apart from registers, at all sizes.
 
     Raises:
         CodegenError: Too many threads or blocks, or too much shared memory.
@@ -89,9 +90,9 @@ def check_launch(launch: Launch, target: Target) -> None:
     for what, wanted, limits in (
         ("blocks", launch.grid, MAX_GRID), ("threads", launch.block, MAX_BLOCK),
     ):  # fmt: skip
-        for axis, number, most in zip("xyz", wanted, limits, strict=True):
-            if number > most:
-                raise _too_much(launch, f"{what} along {axis}", number, most)
+        for axis, number, limit in zip("xyz", wanted, limits, strict=True):
+            if most(number) > limit:
+                raise _too_much(launch, f"{what} along {axis}", most(number), limit)
 
 
 def check_resources(launch: Launch, resources: KernelResources, target: Target) -> None:
@@ -110,5 +111,5 @@ def check_resources(launch: Launch, resources: KernelResources, target: Target) 
         raise _too_much(launch, "registers", warps * each, target.registers_per_block)
 
 
-def _too_much(launch: Launch, what: str, wanted: int, most: int) -> CodegenError:
-    return CodegenError(f"{launch.kernel} needs {wanted} {what}, but the limit is {most}")
+def _too_much(launch: Launch, what: str, wanted: int, limit: int) -> CodegenError:
+    return CodegenError(f"{launch.kernel} needs {wanted} {what}, but the limit is {limit}")

@@ -2,6 +2,7 @@
 
 Every nest bound to blocks and threads is a kernel.  Unbound statements between two nests form a
 single-thread kernel.  Workspace buffers, which several kernels may use, live in global memory.
+Conditions on sizes around kernels decide whether they are launched.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ansorpy.codegen.cuda.launch.plan import Extents
+from ansorpy.codegen.cuda.launch.plan import Extents, Grid
 from ansorpy.errors import CodegenError
+from ansorpy.ir.analysis.interval import extents_of
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Compare, CompareOp, Expr
+from ansorpy.ir.extents import Extent, Symbolic, extreme, least, most
 from ansorpy.ir.loops import (
     BLOCK_INDICES,
     LAUNCH_INDICES,
@@ -27,6 +32,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.sizes import fixed
+from ansorpy.ir.symbols import SizeOp
 
 __all__ = ["KernelNest", "kernel_nests", "workspace_offsets"]
 
@@ -36,37 +42,40 @@ WORKSPACE_ALIGNMENT = 256
 
 @dataclass(frozen=True)
 class KernelNest:
-    """The body of one kernel, and the extent of every index that it binds."""
+    """The body of one kernel, and the extent of every index that it binds.
+
+    Extents of blocks may depend on dimensions; those of threads are numbers.  If one is 0, or one
+    of ``where`` is not positive, the kernel does nothing and is not launched.
+    """
 
     body: Stmt
-    extents: Mapping[ForKind, int]
+    extents: Mapping[ForKind, Extent]
+    where: tuple[Extent, ...] = ()
 
     @property
-    def grid(self) -> Extents:
-        return self._along(BLOCK_INDICES)
+    def grid(self) -> Grid:
+        x, y, z = (self.extents.get(kind, 1) for kind in BLOCK_INDICES)
+        return x, y, z
 
     @property
     def block(self) -> Extents:
-        return self._along(THREAD_INDICES)
-
-    def _along(self, kinds: tuple[ForKind, ForKind, ForKind]) -> Extents:
-        x, y, z = (self.extents.get(kind, 1) for kind in kinds)
+        x, y, z = (fixed(self.extents.get(kind, 1)) for kind in THREAD_INDICES)
         return x, y, z
 
 
-def kernel_nests(body: Stmt) -> list[KernelNest]:
-    """Split *body* into kernels, in order.
+def kernel_nests(body: Stmt, where: tuple[Extent, ...] = ()) -> list[KernelNest]:
+    """Split *body* into kernels, in order; they run where all of *where* are positive.
 
     Raises:
         CodegenError: A kernel would be launched in a loop, or together with another one under a
-            condition.
+            condition on other values than sizes, or its number of threads is not a number.
     """
     found: list[KernelNest] = []
     waiting: list[Stmt] = []
 
     def flush() -> None:
         if waiting:
-            found.append(_nest(Seq(tuple(waiting)) if len(waiting) > 1 else waiting[0]))
+            found.append(_nest(Seq(tuple(waiting)) if len(waiting) > 1 else waiting[0], where))
             waiting.clear()
 
     for part in _parts(body):
@@ -74,23 +83,45 @@ def kernel_nests(body: Stmt) -> list[KernelNest]:
             waiting.append(part)
             continue
         flush()
+        holds = _positive_where(part.cond) if isinstance(part, If) else None
+        if holds is not None and isinstance(part, If):
+            found += kernel_nests(part.then, (*where, holds))
+            found += kernel_nests(part.other or Seq(()), (*where, 1 - holds))
+            continue
         _require_one(part)
-        found.append(_nest(part))
+        found.append(_nest(part, where))
     flush()
     return found
+
+
+def _positive_where(cond: Expr) -> Extent | None:
+    """The extent that is positive where *cond*, a comparison of sizes, holds; None for others."""
+    if not isinstance(cond, Compare) or cond.a.dtype is not DType.INT64 or cond.op not in _ORDERS:
+        return None
+    flipped, least = _ORDERS[cond.op]
+    low, high = extents_of(cond.a - cond.b if flipped else cond.b - cond.a, {})
+    return low + least if isinstance(low, Symbolic) and low == high else None
+
+
+_ORDERS = {
+    CompareOp.LT: (False, 0), CompareOp.LE: (False, 1),
+    CompareOp.GT: (True, 0), CompareOp.GE: (True, 1),
+}  # fmt: skip
+"""Whether ``a - b`` instead of ``b - a`` is positive where ``a op b``, and what to add to it."""
 
 
 def workspace_offsets(body: Stmt) -> tuple[dict[Buffer, int], int]:
     """Byte offsets of *body*'s buffers in the workspace, and its total size.
 
-    Buffers do not share bytes: the blocks of a kernel progress independently.
+    A buffer whose shape depends on dimensions has room for their largest sizes.  Buffers do not
+    share bytes: the blocks of a kernel progress independently.
     """
     offsets: dict[Buffer, int] = {}
     size = 0
     for s in walk_stmts(body):
         if isinstance(s, Alloc) and s.buffer.scope is Scope.WORKSPACE:
             offsets[s.buffer] = size
-            size += -(-s.buffer.bytes // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
+            size += -(-most(s.buffer.bytes) // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT
     return offsets, size
 
 
@@ -142,9 +173,35 @@ def _require_one(s: Stmt) -> None:
                 raise CodegenError("a kernel would be launched inside a sequence of statements")
 
 
-def _nest(body: Stmt) -> KernelNest:
-    extents: dict[ForKind, int] = {}
+def _nest(body: Stmt, where: tuple[Extent, ...]) -> KernelNest:
+    extents: dict[ForKind, Extent] = {}
     for inner in walk_stmts(body):
-        if isinstance(inner, For) and inner.kind in LAUNCH_INDICES:
-            extents[inner.kind] = max(extents.get(inner.kind, 1), fixed(inner.extent))
-    return KernelNest(body, extents)
+        if not isinstance(inner, For) or inner.kind not in LAUNCH_INDICES:
+            continue
+        if inner.kind in THREAD_INDICES and not isinstance(inner.extent, int):
+            raise CodegenError(
+                f"a block would have {inner.extent} threads along {inner.kind.value}, which is not "
+                "a number",
+                hint=f"split {inner.var.name} and bind an inner part to threads",
+            )
+        known = extents.get(inner.kind, inner.extent)
+        extents[inner.kind] = extreme(SizeOp.MAX, known, inner.extent)
+    alone = _around_all(body)
+    for kind, extent in extents.items():
+        if least(extent) < 1 and alone.get(kind) != extent:
+            extents[kind] = extreme(SizeOp.MAX, extent, 1)
+    return KernelNest(body, extents, where)
+
+
+def _around_all(s: Stmt) -> dict[ForKind, Extent]:
+    """The extents of the bound loops around everything that *s* does."""
+    found: dict[ForKind, Extent] = {}
+    while True:
+        match s:
+            case For(_, extent, kind, body):
+                found.setdefault(kind, extent)
+            case Let(_, _, body) | Alloc(_, body) | If(_, body, None):
+                pass
+            case _:
+                return found
+        s = body

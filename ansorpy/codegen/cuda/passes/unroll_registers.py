@@ -40,7 +40,8 @@ def unroll_registers(program: Program, target: Target) -> Program:
           C[x * 4 + j] = acc[j]      -->       C[x * 4 + j] = acc[j]
 
     A buffer larger than a thread's registers stays in memory and its loops are kept.  Loops that
-    would unroll to more than ``MOST_STATEMENTS`` are kept as well.
+    would unroll to more than ``MOST_STATEMENTS``, or whose extents depend on the call, are kept as
+    well.
     """
     variables = _indexing(program.body, target.vector_registers * 4)
     body = _Unrolled(variables).stmt(program.body)
@@ -55,6 +56,8 @@ class _Unrolled(Rewriter):
     def stmt(self, s: Stmt) -> Stmt:
         new = super().stmt(s)
         if not isinstance(new, For) or new.kind is not ForKind.SERIAL:
+            return new
+        if not isinstance(new.extent, int):
             return new
         indexes, size = new.var in self.variables, new.extent * written_out(new.body)
         if indexes and size <= MOST_STATEMENTS:

@@ -29,7 +29,6 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
-from ansorpy.ir.sizes import fixed
 
 __all__ = ["MOST_PRODUCTS", "MOST_STEPS", "longest_bodies", "steps_at_once"]
 
@@ -42,6 +41,7 @@ MOST_STEPS = 32
 def longest_bodies(program: Program) -> Program:
     """Unroll serial loops that only accumulate, innermost first, fully or in part.
 
+    Loops whose extents depend on the call stay loops.
     A program that would exceed ``MOST_STATEMENTS`` is returned unchanged.
     """
     body = _Longer().stmt(program.body)
@@ -60,8 +60,10 @@ class _Longer(Rewriter):
         new = super().stmt(s)
         if not isinstance(new, For) or new.kind is not ForKind.SERIAL or not _only_sums(new.body):
             return new
+        if not isinstance(new.extent, int):
+            return new
         most = min(MOST_PRODUCTS // written_out(new.body), MOST_STEPS // _steps(new.body))
-        at_once = steps_at_once(fixed(new.extent), most)
+        at_once = steps_at_once(new.extent, most)
         if at_once == new.extent:
             return For(new.var, new.extent, ForKind.UNROLLED, new.body)
         if at_once == 1:

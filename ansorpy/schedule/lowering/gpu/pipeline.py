@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr
+from ansorpy.ir.extents import Extent, least, most
 from ansorpy.ir.loops import (
     Alloc,
     Async,
@@ -33,7 +34,6 @@ from ansorpy.ir.loops import (
     Wait,
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
-from ansorpy.ir.sizes import fixed
 from ansorpy.ir.strides import Strides, dense_strides
 from ansorpy.ir.zeros import is_zero
 from ansorpy.schedule.asynchronous import grouped, made_visible, runs_asynchronously
@@ -52,7 +52,7 @@ class Producer(NamedTuple):
     fill: Stmt
 
 
-def pipelined(var: Var, extent: int, depth: int, tiles: Sequence[Producer], use: Stmt) -> Stmt:
+def pipelined(var: Var, extent: Extent, depth: int, tiles: Sequence[Producer], use: Stmt) -> Stmt:
     """``for var in 0..extent: fill tiles; use`` with the copies *depth* - 1 iterations ahead."""
     under_way = int(runs_asynchronously(use) and depth > 2)
     ahead = depth - 1 - under_way
@@ -60,14 +60,16 @@ def pipelined(var: Var, extent: int, depth: int, tiles: Sequence[Producer], use:
     step = Var(f"{var.name}.first")
     barrier = Barrier(Scope.SHARED)
     begin: list[Stmt] = [barrier]
-    first = min(ahead, extent)
-    begin.append(For(step, first, ForKind.SERIAL, Seq((_fetched(tiles, slots, var, step, depth),
-                                                       Commit(Async.COPIES)))))  # fmt: skip
+    first = min(ahead, most(extent))
+    fetched = _fetched(tiles, slots, var, step, depth)
+    if least(extent) < first:
+        fetched = If(step < as_expr(extent), fetched, None)
+    begin.append(For(step, first, ForKind.SERIAL, Seq((fetched, Commit(Async.COPIES)))))
     begin += [Commit(Async.COPIES)] * (ahead - first)
     lets = [let for tile in tiles for let in tile.lets]
     used = bound_to(lets, grouped(_InSlot(slots, var % depth).stmt(use), under_way))
     body: list[Stmt] = [Wait(Async.COPIES, ahead - 1), *made_visible(use), barrier]
-    if ahead < extent:
+    if ahead < most(extent):
         later = _fetched(tiles, slots, var, var + ahead, depth)
         body.append(If(var + ahead < as_expr(extent), later, None))
     loop = For(var, extent, ForKind.SERIAL, Seq((*body, Commit(Async.COPIES), used)))
@@ -125,7 +127,7 @@ class _InSlot(Rewriter):
 
     def stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, For) and s.kind is ForKind.VECTORIZED:
-            self.together = fixed(s.extent)
+            self.together = s.extent if isinstance(s.extent, int) else 1
             s = super().stmt(s)
             self.together = 1
             return s

@@ -11,7 +11,9 @@ from ansorpy.codegen.cuda.emit.words import WORDS
 from ansorpy.codegen.cuda.launch.plan import Argument
 from ansorpy.codegen.cuda.passes.split_kernels import kernel_nests, workspace_offsets
 from ansorpy.errors import CodegenError
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Var, as_expr
+from ansorpy.ir.extents import Extent, dim
 from ansorpy.ir.loops import Alloc, Barrier, Buffer, For, ForKind, If, Scope, Seq, Shuffle, Stmt
 from ansorpy.target import Target
 from tests.codegen.cuda.emulator import TARGET
@@ -61,6 +63,52 @@ def test_workspace_is_laid_out_apart_and_named_by_kernels() -> None:
         Argument("out", "parameter", 1), Argument("middle", "workspace", 0),
     )  # fmt: skip
     assert plan.workspace_bytes == 768
+
+
+def sized(extent: Extent, name: str = "x") -> Buffer:
+    return Buffer(name, (extent, 4), DType.FLOAT32, Scope.GLOBAL)
+
+
+def test_conditions_on_sizes_decide_what_is_launched() -> None:
+    n = dim("n", 0, 90)
+    x, out = sized(n), sized(n, "out")
+
+    def copied(row: Var, column: Var, extent: Extent) -> Stmt:
+        body = put(out, (row, column), at(x, row, column))
+        return For(row, extent, ForKind.BLOCK_X, For(column, 4, ForKind.THREAD_X, body))
+
+    inner = If(as_expr(n) > 40, copied(by, ty, (n + 1) // 2), copied(i, j, n))
+    body = If(as_expr(n) <= 7, copied(bx, tx, n), inner)
+    few, many, middle = kernel_nests(body)
+    assert few.where == (8 - n,) and few.grid == (n, 1, 1)
+    assert many.where == (n - 7, n - 40) and many.grid == ((n + 1) // 2, 1, 1)
+    assert middle.where == (n - 7, 41 - n)
+
+
+def test_what_is_outside_of_blocks_over_a_size_is_done_for_any_size() -> None:
+    n = dim("n", 0, 90)
+    x, out = sized(n), sized(n + 1, "out")
+    first = put(out, (0, bx), at(x, 0, bx) * 0.0)
+    rest = For(by, n, ForKind.BLOCK_Y, put(out, (by + 1, bx), at(x, by, bx)))
+    (nest,) = kernel_nests(For(bx, 4, ForKind.BLOCK_X, Seq((first, rest))))
+    assert str(nest.grid) == "(4, max(1, n), 1)"
+    text = emit_cuda(program(nest.body, [x], [out]), TARGET, "k").kernels
+    assert "if (blockIdx.y == 0) {" in text and "if ((int)blockIdx.y < n) {" in text
+
+
+def test_a_block_has_a_number_of_threads() -> None:
+    n = dim("n", 1, 90)
+    body = For(tx, n, ForKind.THREAD_X, put(sized(n, "out"), (tx, 0), at(sized(n), tx, 0)))
+    with pytest.raises(CodegenError, match=r"have n threads along threadIdx\.x") as error:
+        kernel_nests(body)
+    assert error.value.hint == "split tx and bind an inner part to threads"
+
+
+def test_workspace_has_room_for_the_largest_sizes() -> None:
+    n = dim("n", 1, 90)
+    large = Buffer("large", (n, n), DType.FLOAT32, Scope.WORKSPACE)
+    body = Alloc(large, Alloc(MIDDLE, rows(OUT, X, bx, tx)))
+    assert workspace_offsets(body) == ({large: 0, MIDDLE: 32512}, 32768)
 
 
 LOCAL = buffer("own", 1, scope=Scope.LOCAL)

@@ -10,6 +10,7 @@ import pytest
 from ansorpy.errors import LoweringError, ScheduleError
 from ansorpy.ir.builders import all_of, maximum, select
 from ansorpy.ir.builders import sum as sum_over
+from ansorpy.ir.extents import dim
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import (
     Alloc,
@@ -24,7 +25,9 @@ from ansorpy.ir.loops import (
     Wait,
     walk_stmts,
 )
+from ansorpy.ir.rewrite.sizes import program_at
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.measure.proofs.handlers import proof_of
 from ansorpy.schedule.decisions import OneOf, factorizations
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.space import Space
@@ -59,6 +62,21 @@ def test_a_tile_has_an_instance_for_each_stage() -> None:
     assert len(of_kind(program.body, AsyncCopy)) == 4  # of A and B, before the loop and in it
     assert len(of_kind(program.body, Barrier)) == 2
     assert [s.pending for s in walk_stmts(program.body) if isinstance(s, Wait)] == [1]
+
+
+def test_tiles_of_a_sum_of_any_length_are_copied_ahead(rng: np.random.Generator) -> None:
+    n, k = dim("n", 1, 60), dim("k", 0, 40)
+    state = ahead(workloads.matmul(n, 24, k), 3, pad=4)
+    assert proof_of(lower(state)).is_decided
+    program = lower(state).run
+    shared = [s.buffer for s in walk_stmts(program.body) if isinstance(s, Alloc)]
+    assert [b.shape for b in shared if b.name == "A.shared"] == [(3, 12, 3)]
+    for rows, length in ((1, 0), (5, 1), (12, 3), (13, 4), (60, 40), (7, 11)):
+        a, b = (rng.random(s, np.float32) for s in ((rows, length), (length, 24)))
+        out = np.full((rows, 24), np.nan, np.float32)
+        sizes = dict(zip(state.definition.dims, (rows, length), strict=True))
+        run_program(program_at(program, sizes), [a, b, out])
+        np.testing.assert_allclose(out, a @ b, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind, found", [
