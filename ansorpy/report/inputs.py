@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 from onnx import helper
 
 from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.frontend.onnx import runnable_shapes
 from ansorpy.frontend.onnx.shapes import input_shapes, network_inputs
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.sizes import at, fixed_all
@@ -68,8 +69,12 @@ def input_specs(
 
     Raises:
         UsageError: A name is unknown, or a size is wrong or contradicts the model.
+        UnsupportedModel: A range is needed, and the model cannot be imported.
     """
-    usual = input_shapes(model, shapes, dims).usual
+    found = input_shapes(model, shapes, dims)
+    if found.assumed:  # operators may need dimensions to be equal
+        found = runnable_shapes(model, shapes, dims)
+    usual = found.usual
     return [InputSpec(i.name, usual[i.name], _dtype(i)) for i in network_inputs(model)]
 
 

@@ -73,7 +73,7 @@ def _described(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:
     dtype = DType(port.dtype.name)
     return {
         "name": _in_comment(port.name),
-        "shape": f"[{', '.join(map(str, port.shape))}]",
+        "shape": _in_comment(f"[{', '.join(map(str, port.shape))}]"),
         "extents": [c_extent(extent, names) for extent in port.shape],
         "rank": len(port.shape),
         "dtype": dtype.value,

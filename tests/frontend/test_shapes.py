@@ -142,6 +142,11 @@ def test_what_is_left_open_gets_a_range_that_is_said(
     assert f"--dim {name}={want}" in caplog.text
 
 
+def test_flags_can_be_given_to_a_shell(caplog: pytest.LogCaptureFixture) -> None:
+    load(one_input("some rows", 3))
+    assert "--dim 'some rows=1..32'" in caplog.text
+
+
 def test_dimensions_that_must_be_equal_are_one(caplog: pytest.LogCaptureFixture) -> None:
     """Exporters give the same size several names."""
     model = graph_model(

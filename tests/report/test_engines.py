@@ -13,6 +13,7 @@ from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.report.engines.names import ENGINES
 from ansorpy.report.engines.protocol import open_engine, open_peer
 from ansorpy.report.inputs import input_specs, random_feeds, read_model
+from tests.frontend.models import graph_model, node
 
 
 @pytest.fixture
@@ -65,6 +66,16 @@ def test_open_sizes_are_usual_ones(model: Path) -> None:
     found = read_model(model)
     assert input_specs(found, dims={"batch": [1, 7, 7]})[0].shape == (7, 5)
     assert 1 <= input_specs(found)[0].shape[0] <= 32
+
+
+def test_open_sizes_that_must_be_equal_are_equal() -> None:
+    model = graph_model(
+        [node("Add", ["x", "m"], ["y"])], {"x": (None, "seq"), "m": ("n", "total")}, ["y"]
+    )
+    x, m = input_specs(model)
+    assert x.shape == m.shape
+    x, m = input_specs(model, dims={"seq": 7})
+    assert x.shape[1] == m.shape[1] == 7
 
 
 @pytest.mark.parametrize(

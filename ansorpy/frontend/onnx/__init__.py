@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.loading import Imported, load, load_with_ranges
+from ansorpy.frontend.onnx.loading import Imported, load, load_with_ranges, runnable_shapes
 
-__all__ = ["Imported", "load", "load_with_ranges"]
+__all__ = ["Imported", "load", "load_with_ranges", "runnable_shapes"]

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto
 
+from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
 from ansorpy.frontend.onnx.equations import Equation, negative, unequal
 from ansorpy.frontend.onnx.ratio import Ratio
@@ -68,7 +69,7 @@ class TooShort(Unsupported):
 
 def one_size(dims: Iterable[Dim]) -> str:
     """How to give each of *dims* one size."""
-    flags = " ".join(f"--dim {dim.name}={_usual(dim)}" for dim in dims)
+    flags = dim_flags({dim.name: _usual(dim) for dim in dims})
     return f"choose one size, for example with {flags}"
 
 

@@ -1,24 +1,30 @@
-"""Expressions of dimensions as exporters write them: ``past + seq``, ``2*width``, ``floor(w/2)``.
+"""Texts that name dimensions: flags, and expressions as exporters write them: ``past + seq``.
 
-They are parsed as Python's syntax, and never evaluated by Python.
+Expressions are parsed as Python's syntax, and never evaluated by Python.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from shlex import quote
 
 from ansorpy.frontend.onnx.ratio import Ratio, ratio_of
 from ansorpy.ir.extents import Extent, dim, extreme
 from ansorpy.ir.symbols import SizeOp
 
-__all__ = ["extent_of", "names_in"]
+__all__ = ["dim_flags", "extent_of", "names_in"]
 
 _LONGEST = 500
 """Longer texts are no expressions that an exporter wrote, and could be nested deeply."""
 _LARGEST = 1 << 40
 _ROUNDED = ("floor", "ceil", "ceiling", "trunc", "int")
 _EXTREMES = {"min": SizeOp.MIN, "max": SizeOp.MAX}
+
+
+def dim_flags(sizes: Mapping[str, object]) -> str:
+    """The flags that give the dimensions with these names *sizes*."""
+    return " ".join(f"--dim {quote(f'{name}={size}')}" for name, size in sizes.items())
 
 
 class _NotArithmetic(Exception):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from onnx import ModelProto
 
+from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.importer import Importer, Solved, all_nodes, is_known
 from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
@@ -17,7 +18,7 @@ from ansorpy.graph.ir import Graph
 from ansorpy.ir.symbols import Dim
 from ansorpy.size_ranges import AnySize, SizeRange
 
-__all__ = ["Imported", "load", "load_with_ranges"]
+__all__ = ["Imported", "load", "load_with_ranges", "runnable_shapes"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -61,6 +62,32 @@ def load_with_ranges(
     Raises:
         ForeignFile, UsageError, UnsupportedModel: As :func:`load`.
     """
+    graph, inputs, equal = _imported(source, shapes, dims)
+    _log_assumed(inputs, equal)
+    return Imported(graph, inputs.ranges)
+
+
+def runnable_shapes(
+    source: str | Path | ModelProto,
+    shapes: Mapping[str, Sequence[AnySize]] | None = None,
+    dims: Mapping[str, AnySize] | None = None,
+) -> InputShapes:
+    """The shapes of the inputs with which the model's operators can run.
+
+    Differs from :func:`~ansorpy.frontend.onnx.shapes.input_shapes` where ranges are assumed.
+
+    Raises:
+        ForeignFile, UsageError, UnsupportedModel: As :func:`load`.
+    """
+    return _imported(source, shapes, dims)[1]
+
+
+def _imported(
+    source: str | Path | ModelProto,
+    shapes: Mapping[str, Sequence[AnySize]] | None,
+    dims: Mapping[str, AnySize] | None,
+) -> tuple[Graph, InputShapes, list[str]]:
+    """The graph, its inputs, and which dimensions its operators need to be others."""
     model = read(source)
     demand_own_texts(all_nodes(model.graph))
     if all(map(is_known, all_nodes(model.graph))):
@@ -71,19 +98,16 @@ def load_with_ranges(
     while True:
         try:
             with np.errstate(all="ignore"):  # constants may become NaN or infinite, as in ONNX
-                graph = Importer(model, inputs).run()
+                return Importer(model, inputs).run(), inputs, equal
         except Solved as found:
             inputs = inputs.replaced(found.dim, found.extent)
             if found.dim.name != str(found.extent):  # otherwise, only its range has changed
                 equal.append(f"{found.dim.name} = {found.extent}")
-        else:
-            _log_assumed(inputs, equal)
-            return Imported(graph, inputs.ranges)
 
 
 def _log_assumed(inputs: InputShapes, equal: Sequence[str]) -> None:
     """Say which ranges were assumed, and which dimensions follow from others."""
-    flags = " ".join(f"--dim {dim.name}={inputs.ranges[dim]}" for dim in inputs.free)
+    flags = dim_flags({dim.name: inputs.ranges[dim] for dim in inputs.free})
     if flags:
         _LOG.warning("the model leaves sizes open; assuming %s", flags)
     if equal:

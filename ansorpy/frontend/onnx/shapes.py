@@ -9,7 +9,7 @@ from onnx import ModelProto, ValueInfoProto
 
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.default_sizes import default_range
-from ansorpy.frontend.onnx.dim_texts import extent_of, names_in
+from ansorpy.frontend.onnx.dim_texts import dim_flags, extent_of, names_in
 from ansorpy.graph.ops import Shape
 from ansorpy.ir.extents import Extent, Symbolic, dim_extent, dims_of, least
 from ansorpy.ir.sizes import at, fixed_all
@@ -267,4 +267,4 @@ def _refuse_clash(name: str, number: int, axis: str, found: Extent, pinned: int 
 
 
 def _flags(names: Iterable[str]) -> str:
-    return " ".join(f"--dim {name}=N..M" for name in names)
+    return dim_flags(dict.fromkeys(names, "N..M"))
