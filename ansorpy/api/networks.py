@@ -18,6 +18,8 @@ from ansorpy.api.memory_limit import choose_within
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.ranges import chosen_for_all
 from ansorpy.api.request import Request
+from ansorpy.api.task_group import TaskGroup
+from ansorpy.api.timings import SHARE, Timings
 from ansorpy.api.tuner import Chosen, Tuner, open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
@@ -173,20 +175,32 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
         weights = networks.task_weights
         request.listener(Planned(networks.projects, request, tuner.plan(weights)))
         tuner.run(
-            weights, _tuned_networks(networks), lambda tuning: _report(networks, tuner, tuning)
+            weights,
+            _tuned_networks(networks),
+            lambda tuning: _report(networks, tuner, tuning),
+            share=1 - SHARE if any(project.is_sized for project in networks.projects) else 1.0,
         )
         chosen = networks.cut(lambda project: decide(tuner, project))
-        return [_finished(tuner, project) for project in chosen.projects]
+        timings = Timings.of(tuner, len(weights))
+        return [_finished(timings, project) for project in chosen.projects]
 
 
-def _finished(tuner: Tuner, project: Project) -> Finished:
-    """The programs of *project*; a workload with dimensions gets one for all of their sizes."""
-    known = {chosen.task.key: chosen for chosen in choose_within(tuner, project)}
-    programs = []
-    for group in project.groups:
-        found = [known[task.key] for task in group.tasks]
-        programs.append(chosen_for_all(tuner, group, found) if group.dag.dims else found[0])
-    return Finished(project, programs)
+def _finished(timings: Timings, project: Project) -> Finished:
+    """The programs of *project*; a workload with dimensions gets one for all of their sizes.
+
+    Those that take most of the time are the first to be timed at other sizes.
+    """
+    known = {chosen.task.key: chosen for chosen in choose_within(timings.tuner, project)}
+    found = {group: [known[task.key] for task in group.tasks] for group in project.groups}
+
+    def seconds(group: TaskGroup) -> float:
+        return sum(project.weights[one.task.key] * (one.median_s or 0.0) for one in found[group])
+
+    programs = {
+        group: chosen_for_all(timings, group, found[group]) if group.dag.dims else found[group][0]
+        for group in sorted(project.groups, key=seconds, reverse=True)
+    }
+    return Finished(project, [programs[group] for group in project.groups])
 
 
 def _tuned_networks(networks: Networks) -> tuple[TunedNetwork, ...]:

@@ -12,6 +12,7 @@ from ansorpy.api.assemble import kernel_of
 from ansorpy.api.ranges import chosen_for_all, lowered_parts
 from ansorpy.api.request import Request, as_target, require_memory
 from ansorpy.api.task_group import TaskGroup
+from ansorpy.api.timings import SHARE, Timings
 from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
@@ -76,10 +77,11 @@ def tune(
         build(State.initial(definition), target=request.target)  # refused before the search
     group = TaskGroup.of(definition, partial(_task, request))
     with open_tuner(request) as tuner:
-        tuner.run(group.weights)
+        tuner.run(group.weights, share=1 - SHARE if definition.dims else 1.0)
         found = tuner.choose([*group.tasks])
-        chosen = chosen_for_all(tuner, group, found) if definition.dims else found[0]
-    return kernel_of(chosen)
+        if not definition.dims:
+            return kernel_of(found[0])
+        return kernel_of(chosen_for_all(Timings.of(tuner, len(found)), group, found))
 
 
 def build(

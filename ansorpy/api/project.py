@@ -63,6 +63,11 @@ class Project:
         """The tasks of each workload of the network, in their order."""
         return tuple(map(self.group_of, self.network.workloads()))
 
+    @property
+    def is_sized(self) -> bool:
+        """Whether it runs at several sizes."""
+        return any(group.dag.dims for group in self.groups)
+
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
         """The distinct tasks of the network's workloads, in their order."""

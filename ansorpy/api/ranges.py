@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -16,6 +17,7 @@ from math import inf, log, sqrt
 
 from ansorpy.api.same_packing import packed_alike
 from ansorpy.api.task_group import MOST_SIZES, TaskGroup, main_dim
+from ansorpy.api.timings import Timings
 from ansorpy.api.tuner import Chosen, Tuner
 from ansorpy.errors import NoValidProgram, ScheduleError
 from ansorpy.ir.dag import ComputeDAG
@@ -44,7 +46,7 @@ from ansorpy.schedule.state import History, State
 __all__ = ["chosen_for_all", "lowered_parts", "require_equal"]
 
 
-def chosen_for_all(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> Chosen:
+def chosen_for_all(timings: Timings, group: TaskGroup, found: Sequence[Chosen]) -> Chosen:
     """The program of *group* for all of its sizes, from those *found* for its tasks.
 
     It is compared with these at their sizes, if it can run here.
@@ -54,7 +56,8 @@ def chosen_for_all(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> C
     """
     [largest] = [*group.tasks][-1:]
     whole = replace(largest, dag=group.dag, name=largest.name.partition("[")[0])
-    states, ranges = _states(tuner, group, found)
+    tuner = timings.tuner
+    states, ranges = _states(timings, group, found)
     proofs = tuple(tuner.prover.prove(state) for state in states)
     refuted = [reason for proof in proofs for reason in proof.refuted]
     if refuted:
@@ -114,15 +117,15 @@ class _Candidate:
 
 
 def _states(
-    tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]
+    timings: Timings, group: TaskGroup, found: Sequence[Chosen]
 ) -> tuple[tuple[State, ...], tuple[Dim, ...]]:
     """Schedules that together serve all sizes of *group*, and the range of each.
 
     With several dimensions, the size of the main one decides.
     """
-    times = _Times(tuner, group)
-    times.add(_candidates(tuner, group, found))
-    times.add(_packed_alike(tuner, times))
+    times = _Times(timings, group)
+    times.add(_candidates(timings.tuner, group, found))
+    times.add([*_packed_alike(timings, times)])
     parts: list[tuple[State, Dim]] = []
     dim = main_dim(group.dag.dims)
     for low, high, chosen in _ranges(dim, times.sizes, _path(times.candidates, times.costs)):
@@ -131,24 +134,45 @@ def _states(
 
 
 class _Times:
-    """What each candidate takes at each size."""
+    """What each candidate takes at each size: measured, as far as that is allowed, or predicted.
 
-    def __init__(self, tuner: Tuner, group: TaskGroup) -> None:
-        self._tuner = tuner
+    A prediction is corrected by how wrong the model is about the candidate where it was measured.
+    """
+
+    def __init__(self, timings: Timings, group: TaskGroup) -> None:
+        self._timings = timings
         self.candidates: list[_Candidate] = []
         self.tasks = group.every
-        self._shares = group.shares(self.tasks)
         self.dim = main_dim(group.dag.dims)
-        self.logs: list[list[float]] = [[] for _ in self.tasks]
-        """For each task, the logarithm of each candidate's seconds; infinite where it fails."""
+        self._shares = group.shares(self.tasks)
+        self._rows: list[list[float]] = []
 
     def add(self, candidates: Iterable[_Candidate]) -> None:
         """Time *candidates*, except those that are known."""
         known = {candidate.key for candidate in self.candidates}
         new = {c.key: c for c in candidates if c.key not in known}
-        for (task, sizes), column in zip(self.tasks.items(), self.logs, strict=True):
-            column += _logs(self._tuner, [*new.values()], task, sizes)
+        columns = [self._column([*new.values()], *of) for of in self.tasks.items()]
+        self._rows += map(_corrected, zip(*columns, strict=True))
         self.candidates += new.values()
+
+    def _column(
+        self, candidates: Sequence[_Candidate], task: Task, sizes: Sizes
+    ) -> list[tuple[float, float | None]]:
+        """For each candidate, its predicted seconds of *task*, and those measured, if any."""
+        states: dict[int, State] = {}
+        for number, candidate in enumerate(candidates):
+            with suppress(ScheduleError):
+                states[number] = candidate.state(sizes)
+        programs = [*states.values()]
+        measured = self._timings.seconds(task, programs)
+        predicted = self._timings.tuner.predicted(task, programs)
+        found = dict(zip(states, zip(predicted, measured, strict=True), strict=True))
+        return [found.get(number, (inf, inf)) for number in range(len(candidates))]
+
+    @property
+    def logs(self) -> list[list[float]]:
+        """For each task, the logarithm of each candidate's seconds; infinite where it fails."""
+        return [list(column) for column in zip(*self._rows, strict=True)]
 
     @property
     def sizes(self) -> list[int]:
@@ -165,26 +189,37 @@ class _Times:
         return [list(row) for row in zip(*columns.values(), strict=True)]
 
 
+def _corrected(row: Iterable[tuple[float, float | None]]) -> list[float]:
+    """The logarithms of a candidate's seconds, from those predicted and those measured."""
+    pairs = list(row)
+    known = [log(m) - log(p) for p, m in pairs if m is not None and m < inf]
+    wrong = sum(known) / len(known) if known else 0.0
+    return [log(p) + wrong if m is None else log(m) for p, m in pairs]
+
+
 _NEAR = log(1.03)
 """Schedules that take this much longer than the fastest one are worth replacing."""
 
 
-def _packed_alike(tuner: Tuner, times: _Times) -> Iterator[_Candidate]:
+def _packed_alike(timings: Timings, times: _Times) -> Iterator[_Candidate]:
     """The best schedules found that read constants as those do that are chosen so far.
 
     They are looked for at the sizes at which another packing is faster.
     """
-    of_size = dict(zip(times.sizes, _path(times.candidates, times.costs), strict=True))
-    dim = times.dim
+    path = dict(zip(times.sizes, _path(times.candidates, times.costs), strict=True))
     for (task, sizes), logs in zip(times.tasks.items(), times.logs, strict=True):
-        chosen = times.candidates[of_size[fixed(sizes[dim])]]
-        if not chosen.packing[0] or logs[times.candidates.index(chosen)] < min(logs) + _NEAR:
+        number = path[fixed(sizes[times.dim])]
+        chosen = times.candidates[number]
+        if not chosen.packing[0] or logs[number] < min(logs) + _NEAR:
             continue
         definition = dag_at(chosen.definition, sizes)
+        tuner = timings.tuner
         states = packed_alike(tuner, task, definition, chosen.definition, chosen.history)
-        seconds = tuner.seconds(task, states)
+        seconds = timings.seconds(task, states)
+        if None in seconds:
+            seconds = [*tuner.predicted(task, states)]
         if states:
-            best = states[seconds.index(min(seconds))]
+            best = states[seconds.index(min(s for s in seconds if s is not None))]
             yield _Candidate(chosen.definition, best.history)
 
 
@@ -257,18 +292,6 @@ def _sizes_inside(state: State) -> Iterator[State]:
         order = sorted(loops, key=lambda it: not isinstance(it.extent, int))
         if order != loops:
             yield state.reorder(stage, order)
-
-
-def _logs(tuner: Tuner, candidates: Sequence[_Candidate], task: Task, sizes: Sizes) -> list[float]:
-    """The logarithm of each candidate's seconds for *task*; infinite where it fails."""
-    states: dict[int, State] = {}
-    for number, candidate in enumerate(candidates):
-        try:
-            states[number] = candidate.state(sizes)
-        except ScheduleError:
-            continue
-    seconds = dict(zip(states, tuner.seconds(task, [*states.values()]), strict=True))
-    return [log(seconds.get(number, inf)) for number in range(len(candidates))]
 
 
 _CHANGE = log(1.02) / (2 * MOST_SIZES)

@@ -7,6 +7,7 @@ axes have the same extents at all sizes, so their tiles can stay while those of 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 
@@ -58,16 +59,10 @@ def _offers(
         if not _is_free(name, general):
             table[:, columns] = nearest[columns]
     table = np.unique(table[sketch.valid(table)], axis=0)
-    states = []
-    for row in (nearest, *table):
-        try:
-            states.append(sketch.resolve(row))
-        except AnsorpyError:
-            continue  # no program exists for this row
-    seconds = tuner.predicted(task, states[1:])
-    order = sorted(range(len(seconds)), key=seconds.__getitem__)
-    yield from states[:1]
-    yield from (states[1 + n] for n in order[: _OFFERED - 1])
+    scores = tuner.scores(task, sketch, table)
+    for row in (nearest, *table[np.argsort(-scores)][: _OFFERED - 1]):
+        with suppress(AnsorpyError):  # no program exists for some rows
+            yield sketch.resolve(row)
 
 
 def _is_free(decision: str, general: ComputeDAG) -> bool:

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from math import inf
+
+import numpy as np
+import numpy.typing as npt
 
 from ansorpy.api.request import Request
 from ansorpy.config import DB, default_database
+from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import LoweringError, NoValidProgram
 from ansorpy.ir.prove import Proof
@@ -31,11 +34,13 @@ from ansorpy.measure.run.interfaces import Expecting, Machines, Observer, Sharin
 from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.measure.versions import versions
 from ansorpy.profiler import Activity, profiled
-from ansorpy.rules.placed_sketch import SketchSampler
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.rules.presets import preset_for
+from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.history import Best
+from ansorpy.search.population import score
 from ansorpy.target import Target
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.predict import PredictOptions, predicted_seconds
@@ -116,22 +121,32 @@ class Tuner:
         weights: Mapping[Task, float],
         networks: Sequence[TunedNetwork] = (),
         report: Callable[[Tuning], None] = _unreported,
+        *,
+        share: float = 1.0,
     ) -> None:
         """Call :meth:`tune` if the request allows measuring, and pass the result to *report*.
+
+        *share* of the time limit is for it.
 
         Raises:
             KeyboardInterrupt: The user stopped the run; what it found is in the database.
         """
-        tuning = self.tune(weights, networks)
+        tuning = self.tune(weights, networks, share=share)
         if tuning is not None:
             report(tuning)
         if tuning is not None and tuning.interrupted:
             raise KeyboardInterrupt
 
     def tune(
-        self, weights: Mapping[Task, float], networks: Sequence[TunedNetwork] = ()
+        self,
+        weights: Mapping[Task, float],
+        networks: Sequence[TunedNetwork] = (),
+        *,
+        share: float = 1.0,
     ) -> Tuning | None:
         """Measure programs of the tasks (with their weights) until the budget is spent.
+
+        Only *share* of the time limit counts.
 
         *networks* are those that the objective refers to; empty: one network with these weights.
         Returns ``None`` if the request allows no measuring.  The database receives every trial.
@@ -139,8 +154,11 @@ class Tuner:
         Raises:
             NoValidProgram: No trial of some task gave a correct program.
         """
-        if self.request.budget is None:
+        budget = self.request.budget
+        if budget is None:
             return None
+        if budget.time_limit_s is not None:
+            budget = replace(budget, time_limit_s=share * budget.time_limit_s)
         entries = [
             WeightedTask(self._on_machine(task), self._source(task), weight)
             for task, weight in weights.items()
@@ -149,7 +167,7 @@ class Tuner:
         runner = _StoppableRunner(self.runner, self.request)
         tuning = tune_tasks(
             entries,
-            self.request.budget,
+            budget,
             runner,
             self.database,
             options=replace(self.request.parts.tuning(self.request.seed), networks=tuple(networks)),
@@ -201,22 +219,9 @@ class Tuner:
                 for task, states in self._predictions(tasks)
             }
 
-    def seconds(self, task: Task, states: Sequence[State]) -> list[float]:
-        """Seconds of each of *states*, programs of *task*; infinite for those that fail.
-
-        They are measured.  If nothing may be measured and one of them has no record, they are
-        predicted instead.
-        """
-        if self.request.budget is None:
-            records = [self.database.lookup(task, state) for state in states]
-            results = [record.result for record in records if record is not None]
-            if len(results) < len(states):
-                return self.predicted(task, states)
-        else:
-            self.request.stop()
-            results = measure_recorded(self.runner, self.database, task, states)
-        timed = (TrialKind.OK, TrialKind.SLOW)
-        return [result.median_s if result.kind in timed else inf for result in results]
+    def scores(self, task: Task, sketch: PlacedSketch, table: Table) -> npt.NDArray[np.float64]:
+        """The analytic model's scores of the rows of *table*: programs per second."""
+        return score(self._on_machine(task), AnalyticModel(), sketch, table).scores
 
     def predicted(self, task: Task, states: Sequence[State]) -> list[float]:
         """Seconds that the analytic model predicts for each of *states*, programs of *task*."""

@@ -74,6 +74,10 @@ class KeyBlocks(Algorithm):
                 length = _even(keys, longest) if isinstance(keys, int) else longest
                 yield key_blocks(dag, weighted, length, tiled=bool(target.warp_size))
 
+    def rewrite_for_all(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
+        """Blocks of any number of keys have the longest length."""
+        return self.rewrite(dag, target)
+
     def longest(self, weighted: WeightedSum, target: Target) -> int:
         """The number of keys of the longest block: a power of two."""
         score = weighted.raised.dtype.bytes

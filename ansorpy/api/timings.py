@@ -1,0 +1,68 @@
+"""Times of schedules at sizes for which they were not found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from ansorpy.api.tuner import Tuner
+from ansorpy.deadline import until
+from ansorpy.ir.task import Task
+from ansorpy.measure.records.recording import measure_recorded
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.state import State
+
+__all__ = ["SHARE", "Timings"]
+
+SHARE = 0.25
+"""Share of a time limit that is kept for timing the schedules found at other sizes."""
+
+
+@dataclass
+class Timings:
+    """Times programs as long as the request allows: as many as it has trials, and in its time.
+
+    Args:
+        end: When its time is over, by ``time.monotonic()``.
+        left: How many more programs may be timed; infinite if only the time counts.
+    """
+
+    tuner: Tuner
+    end: float
+    left: float
+
+    @staticmethod
+    def of(tuner: Tuner, tasks: int) -> Timings:
+        """The timings that the request of *tuner*, which tuned this number of tasks, allows."""
+        budget = tuner.request.budget
+        if budget is None:
+            return Timings(tuner, 0.0, 0)
+        limits = [budget.trials, budget.trials_per_task and budget.trials_per_task * tasks]
+        end = inf if budget.time_limit_s is None else tuner.began_at + budget.time_limit_s
+        return Timings(tuner, end, min((n for n in limits if n is not None), default=inf))
+
+    def seconds(self, task: Task, states: Sequence[State]) -> list[float | None]:
+        """Seconds of each of *states*, programs of *task*; infinite for those that fail.
+
+        They are those recorded, or else measured; None for what may not be measured any more.
+        """
+        tuner = self.tuner
+        records = [tuner.database.lookup(task, state) for state in states]
+        results = [None if record is None else record.result for record in records]
+        new = [n for n, result in enumerate(results) if result is None]
+        if new and self.left >= len(new) and time.monotonic() < self.end:
+            tuner.request.stop()
+            self.left -= len(new)
+            with until(self.end):
+                found = measure_recorded(
+                    tuner.runner, tuner.database, task, [states[n] for n in new]
+                )
+            for n, result in zip(new, found, strict=True):
+                results[n] = None if result.kind is TrialKind.CUT else result
+        return [None if result is None else _seconds(result) for result in results]
+
+
+def _seconds(result: MeasureResult) -> float:
+    return result.median_s if result.kind in (TrialKind.OK, TrialKind.SLOW) else inf
