@@ -50,7 +50,9 @@ def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None
 
 def _compiled(chosen: Chosen) -> CompiledTask:
     program = lowered_parts(chosen.task.dag, chosen.states, chosen.ranges).run
-    dag, compiled_from = chosen.task.dag, chosen.states[0].definition
+    dag = chosen.task.dag
+    # A program for all sizes is compiled from the definition itself.
+    compiled_from = dag if dag.dims else chosen.state.definition
     schedule = schedule_text(chosen.state) if len(chosen.states) == 1 else ""
     return CompiledTask.of(
         dag, chosen.built, compiled_from=compiled_from, program=program, median_s=chosen.median_s,

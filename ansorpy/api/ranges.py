@@ -8,12 +8,13 @@ timed at the others, and a shortest path over the sizes chooses which serves whi
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from math import inf, log, sqrt
 
+from ansorpy.api.same_packing import packed_alike
 from ansorpy.api.task_group import MOST_SIZES, TaskGroup, main_dim
 from ansorpy.api.tuner import Chosen, Tuner
 from ansorpy.errors import NoValidProgram, ScheduleError
@@ -97,6 +98,11 @@ class _Candidate:
         """
         return State.replay(dag_at(self.definition, sizes), self.history)
 
+    @property
+    def key(self) -> tuple[int, str]:
+        """Equal for equal candidates."""
+        return id(self.definition), str(self.history)
+
     @cached_property
     def packing(self) -> tuple[str, int]:
         """A text that is equal for candidates with the same packed constants, and their bytes."""
@@ -114,18 +120,72 @@ def _states(
 
     With several dimensions, the size of the main one decides.
     """
-    candidates = _candidates(tuner, group, found)
-    dim, every = main_dim(group.dag.dims), group.every
-    costs: dict[int, list[float]] = {}
-    for (task, sizes), share in zip(every.items(), group.shares(every), strict=True):
-        before = costs.get(fixed(sizes[dim]), [0.0] * len(candidates))
-        column = _costs(tuner, candidates, task, sizes)
-        costs[fixed(sizes[dim])] = [a + share * b for a, b in zip(before, column, strict=True)]
-    rows = [*zip(*costs.values(), strict=True)]
+    times = _Times(tuner, group)
+    times.add(_candidates(tuner, group, found))
+    times.add(_packed_alike(tuner, times))
     parts: list[tuple[State, Dim]] = []
-    for low, high, chosen in _ranges(dim, list(costs), _path(candidates, rows)):
-        parts += _parts(candidates[chosen], dim, low, high)
+    dim = main_dim(group.dag.dims)
+    for low, high, chosen in _ranges(dim, times.sizes, _path(times.candidates, times.costs)):
+        parts += _parts(times.candidates[chosen], dim, low, high)
     return tuple(state for state, _ in parts), tuple(part for _, part in parts)
+
+
+class _Times:
+    """What each candidate takes at each size."""
+
+    def __init__(self, tuner: Tuner, group: TaskGroup) -> None:
+        self._tuner = tuner
+        self.candidates: list[_Candidate] = []
+        self.tasks = group.every
+        self._shares = group.shares(self.tasks)
+        self.dim = main_dim(group.dag.dims)
+        self.logs: list[list[float]] = [[] for _ in self.tasks]
+        """For each task, the logarithm of each candidate's seconds; infinite where it fails."""
+
+    def add(self, candidates: Iterable[_Candidate]) -> None:
+        """Time *candidates*, except those that are known."""
+        known = {candidate.key for candidate in self.candidates}
+        new = {c.key: c for c in candidates if c.key not in known}
+        for (task, sizes), column in zip(self.tasks.items(), self.logs, strict=True):
+            column += _logs(self._tuner, [*new.values()], task, sizes)
+        self.candidates += new.values()
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes of the main dimension, in order."""
+        return sorted({fixed(sizes[self.dim]) for sizes in self.tasks.values()})
+
+    @property
+    def costs(self) -> list[list[float]]:
+        """For each candidate, its logarithms of seconds at the sizes, by their shares of calls."""
+        columns = {size: [0.0] * len(self.candidates) for size in self.sizes}
+        for sizes, share, logs in zip(self.tasks.values(), self._shares, self.logs, strict=True):
+            column = columns[fixed(sizes[self.dim])]
+            column[:] = (a + share * b for a, b in zip(column, logs, strict=True))
+        return [list(row) for row in zip(*columns.values(), strict=True)]
+
+
+_NEAR = log(1.03)
+"""Schedules that take this much longer than the fastest one are worth replacing."""
+
+
+def _packed_alike(tuner: Tuner, times: _Times) -> Iterator[_Candidate]:
+    """The best schedules found that read constants as those do that are chosen so far.
+
+    They are looked for at the sizes at which another packing is faster.
+    """
+    of_size = dict(zip(times.sizes, _path(times.candidates, times.costs), strict=True))
+    dim = times.dim
+    for (task, sizes), logs in zip(times.tasks.items(), times.logs, strict=True):
+        chosen = times.candidates[of_size[fixed(sizes[dim])]]
+        if not chosen.packing[0] or logs[times.candidates.index(chosen)] < min(logs) + _NEAR:
+            continue
+        definition = dag_at(chosen.definition, sizes)
+        states = packed_alike(tuner, task, definition, chosen.definition, chosen.history)
+        seconds = tuner.seconds(task, states)
+        if states:
+            best = states[seconds.index(min(seconds))]
+            yield _Candidate(chosen.definition, best.history)
 
 
 def _candidates(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> list[_Candidate]:
@@ -137,17 +197,16 @@ def _candidates(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> list
     loops over sizes are the outer ones, the last part has less to do than the others.
     """
     general = _General(tuner, group.dag)
-    candidates: dict[str, _Candidate] = {}
+    candidates: list[_Candidate] = []
     for predicted in (False, True):
         for chosen, sizes in zip(found, group.tasks.values(), strict=True):
             one = tuner.predicted_directly(chosen.task) if predicted else chosen
-            for candidate in general.candidates(one.state, sizes):
-                candidates.setdefault(f"{id(candidate.definition)} {candidate.history}", candidate)
+            candidates += general.candidates(one.state, sizes)
         if candidates:
             break
     if not candidates:
         raise NoValidProgram(f"{found[0].task.name}: no schedule applies at all sizes")
-    return [*candidates.values()]
+    return candidates
 
 
 class _General:
@@ -200,7 +259,7 @@ def _sizes_inside(state: State) -> Iterator[State]:
             yield state.reorder(stage, order)
 
 
-def _costs(tuner: Tuner, candidates: Sequence[_Candidate], task: Task, sizes: Sizes) -> list[float]:
+def _logs(tuner: Tuner, candidates: Sequence[_Candidate], task: Task, sizes: Sizes) -> list[float]:
     """The logarithm of each candidate's seconds for *task*; infinite where it fails."""
     states: dict[int, State] = {}
     for number, candidate in enumerate(candidates):

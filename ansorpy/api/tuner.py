@@ -211,13 +211,17 @@ class Tuner:
             records = [self.database.lookup(task, state) for state in states]
             results = [record.result for record in records if record is not None]
             if len(results) < len(states):
-                machine = self._on_machine(task)
-                return [predicted_seconds(machine, state) for state in states]
+                return self.predicted(task, states)
         else:
             self.request.stop()
             results = measure_recorded(self.runner, self.database, task, states)
         timed = (TrialKind.OK, TrialKind.SLOW)
         return [result.median_s if result.kind in timed else inf for result in results]
+
+    def predicted(self, task: Task, states: Sequence[State]) -> list[float]:
+        """Seconds that the analytic model predicts for each of *states*, programs of *task*."""
+        machine = self._on_machine(task)
+        return [predicted_seconds(machine, state) for state in states]
 
     def _expected(self, tasks: Sequence[Task]) -> dict[str, list[State]]:
         """Programs predicted for each of *tasks*, by key; the build of the first starts at once."""

@@ -17,7 +17,11 @@ __all__ = ["Ours", "ours_at"]
 
 
 class Ours:
-    """A library, or an ONNX file compiled from records, with fixed inputs and outputs."""
+    """A library, or an ONNX file compiled from records, with inputs and outputs in place.
+
+    Args:
+        shapes: Shapes of the inputs; those of numbers need not be given.
+    """
 
     version = __version__
 
@@ -33,7 +37,7 @@ class Ours:
         self._model = open_model(lookup)
         self._threads = threads
         self._names = [o.name for o in self._model.get_outputs()]
-        self.feed(random_inputs(self._model, shapes or {}, seed))
+        self.feed(_random_inputs(self._model, shapes or {}, seed))
 
     @property
     def model(self) -> Model:
@@ -53,7 +57,7 @@ class Ours:
         return dict(zip(self._names, self._outputs, strict=True))
 
 
-def random_inputs(model: Model, shapes: Shapes, seed: int) -> dict[str, Array]:
+def _random_inputs(model: Model, shapes: Shapes, seed: int) -> dict[str, Array]:
     """Seeded random inputs of *model*; *shapes* has those that its ports leave open."""
     return {
         port.name: random_value(
@@ -68,4 +72,4 @@ def ours_at(
 ) -> SizedEngine:
     """:class:`Ours` with inputs of several *sizes*, which the model must take."""
     engine = Ours(path, seed=seed, arguments=arguments, shapes=sizes[0])
-    return AtSizes(engine, lambda size: random_inputs(engine.model, sizes[size], seed))
+    return AtSizes(engine, lambda size: _random_inputs(engine.model, sizes[size], seed))

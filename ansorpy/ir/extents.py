@@ -350,8 +350,12 @@ _MOST_CASES = 4
 """Quotients and extremes of one sum whose correlation with other terms is looked at."""
 
 
+@lru_cache(maxsize=4096)
 def _least(terms: Terms) -> int:
-    """A lower bound of a sum of terms."""
+    """A lower bound of a sum of terms.
+
+    Remembered, because forms are replaced in every order, which leads to the same sums again.
+    """
     known = sum(c * _product_ends(atoms)[0 if c > 0 else 1] for atoms, c in terms)
     shared = _shared_factor(terms)
     if shared is not None:

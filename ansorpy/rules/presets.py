@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ansorpy.registry import Registry
 from ansorpy.rules.algorithms.base import Algorithm
 from ansorpy.rules.algorithms.clipped import Clipped
+from ansorpy.rules.algorithms.key_blocks import KeyBlocks
 from ansorpy.rules.algorithms.residues import Residues
 from ansorpy.rules.algorithms.subpixel import Subpixel
 from ansorpy.rules.algorithms.tf32 import Tf32
@@ -47,6 +48,8 @@ from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
 from ansorpy.rules.sketch.dot_words import DotWords
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.rules.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
+from ansorpy.rules.sketch.parts_at_block import PartsAtBlock
+from ansorpy.rules.sketch.parts_in_rows import PartsInRows
 from ansorpy.rules.sketch.rows_at_block import RowsAtBlock
 from ansorpy.rules.sketch.simplify_const import SimplifyComputeWithConstTensor
 from ansorpy.rules.sketch.skip_stage import SkipStage
@@ -78,7 +81,14 @@ class Preset:
     algorithms: tuple[Algorithm, ...] = ()
 
 
-ALGORITHMS: tuple[Algorithm, ...] = (Subpixel(), Residues(), Clipped(), Winograd(), Tf32())
+ALGORITHMS: tuple[Algorithm, ...] = (
+    Subpixel(),
+    Residues(),
+    Clipped(),
+    Winograd(),
+    KeyBlocks(),
+    Tf32(),
+)
 
 CPU_SKETCH: tuple[SketchRule, ...] = (
     AlwaysInline(),
@@ -92,6 +102,7 @@ CPU_SKETCH: tuple[SketchRule, ...] = (
 
 DEFAULT_CPU_SKETCH: tuple[SketchRule, ...] = (
     ComputeAtBlock(),
+    PartsAtBlock(max_innermost=96),
     ChainAtBlock(max_innermost=96),
     AlwaysInline(evaluated_once=True),
     SimplifyComputeWithConstTensor(),
@@ -121,6 +132,7 @@ CUDA_SKETCH: tuple[SketchRule, ...] = (
 )
 
 DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
+    PartsInRows(),
     ChainInRows(),
     RowsAtBlock(),
     AddCacheRead(by_source=True),

@@ -120,9 +120,9 @@ def test_tensors_larger_than_the_machine_are_refused(network: onnx.ModelProto) -
         ap.tune([x, y], effort="none")
 
 
-def test_an_open_dimension_is_named(network: onnx.ModelProto) -> None:
-    with pytest.raises(UsageError, match="batch"):
-        open_project(network, REQUEST)
+def test_an_unknown_dimension_is_named(network: onnx.ModelProto) -> None:
+    with pytest.raises(UsageError, match="no dynamic dimension named bach"):
+        open_project(network, REQUEST, dims={"bach": 1})
 
 
 def test_a_file_that_is_no_network(tmp_path: Path) -> None:

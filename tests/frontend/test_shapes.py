@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from onnx import ModelProto
 
@@ -154,9 +155,29 @@ def test_dimensions_that_must_be_equal_are_one(caplog: pytest.LogCaptureFixture)
     assert "past.0 = b" in caplog.text and "total = past + seq" in caplog.text
 
 
+def test_extents_that_never_agree_are_refused() -> None:
+    model = two_inputs(("n", 3), ("n + 1", 3), "Add")
+    with pytest.raises(UnsupportedModel, match=r"n and n \+ 1"):
+        load(model)
+
+
 def test_stated_ranges_must_agree() -> None:
     model = two_inputs(("n", 3), ("m", 3), "Add")
     assert len(load_with_ranges(model, dims={"n": (1, 4), "m": (1, 4)}).ranges) == 1
-    with pytest.raises(UnsupportedModel, match=r"be equal, or choose one size.*--dim n=4"):
+    with pytest.raises(UnsupportedModel, match=r"be equal, or choose one size.*--dim n=1"):
         load(model, dims={"n": (1, 4), "m": (1, 5)})
     assert load(model, dims={"n": 4}).types["m"].shape == (4, 3)
+
+
+def test_assumed_ranges_begin_where_the_operators_fit() -> None:
+    """Windows and indices need a least size, and tables have a greatest one."""
+    nodes = [node("Conv", ["x", "w"], ["a"], strides=[5]), node("Conv", ["a", "v"], ["y"])]
+    weights = {"w": np.ones((3, 2, 10), np.float32), "v": np.ones((1, 3, 4), np.float32)}
+    waves = graph_model(nodes, {"x": (1, None, None)}, ["y"], weights)
+    found = load_with_ranges(waves)
+    assert found.graph.types["x"].shape == (1, 2, dim("x.2", 25, 512))
+    with pytest.raises(UnsupportedModel, match="does not fit .*; give larger sizes of x.2"):
+        load(waves, dims={"x.2": (24, 512)})
+    last = graph_model([node("Gather", ["x", "i"], ["y"])], {"x": (None, 3)}, ["y"],
+                       {"i": np.asarray([-3, 4, 0])})  # fmt: skip
+    assert load(last).types["x"].shape == (dim("x.0", 5, 32), 3)

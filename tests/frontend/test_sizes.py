@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import onnx
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
+from ansorpy.errors import UnsupportedModel
+from ansorpy.graph import optimize
+from ansorpy.graph.ops import Elementwise
+from ansorpy.size_ranges import AnySize
 from tests.frontend.models import graph_model, node
 from tests.frontend.sized import assert_same_at, import_sized
 
@@ -167,9 +172,9 @@ HALVED: dict[str, object] = {"h": (2, 40), "w": (2, 40)}
 ROWS = [{"n": 1}, {"n": 7}, {"n": 30}]
 
 
-def rows(*nodes: NodeProto, outputs: Sequence[str] = ("y",), **constants: np.ndarray) -> ModelProto:
+def rows(*nodes: NodeProto, **constants: np.ndarray) -> ModelProto:
     """A network of ``x``, any number of rows of eight."""
-    return graph_model(list(nodes), {"x": ("n", 8)}, outputs, constants)
+    return graph_model(list(nodes), {"x": ("n", 8)}, ["y"], constants)
 
 
 OF_ROWS = {
@@ -277,3 +282,83 @@ def test_a_network_is_the_same_at_all_sizes(name: str) -> None:
     model, dims, every = CASES[name]
     graph = import_sized(model, **dims)  # type: ignore[arg-type]
     assert_same_at(model, graph, RNG, every)
+
+
+def refusal(model: ModelProto, **dims: AnySize) -> str:
+    with pytest.raises(UnsupportedModel) as caught:
+        import_sized(model, **dims)
+    return str(caught.value)
+
+
+def branching(*condition: NodeProto, **constants: np.ndarray) -> ModelProto:
+    """``x`` doubled if ``c`` is true, or else negated."""
+    info = helper.make_tensor_value_info
+
+    def branch(*nodes: NodeProto) -> onnx.GraphProto:
+        return helper.make_graph(nodes, "b", [], [info("b", TensorProto.FLOAT, None)])
+
+    then = branch(node("Add", ["x", "x"], ["b"]))
+    other = branch(node("Neg", ["x"], ["b"]))
+    taken = node("If", ["c"], ["y"], then_branch=then, else_branch=other)
+    return rows(node("Shape", ["x"], ["s"], end=1), *condition, taken, **constants)
+
+
+def test_a_branch_that_all_sizes_take_is_taken() -> None:
+    model = branching(
+        node("Greater", ["s", "two"], ["g"]), node("Squeeze", ["g"], ["c"]), two=ints(2)
+    )
+    for low, op in ((3, "ADD"), (0, "NEG")):
+        high = 9 if low else 2
+        [made] = import_sized(model, n=(low, high)).nodes
+        assert isinstance(made.op, Elementwise) and made.op.fn.name == op
+    message = refusal(model, n=(1, 9))
+    assert "condition" in message and "choose one size, for example with --dim n=1" in message
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "message"),
+    [
+        (
+            [node("Reshape", ["x", "s2"], ["y"])],
+            {"s2": ints(5, -1)},
+            "they must be equal",
+        ),
+        ([node("Tile", ["x", "part"], ["y"])], {}, "repeats"),
+        ([node("Squeeze", ["x"], ["y"])], {}, "either may be larger; choose one size"),
+    ],
+)
+def test_shapes_that_are_not_decided_name_the_dimension(
+    nodes: list[NodeProto], constants: Constants, message: str
+) -> None:
+    part = [node("Shape", ["x"], ["s"]), node("Sub", ["s", "eight"], ["less"]),
+            node("Min", ["less", "two"], ["part"])]  # fmt: skip
+    model = rows(*part, *nodes, eight=ints(8), two=ints(2), **constants)
+    assert message in refusal(model, n=(1, 9))
+
+
+def test_recurrences_need_the_number_of_their_steps() -> None:
+    weights = {"w": floats(1, 8, 3), "r": floats(1, 8, 2)}
+    model = graph_model(
+        [node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)], {"x": ("n", 1, 3)}, ["y"], weights
+    )
+    assert "recurrent steps of n" in refusal(model, n=(1, 100))
+    assert "choose one size, for example with --dim n=64" in refusal(model, n=(1, 100))
+    graph = import_sized(model, n=5)
+    assert_same_at(model, graph, RNG, [{}])
+
+
+def test_a_cache_may_be_empty_in_a_batch_of_any_size() -> None:
+    graph = import_sized(PAST, past=0, batch=(1, 4), seq=(1, 8))
+    assert [str(e) for e in graph.types[graph.outputs[0].value].shape] == ["batch", "seq", "8"]
+    assert_same_at(PAST, graph, RNG, [{"batch": 3, "seq": 5}])
+
+
+def test_masks_of_one_number_cost_nothing() -> None:
+    """Exporters write a mask of ones where none is given."""
+    model = rows(
+        node("Shape", ["x"], ["s"]), node("ConstantOfShape", ["s"], ["zeros"]),
+        node("Sub", ["one", "zeros"], ["ones"]), node("Mul", ["x", "ones"], ["y"]),
+        one=number(1),
+    )  # fmt: skip
+    graph = optimize(import_sized(model, n=(1, 9)))
+    assert [type(made.op) for made in graph.nodes] == [Elementwise]

@@ -11,7 +11,7 @@ import onnx
 from onnx import NodeProto
 
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
-from ansorpy.frontend.onnx.equations import Equation, unequal
+from ansorpy.frontend.onnx.equations import Equation, negative, unequal
 from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.graph.emits import Emits
 from ansorpy.graph.ir import Array, GraphBuilder, LargeConstant, Output, Quantized, require_small
@@ -31,7 +31,8 @@ from ansorpy.ir.extents import AnyExtent, dims_of, least, most
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "Cut", "NodeContext", "TooLarge", "Unequal", "Unsupported", "dtype_of", "one_size", "widely",
+    "Cut", "NodeContext", "TooLarge", "TooShort", "Unequal", "Unsupported", "dtype_of", "one_size",
+    "widely",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -55,10 +56,25 @@ class Unequal(Unsupported):
         self.equation = equation
 
 
+class TooShort(Unsupported):
+    """An operator needs *missing* to be at least 0, but it is below at some sizes."""
+
+    def __init__(self, attribute: str, advice: str, missing: AnyExtent):
+        names = [dim.name for dim in dims_of([missing])]
+        more = f"; give larger sizes of {', '.join(names)}" if names else ""
+        super().__init__(attribute, f"{advice}{more}")
+        self.missing = missing
+
+
 def one_size(dims: Iterable[Dim]) -> str:
     """How to give each of *dims* one size."""
-    flags = " ".join(f"--dim {dim.name}={max(dim.low, min(dim.high, 64))}" for dim in dims)
+    flags = " ".join(f"--dim {dim.name}={_usual(dim)}" for dim in dims)
     return f"choose one size, for example with {flags}"
+
+
+def _usual(dim: Dim) -> int:
+    """A size to choose: 64 if possible, but the least one of what may be a batch."""
+    return dim.low if dim.high <= 32 else max(dim.low, min(dim.high, 64))
 
 
 class Cut(NamedTuple):
@@ -272,10 +288,7 @@ class NodeContext(Emits):
         except LargeConstant as error:
             raise TooLarge(str(error)) from None
         except ValueError as error:
-            found = unequal(op, [self.builder.types[name].shape for name in inputs])
-            raise (
-                Unsupported("operand shapes", str(error)) if found is None else Unequal(found)
-            ) from None
+            raise _refused(op, [self.builder.types[name].shape for name in inputs], error) from None
 
     def transpose(self, value: str, perm: Shape) -> str:
         if perm == tuple(range(len(perm))):
@@ -328,6 +341,17 @@ class NodeContext(Emits):
         if not -rank <= value < rank:
             raise Unsupported(f"axis={value}", f"the operand has {rank} dimensions")
         return value % rank
+
+
+def _refused(op: Op, shapes: Sequence[Shape], error: ValueError) -> Unsupported:
+    """Why *op* does not take operands of these *shapes*, with what the sizes would have to be."""
+    equation = unequal(op, shapes)
+    if equation is not None:
+        return Unequal(equation)
+    missing = negative(op, shapes)
+    if missing is not None:
+        return TooShort("operand shapes", str(error), missing)
+    return Unsupported("operand shapes", str(error))
 
 
 def widely(build: Callable[[NodeContext], str]) -> Callable[[NodeContext], str]:

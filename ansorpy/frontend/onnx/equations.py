@@ -6,14 +6,44 @@ operators that take values with these extents.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from functools import reduce
 from itertools import zip_longest
+from math import gcd
+from operator import and_
 
-from ansorpy.graph.ops import Concat, Elementwise, Expand, MatMul, Op, Shape
-from ansorpy.ir.extents import Atom, Extent, Form, Symbolic, dim_extent, dims_of
+from ansorpy.graph.ops import (
+    Concat,
+    Conv,
+    ConvTranspose,
+    Elementwise,
+    Expand,
+    MatMul,
+    Op,
+    Pool,
+    Reshape,
+    Shape,
+)
+from ansorpy.ir.extents import (
+    AnyExtent,
+    Atom,
+    Extent,
+    Form,
+    Symbolic,
+    dim_extent,
+    dims_of,
+    least,
+    prod_of,
+)
+from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim, SizeOp
 
-__all__ = ["Equation", "solved", "unequal"]
+__all__ = ["Equation", "lengthened", "negative", "solved", "unequal"]
+
+_LONGEST = 1 << 20
+"""No operator needs more elements of an axis, whatever came before."""
 
 Equation = tuple[Extent, Extent]
 """Two extents that an operator needs to be equal."""
@@ -24,26 +54,71 @@ def unequal(op: Op, shapes: Sequence[Shape]) -> Equation | None:
 
     None if there are none that depend on dimensions.
     """
-    for column in _columns(op, shapes):
-        several = list(dict.fromkeys(extent for extent in column if extent != 1))
+    wide = ([extent for extent in column if extent != 1] for column in _broadcast(op, shapes))
+    for column in (*_equal(op, shapes), *wide):
+        several = list(dict.fromkeys(column))
         if len(several) > 1 and dims_of(several):
             return several[0], several[1]
     return None
 
 
-def _columns(op: Op, shapes: Sequence[Shape]) -> Iterator[Sequence[Extent]]:
+def _broadcast(op: Op, shapes: Sequence[Shape]) -> Iterator[Sequence[Extent]]:
+    """Extents of which those that are not 1 must be equal."""
     match op:
         case Elementwise():
             yield from _aligned(shapes)
         case Expand(shape=shape):
             yield from _aligned([*shapes, shape])
+        case MatMul():
+            yield from _aligned([shape[:-2] for shape in shapes])
+
+
+def _equal(op: Op, shapes: Sequence[Shape]) -> Iterator[Sequence[Extent]]:
+    """Extents that must be equal."""
+    match op:
         case Concat(axis=axis) if len({len(shape) for shape in shapes}) == 1:
             columns = list(zip(*shapes, strict=True))
             yield from (c for d, c in enumerate(columns) if d != axis % len(columns))
         case MatMul():
-            left, right = shapes[:2]
-            yield left[-1], right[-2]
-            yield from _aligned([left[:-2], right[:-2]])
+            yield shapes[0][-1], shapes[1][-2]
+        case Conv(groups=groups):
+            yield shapes[0][1], shapes[1][1] * groups
+        case ConvTranspose():
+            yield shapes[0][1], shapes[1][0]
+        case Reshape(shape=shape):
+            yield prod_of(shapes[0]), prod_of(shape)
+
+
+def negative(op: Op, shapes: Sequence[Shape]) -> Extent | None:
+    """An extent that *op* needs to be at least 0, but that is below at some sizes; None if none.
+
+    Windows must fit into operands of these *shapes*.
+    """
+    match op:
+        case Conv() | Pool():
+            kernel = op.kernel if isinstance(op, Pool) else shapes[1][2:]
+            columns = zip(
+                shapes[0][2:], kernel, op.dilations, op.pads_begin, op.pads_end, strict=True
+            )
+            rooms = [size + lo + hi - d * (k - 1) - 1 for size, k, d, lo, hi in columns]
+            return next((room for room in rooms if least(room) < 0 and dims_of([room])), None)
+    return None
+
+
+def lengthened(extent: Extent, free: Collection[Dim]) -> tuple[Dim, Extent] | None:
+    """A dimension, and itself without the sizes at which *extent* is below 0; None if none is free.
+
+    Other dimensions have their least sizes.
+    """
+    smallest: dict[Dim, Extent] = {dim: dim.low for dim in dims_of([extent])}
+    for dim in (dim for dim in smallest if dim in free):
+        sizes = range(dim.low, _LONGEST, dim.step)
+        fits = bisect_left(sizes, 0, key=lambda n: fixed(at(extent, {**smallest, dim: n})))  # noqa: B023
+        if fits < len(sizes):
+            low = sizes[fits]
+            high = max(dim.high, 4 * low)
+            return dim, dim_extent(Dim(dim.name, low, high, dim.step))
+    return None
 
 
 def _aligned(shapes: Sequence[Shape]) -> Iterator[Sequence[Extent]]:
@@ -58,8 +133,10 @@ def solved(equation: Equation, free: Collection[Dim]) -> tuple[Dim, Extent] | No
             only one with the same range as another can be.
     """
     a, b = equation
-    difference = a - b
-    assert isinstance(difference, Symbolic)
+    difference: Extent = a - b
+    if not isinstance(difference, Symbolic):
+        return None
+    difference = _without_factors(difference)
     for dim in reversed([*free]):
         found = _alone(difference, dim)
         if found is not None:
@@ -68,6 +145,17 @@ def solved(equation: Equation, free: Collection[Dim]) -> tuple[Dim, Extent] | No
     if x and y and (x.low, x.high, x.step) == (y.low, y.high, y.step):
         return y, dim_extent(x)
     return _shortened(a, b, free) or _shortened(b, a, free)
+
+
+def _without_factors(extent: Symbolic) -> Symbolic:
+    """*extent* over what all of its terms have in common, as far as that is never 0."""
+    common: AnyExtent = gcd(*(c for _, c in extent.terms))
+    shared = reduce(and_, (Counter(atoms) for atoms, _ in extent.terms))
+    for atom, count in shared.items():
+        factor = Symbolic((((atom,), 1),))
+        common = common * prod_of([factor] * count) if least(factor) > 0 else common
+    found: Symbolic = extent // common
+    return found
 
 
 def _alone(difference: Symbolic, dim: Dim) -> Extent | None:

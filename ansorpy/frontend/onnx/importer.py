@@ -24,13 +24,14 @@ from ansorpy.errors import UnsupportedModel, UnsupportedRow
 from ansorpy.frontend.onnx.context import (
     NodeContext,
     TooLarge,
+    TooShort,
     Unequal,
     Unsupported,
     dtype_of,
     one_size,
 )
 from ansorpy.frontend.onnx.elements import Elements
-from ansorpy.frontend.onnx.equations import solved
+from ansorpy.frontend.onnx.equations import lengthened, solved
 from ansorpy.frontend.onnx.quantized.narrow import (
     NarrowArray,
     is_narrow,
@@ -261,7 +262,8 @@ class Importer:
         try:
             results = self._translated(node, operands, context, supported)
         except Unsupported as reason:
-            if isinstance(reason, Unequal) and (found := solved(reason.equation, self._free)):
+            found = self._solution(reason)
+            if found is not None:
                 raise Solved(*found) from None
             self._refuse(node, operands, reason)
             return
@@ -279,6 +281,12 @@ class Importer:
                 if name and value is not None
             }
         )
+
+    def _solution(self, reason: Unsupported) -> tuple[Dim, Extent] | None:
+        """A dimension whose range is assumed, and what it must be instead to avoid *reason*."""
+        if isinstance(reason, Unequal):
+            return solved(reason.equation, self._free)
+        return lengthened(reason.missing, self._free) if isinstance(reason, TooShort) else None
 
     def _dims(self, operands: Iterable[str]) -> tuple[Dim, ...]:
         """The dimensions that the shapes of *operands* depend on, and the sizes among these."""

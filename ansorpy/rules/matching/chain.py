@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansorpy.ir.analysis.access import reads
+from ansorpy.ir.expr import Axis, walk
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.matching.branches import periods
+from ansorpy.rules.matching.packed import has_columns_of_its_own
 from ansorpy.rules.matching.relations import consumers, has_reduce_iters, is_input
 from ansorpy.rules.predicates import (
     has_data_reuse,
@@ -16,7 +18,7 @@ from ansorpy.rules.predicates import (
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 
-__all__ = ["Chain", "ancestors", "find_chain", "is_read_once"]
+__all__ = ["Chain", "ancestors", "find_chain", "is_read_once", "reused_axes"]
 
 
 @dataclass(frozen=True)
@@ -38,22 +40,30 @@ class Chain:
     after: tuple[str, ...]
 
 
-def find_chain(state: State) -> Chain | str:
-    """The chain that the unscheduled *state* forms, or the reason why it forms none."""
-    if state.history:
+def find_chain(state: State, end: str | None = None) -> Chain | str:
+    """The chain that the unscheduled *state* forms, or the reason why it forms none.
+
+    With *end*, it is the chain that leads to this stage, which need not be the output; the stages
+    after it may be scheduled already.
+    """
+    if end is None and state.history:
         return "the stages are being scheduled already"
     if len(state.current_dag.outputs) != 1:
         return "there are several outputs"
-    state = inline_cheap(state)
-    members = _members(state)
-    products = [s for s in members if has_data_reuse(state, s)]
+    end = state.current_dag.outputs[0].name if end is None else end
+    state = inline_cheap(state, end)
+    members = _members(state, end)
+    products = [
+        s for s in members
+        if has_data_reuse(state, s) and not has_columns_of_its_own(s.compute)
+    ]  # fmt: skip
     if not products:
         return "no stage re-reads its inputs enough to be the product of a chain"
     product, last = products[-1], members[-1]
     if product is last:
         # Accumulate its tiles in a local buffer and copy them, so that the result is stored once.
         state, name = state.cache_write(last.name, "local")
-        members, product = _members(state), state.stage(name)
+        members, product = _members(state, last.name), state.stage(name)
         last = members[-1]
     downstream = {s.name for s in members if product.name in ancestors(state, s)}
     before = tuple(s for s in members if s is not product and s.name not in downstream)
@@ -69,20 +79,17 @@ def find_chain(state: State) -> Chain | str:
     )  # fmt: skip
 
 
-def _members(state: State) -> list[Stage]:
-    """The stages that have loops, producers first."""
-    return [s for s in state.stages if not (is_input(state, s) or s.inlined)]
+def _members(state: State, end: str) -> list[Stage]:
+    """The stages with loops that lead to *end*, and *end* itself, producers first."""
+    leading = state.current_dag.leading_to(state.stage(end).op)
+    return [s for s in state.stages if not (is_input(state, s) or s.inlined) and s.op in leading]
 
 
-def inline_cheap(state: State) -> State:
-    """Inline stages that cost nothing to recompute or are read only once, last stage first."""
-    for name in [s.name for s in reversed(state.stages)]:
+def inline_cheap(state: State, end: str) -> State:
+    """Inline stages before *end* that cost nothing to recompute or are read once, last first."""
+    for name in [s.name for s in reversed(_members(state, end)) if s.name != end]:
         stage = state.stage(name)
-        if (
-            is_input(state, stage)
-            or state.current_dag.is_output(stage.op)
-            or has_reduce_iters(stage)
-        ):
+        if state.current_dag.is_output(stage.op) or has_reduce_iters(stage):
             continue
         if is_repeated_in_tiles(state, stage):
             continue
@@ -118,3 +125,19 @@ def ancestors(state: State, stage: Stage) -> frozenset[str]:
         if stage in readers or any(reader.name in found for reader in readers):
             found.add(other.name)
     return frozenset(found)
+
+
+def reused_axes(state: State, last: str, product: str) -> frozenset[str]:
+    """The axes of *last* along which *product* re-reads some operand."""
+    inlined = state.inlined_dag
+    op = inlined.ops[product]
+    used = [
+        {e for index in indices for e in walk(index) if isinstance(e, Axis)}
+        for read in inlined.reads[product]
+        for indices in read.indices
+    ]
+    (indices,) = inlined.index_tuples(last, product)
+    pairs = zip(indices, op.axes, strict=True)
+    return frozenset(
+        e.name for e, axis in pairs if isinstance(e, Axis) and not all(axis in u for u in used)
+    )

@@ -88,12 +88,11 @@ def with_operand_copy(state: State, stage: Stage, reader: Stage, scope: str) -> 
 def moving_dimensions(reader: Stage, access: Access) -> tuple[int, ...] | None:
     """The dimensions in which a load moves with the innermost loop of *reader*.
 
-    None if an index is not affine in the axes.
+    None if it does not move by the same number of elements with each step.
     """
     inner = origins(reader, reader.iters[-1].name)
-    moving = {axis for axis in access.reader.axes if axis.name in inner}
-    if None in access.terms:
+    moving = [axis for axis in access.reader.axes if axis.name in inner]
+    steps = [[access.step(d, axis) for axis in moving] for d in range(len(access.indices))]
+    if any(None in of_axes for of_axes in steps):
         return None
-    return tuple(
-        d for d, terms in enumerate(access.terms) if terms is not None and moving & terms[0].keys()
-    )
+    return tuple(d for d, of_axes in enumerate(steps) if any(of_axes))

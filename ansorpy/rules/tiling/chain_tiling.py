@@ -10,7 +10,8 @@ from ansorpy.ir.expr import Axis, AxisKind, walk
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.matching.branches import branch_axes, chosen_by_remainder, periods
-from ansorpy.rules.matching.chain import Chain
+from ansorpy.rules.matching.chain import Chain, reused_axes
+from ansorpy.rules.matching.packed import has_columns_of_its_own
 from ansorpy.rules.matching.relations import consumers
 from ansorpy.rules.predicates import has_data_reuse, reads_along
 from ansorpy.rules.sketch.add_operand_copy import moving_load, with_operand_copy
@@ -92,8 +93,11 @@ class ChainTiling:
     def _tile_last(self) -> None:
         name, op = self.chain.last, self._op(self.chain.last)
         apart, unrolled = periods(op), chosen_by_remainder(op)
+        whole = self._whole_axes()
         for axis in op.axes:
-            if axis.extent > 1:
+            if axis.name in whole:
+                self._keep_last(axis)
+            elif axis.extent > 1:
                 self._split_last(axis, apart.get(axis.name, 1))
         pieces = sorted(self.block.pieces, key=lambda it: self._axis(it) in unrolled)
         self._state = self._state.reorder(name, [
@@ -124,6 +128,29 @@ class ChainTiling:
         if len(loops) > 3:
             (block.vector if is_vector else block.pieces).append(loops[3])
 
+    def _whole_axes(self) -> frozenset[str]:
+        """Axes without blocks of several elements, if the last stage packs several stages.
+
+        Those are its columns and the axes along which the product re-reads nothing.
+        """
+        if not has_columns_of_its_own(self.chain.state.stage(self.chain.last).compute):
+            return frozenset()
+        long = {axis.name for axis in self._op(self.chain.last).axes if axis.extent > 1}
+        reused = reused_axes(self._state, self.chain.last, self.chain.product)
+        return frozenset(long - reused | {self.vector_axis})
+
+    def _keep_last(self, axis: Axis) -> None:
+        """Let *axis* be a loop over blocks, or if it is the vector axis, cut it to vectors only."""
+        name = self.chain.last
+        if axis.name != self.vector_axis:
+            self.block.outer.append(self._state.stage(name).iter(axis.name))
+            return
+        self._state, (outer, vector) = self._state.split(
+            name, axis.name, (None,), max_innermost=self.max_innermost, tail=_tail(axis.extent)
+        )
+        self.block.tile.append(outer)
+        self.block.vector.append(vector)
+
     def _last_tail(self, axis: Axis, is_vector: bool, period: int) -> Literal["guard", "shift"]:
         """The tail mode for an axis of the last stage; shifting would repeat part of a sum."""
         if self._op(self.chain.last).reduce_axes:
@@ -144,7 +171,7 @@ class ChainTiling:
         return order
 
     def _axis(self, it: Iter) -> str:
-        return self.axis_of[it.name]
+        return self.axis_of.get(it.name, it.name)
 
     def _vector_axis(self) -> str:
         """The axis of the last stage that corresponds to the product's last axis."""

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, TooShort
 from ansorpy.graph.ops import Gather, GatherElements, GatherND, Shape
 from ansorpy.ir.extents import AnyExtent, least
 
@@ -51,7 +51,9 @@ def _refuse_outside(indices: np.ndarray, extent: AnyExtent) -> None:
     """Refuse constant indices out of range; those computed at run time wrap around."""
     outside = indices[(indices < -least(extent)) | (indices >= least(extent))]
     if outside.size:
-        raise Unsupported(f"index {outside.flat[0]}", f"the axis has {extent} elements")
+        farthest = int(max(outside.max() + 1, -outside.min()))
+        missing = extent - farthest
+        raise TooShort(f"index {outside.flat[0]}", f"the axis has {extent} elements", missing)
 
 
 def _range(indices: np.ndarray, extent: AnyExtent) -> Cut | None:

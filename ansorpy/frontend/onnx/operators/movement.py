@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unequal, Unsupported, one_size
+from ansorpy.frontend.onnx.context import Cut, NodeContext, TooShort, Unequal, Unsupported
 from ansorpy.frontend.onnx.equations import unequal
 from ansorpy.graph.ops import Expand, Pad, PadMode, Shape, broadcast
-from ansorpy.ir.extents import AnyExtent, dims_of, extreme, least, most, prod_of
+from ansorpy.ir.extents import AnyExtent, extreme, least, most, prod_of
 from ansorpy.ir.symbols import SizeOp
 
 __all__ = ["OPERATORS"]
@@ -62,7 +62,9 @@ def _given_axes(ctx: NodeContext) -> Shape:
 def squeeze(ctx: NodeContext) -> str:
     """Drop the given axes of extent one, or all of them."""
     shape = ctx.shape()
-    axes = ctx.axes(_given_axes(ctx), len(shape)) or {d for d, e in enumerate(shape) if e == 1}
+    axes = ctx.axes(_given_axes(ctx), len(shape)) or {
+        d for d, e in enumerate(shape) if not ctx.is_less(1, e) and e == 1
+    }
     return ctx.reshape(ctx.input(), tuple(e for d, e in enumerate(shape) if d not in axes))
 
 
@@ -235,9 +237,10 @@ def _refuse_far_reflection(shape: Shape, begin: Shape, end: Shape) -> None:
         kept = extent + sum(_within(amount, amount, 0) for amount in amounts)
         for amount in amounts:
             if most(amount - kept) >= 0 and most(amount) > 0:
-                raise Unsupported(
+                raise TooShort(
                     f"pads of {amount} reflect",
-                    _where(f"reflect at most {kept - 1} elements", kept),
+                    f"reflect at most {extreme(SizeOp.MAX, kept - 1, 0)} elements",
+                    kept - 1 - amount,
                 )
 
 
@@ -246,15 +249,11 @@ def _refuse_without_edge(shape: Shape, begin: Shape, end: Shape) -> None:
     for extent, *amounts in zip(shape, begin, end, strict=True):
         kept = extent + sum(_within(amount, amount, 0) for amount in amounts)
         if least(kept) < 1:
-            raise Unsupported(
+            raise TooShort(
                 f"pads of {amounts} edge",
-                _where(f"crop at most {extent - 1} of {extent} elements", kept),
+                f"crop at most {extent - 1} of {extent} elements",
+                kept - 1,
             )
-
-
-def _where(advice: str, extent: AnyExtent) -> str:
-    """*advice*, for an extent that may be too small at some sizes."""
-    return advice if isinstance(extent, int) else f"{advice}, or {one_size(dims_of([extent]))}"
 
 
 def _spread(amounts: Shape, axes: Shape, rank: int) -> tuple[Shape, Shape]:

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, one_size, widely
-from ansorpy.frontend.onnx.operators.windows import Windows, windows_of
+from ansorpy.frontend.onnx.operators.windows import Windows, padded, windows_of
 from ansorpy.graph.ops import Fn, Pool, PoolKind, Reduce, ReduceOp, Shape
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import ReduceKind
 from ansorpy.ir.extents import AnyExtent, dims_of, most, prod_of
 
 __all__ = ["OPERATORS"]
@@ -20,8 +21,11 @@ def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[s
     if not 1 <= len(spatial) <= 3:
         raise Unsupported(f"input shape {ctx.shape()}", "one to three spatial axes are supported")
     w = windows_of(ctx, spatial, ctx.ints("kernel_shape", ()))
-    op = Pool(kind, w.kernel, w.strides, w.pads_begin, w.pads_end, w.dilations)
-    return ctx.emit(op, [value or ctx.operand()]), w
+    combined = ReduceKind.SUM if kind is PoolKind.SUM else ReduceKind.MAX
+    fill = float(combined.identity(ctx.type().dtype))
+    data, inside = padded(ctx, value or ctx.operand(), w, fill)
+    op = Pool(kind, w.kernel, w.strides, inside.pads_begin, inside.pads_end, w.dilations)
+    return ctx.emit(op, [data]), w
 
 
 def max_pool(ctx: NodeContext) -> str:
@@ -64,7 +68,7 @@ def _counted(ctx: NodeContext, spatial: Shape, out: Shape, w: Windows, include_p
         low, high = (-w.pads_begin[d], size + w.declared_end[d]) if include_pad else (0, size)
         first, reach = -w.pads_begin[d], w.dilations[d] * (w.kernel[d] - 1) + 1
         last = (count - 1) * w.strides[d] + first + reach
-        if first >= low and most(last - high) <= 0:
+        if most(low - first) <= 0 and most(last - high) <= 0:
             taps = ctx.literal(float(w.kernel[d]), dtype)
         elif w.dilations[d] == 1:
             taps = _overlap(

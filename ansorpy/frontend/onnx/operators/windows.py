@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import Conv, Fn, Shape
-from ansorpy.ir.extents import AnyExtent, extreme
+from ansorpy.graph.ops import Conv, Fn, Pad, PadMode, Shape
+from ansorpy.ir.extents import AnyExtent, dims_of, extreme
 from ansorpy.ir.symbols import SizeOp
 
-__all__ = ["Windows", "biased", "conv_op", "kernel_of", "require_positive", "windows_of"]
+__all__ = [
+    "Windows", "biased", "conv_op", "kernel_of", "padded", "require_positive", "windows_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,24 @@ def kernel_of(ctx: NodeContext, divided: str, operand: int = 1) -> tuple[Shape, 
 
 
 def conv_op(ctx: NodeContext, operand: int = 1) -> Conv:
-    """The convolution that *ctx*'s node describes; its weight is the given operand."""
+    """The convolution that *ctx*'s node describes; its weight is the given operand.
+
+    Its pads must not depend on sizes.
+    """
     kernel, groups = kernel_of(ctx, "output channels", operand)
     w = windows_of(ctx, ctx.shape()[2:], kernel)
+    for pad in (*w.pads_begin, *w.pads_end):
+        ctx.number(pad, "pads")
     return Conv(w.strides, w.pads_begin, w.pads_end, w.dilations, groups)
+
+
+def padded(ctx: NodeContext, value: str, w: Windows, fill: float) -> tuple[str, Windows]:
+    """*value*, padded as far as pads depend on sizes, and the windows over it."""
+    if not dims_of((*w.pads_begin, *w.pads_end)):
+        return value, w
+    none, behind = (0,) * len(w.kernel), (0, 0)
+    pad = Pad((*behind, *w.pads_begin), (*behind, *w.pads_end), PadMode.CONSTANT, fill)
+    return ctx.emit(pad, [value]), replace(w, pads_begin=none, pads_end=none)
 
 
 def biased(ctx: NodeContext, result: str, channels: int, operand: int = 2) -> str:
@@ -77,8 +93,7 @@ def windows_of(ctx: NodeContext, spatial: Shape, kernel: Shape) -> Windows:
     extended = end
     if ctx.attr("ceil_mode", 0):
         extended = tuple(
-            ctx.number(_ceil_end(ctx, *axis), "pads")
-            for axis in zip(spatial, reach, strides, begin, end, strict=True)
+            _ceil_end(*axis) for axis in zip(spatial, reach, strides, begin, end, strict=True)
         )
     return Windows(kernel, strides, dilations, begin, extended, end)
 
@@ -105,7 +120,7 @@ def _pads(
     if auto not in ("SAME_UPPER", "SAME_LOWER"):
         raise Unsupported(f"auto_pad={auto}", "use NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     totals = [
-        ctx.number(_larger((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0), "pads")
+        _larger((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0)
         for size, k, s, d in zip(spatial, kernel, strides, dilations, strict=True)
     ]
     small, large = tuple(t // 2 for t in totals), tuple(t - t // 2 for t in totals)
@@ -117,13 +132,12 @@ def _larger(a: AnyExtent, b: AnyExtent) -> AnyExtent:
 
 
 def _ceil_end(
-    ctx: NodeContext, size: AnyExtent, reach: int, stride: int, begin: int, end: int
+    size: AnyExtent, reach: int, stride: int, begin: AnyExtent, end: AnyExtent
 ) -> AnyExtent:
     """End padding that admits the partial last window, unless it starts beyond the data.
 
     It is less than *end* if the last window needs less, or would contain only end padding.
     """
     count = -(-(size + begin + end - reach) // stride) + 1
-    if not ctx.is_less((count - 1) * stride, size + begin):
-        count -= 1
+    count = extreme(SizeOp.MIN, count, _larger(-(-(size + begin) // stride), count - 1))
     return _larger((count - 1) * stride + reach - size - begin, 0)

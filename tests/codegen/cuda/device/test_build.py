@@ -20,6 +20,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Var
 from ansorpy.ir.loops import Alloc, For, ForKind, Program, Scope
 from ansorpy.ir.task import Task
+from ansorpy.rules.algorithms.key_blocks import KeyBlocks
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.target import Target
@@ -162,3 +163,19 @@ def test_attention_is_one_kernel_without_spills(name: str) -> None:
         assert len(code.plan.launches) == 1
         assert code.resources[0].spilled_bytes == 0
         assert code.plan.workspace_bytes == 0
+
+
+def test_attention_over_many_keys_is_two_kernels_without_spills() -> None:
+    """One for the parts, whose scores are a block of keys, and one that combines them."""
+    dag, rng = ComputeDAG.of(heads_attend(1, 512, 4099, 12, 64)), np.random.default_rng(0)
+    for target in (SM_80, SM_90):
+        [made] = KeyBlocks().rewrite(dag, target)
+        sketch = SketchSampler(Task(made.dag, target, 1)).place(0, rng)
+        table = sketch.sample(256, rng)
+        table = table[sketch.valid(table)]
+        seconds = gpu_seconds(target, view_nest(sketch.space.nest(table), len(table)))
+        run = lower(sketch.resolve(table[int(np.argmin(seconds))])).run
+        code = build_cuda(run, target, symbol="long")
+        assert len(code.plan.launches) == 2
+        assert all(kernel.spilled_bytes == 0 for kernel in code.resources)
+        assert code.plan.workspace_bytes < 12 * 512 * 4099  # a quarter of the scores
