@@ -378,7 +378,7 @@ def test_a_library_of_a_network_takes_every_size(driver, tmp_path, rng):
     model = CompiledModel.of(network, tasks, target=GPU, threads=1)
     calls = [sized.feeds(network, sized.drawn_sizes(rng), rng) for _ in range(4)]
     given = {f"{name}{k}": x for k, feeds in enumerate(calls) for name, x in feeds.items()}
-    np.savez(tmp_path / "given.npz", calls=len(calls), **given)
+    np.savez(tmp_path / "given.npz", calls=len(calls), **given)  # type: ignore[arg-type]
     done = called(model.export(tmp_path / "net.so"), driver, SIZED_CALLER)
     assert done.returncode == 0, done.stderr
     names = [port.name for port in model.get_outputs()]
