@@ -35,7 +35,7 @@ from ansorpy.measure.build.built import Built
 from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.check.compare import compare, tolerance
 from ansorpy.measure.check.flips import may_flip, without_flips
-from ansorpy.measure.run.host import HostTask
+from ansorpy.measure.devices import devices_of
 from ansorpy.rules.algorithms.base import definitions_for_all
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.bounds.inference import Bounds
@@ -385,7 +385,7 @@ def require_equal(built: Built, reference: Built, task: Task, seed: int) -> None
     Raises:
         NoValidProgram: An output differs by more than rounding.
     """
-    opened = HostTask(task.dag, seed, task.threads)
+    opened = devices_of(task.target).open_task(task, seed)
     found = []
     for one in (built, reference):
         with opened.load(one) as candidate:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
+from ansorpy.codegen.c.loader import load
 from ansorpy.errors import UsageError
+from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.ray_cluster import connect
 from ansorpy.measure.fleet.runner import FleetRunner
+from ansorpy.measure.run.device import OpenTask
+from ansorpy.measure.run.host import HostTask
 from ansorpy.measure.run.interfaces import Machines
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
@@ -21,6 +25,9 @@ class HostCores:
 
     def open(self, target: Target, options: MeasureOptions) -> AbstractContextManager[Machines]:
         return LocalRunner(options)
+
+    def open_task(self, task: Task, seed: int) -> OpenTask:
+        return HostTask(task.dag, seed, task.threads)
 
     def open_cluster(
         self, address: str, options: MeasureOptions
@@ -38,6 +45,9 @@ class CompiledC:
 
     def open(self, target: Target, options: MeasureOptions) -> AbstractContextManager[Machines]:
         return LocalRunner(options, module="ansorpy.measure.run.c_handlers")
+
+    def open_task(self, task: Task, seed: int) -> OpenTask:
+        return HostTask(task.dag, seed, task.threads, load)
 
     def open_cluster(
         self, address: str, options: MeasureOptions

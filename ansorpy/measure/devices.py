@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from ansorpy.ir.task import Task
+from ansorpy.measure.run.device import OpenTask
 from ansorpy.measure.run.interfaces import Machines
 from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.registry import Registry
@@ -22,6 +24,9 @@ class Devices(Protocol):
 
     def open(self, target: Target, options: MeasureOptions) -> AbstractContextManager[Machines]:
         """Open this machine's devices for *target*; leaving the context ends their workers."""
+
+    def open_task(self, task: Task, seed: int) -> OpenTask:
+        """Open *task*, whose candidates run in this process; a crash in one ends it."""
 
     def open_cluster(
         self, address: str, options: MeasureOptions

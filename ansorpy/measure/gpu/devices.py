@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from ansorpy.codegen.cuda.device.driver import bus_place
+from ansorpy.codegen.cuda.device.driver import bus_place, device_for
 from ansorpy.errors import UsageError
+from ansorpy.ir.task import Task
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
+from ansorpy.measure.gpu.task import GpuTask
+from ansorpy.measure.run.device import OpenTask
 from ansorpy.measure.run.interfaces import Machines
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
@@ -22,6 +25,9 @@ class LocalGpus:
     def open(self, target: Target, options: MeasureOptions) -> AbstractContextManager[Machines]:
         gpus = [Gpu(number, bus_place(number)) for number in target.gpus()]
         return GpuRunner(gpus, options) if gpus else LocalRunner(options)
+
+    def open_task(self, task: Task, seed: int) -> OpenTask:
+        return GpuTask(task.dag, seed, device_for(task.target))
 
     def open_cluster(
         self, address: str, options: MeasureOptions

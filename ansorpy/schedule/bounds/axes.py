@@ -112,7 +112,11 @@ def ragged(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:
 
 def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[str, Extent]) -> None:
     rest = values[relation.child]
-    for parent in reversed(relation.parents[1:]):
+    for n, parent in reversed([*enumerate(relation.parents)][1:]):
+        outer = relation.parents[:n]
+        if isinstance(extents[parent], Symbolic) and all(extents[p] == 1 for p in outer):
+            values.update({parent: rest, **dict.fromkeys(outer, as_expr(0))})
+            return
         values[parent] = rest % as_expr(extents[parent])
         rest = rest // as_expr(extents[parent])
     values[relation.parents[0]] = rest

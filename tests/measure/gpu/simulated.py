@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.build.built import Built, ParamSpec
@@ -29,10 +30,10 @@ def make_handlers() -> Mapping[str, Handler]:
     return handlers_on(SimulatedDevice())
 
 
-def doubling(*, constant: bool = False) -> ComputeDAG:
-    a = placeholder((N,), name="A", constant=constant)
-    b = placeholder((N,), name="B")
-    return ComputeDAG.of([a, b, compute((N,), lambda i: a[i] * 2.0 + b[i], name="C")])
+def doubling(extent: Extent = N, *, constant: bool = False) -> ComputeDAG:
+    a = placeholder((extent,), name="A", constant=constant)
+    b = placeholder((extent,), name="B")
+    return ComputeDAG.of([a, b, compute((extent,), lambda i: a[i] * 2.0 + b[i], name="C")])
 
 
 def gpu_task(dag: ComputeDAG, *, cold: bool = False) -> Task:
@@ -48,7 +49,8 @@ def scheduled(dag: ComputeDAG, threads: int = 32) -> State:
 def simulated_built(state: State, *, seconds: float = 0.002, fault: str = "") -> Built:
     lowered = lower(state)
     params = tuple(ParamSpec.of(param) for param in lowered.run.params)
-    return Built(simulated_code(state, seconds=seconds, fault=fault), params)
+    code = simulated_code(state, seconds=seconds, fault=fault)
+    return Built(code, params, dims=lowered.run.dims)
 
 
 class SimulatedBuilder:

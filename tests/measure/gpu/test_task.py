@@ -9,17 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from ansorpy.api.ranges import require_equal
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.errors import CodegenError, DeviceLost, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import dim
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.build.built import Built, ParamSpec
+from ansorpy.measure.devices import devices_of
 from ansorpy.measure.gpu.guard import GuardedDeviceArray
 from ansorpy.measure.gpu.task import GpuTask
 from ansorpy.measure.run.timing import TimingPolicy, time_calls
 from ansorpy.schedule.state import State
-from tests.codegen.cuda.simulated import SimulatedDevice, simulated_code
-from tests.measure.gpu.simulated import N, doubling, scheduled, simulated_built
+from tests.codegen.cuda.simulated import GPU, SimulatedDevice, simulated_code
+from tests.measure.gpu.simulated import N, doubling, gpu_task, scheduled, simulated_built
 
 
 def test_a_right_candidate_gives_the_result_and_its_seconds() -> None:
@@ -30,6 +33,29 @@ def test_a_right_candidate_gives_the_result_and_its_seconds() -> None:
         values = task.values()
         assert np.array_equal(task.results()[0], values["A"] * np.float32(2) + values["B"])
     assert device.modules == 0
+
+
+def test_code_for_all_sizes_is_checked_at_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, whole = SimulatedDevice(), doubling(dim("n", 1, 500))
+    monkeypatch.setattr("ansorpy.measure.gpu.devices.device_for", lambda target: device)
+    built = simulated_built(scheduled(whole))
+    for n in (1, 37, 500):
+        sizes = dict.fromkeys(whole.dims, n)
+        require_equal(
+            built.at(sizes), simulated_built(scheduled(doubling(n))), gpu_task(doubling(n)), 3
+        )
+        task = devices_of(GPU).open_task(gpu_task(doubling(n)), 3)
+        with task.load(built.at(sizes)) as candidate:
+            candidate.check()
+            candidate.prepare(0)
+            assert candidate.burst(candidate.unit) > 0
+        values = task.values()
+        assert np.array_equal(task.results()[0], values["A"] * np.float32(2) + values["B"])
+    with (
+        GpuTask(doubling(5), 3, device).load(built.at(dict.fromkeys(whole.dims, 6))) as candidate,
+        pytest.raises(CodegenError, match="parameter A does not fit the task"),
+    ):
+        candidate.check()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 from ansorpy.codegen.cuda.passes.run_on_host import for_host
 from ansorpy.codegen.llvm.objects.build import build
 from ansorpy.errors import MissingDependency, UsageError
+from ansorpy.graph.network import Network
 from ansorpy.ir.builders import maximum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import dim
@@ -34,7 +35,7 @@ from tests.codegen.cuda.simulated import (
     SimulatedDevice,
     simulated_code,
 )
-from tests.runtime import programs
+from tests.runtime import programs, sized
 from tests.runtime.programs import K, M, N
 
 Layers = list[tuple[programs.Floats, programs.Floats]]
@@ -138,6 +139,25 @@ def test_sizes_are_read_off_arrays_of_the_gpu(rng, device):
         kernel(SimulatedArray(device, np.zeros((51, 8), np.float32)))
     with pytest.raises(UsageError, match="'y' takes 9x8 of float32, got 8x8"):
         kernel(x, out=SimulatedArray(device, np.zeros((8, 8), np.float32)))
+
+
+def sized_model(rng: np.random.Generator) -> tuple[CompiledModel, sized.Sized, Network]:
+    """A random network with dimensions, whose arena is laid out for the largest sizes."""
+    made, network = sized.random_network(rng, calls=6)
+    tasks = {
+        w.key: gpu_task(w.dag, f"sized{n}_task", bound) for n, w in enumerate(network.workloads())
+    }
+    return CompiledModel.of(network, tasks, target=GPU, threads=1, name="sized"), made, network
+
+
+def test_a_model_runs_at_the_sizes_of_its_inputs(rng, device):
+    model, made, network = sized_model(rng)
+    names = [port.name for port in model.get_outputs()]
+    for _ in range(4):
+        feeds = sized.feeds(network, sized.drawn_sizes(rng), rng)
+        results = model.run(None, feeds)
+        for got, want in zip(results, made.results(feeds, names), strict=True):
+            np.testing.assert_array_equal(got, want)
 
 
 def given(rng: np.random.Generator) -> programs.Floats:

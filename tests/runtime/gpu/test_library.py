@@ -35,7 +35,7 @@ from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from tests.codegen.cuda.emulator import Emulated
 from tests.codegen.cuda.simulated import GPU
-from tests.runtime import programs
+from tests.runtime import programs, sized
 from tests.runtime.gpu.test_executable import (
     bound,
     gpu_task,
@@ -72,9 +72,11 @@ from ansorpy.errors import AnsorpyError
 given = np.load(sys.argv[2])
 model = ap.load(sys.argv[1])
 results = {}
-for name, x in given.items():
+for number in range(int(given["calls"])):
+    feeds = {port.name: given[f"{port.name}{number}"] for port in model.get_inputs()}
     try:
-        results[name] = model.run(None, {"x": x})[0]
+        for k, result in enumerate(model.run(None, feeds)):
+            results[f"{number} {k}"] = result
     except AnsorpyError as error:
         print(error)
 np.savez(sys.argv[3], **results)
@@ -351,18 +353,39 @@ def test_a_library_takes_every_size(driver, tmp_path, rng):
     given = {
         f"x{k}": rng.standard_normal((rows, 8), dtype=np.float32) for k, rows in enumerate(numbers)
     }
-    np.savez(tmp_path / "given.npz", **given)
+    np.savez(tmp_path / "given.npz", calls=len(given), **given)
     done = called(path, driver, SIZED_CALLER, FAKE_CUDA_LOG=str(log))
     assert done.returncode == 0, done.stderr
     assert "n is from 0 to 50" in done.stdout
     with np.load(tmp_path / "results.npz") as results:
-        for name, x in given.items():
+        for k, x in enumerate(given.values()):
             if len(x) <= 50:
-                np.testing.assert_array_equal(results[name], np.maximum(x * 2 + x[:, :1], 0))
+                np.testing.assert_array_equal(results[f"{k} 0"], np.maximum(x * 2 + x[:, :1], 0))
     calls = Counter(log.read_text().split("\n"))
     # At 7 and at 50 rows two runs each, the second of which is captured; none without rows.
     assert calls["launch"] == 2 * (2 + 1 + 2) and calls["capture"] == 3
     assert calls["memory"] == 4  # two tensors, the workspace and an arena, for 50 rows
+
+
+def test_a_library_of_a_network_takes_every_size(driver, tmp_path, rng):
+    made, network = sized.random_network(rng, calls=6)
+    dags = [(f"task{n}", w.dag, bound) for n, w in enumerate(network.workloads())]
+    codes = emulated(dags, tmp_path / "kernels")
+    tasks = {
+        w.key: with_code(gpu_task(dag, symbol, schedule), codes[symbol])
+        for w, (symbol, dag, schedule) in zip(network.workloads(), dags, strict=True)
+    }
+    model = CompiledModel.of(network, tasks, target=GPU, threads=1)
+    calls = [sized.feeds(network, sized.drawn_sizes(rng), rng) for _ in range(4)]
+    given = {f"{name}{k}": x for k, feeds in enumerate(calls) for name, x in feeds.items()}
+    np.savez(tmp_path / "given.npz", calls=len(calls), **given)  # type: ignore[arg-type]
+    done = called(model.export(tmp_path / "net.so"), driver, SIZED_CALLER)
+    assert done.returncode == 0, done.stderr
+    names = [port.name for port in model.get_outputs()]
+    with np.load(tmp_path / "results.npz") as results:
+        for k, feeds in enumerate(calls):
+            for n, want in enumerate(made.results(feeds, names)):
+                np.testing.assert_array_equal(results[f"{k} {n}"], want)
 
 
 def test_tensors_without_elements_take_no_memory(driver, tmp_path, rng):
