@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -125,101 +124,132 @@ def _states(
     """
     times = _Times(timings, group)
     times.add(_candidates(timings.tuner, group, found))
-    times.add([*_packed_alike(timings, times)])
+    times.settle()
+    times.add([*_packed_alike(times)])
+    times.settle()
     parts: list[tuple[State, Dim]] = []
-    dim = main_dim(group.dag.dims)
-    for low, high, chosen in _ranges(dim, times.sizes, _path(times.candidates, times.costs)):
-        parts += _parts(times.candidates[chosen], dim, low, high)
+    path = _path(times.candidates, times.costs(doubt=_DOUBT))
+    for low, high, chosen in _ranges(times.dim, times.sizes, path):
+        parts += _parts(times.candidates[chosen], times.dim, low, high)
     return tuple(state for state, _ in parts), tuple(part for _, part in parts)
 
 
+_DOUBT = log(1.5)
+"""How much faster a schedule must be predicted to be than another one that was measured."""
+
+
 class _Times:
-    """What each candidate takes at each size: measured, as far as that is allowed, or predicted.
+    """What each candidate takes for each task: predicted, and measured where it is chosen.
 
     A prediction is corrected by how wrong the model is about the candidate where it was measured.
     """
 
     def __init__(self, timings: Timings, group: TaskGroup) -> None:
-        self._timings = timings
+        self.timings = timings
         self.candidates: list[_Candidate] = []
         self.tasks = group.every
         self.dim = main_dim(group.dag.dims)
         self._shares = group.shares(self.tasks)
-        self._rows: list[list[float]] = []
+        self._programs: list[list[State | None]] = []
+        self._predicted: list[list[float]] = []
+        self._measured: list[list[float | None]] = []
 
     def add(self, candidates: Iterable[_Candidate]) -> None:
-        """Time *candidates*, except those that are known."""
+        """Add *candidates*, except those that are known, with what is recorded of them."""
         known = {candidate.key for candidate in self.candidates}
-        new = {c.key: c for c in candidates if c.key not in known}
-        columns = [self._column([*new.values()], *of) for of in self.tasks.items()]
-        self._rows += map(_corrected, zip(*columns, strict=True))
-        self.candidates += new.values()
+        for candidate in {c.key: c for c in candidates if c.key not in known}.values():
+            self.candidates.append(candidate)
+            self._programs.append([_state(candidate, sizes) for sizes in self.tasks.values()])
+            self._predicted.append([])
+            self._measured.append([])
+            for task, state in zip(self.tasks, self._programs[-1], strict=True):
+                self._predicted[-1] += self.timings.tuner.predicted(task, [state] if state else [])
+                self._measured[-1] += self.timings.recorded(task, [state]) if state else [inf]
+                if state is None:
+                    self._predicted[-1].append(inf)
 
-    def _column(
-        self, candidates: Sequence[_Candidate], task: Task, sizes: Sizes
-    ) -> list[tuple[float, float | None]]:
-        """For each candidate, its predicted seconds of *task*, and those measured, if any."""
-        states: dict[int, State] = {}
-        for number, candidate in enumerate(candidates):
-            with suppress(ScheduleError):
-                states[number] = candidate.state(sizes)
-        programs = [*states.values()]
-        measured = self._timings.seconds(task, programs)
-        predicted = self._timings.tuner.predicted(task, programs)
-        found = dict(zip(states, zip(predicted, measured, strict=True), strict=True))
-        return [found.get(number, (inf, inf)) for number in range(len(candidates))]
+    def settle(self) -> None:
+        """Measure the chosen schedules until those that are then chosen are measured."""
+        while True:
+            path = dict(zip(self.sizes, _path(self.candidates, self.costs()), strict=True))
+            before = sum(m is not None for row in self._measured for m in row)
+            for n, (task, sizes) in enumerate(self.tasks.items()):
+                chosen = path[fixed(sizes[self.dim])]
+                state = self._programs[chosen][n]
+                if state is not None and self._measured[chosen][n] is None:
+                    [self._measured[chosen][n]] = self.timings.seconds(task, [state])
+            if before == sum(m is not None for row in self._measured for m in row):
+                return
 
-    @property
-    def logs(self) -> list[list[float]]:
-        """For each task, the logarithm of each candidate's seconds; infinite where it fails."""
-        return [list(column) for column in zip(*self._rows, strict=True)]
+    def logs(self, *, doubt: float = 0.0) -> list[list[float]]:
+        """For each candidate, the logarithms of its seconds for the tasks; infinite if it fails.
+
+        *doubt* is added to those predicted.
+        """
+        return [
+            [m if m is not None else p + doubt for p, m in zip(*row, strict=True)]
+            for row in map(_corrected, self._predicted, self._measured)
+        ]
 
     @property
     def sizes(self) -> list[int]:
         """The sizes of the main dimension, in order."""
         return sorted({fixed(sizes[self.dim]) for sizes in self.tasks.values()})
 
-    @property
-    def costs(self) -> list[list[float]]:
+    def costs(self, *, doubt: float = 0.0) -> list[list[float]]:
         """For each candidate, its logarithms of seconds at the sizes, by their shares of calls."""
-        columns = {size: [0.0] * len(self.candidates) for size in self.sizes}
-        for sizes, share, logs in zip(self.tasks.values(), self._shares, self.logs, strict=True):
-            column = columns[fixed(sizes[self.dim])]
-            column[:] = (a + share * b for a, b in zip(column, logs, strict=True))
-        return [list(row) for row in zip(*columns.values(), strict=True)]
+        found = []
+        for row in self.logs(doubt=doubt):
+            by_size = dict.fromkeys(self.sizes, 0.0)
+            for sizes, share, seconds in zip(self.tasks.values(), self._shares, row, strict=True):
+                by_size[fixed(sizes[self.dim])] += share * seconds
+            found.append([*by_size.values()])
+        return found
 
 
-def _corrected(row: Iterable[tuple[float, float | None]]) -> list[float]:
-    """The logarithms of a candidate's seconds, from those predicted and those measured."""
-    pairs = list(row)
+def _state(candidate: _Candidate, sizes: Sizes) -> State | None:
+    """The schedule at *sizes*; None if it does not apply there."""
+    try:
+        return candidate.state(sizes)
+    except ScheduleError:
+        return None
+
+
+def _corrected(
+    predicted: Sequence[float], measured: Sequence[float | None]
+) -> tuple[list[float], list[float | None]]:
+    """The logarithms of a candidate's seconds: predicted ones, and those measured."""
+    pairs = zip(predicted, measured, strict=True)
     known = [log(m) - log(p) for p, m in pairs if m is not None and m < inf]
     wrong = sum(known) / len(known) if known else 0.0
-    return [log(p) + wrong if m is None else log(m) for p, m in pairs]
+    logs = [None if m is None else log(m) for m in measured]
+    return [log(p) + wrong for p in predicted], logs
 
 
 _NEAR = log(1.03)
 """Schedules that take this much longer than the fastest one are worth replacing."""
 
 
-def _packed_alike(timings: Timings, times: _Times) -> Iterator[_Candidate]:
+def _packed_alike(times: _Times) -> Iterator[_Candidate]:
     """The best schedules found that read constants as those do that are chosen so far.
 
     They are looked for at the sizes at which another packing is faster.
     """
-    path = dict(zip(times.sizes, _path(times.candidates, times.costs), strict=True))
-    for (task, sizes), logs in zip(times.tasks.items(), times.logs, strict=True):
+    timings, tuner = times.timings, times.timings.tuner
+    path = dict(zip(times.sizes, _path(times.candidates, times.costs()), strict=True))
+    logs = [list(column) for column in zip(*times.logs(), strict=True)]
+    for (task, sizes), seconds in zip(times.tasks.items(), logs, strict=True):
         number = path[fixed(sizes[times.dim])]
         chosen = times.candidates[number]
-        if not chosen.packing[0] or logs[number] < min(logs) + _NEAR:
+        if not chosen.packing[0] or seconds[number] < min(seconds) + _NEAR:
             continue
         definition = dag_at(chosen.definition, sizes)
-        tuner = timings.tuner
         states = packed_alike(tuner, task, definition, chosen.definition, chosen.history)
-        seconds = timings.seconds(task, states)
-        if None in seconds:
-            seconds = [*tuner.predicted(task, states)]
+        found = timings.seconds(task, states)
+        if None in found:
+            found = [*tuner.predicted(task, states)]
         if states:
-            best = states[seconds.index(min(s for s in seconds if s is not None))]
+            best = states[found.index(min(s for s in found if s is not None))]
             yield _Candidate(chosen.definition, best.history)
 
 

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import sqrt
+from math import isqrt, sqrt
 
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.dag import ComputeDAG
@@ -111,11 +111,14 @@ def _suffix(sizes: Sizes) -> str:
 
 
 def sizes_for(dims: Sequence[Dim], ranges: Ranges | None = None) -> list[Sizes]:
-    """The sizes that stand for all: observed ones, or in geometric steps; the greatest among them.
+    """The sizes that stand for all: observed ones, or in geometric steps up to the greatest.
+
+    Steps are to sizes that no tile divides: a schedule that is fast there is fast at others, while
+    one found at a multiple of its tiles may need guards around them elsewhere.
 
     >>> n = Dim("n", 1, 512)
     >>> [sizes[n] for sizes in sizes_for([n])]
-    [8, 32, 128, 512]
+    [7, 31, 127, 509]
     >>> [sizes[n] for sizes in sizes_for([n], {n: SizeRange(1, 512, calls=((1, 9), (512, 1)))})]
     [1, 512]
     """
@@ -140,8 +143,8 @@ def _column(dim: Dim, known: SizeRange | None) -> list[int]:
         return sorted(picked if len(sizes) > MOST_SIZES else sizes)
     least_share = max(max(dim.low, 1) / max(dim.high, 1), 1 / 4**MOST_SIZES)
     step = least_share ** (1 / MOST_SIZES)
-    steps = (_near(dim, dim.high * step**power) for power in range(MOST_SIZES - 1, -1, -1))
-    return list(dict.fromkeys(steps))
+    steps = (dim.high * step**power for power in range(MOST_SIZES - 1, -1, -1))
+    return list(dict.fromkeys(_prime(dim, _near(dim, size)) for size in steps))
 
 
 def _near(dim: Dim, size: float) -> int:
@@ -150,11 +153,15 @@ def _near(dim: Dim, size: float) -> int:
     return min(max(nearest, dim.low, dim.step), dim.high)
 
 
-def sizes_between(dims: Sequence[Dim], tuned: Sequence[Sizes]) -> list[Sizes]:
-    """A size below each of *tuned* and above the one before it, odd if possible.
+def _prime(dim: Dim, size: int) -> int:
+    """The greatest size up to *size* that is a prime multiple of the step; *size* if none is."""
+    numbers = range(size // dim.step, max(dim.low // dim.step, 2) - 1, -1)
+    primes = (n for n in numbers if all(n % k for k in range(2, isqrt(n) + 1)))
+    return next(primes, size // dim.step) * dim.step
 
-    Tiles divide sizes that a search was run for; they rarely divide another one.
-    """
+
+def sizes_between(dims: Sequence[Dim], tuned: Sequence[Sizes]) -> list[Sizes]:
+    """A size below each of *tuned* and above the one before it, odd if possible."""
     found: list[Sizes] = []
     before = {dim: max(dim.low, 1) for dim in dims}
     for sizes in tuned:

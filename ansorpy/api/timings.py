@@ -43,25 +43,29 @@ class Timings:
         end = inf if budget.time_limit_s is None else tuner.began_at + budget.time_limit_s
         return Timings(tuner, end, min((n for n in limits if n is not None), default=inf))
 
-    def seconds(self, task: Task, states: Sequence[State]) -> list[float | None]:
-        """Seconds of each of *states*, programs of *task*; infinite for those that fail.
+    def recorded(self, task: Task, states: Sequence[State]) -> list[float | None]:
+        """Recorded seconds of each of *states*, programs of *task*; infinite for those that fail.
 
-        They are those recorded, or else measured; None for what may not be measured any more.
+        None for what is not recorded.
         """
+        records = [self.tuner.database.lookup(task, state) for state in states]
+        return [None if record is None else _seconds(record.result) for record in records]
+
+    def seconds(self, task: Task, states: Sequence[State]) -> list[float | None]:
+        """As :meth:`recorded`, or else measured; None for what may not be measured any more."""
         tuner = self.tuner
-        records = [tuner.database.lookup(task, state) for state in states]
-        results = [None if record is None else record.result for record in records]
-        new = [n for n, result in enumerate(results) if result is None]
+        found = self.recorded(task, states)
+        new = [n for n, seconds in enumerate(found) if seconds is None]
         if new and self.left >= len(new) and time.monotonic() < self.end:
             tuner.request.stop()
             self.left -= len(new)
             with until(self.end):
-                found = measure_recorded(
+                results = measure_recorded(
                     tuner.runner, tuner.database, task, [states[n] for n in new]
                 )
-            for n, result in zip(new, found, strict=True):
-                results[n] = None if result.kind is TrialKind.CUT else result
-        return [None if result is None else _seconds(result) for result in results]
+            for n, result in zip(new, results, strict=True):
+                found[n] = None if result.kind is TrialKind.CUT else _seconds(result)
+        return found
 
 
 def _seconds(result: MeasureResult) -> float:
