@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import isqrt, sqrt
+from math import isqrt
 
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.dag import ComputeDAG
@@ -23,6 +23,9 @@ MOST_SIZES = 4
 
 _CALL_S = 1e-7
 """The least seconds of any call."""
+
+_BELOW = 0.9
+"""The largest size that is tuned, as a share of the greatest."""
 
 Ranges = Mapping[Dim, SizeRange]
 
@@ -111,14 +114,14 @@ def _suffix(sizes: Sizes) -> str:
 
 
 def sizes_for(dims: Sequence[Dim], ranges: Ranges | None = None) -> list[Sizes]:
-    """The sizes that stand for all: observed ones, or in geometric steps up to the greatest.
+    """The sizes that stand for all: observed ones, or in geometric steps to just below the greatest.
 
-    Steps are to sizes that no tile divides: a schedule that is fast there is fast at others, while
-    one found at a multiple of its tiles may need guards around them elsewhere.
+    No tile divides these sizes, nor do tiles just fill them: a schedule that is fast there is fast
+    at others, while one found at a multiple of its tiles may waste much of a tile elsewhere.
 
     >>> n = Dim("n", 1, 512)
     >>> [sizes[n] for sizes in sizes_for([n])]
-    [7, 31, 127, 509]
+    [7, 23, 113, 457]
     >>> [sizes[n] for sizes in sizes_for([n], {n: SizeRange(1, 512, calls=((1, 9), (512, 1)))})]
     [1, 512]
     """
@@ -143,7 +146,7 @@ def _column(dim: Dim, known: SizeRange | None) -> list[int]:
         return sorted(picked if len(sizes) > MOST_SIZES else sizes)
     least_share = max(max(dim.low, 1) / max(dim.high, 1), 1 / 4**MOST_SIZES)
     step = least_share ** (1 / MOST_SIZES)
-    steps = (dim.high * step**power for power in range(MOST_SIZES - 1, -1, -1))
+    steps = (_BELOW * dim.high * step**power for power in range(MOST_SIZES - 1, -1, -1))
     return list(dict.fromkeys(_prime(dim, _near(dim, size)) for size in steps))
 
 
@@ -165,7 +168,7 @@ def sizes_between(dims: Sequence[Dim], tuned: Sequence[Sizes]) -> list[Sizes]:
     found: list[Sizes] = []
     before = {dim: max(dim.low, 1) for dim in dims}
     for sizes in tuned:
-        found.append({d: _odd(d, sqrt(before[d] * fixed(sizes[d]))) for d in dims})
+        found.append({d: _odd(d, (before[d] + fixed(sizes[d])) / 2) for d in dims})
         before = {d: fixed(sizes[d]) for d in dims}
     return found
 

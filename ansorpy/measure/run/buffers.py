@@ -188,6 +188,11 @@ class ConstantCopies:
                 assert from_task is not None
                 self.tables[:, column] = from_task.ctypes.data
 
+    def append(self, address: int) -> None:
+        """Pass *address* to each call after its parameters."""
+        column = np.full((len(self.tables), 1), address, dtype=np.uint64)
+        self.tables = np.hstack([self.tables, column])
+
 
 def turns(reuse_distance_bytes: int, size: int) -> int:
     """Number of copies of *size* bytes; all but one add up to at least *reuse_distance_bytes*."""

@@ -103,6 +103,8 @@ class LoadedKernel:
         constants = checked.constants(self.built.run_params)
         params = self.built.run_params
         self._copies = ConstantCopies(self.task, params, constants, reuse_distance_bytes)
+        if self._sizes.size:
+            self._copies.append(self._sizes.ctypes.data)
 
     def burst(self, number: int) -> float:
         """Run *number* consecutive calls from compiled code; returns the seconds they took."""
