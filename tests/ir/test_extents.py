@@ -99,6 +99,20 @@ def test_what_a_tile_needs_to_know_is_decided() -> None:
     assert prod_of([n, n]) // n == n
 
 
+def test_sums_divide_what_they_are_factors_of() -> None:
+    n, m = dim("n", 1, 512), dim("m", 4, 40, step=4)
+    rows = (n + 1) // 2 + 3
+    assert rows * m * 8 // rows == m * 8 and rows * (n + m) % (n + m) == 0
+    assert ((n + m) * (n - m) * 6 + (n + m) * 2) // (n * 2 + m * 2) == 3 * n - 3 * m + 1
+    assert str((n * m + 1) // (n + m)) == "(m*n + 1)//(m + n)"
+
+
+def test_equal_quotients_have_one_form() -> None:
+    n = dim("n", 1, 512)
+    assert (n - 1) // 2 + 1 == (n + 1) // 2 == -(-n // 2)
+    assert ((n - 1) // 2 + 1 - 1) // 2 + 1 == (n + 3) // 4
+
+
 def test_a_step_makes_divisions_exact() -> None:
     w = dim("w", 320, 1280, step=32)
     assert w // 32 * 32 == w and -(-w // 32) == w // 32
