@@ -114,7 +114,7 @@ def _suffix(sizes: Sizes) -> str:
 
 
 def sizes_for(dims: Sequence[Dim], ranges: Ranges | None = None) -> list[Sizes]:
-    """The sizes that stand for all: observed ones, or in geometric steps to just below the greatest.
+    """The sizes that stand for all: observed ones, or geometric steps to below the greatest.
 
     No tile divides these sizes, nor do tiles just fill them: a schedule that is fast there is fast
     at others, while one found at a multiple of its tiles may waste much of a tile elsewhere.

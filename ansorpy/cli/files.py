@@ -15,10 +15,12 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.ir.extents import dim_extent, dims_of
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.results import Believe
-from ansorpy.report.inputs import random_value
+from ansorpy.report.inputs import port_shapes, random_value
 from ansorpy.runtime.ports import Port, described
+from ansorpy.size_ranges import AnySize
 
 __all__ = [
     "demand_database", "feeds", "library_path", "open_database", "save_arrays",
@@ -71,32 +73,53 @@ def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
                 np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
 
 
-def feeds(specs: Sequence[Port], given: Sequence[str]) -> dict[str, Array]:
+def feeds(
+    specs: Sequence[Port], given: Sequence[str], dims: Mapping[str, AnySize] | None = None
+) -> dict[str, Array]:
     """The input arrays for *specs*.
 
     *given*: ``name=file.npy``, ``name=file.npz`` (its entry of that name) or
-    ``name=random[:seed]``; inputs not given are random with seed 0.
+    ``name=random[:seed]``; inputs not given are random with seed 0.  Random ones have the sizes
+    that *dims* states, or the shapes of the files.
 
     Raises:
-        UsageError: A name is unknown, or a shape or type does not match the input.
+        UsageError: A name is unknown, a shape or type does not match the input, or nothing tells
+            the size of a dimension.
         ForeignFile: A file does not contain an array.
     """
     by_name = {spec.name: spec for spec in specs}
-    found = {name: random_value(s.shape, s.dtype, 0, name) for name, s in by_name.items()}
+    seeds = dict.fromkeys(by_name, 0)
+    found: dict[str, Array] = {}
     for item in given:
         name, separator, source = item.partition("=")
         if not separator or name not in by_name:
             raise UsageError(
                 f"{item!r} names no input", hint=f"write NAME=FILE; inputs: {', '.join(by_name)}"
             )
-        found[name] = _value(by_name[name], source)
+        kind, _, seed = source.partition(":")
+        if kind == "random" and (not seed or seed.isdecimal()):
+            seeds[name] = int(seed or 0)
+        else:
+            found[name] = _value(by_name[name], source)
+    sizes = {**_sizes(by_name, found), **(dims or {})}
+    left = [spec for name, spec in by_name.items() if name not in found]
+    for name, shape in port_shapes(left, sizes).items():
+        found[name] = random_value(shape, by_name[name].dtype, seeds[name], name)
     return found
 
 
+def _sizes(specs: Mapping[str, Port], arrays: Mapping[str, Array]) -> dict[str, int]:
+    """The sizes of dimensions that are the extent of an axis of one of *arrays*."""
+    return {
+        dim.name: size
+        for name, array in arrays.items()
+        for extent, size in zip(specs[name].shape, array.shape, strict=True)
+        for dim in dims_of([extent])
+        if extent == dim_extent(dim)
+    }
+
+
 def _value(spec: Port, source: str) -> Array:
-    kind, _, seed = source.partition(":")
-    if kind == "random" and (not seed or seed.isdecimal()):
-        return random_value(spec.shape, spec.dtype, int(seed or 0), spec.name)
     path = Path(source)
     try:
         with _opened(path, spec.name) as file:
@@ -132,7 +155,11 @@ def _array(file: IO[bytes], spec: Port, source: str) -> Array:
     if version not in _HEADERS:
         raise ValueError(f"version {version}")
     shape, _, dtype = _HEADERS[version](file)
-    if shape != spec.shape or dtype != spec.dtype:
+    fits = len(shape) == len(spec.shape) and all(
+        size == extent or not isinstance(extent, int)
+        for size, extent in zip(shape, spec.shape, strict=True)
+    )
+    if not fits or dtype != spec.dtype:
         raise UsageError(
             f"input {spec.name!r} takes {described(spec.shape, spec.dtype)}, "
             f"but {source} contains {described(shape, dtype)}"

@@ -36,9 +36,10 @@ def run(
 
     if save is not None:
         demand_writable(save)
-    opened = open_model(with_own_sizes(Lookup(model, **arguments)))
+    lookup = with_own_sizes(Lookup(model, **arguments))
+    opened = open_model(lookup)
     threads = arguments.get("threads")
-    fed = feeds(opened.get_inputs(), inputs or ())
+    fed = feeds(opened.get_inputs(), inputs or (), lookup.arguments.get("dims"))
     names = [output.name for output in opened.get_outputs()]
     results = dict(zip(names, opened.run(names, fed, threads=threads), strict=True))
     if save is not None:
