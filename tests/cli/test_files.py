@@ -17,6 +17,7 @@ from ansorpy.cli.files import (
 )
 from ansorpy.cli.models import is_library, onnx_beside
 from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.ir.extents import dim
 from ansorpy.runtime.ports import Port
 
 X = Port("x", (2, 3), np.dtype(np.float32))
@@ -29,6 +30,22 @@ def test_arrays_from_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "b.npz", x=array + 1)
     assert np.array_equal(feeds([X], [f"x={tmp_path / 'a.npy'}"])["x"], array)
     assert np.array_equal(feeds([X], [f"x={tmp_path / 'b.npz'}"])["x"], array + 1)
+
+
+def test_random_inputs_have_the_sizes_that_are_given_or_those_of_files(tmp_path: Path) -> None:
+    rows = dim("rows", 1, 9)
+    x, y = Port("x", (rows, 3), X.dtype), Port("y", (rows * 2,), X.dtype)
+    found = feeds([x, y], ["y=random:2"], {"rows": 4})
+    assert found["x"].shape == (4, 3) and found["y"].shape == (8,)
+    np.save(tmp_path / "x.npy", np.ones((5, 3), np.float32))
+    assert feeds([x, y], [f"x={tmp_path / 'x.npy'}"])["y"].shape == (10,)
+    with pytest.raises(UsageError, match="rows is not given"):
+        feeds([x, y], [])
+    with pytest.raises(UsageError, match="rows is 10"):
+        feeds([x, y], [], {"rows": 10})
+    np.save(tmp_path / "x.npy", np.ones((5, 4), np.float32))
+    with pytest.raises(UsageError, match="'x' takes rowsx3 of float32"):
+        feeds([x], [f"x={tmp_path / 'x.npy'}"])
 
 
 def test_arrays_are_saved_whatever_their_names(tmp_path: Path) -> None:
