@@ -121,7 +121,7 @@ def sizes_for(dims: Sequence[Dim], ranges: Ranges | None = None) -> list[Sizes]:
 
     >>> n = Dim("n", 1, 512)
     >>> [sizes[n] for sizes in sizes_for([n])]
-    [7, 23, 113, 457]
+    [7, 29, 113, 461]
     >>> [sizes[n] for sizes in sizes_for([n], {n: SizeRange(1, 512, calls=((1, 9), (512, 1)))})]
     [1, 512]
     """
