@@ -55,8 +55,7 @@ class _Rewriter:
             return map_statements(s, lambda part: self.stmt(part, outer))
         loops = (*outer, s)
         inside = self.stmt(s.body, loops)
-        sized = any(isinstance(loop.extent, Symbolic) for loop in loops)
-        asked = self._asked(loops) if s.kind is ForKind.SERIAL and not sized else ()
+        asked = self._asked(loops) if s.kind is ForKind.SERIAL else ()
         if asked:
             inside = Seq((*asked, inside))
         return s if inside is s.body else For(s.var, s.extent, s.kind, inside)
@@ -110,8 +109,12 @@ class _Panel:
 
 
 def _panel(offset: Linear, loops: Sequence[For]) -> _Panel | None:
-    """The panel that the innermost of *loops* reads; None if no other panel follows it."""
-    left = [*(loop for loop in loops[:-1] if fixed(loop.extent) > 1), loops[-1]]
+    """The panel that the innermost of *loops* reads.
+
+    None if no other panel follows it, or if its size or the number of passes over it depends on
+    sizes of dimensions.
+    """
+    left = [*(loop for loop in loops[:-1] if loop.extent != 1), loops[-1]]
     along, again = [], []
     elements = abs(offset.terms.get(left[-1].var, 0))
     while left and offset.terms.get(left[-1].var, 0) == elements != 0:
@@ -119,9 +122,10 @@ def _panel(offset: Linear, loops: Sequence[For]) -> _Panel | None:
         elements *= along[-1].extent
     while left and left[-1].var not in offset.terms:
         again.append(left.pop())
-    if not along or not left or math.prod(loop.extent for loop in again) == 1:
-        return None
     order = [*reversed(again), *reversed(along)]
+    is_sized = any(isinstance(loop.extent, Symbolic) for loop in order)
+    if is_sized or not along or not left or math.prod(loop.extent for loop in again) == 1:
+        return None
     step: Expr = as_expr(0)
     for loop in order:
         step = step * loop.extent + loop.var
