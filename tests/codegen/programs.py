@@ -16,6 +16,7 @@ from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.ir.builders import maximum, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load, ReduceKind, Var, const
+from ansorpy.ir.extents import AnyExtent
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -42,7 +43,7 @@ Array = NDArray[Any]
 Index = Expr | int
 
 
-def buffer(name: str, *shape: int, dtype: DType = F32, scope: Scope = Scope.GLOBAL) -> Buffer:
+def buffer(name: str, *shape: AnyExtent, dtype: DType = F32, scope: Scope = Scope.GLOBAL) -> Buffer:
     return Buffer(name, shape, dtype, scope)
 
 

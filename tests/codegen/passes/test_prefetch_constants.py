@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.codegen.passes.prefetch_constants import prefetch_constants
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.expr import Expr, Var, as_expr
+from ansorpy.ir.extents import dim
 from ansorpy.ir.interpret import run_program
-from ansorpy.ir.loops import For, Prefetch, Program, Seq, Stmt, substatements, walk_stmts
+from ansorpy.ir.loops import For, ForKind, Prefetch, Program, Seq, Stmt, substatements, walk_stmts
 from ansorpy.ir.verify import verify
 from ansorpy.target import Target
 from tests.codegen.programs import (
@@ -88,6 +89,24 @@ def test_each_pass_asks_for_its_share_of_the_next_panel(
         assert lines <= {element // LINE for element in elements}
         # A share is whole elements: by that much a pass may look too far.
         assert min(elements) == first and max(elements) < first + size + rows * depth + LINE
+
+
+def test_panels_are_asked_for_in_loops_over_sizes_around_them() -> None:
+    n = dim("n", 1, 9)
+    a, w, c = buffer("A", n, 5, 8), buffer("W", 3, 8, 16), buffer("C", n, 5, 3, 16)
+
+    def tile(i: Expr, j: Expr, r: Expr, k: Expr, v: Expr) -> Stmt:
+        return add_to(c, (i, r, j, v), at(a, i, r, k) * at(w, j, k, v))
+
+    rows = Var("rows")
+    tiles = nest("s3 s5 s8 v16", lambda j, r, k, v: tile(rows, j, r, k, v))
+    whole = program(For(rows, n, ForKind.SERIAL, tiles), [a], [c], [w])
+    assert prefetches(prefetch_constants(whole, V4))
+    # How often a panel is read is not known: neither is the share of a pass.
+    alone = nest("s3 s8 v16", lambda j, k, v: tile(rows, j, as_expr(0), k, v))
+    assert isinstance(alone, For)
+    inside = For(alone.var, 3, ForKind.SERIAL, For(rows, n, ForKind.SERIAL, alone.body))
+    assert not prefetches(prefetch_constants(program(inside, [a], [c], [w]), V4))
 
 
 @pytest.mark.parametrize(
