@@ -21,10 +21,15 @@ _LN2_DOUBLE = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
 def exp_single(x: Expr) -> Expr:
-    """e ** x: a minimax polynomial of degree 6 after reduction by multiples of ln 2."""
-    n, r = _reduced(clamped(x, -104.0, 89.0), *_LN2_SINGLE)
+    """e ** x: a minimax polynomial of degree 6 after reduction by multiples of ln 2.
+
+    Masked scores of attention are far below -104, where the result is 0.  They take another number
+    through the arithmetic, as an instruction whose result underflows takes a hundred cycles.
+    """
+    is_nothing = x < -104.0
+    n, r = _reduced(select(is_nothing, 0.0, clamped(x, -104.0, 89.0)), *_LN2_SINGLE)
     y = fma(polynomial(r, _EXP_SINGLE), r, 1.0)
-    return Call(Function.SCALE, (y, n))
+    return select(is_nothing, 0.0, Call(Function.SCALE, (y, n)))
 
 
 # Coefficients rounded to float32, then varied in the last bits to minimise the resulting error.
