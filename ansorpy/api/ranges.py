@@ -105,6 +105,14 @@ class _Candidate:
         """Equal for equal candidates."""
         return id(self.definition), str(self.history)
 
+    @property
+    def applies(self) -> bool:
+        """True if the schedule is legal for the definition at all sizes at once."""
+        try:
+            return bool(self.packing)
+        except ScheduleError:
+            return False
+
     @cached_property
     def packing(self) -> tuple[str, int]:
         """A text that is equal for candidates with the same packed constants, and their bytes."""
@@ -250,7 +258,9 @@ def _packed_alike(times: _Times) -> Iterator[_Candidate]:
             found = [*tuner.predicted(task, states)]
         if states:
             best = states[found.index(min(s for s in found if s is not None))]
-            yield _Candidate(chosen.definition, best.history)
+            candidate = _Candidate(chosen.definition, best.history)
+            if candidate.applies:
+                yield candidate
 
 
 def _candidates(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> list[_Candidate]:
@@ -288,15 +298,13 @@ class _General:
         definition = self._of(state.definition, sizes)
         if definition is None:
             return
-        try:
-            candidate = _Candidate(definition, state.history)
-            general = candidate.state({})
-            _ = candidate.packing
-        except ScheduleError:
-            return
-        yield candidate
-        for inside in _sizes_inside(general):
-            yield _Candidate(definition, inside.history)
+        candidate = _Candidate(definition, state.history)
+        if candidate.applies:
+            yield candidate
+            for inside in _sizes_inside(candidate.state({})):
+                other = _Candidate(definition, inside.history)
+                if other.applies:
+                    yield other
 
     def _of(self, dag: ComputeDAG, sizes: Sizes) -> ComputeDAG | None:
         """The definition for all sizes that is *dag* at *sizes*; None if there is none."""
