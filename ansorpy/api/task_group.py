@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import isqrt
 
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.rewrite.sizes import dag_at
-from ansorpy.ir.sizes import Sizes, fixed
+from ansorpy.ir.sizes import Sizes, fixed, main_dim
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.size_ranges import SizeRange
 
-__all__ = ["MOST_SIZES", "TaskGroup", "main_dim", "sizes_between", "sizes_for"]
+__all__ = ["MOST_SIZES", "TaskGroup", "sizes_between", "sizes_for"]
 
 MOST_SIZES = 4
 """Sizes at which a definition is tuned, hence schedules that its kernel has."""
@@ -38,7 +38,7 @@ class TaskGroup:
         dag: The definition.
         tasks: Its tasks by their sizes, smallest first; a definition without dimensions has one.
         between: The definition at sizes between those of *tasks*, at which schedules are timed too.
-        range: The sizes of its main dimension (:func:`main_dim`).
+        range: The sizes of its main dimension (:func:`~ansorpy.ir.sizes.main_dim`).
     """
 
     dag: ComputeDAG
@@ -65,6 +65,11 @@ class TaskGroup:
             for some in (every, sizes_between(dag.dims, every))
         )
         return TaskGroup(dag, tasks, between, known[main_dim(dag.dims)])
+
+    def for_all(self, task: Task) -> Task:
+        """*task*, one of :attr:`every`, with the programs that are for all sizes."""
+        sizes = tuple((dim.name, fixed(size)) for dim, size in self.every[task].items())
+        return replace(task, at=sizes, name=f"{task.name} of any size")
 
     @property
     def every(self) -> dict[Task, Sizes]:
@@ -97,11 +102,6 @@ class TaskGroup:
         if self.range.calls:
             return list(found)
         return [share / 2 + 1 / len(found) / 2 for share in found]
-
-
-def main_dim(dims: Sequence[Dim]) -> Dim:
-    """The dimension whose sizes differ most."""
-    return max(dims, key=lambda dim: dim.high / max(dim.low, 1))
 
 
 def _any_size(dim: Dim) -> SizeRange:
