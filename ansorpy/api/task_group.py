@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from math import isqrt
 
@@ -78,18 +79,25 @@ class TaskGroup:
         both = {**self.tasks, **self.between}
         return dict(sorted(both.items(), key=lambda item: fixed(item[1][dim])))
 
-    @property
-    def weights(self) -> dict[Task, float]:
+    @cached_property
+    def least(self) -> tuple[float, ...]:
+        """The least seconds that each of :attr:`tasks` can take."""
+        return tuple(max(least_seconds(task, task.dag), _CALL_S) for task in self.tasks)
+
+    def weights(self, network_s: Sequence[float]) -> dict[Task, float]:
         """What a call counts at each size, compared to a call of another definition.
 
-        It counts by the share of calls that the size stands for and by how much longer than the
-        least time it takes: otherwise, small sizes would hardly be tuned.
+        It counts by the share of calls that the size stands for and by how much longer the whole
+        network takes at the largest size: then a second saved counts by the share of the network's
+        time that it is.  Otherwise, small sizes would hardly be tuned.
+
+        Args:
+            network_s: Seconds of the network at each size; those of the definition if it is alone.
         """
         if len(self.tasks) == 1:
             return dict.fromkeys(self.tasks, 1.0)
-        least = [max(least_seconds(task, task.dag), _CALL_S) for task in self.tasks]
-        columns = zip(self.tasks, self.shares(self.tasks), least, strict=True)
-        return {task: share * max(least) / seconds for task, share, seconds in columns}
+        columns = zip(self.tasks, self.shares(self.tasks), network_s, strict=True)
+        return {task: share * max(network_s) / seconds for task, share, seconds in columns}
 
     def shares(self, tasks: Mapping[Task, Sizes]) -> list[float]:
         """What share of the calls each of *tasks*, in the order of their sizes, stands for.
