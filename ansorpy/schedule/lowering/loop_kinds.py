@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.extents import Symbolic
 from ansorpy.ir.loops import ForKind
 from ansorpy.schedule.guards import differing_lanes, guarded_splits
@@ -53,7 +54,8 @@ def loop_kinds(bounds: Bounds, name: str) -> dict[str, LoopKind]:
     - Parallel loops form one collapsed nest: a loop nested in another stage's parallel loop, or
       separated from the first parallel loop of its own stage, runs serially.
     - Lanes share everything inside them: a vector loop around another stage or a parallel loop is
-      serial, and so is one with a guard that may differ between lanes.
+      serial, and so is one with a guard that may differ between lanes, unless it is a condition on
+      a size: then some lanes are masked, as no tile divides all sizes.
     - Only loops whose extents are numbers are unrolled.
     - Automatic unrolling goes from the inside out.  It stops at the first loop that would exceed
       the pragma's number of statements or that has another stage computed inside.
@@ -196,6 +198,8 @@ def _without_guarded_lanes(
         return kinds
     extents = bounds.extents(stage.name)
     guards = guarded_splits(bounds, stage, extents, hosts)
+    if all(stage.iter(name).kind is AxisKind.SPACE for name in vectors):
+        guards = {r: n for r, n in guards.items() if not isinstance(extents[r.parent], Symbolic)}
     differs = differing_lanes(stage, extents, guards, vectors)
     alike = {name: both(vectors[name], fails(differs[name])) for name in vectors}
     return kinds | {name: replace(kinds[name], vector=alike[name]) for name in vectors}
