@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 import numpy as np
 
@@ -43,6 +44,8 @@ class Tile:
     ``lanes`` are vectorized loops over reduction axes, whose lanes accumulate separately.
     ``guards`` are conditions around the store that do not change while it accumulates.
     ``around`` are vectorized loops outside the reduce loop: each of their lanes has its own tile.
+    ``bare``: inside the outermost of ``dims`` and ``guards``, there are only loops and conditions
+    around the store.
     """
 
     store: Store
@@ -50,6 +53,7 @@ class Tile:
     lanes: tuple[For, ...]
     guards: tuple[Expr, ...]
     around: tuple[For, ...]
+    bare: bool
 
     @property
     def loops(self) -> tuple[For, ...]:
@@ -131,7 +135,12 @@ def _tile(store: Store, path: _Path, outer: Sequence[For]) -> Tile | None:
     dims.sort(key=lambda loop: loop.kind is ForKind.VECTORIZED)
     if lanes and (around or any(loop.kind is ForKind.VECTORIZED for loop in dims)):
         return None
-    return Tile(store, tuple(dims), lanes, guards or (), around)
+    return Tile(store, tuple(dims), lanes, guards or (), around, _is_bare(path, dims))
+
+
+def _is_bare(path: _Path, dims: Sequence[For]) -> bool:
+    inner = dropwhile(lambda s: not isinstance(s, If) and s not in dims, path)
+    return all(isinstance(s, For | If) for s in inner)
 
 
 def _guards(store: Store, path: _Path, varying: set[Var]) -> tuple[Expr, ...] | None:

@@ -10,13 +10,15 @@ Before::                                   After::
 
 The tile's indices are constants once the inner loops are expanded, so LLVM turns it into SSA
 values that all enclosing reduce loops carry.  Without a matching initial store the tile starts
-from what memory holds.
+from what memory holds.  A tile under guards is computed in full where that is possible
+(:mod:`ansorpy.codegen.passes.guarded_tiles`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ansorpy.codegen.passes.guarded_tiles import holds_first, in_full
 from ansorpy.codegen.tiles import Tile, as_sequence, find_tiles, register_buffers, same_region
 from ansorpy.ir.expr import Cast, Expr, Load, Var, as_expr
 from ansorpy.ir.loops import Alloc, Buffer, For, If, Let, Program, Scope, Seq, Stmt, Store
@@ -77,8 +79,10 @@ class _Promotion:
         made = _Accumulator(tile)
         self.in_registers.add(made.buffer)
         inner, _ = self._for(made.accumulating(loop), None)
-        parts = (made.initial(init), inner, made.final())
-        return Alloc(made.buffer, Seq(parts)), init is not None
+        whole: Stmt = Seq((made.initial(init), inner, made.final()))
+        if made.first is not None:
+            whole = If(made.first, whole, None)
+        return Alloc(made.buffer, whole), init is not None
 
     def _chosen(self, loop: For) -> Tile | None:
         for tile in find_tiles(loop, self.outer):
@@ -128,6 +132,7 @@ class _Accumulator:
 
     def __init__(self, tile: Tile) -> None:
         self.tile = tile
+        self.first = holds_first(tile)
         self.target = tile.store.buffer
         shape = tuple(loop.extent for loop in tile.axes) or (1,)
         self.buffer = Buffer(
@@ -149,9 +154,10 @@ class _Accumulator:
 
     def accumulating(self, loop: For) -> For:
         """*loop* with its store redirected to the tile."""
-        old = self.tile.store
-        new = Store(self.buffer, self._indices(), self._widened(old.value), old.reduce)
-        rewritten = _Replaced(old, new).stmt(loop)
+        old, is_whole = self.tile.store, self.first is not None
+        value = in_full(self.tile) if is_whole else old.value
+        new = Store(self.buffer, self._indices(), self._widened(value), old.reduce)
+        rewritten = _Replaced(old, new, self.tile.guards if is_whole else ()).stmt(loop)
         assert isinstance(rewritten, For)
         return rewritten
 
@@ -183,11 +189,13 @@ class _Accumulator:
 
 
 class _Replaced(Rewriter):
-    """Replaces one store."""
+    """Replaces one store, and leaves out the *guards* around it."""
 
-    def __init__(self, old: Store, new: Store) -> None:
+    def __init__(self, old: Store, new: Store, guards: Sequence[Expr]) -> None:
         super().__init__()
-        self.old, self.new = old, new
+        self.old, self.new, self.guards = old, new, guards
 
     def stmt(self, s: Stmt) -> Stmt:
+        if isinstance(s, If) and any(s.cond is guard for guard in self.guards):
+            return self.stmt(s.then)
         return self.new if s is self.old else super().stmt(s)

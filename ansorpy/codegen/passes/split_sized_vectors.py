@@ -10,6 +10,7 @@
                                            out[n//16 * 16 + lane] = ...
 
 A vector loop directly around or inside such a loop stays a vector only if it is the innermost one.
+Code generators without masks get serial loops where lanes differ in a condition on sizes.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansorpy.codegen.vectors import lanes_for
-from ansorpy.ir.expr import Expr, Var, as_expr
+from ansorpy.ir.expr import Expr, Var, as_expr, walk
 from ansorpy.ir.extents import Extent, least, most
-from ansorpy.ir.loops import For, ForKind, If, Program, Seq, Stmt
+from ansorpy.ir.loops import For, ForKind, If, Program, Seq, Stmt, walk_stmts
 from ansorpy.ir.rewrite.rewriter import map_statements, substitute
 from ansorpy.target import Target
 
@@ -32,8 +33,8 @@ _VECTORS_A_STEP = 4
 def split_sized_vectors(program: Program, target: Target, *, masked: bool) -> Program:
     """*program* without vector loops whose extents depend on dimensions.
 
-    With *masked*, the elements after the last whole vector are the lanes of one with a condition;
-    otherwise they are computed one by one.
+    With *masked*, the elements after the last whole vector are the lanes of one with a condition.
+    Otherwise they are computed one by one, and so is what lanes compute under different conditions.
     """
     if not program.dims:
         return program
@@ -55,7 +56,8 @@ class _Split:
         body = self.stmt(s.body)
         is_inner = isinstance(s.body, For) and s.body.kind is ForKind.VECTORIZED
         if isinstance(s.extent, int):
-            return For(s.var, s.extent, s.kind if body is s.body else ForKind.SERIAL, body)
+            stays = body is s.body and (self.masked or not _differs(s))
+            return For(s.var, s.extent, s.kind if stays else ForKind.SERIAL, body)
         if is_inner:
             return For(s.var, s.extent, ForKind.SERIAL, body)
         return self._split(s, body)
@@ -92,3 +94,9 @@ class _Split:
         vector = For(lane, lanes, ForKind.VECTORIZED, made)
         some = as_expr(first) < as_expr(s.extent)
         return vector if least(s.extent - first) > 0 else If(some, vector, None)
+
+
+def _differs(loop: For) -> bool:
+    """Whether lanes of *loop* differ in a condition around what they compute."""
+    conditions = (s.cond for s in walk_stmts(loop.body) if isinstance(s, If))
+    return any(loop.var in walk(cond) for cond in conditions)

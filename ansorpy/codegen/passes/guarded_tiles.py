@@ -1,0 +1,102 @@
+"""Register tiles under guards, computed in full: only loads and the final stores look at guards.
+
+A guard around a statement in an unrolled loop breaks the tile up, and a guard that differs between
+lanes masks its arithmetic.  Accumulators are private, so those that nothing stores may hold
+anything::
+
+    for k:                                  if i * 6 < n:
+      for r in 0..6  # unrolled               for k:
+        if i * 6 + r < n:           -->         for r in 0..6  # unrolled
+          acc[r] += A[i * 6 + r, k]               acc[r] += A[i * 6 + (r if i * 6 + r < n else 0), k]
+
+Rows beyond the guard repeat the first row of the tile.  Lanes beyond it load zeros.
+"""
+
+from __future__ import annotations
+
+from ansorpy.codegen.tiles import Tile, free_vars
+from ansorpy.ir.analysis.affine import linear
+from ansorpy.ir.analysis.conditions import conjuncts
+from ansorpy.ir.builders import all_of
+from ansorpy.ir.expr import (
+    Binary,
+    BinaryOp,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Load,
+    Select,
+    Var,
+    as_expr,
+    walk,
+)
+from ansorpy.ir.loops import ForKind
+from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
+
+__all__ = ["holds_first", "in_full"]
+
+
+def holds_first(tile: Tile) -> Expr | None:
+    """The condition that the guards of *tile* hold in its first iteration; None if unsuitable.
+
+    They are suitable if they hold in the first iteration whenever they hold in any, and if nothing
+    but the store is under them, whose value may be computed where they fail.
+    """
+    if not tile.guards or not tile.bare or _may_trap(tile.store.value):
+        return None
+    dims = {loop.var for loop in tile.dims}
+    parts = [part for guard in tile.guards for part in conjuncts(guard)]
+    if not all(_falls(part, dims) for part in parts):
+        return None
+    return substitute(all_of(*parts), {var: as_expr(0) for var in dims})
+
+
+def _may_trap(value: Expr) -> bool:
+    """Whether *value* divides integers by something that may be 0 where nothing was loaded."""
+    return any(
+        isinstance(e, Binary)
+        and e.op in (BinaryOp.DIV, BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
+        and not e.dtype.is_float
+        and not isinstance(e.b, Const)
+        for e in walk(value)
+    )
+
+
+def _falls(part: Expr, dims: set[Var]) -> bool:
+    """Whether *part*, once false, stays false while the loops *dims* go on."""
+    if not free_vars(part) & dims:
+        return True
+    if not isinstance(part, Compare) or part.op not in (CompareOp.LT, CompareOp.LE):
+        return False
+    terms = linear(part.a - part.b).terms
+    return all(
+        isinstance(atom, Var) and c > 0 for atom, c in terms.items() if free_vars(atom) & dims
+    )
+
+
+def in_full(tile: Tile) -> Expr:
+    """What *tile* adds in all iterations, also in those that its guards skip."""
+    return _InFull(tile).expr(tile.store.value)
+
+
+class _InFull(Rewriter):
+    def __init__(self, tile: Tile) -> None:
+        super().__init__()
+        self.lanes = {loop.var for loop in tile.dims if loop.kind is ForKind.VECTORIZED}
+        self.dims = {loop.var for loop in tile.dims}
+        self.parts = [part for guard in tile.guards for part in conjuncts(guard)]
+
+    def leave(self, e: Expr) -> Expr:
+        if not isinstance(e, Load):
+            return e
+        used = set[Var]().union(*map(free_vars, e.indices)) & self.dims
+        masks = [p for p in self.parts if free_vars(p) & used and free_vars(p) & self.lanes]
+        rows = {var: self._first_beyond(var) for var in used - self.lanes}
+        moved = Load(e.source, tuple(substitute(index, rows) for index in e.indices))
+        return Select(all_of(*masks), moved, as_expr(0, e.dtype)) if masks else moved
+
+    def _first_beyond(self, var: Var) -> Expr:
+        """The iteration *var* of rows, or the first one beyond a guard."""
+        guards = [p for p in self.parts if var in free_vars(p) and not free_vars(p) & self.lanes]
+        return Select(all_of(*guards), var, as_expr(0)) if guards else var
