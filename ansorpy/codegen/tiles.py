@@ -11,6 +11,7 @@ import numpy as np
 from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.analysis.affine import Linear, linear
 from ansorpy.ir.analysis.interval import extents_of
+from ansorpy.ir.analysis.structural_equality import same_structure
 from ansorpy.ir.expr import Expr, Load, Var, walk
 from ansorpy.ir.extents import least, most
 from ansorpy.ir.loops import (
@@ -28,6 +29,7 @@ from ansorpy.ir.loops import (
     substatements,
     walk_stmts,
 )
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
@@ -207,13 +209,18 @@ def same_region(init: Stmt, tile: Tile) -> Store | None:
     """Rewrite *init*'s store over the tile's loops, if it initializes exactly the tile's region.
 
     For example ``for i, j: C[p + i, q + j] = 0`` before a tile that accumulates into
-    ``C[p + i, q + j]``.
+    ``C[p + i, q + j]``, both under the same guards.
     """
     loops: list[For] = []
-    while isinstance(init, For):
-        loops.append(init)
-        init = init.body
-    if not isinstance(init, Store) or init.reduce is not None or tile.guards or tile.lanes:
+    guards: list[Expr] = []
+    while isinstance(init, For) or (isinstance(init, If) and init.other is None):
+        if isinstance(init, For):
+            loops.append(init)
+            init = init.body
+        else:
+            guards.append(init.cond)
+            init = init.then
+    if not isinstance(init, Store) or init.reduce is not None or tile.lanes:
         return None
     ordered = [loop for loop in loops if loop.kind is not ForKind.VECTORIZED]
     ordered += [loop for loop in loops if loop.kind is ForKind.VECTORIZED]
@@ -221,12 +228,18 @@ def same_region(init: Stmt, tile: Tile) -> Store | None:
     if not same or any(a.extent != b.extent for a, b in zip(ordered, tile.dims, strict=True)):
         return None
     renamed = {a.var: b.var for a, b in zip(ordered, tile.dims, strict=True)}
+    if not _same_conditions([substitute(g, renamed) for g in guards], tile.guards):
+        return None
     for mine, theirs in zip(init.indices, tile.store.indices, strict=True):
         if _renamed_terms(linear(mine), renamed) != linear(theirs):
             return None
     if free_vars(init.value) & renamed.keys() or _reads(init.value) or tile.around:
         return None
     return init
+
+
+def _same_conditions(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    return len(a) == len(b) and all(same_structure(x, y) for x, y in zip(a, b, strict=True))
 
 
 def _renamed_terms(form: Linear, renamed: Mapping[Var, Var]) -> Linear:
