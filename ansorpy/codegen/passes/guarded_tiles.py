@@ -9,12 +9,17 @@ anything::
         if i * 6 + r < n:           -->         for r in 0..6  # unrolled
           acc[r] += A[i * 6 + r, k]               acc[r] += A[i * 6 + (r if i * 6 + r < n else 0), k]
 
-Rows beyond the guard repeat the first row of the tile.  Lanes beyond it load zeros.
+Rows beyond the guard repeat the first row of the tile.  Lanes beyond it load zeros.  If no
+iteration of the second half is needed, a tile of half the size is computed instead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
 from ansorpy.codegen.tiles import Tile, free_vars
+from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.builders import all_of
@@ -31,10 +36,12 @@ from ansorpy.ir.expr import (
     as_expr,
     walk,
 )
-from ansorpy.ir.loops import ForKind
-from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
+from ansorpy.ir.loops import For, ForKind, Stmt
+from ansorpy.ir.rewrite.rewriter import Rewriter, map_statements, substitute
+from ansorpy.ir.sizes import fixed
+from ansorpy.target import Target
 
-__all__ = ["holds_first", "in_full"]
+__all__ = ["Half", "half_of", "holds_first", "in_full"]
 
 
 def holds_first(tile: Tile) -> Expr | None:
@@ -73,6 +80,60 @@ def _falls(part: Expr, dims: set[Var]) -> bool:
     return all(
         isinstance(atom, Var) and c > 0 for atom, c in terms.items() if free_vars(atom) & dims
     )
+
+
+@dataclass(frozen=True)
+class Half:
+    """The first *extent* iterations of *loop*, which suffice unless *needs_more* holds."""
+
+    loop: For
+    extent: int
+    needs_more: Expr
+
+    def of_tile(self, tile: Tile) -> Tile:
+        """*tile* with these iterations only."""
+        dims = (self._of_loop(d) if d.var is self.loop.var else d for d in tile.dims)
+        return replace(tile, dims=tuple(dims))
+
+    def of_nest(self, nest: For) -> For:
+        """The loops around the store of a tile, with these iterations only."""
+        if nest.var is self.loop.var:
+            return self._of_loop(nest)
+        made = _within(nest, self.of_nest)
+        assert isinstance(made, For)
+        return made
+
+    def _of_loop(self, loop: For) -> For:
+        return For(loop.var, self.extent, loop.kind, loop.body)
+
+
+def _within(s: Stmt, fn: Callable[[For], For]) -> Stmt:
+    return map_statements(s, lambda part: fn(part) if isinstance(part, For) else _within(part, fn))
+
+
+_FEW_ACCUMULATORS = 4
+"""Fewer rows than make this many vectors take as long: each of their sums waits for the last."""
+
+
+def half_of(tile: Tile, target: Target) -> Half | None:
+    """Half of a tile whose guards are suitable for :func:`in_full`; None if it is not worth it."""
+    dims = {loop.var for loop in tile.dims}
+    lanes = lanes_for(tile.store, target)
+    vectors = [loop for loop in tile.dims if loop.kind is ForKind.VECTORIZED]
+    parts = [part for guard in tile.guards for part in conjuncts(guard)]
+    for loop in reversed(tile.dims):
+        of_loop = [part for part in parts if loop.var in free_vars(part)]
+        steps, step = fixed(loop.extent), 1
+        if loop in vectors:
+            step = lanes if len(vectors) == 1 else steps
+        elif tile.vectors(target) <= _FEW_ACCUMULATORS:
+            step = steps
+        if not of_loop or steps <= step:
+            continue
+        extent = -(-steps // (2 * step)) * step
+        at = {var: as_expr(extent if var is loop.var else 0) for var in dims}
+        return Half(loop, extent, substitute(all_of(*of_loop), at))
+    return None
 
 
 def in_full(tile: Tile) -> Expr:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.codegen.passes.guarded_tiles import holds_first, in_full
+from ansorpy.codegen.passes.guarded_tiles import half_of, holds_first, in_full
 from ansorpy.codegen.tiles import Tile, as_sequence, find_tiles, register_buffers, same_region
 from ansorpy.ir.expr import Cast, Expr, Load, Var, as_expr
 from ansorpy.ir.loops import Alloc, Buffer, For, If, Let, Program, Scope, Seq, Stmt, Store
@@ -76,13 +76,21 @@ class _Promotion:
             self.outer.pop()
             return new, False
         init = same_region(before, tile) if before is not None else None
-        made = _Accumulator(tile)
+        first = holds_first(tile)
+        made = self._accumulated(tile, loop, init, is_whole=first is not None)
+        return made if first is None else If(first, made, None), init is not None
+
+    def _accumulated(self, tile: Tile, loop: For, init: Store | None, *, is_whole: bool) -> Stmt:
+        """*loop* with *tile* accumulated; with *is_whole*, in full or half, whatever its guards."""
+        made = _Accumulator(tile, is_whole=is_whole)
         self.in_registers.add(made.buffer)
         inner, _ = self._for(made.accumulating(loop), None)
-        whole: Stmt = Seq((made.initial(init), inner, made.final()))
-        if made.first is not None:
-            whole = If(made.first, whole, None)
-        return Alloc(made.buffer, whole), init is not None
+        done = Alloc(made.buffer, Seq((made.initial(init), inner, made.final())))
+        half = half_of(tile, self.target) if is_whole else None
+        if half is None:
+            return done
+        less = self._accumulated(half.of_tile(tile), half.of_nest(loop), init, is_whole=True)
+        return If(half.needs_more, done, less)
 
     def _chosen(self, loop: For) -> Tile | None:
         for tile in find_tiles(loop, self.outer):
@@ -130,9 +138,8 @@ def _inside(stmt: Seq | Alloc | Let | If) -> Sequence[Stmt]:
 class _Accumulator:
     """The local buffer of one tile, and the loops that set, fill and store it."""
 
-    def __init__(self, tile: Tile) -> None:
-        self.tile = tile
-        self.first = holds_first(tile)
+    def __init__(self, tile: Tile, *, is_whole: bool) -> None:
+        self.tile, self.is_whole = tile, is_whole
         self.target = tile.store.buffer
         shape = tuple(loop.extent for loop in tile.axes) or (1,)
         self.buffer = Buffer(
@@ -154,10 +161,10 @@ class _Accumulator:
 
     def accumulating(self, loop: For) -> For:
         """*loop* with its store redirected to the tile."""
-        old, is_whole = self.tile.store, self.first is not None
-        value = in_full(self.tile) if is_whole else old.value
+        old = self.tile.store
+        value = in_full(self.tile) if self.is_whole else old.value
         new = Store(self.buffer, self._indices(), self._widened(value), old.reduce)
-        rewritten = _Replaced(old, new, self.tile.guards if is_whole else ()).stmt(loop)
+        rewritten = _Replaced(old, new, self.tile.guards if self.is_whole else ()).stmt(loop)
         assert isinstance(rewritten, For)
         return rewritten
 
