@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import dropwhile
 
@@ -12,7 +12,7 @@ from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.analysis.affine import Linear, linear
 from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.analysis.structural_equality import same_structure
-from ansorpy.ir.expr import Expr, Load, Var, walk
+from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Var, walk
 from ansorpy.ir.extents import least, most
 from ansorpy.ir.loops import (
     Alloc,
@@ -33,7 +33,9 @@ from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
-__all__ = ["Tile", "as_sequence", "find_tiles", "free_vars", "register_buffers", "same_region"]
+__all__ = [
+    "Tile", "as_sequence", "falls", "find_tiles", "free_vars", "register_buffers", "same_region",
+]  # fmt: skip
 
 _EXPANDED = (ForKind.UNROLLED, ForKind.VECTORIZED)
 
@@ -44,7 +46,8 @@ class Tile:
 
     ``dims`` are unrolled and vectorized loops that index the region, vectorized ones last;
     ``lanes`` are vectorized loops over reduction axes, whose lanes accumulate separately.
-    ``guards`` are conditions around the store that do not change while it accumulates.
+    ``guards`` are conditions around the store that do not change while it accumulates; ``varying``
+    are those that do, if the region may be out of bounds where no ``guards`` hold.
     ``around`` are vectorized loops outside the reduce loop: each of their lanes has its own tile.
     ``bare``: inside the outermost of ``dims`` and ``guards``, there are only loops and conditions
     around the store.
@@ -54,6 +57,7 @@ class Tile:
     dims: tuple[For, ...]
     lanes: tuple[For, ...]
     guards: tuple[Expr, ...]
+    varying: tuple[Expr, ...]
     around: tuple[For, ...]
     bare: bool
 
@@ -88,9 +92,7 @@ def find_tiles(head: For, outer: Sequence[For]) -> Iterator[Tile]:
     accesses = _access_counts(head)
     for store, path in _stores(head, ()):
         if store.reduce is not None and accesses[store.buffer] == 1:
-            tile = _tile(store, path, outer)
-            if tile is not None:
-                yield tile
+            yield from _tiles(store, path, outer)
 
 
 def _access_counts(stmt: Stmt) -> dict[Buffer, int]:
@@ -117,7 +119,7 @@ def _stores(stmt: Stmt, path: _Path) -> Iterator[tuple[Store, _Path]]:
         yield from _stores(inner, (*path, stmt))
 
 
-def _tile(store: Store, path: _Path, outer: Sequence[For]) -> Tile | None:
+def _tiles(store: Store, path: _Path, outer: Sequence[For]) -> Iterator[Tile]:
     loops = [s for s in path if isinstance(s, For)]
     indexing = set().union(*(free_vars(index) for index in store.indices))
     dims = [loop for loop in loops if loop.var in indexing]
@@ -127,17 +129,20 @@ def _tile(store: Store, path: _Path, outer: Sequence[For]) -> Tile | None:
     around = tuple(loop for loop in outer if loop.kind is ForKind.VECTORIZED)
     apart = all(loop.var in indexing for loop in around)
     if loops[0] in dims or allocates or lets & indexing or not apart:
-        return None
+        return
     if any(loop.kind not in _EXPANDED for loop in dims) or not _injective(store, dims):
-        return None
-    guards = _guards(store, path, {loop.var for loop in reduced} | lets)
-    if guards is None and not _in_bounds(store, (*outer, *loops)):
-        return None
+        return
     lanes = tuple(loop for loop in reduced if loop.kind is ForKind.VECTORIZED)
     dims.sort(key=lambda loop: loop.kind is ForKind.VECTORIZED)
     if lanes and (around or any(loop.kind is ForKind.VECTORIZED for loop in dims)):
-        return None
-    return Tile(store, tuple(dims), lanes, guards or (), around, _is_bare(path, dims))
+        return
+    is_bare = _is_bare(path, dims)
+    guards, varying = _guards(store, path, {loop.var for loop in reduced} | lets)
+    if None not in varying and (guards or not varying):
+        known = tuple(part for part in varying if part is not None)
+        yield Tile(store, tuple(dims), lanes, guards, known, around, is_bare)
+    if varying and _in_bounds(store, (*outer, *loops)):
+        yield Tile(store, tuple(dims), lanes, (), (), around, is_bare)
 
 
 def _is_bare(path: _Path, dims: Sequence[For]) -> bool:
@@ -145,16 +150,25 @@ def _is_bare(path: _Path, dims: Sequence[For]) -> bool:
     return all(isinstance(s, For | If) for s in inner)
 
 
-def _guards(store: Store, path: _Path, varying: set[Var]) -> tuple[Expr, ...] | None:
-    """Conditions around *store* that stay constant during accumulation; None if some vary."""
+def _guards(
+    store: Store, path: _Path, varying: set[Var]
+) -> tuple[tuple[Expr, ...], tuple[Expr | None, ...]]:
+    """Conditions around *store* that stay constant during accumulation, and those that vary.
+
+    None stands for the negation of a condition.
+    """
     found: list[Expr] = []
+    others: list[Expr | None] = []
     for outer, inner in zip(path, (*path[1:], store), strict=True):
         if not isinstance(outer, If):
             continue
-        if inner is outer.other or free_vars(outer.cond) & varying or _reads(outer.cond):
-            return None
-        found.append(outer.cond)
-    return tuple(found)
+        if inner is outer.other:
+            others.append(None)
+        elif free_vars(outer.cond) & varying or _reads(outer.cond):
+            others.append(outer.cond)
+        else:
+            found.append(outer.cond)
+    return tuple(found), tuple(others)
 
 
 def _reads(expr: Expr) -> bool:
@@ -203,6 +217,18 @@ def _along(form: Linear, dims: Sequence[For], points: np.ndarray) -> np.ndarray:
 def free_vars(expr: Expr) -> set[Var]:
     """The variables in *expr*."""
     return {e for e in walk(expr) if isinstance(e, Var)}
+
+
+def falls(part: Expr, loops: Set[Var]) -> bool:
+    """Whether condition *part*, once false, stays false while *loops* go on."""
+    if not free_vars(part) & loops:
+        return True
+    if not isinstance(part, Compare) or part.op not in (CompareOp.LT, CompareOp.LE):
+        return False
+    terms = linear(part.a - part.b).terms
+    return all(
+        isinstance(atom, Var) and c > 0 for atom, c in terms.items() if free_vars(atom) & loops
+    )
 
 
 def same_region(init: Stmt, tile: Tile) -> Store | None:

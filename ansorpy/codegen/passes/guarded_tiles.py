@@ -4,10 +4,10 @@ A guard around a statement in an unrolled loop breaks the tile up, and a guard t
 lanes masks its arithmetic.  Accumulators are private, so those that nothing stores may hold
 anything::
 
-    for k:                                  if i * 6 < n:
-      for r in 0..6  # unrolled               for k:
-        if i * 6 + r < n:           -->         for r in 0..6  # unrolled
-          acc[r] += A[i * 6 + r, k]               acc[r] += A[i * 6 + (r if i * 6 + r < n else 0), k]
+    for k:                              if i * 6 < n:
+      for r in 0..6  # unrolled           for k:
+        if i * 6 + r < n:         -->       for r in 0..6  # unrolled
+          acc[r] += A[i * 6 + r, k]           acc[r] += A[i * 6 + (r if i * 6 + r < n else 0), k]
 
 Rows beyond the guard repeat the first row of the tile.  Lanes beyond it load zeros.  If no
 iteration of the second half is needed, a tile of half the size is computed instead.
@@ -18,20 +18,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ansorpy.codegen.tiles import Tile, free_vars
+from ansorpy.codegen.tiles import Tile, falls, free_vars
 from ansorpy.codegen.vectors import lanes_for
-from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import (
     Binary,
     BinaryOp,
-    Compare,
-    CompareOp,
     Const,
     Expr,
     Load,
     Select,
+    SizeVar,
     Var,
     as_expr,
     walk,
@@ -53,8 +51,10 @@ def holds_first(tile: Tile) -> Expr | None:
     if not tile.guards or not tile.bare or _may_trap(tile.store.value):
         return None
     dims = {loop.var for loop in tile.dims}
+    if any(free_vars(part) & dims for part in tile.varying):
+        return None
     parts = [part for guard in tile.guards for part in conjuncts(guard)]
-    if not all(_falls(part, dims) for part in parts):
+    if not all(falls(part, dims) for part in parts):
         return None
     return substitute(all_of(*parts), {var: as_expr(0) for var in dims})
 
@@ -67,18 +67,6 @@ def _may_trap(value: Expr) -> bool:
         and not e.dtype.is_float
         and not isinstance(e.b, Const)
         for e in walk(value)
-    )
-
-
-def _falls(part: Expr, dims: set[Var]) -> bool:
-    """Whether *part*, once false, stays false while the loops *dims* go on."""
-    if not free_vars(part) & dims:
-        return True
-    if not isinstance(part, Compare) or part.op not in (CompareOp.LT, CompareOp.LE):
-        return False
-    terms = linear(part.a - part.b).terms
-    return all(
-        isinstance(atom, Var) and c > 0 for atom, c in terms.items() if free_vars(atom) & dims
     )
 
 
@@ -116,7 +104,10 @@ _FEW_ACCUMULATORS = 4
 
 
 def half_of(tile: Tile, target: Target) -> Half | None:
-    """Half of a tile whose guards are suitable for :func:`in_full`; None if it is not worth it."""
+    """Half of a tile whose guards are suitable for :func:`in_full`; None if it is not worth it.
+
+    Without dimensions, tiles were chosen for the size at hand.
+    """
     dims = {loop.var for loop in tile.dims}
     lanes = lanes_for(tile.store, target)
     vectors = [loop for loop in tile.dims if loop.kind is ForKind.VECTORIZED]
@@ -128,7 +119,8 @@ def half_of(tile: Tile, target: Target) -> Half | None:
             step = lanes if len(vectors) == 1 else steps
         elif tile.vectors(target) <= _FEW_ACCUMULATORS:
             step = steps
-        if not of_loop or steps <= step:
+        is_sized = any(isinstance(e, SizeVar) for part in of_loop for e in walk(part))
+        if not is_sized or steps <= step:
             continue
         extent = -(-steps // (2 * step)) * step
         at = {var: as_expr(extent if var is loop.var else 0) for var in dims}

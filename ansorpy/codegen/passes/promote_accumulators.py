@@ -10,7 +10,7 @@ Before::                                   After::
 
 The tile's indices are constants once the inner loops are expanded, so LLVM turns it into SSA
 values that all enclosing reduce loops carry.  Without a matching initial store the tile starts
-from what memory holds.  A tile under guards is computed in full where that is possible
+from what memory holds.  Tiles under guards may be computed in full
 (:mod:`ansorpy.codegen.passes.guarded_tiles`).
 """
 
@@ -28,18 +28,22 @@ from ansorpy.target import Target
 __all__ = ["promote"]
 
 
-def promote(program: Program, target: Target) -> Program:
-    """Accumulate every reduction of *program* that fits in registers of *target*."""
-    body = _Promotion(target, register_buffers(program.body)).stmt(program.body)
+def promote(program: Program, target: Target, *, in_full: bool = False) -> Program:
+    """Accumulate every reduction of *program* that fits in registers of *target*.
+
+    With *in_full*, tiles under guards are computed in full where that is possible.
+    """
+    body = _Promotion(target, register_buffers(program.body), in_full).stmt(program.body)
     return program if body is program.body else Program(program.name, program.params, body)
 
 
 class _Promotion:
     """Walks the program from the outside in, so that tiles start at the outermost reduce loop."""
 
-    def __init__(self, target: Target, in_registers: set[Buffer]) -> None:
+    def __init__(self, target: Target, in_registers: set[Buffer], in_full: bool) -> None:
         self.target = target
         self.in_registers = in_registers
+        self.in_full = in_full
         self.outer: list[For] = []
 
     def stmt(self, stmt: Stmt) -> Stmt:
@@ -69,14 +73,13 @@ class _Promotion:
 
     def _for(self, loop: For, before: Stmt | None) -> tuple[Stmt, bool]:
         """The rewritten *loop*, and whether it absorbed the statement *before* it."""
-        tile = self._chosen(loop)
+        tile = self._chosen(loop, before)
         if tile is None:
             self.outer.append(loop)
             new = map_statements(loop, self.stmt)
             self.outer.pop()
             return new, False
-        init = same_region(before, tile) if before is not None else None
-        first = holds_first(tile)
+        init, first = self._initial(before, tile), self._first(tile)
         made = self._accumulated(tile, loop, init, is_whole=first is not None)
         return made if first is None else If(first, made, None), init is not None
 
@@ -92,11 +95,23 @@ class _Promotion:
         less = self._accumulated(half.of_tile(tile), half.of_nest(loop), init, is_whole=True)
         return If(half.needs_more, done, less)
 
-    def _chosen(self, loop: For) -> Tile | None:
+    def _chosen(self, loop: For, before: Stmt | None) -> Tile | None:
         for tile in find_tiles(loop, self.outer):
-            if tile.store.buffer not in self.in_registers and self._fits(tile, loop):
+            is_held = tile.store.buffer in self.in_registers and self._first(tile) is None
+            is_unset = tile.varying and self._initial(before, tile) is None
+            if not is_held and not is_unset and self._fits(tile, loop):
                 return tile
         return None
+
+    def _initial(self, before: Stmt | None, tile: Tile) -> Store | None:
+        """The store of the statement *before* that initialises *tile*, if there is one."""
+        if before is None or (tile.guards and not self.in_full):
+            return None
+        return same_region(before, tile)
+
+    def _first(self, tile: Tile) -> Expr | None:
+        """The condition under which *tile* is computed in full; None if it is not."""
+        return holds_first(tile) if self.in_full else None
 
     def _fits(self, tile: Tile, loop: For) -> bool:
         """True if the tile leaves room for operands, or no inner loop has a smaller tile.

@@ -24,7 +24,7 @@ from ansorpy.ir.loops import For, ForKind, If, Program, Seq, Stmt, walk_stmts
 from ansorpy.ir.rewrite.rewriter import map_statements, substitute
 from ansorpy.target import Target
 
-__all__ = ["split_sized_vectors"]
+__all__ = ["split_sized_vectors", "split_vector"]
 
 _VECTORS_A_STEP = 4
 """Vectors of one iteration, which hide the latency of elementwise functions."""
@@ -39,6 +39,11 @@ def split_sized_vectors(program: Program, target: Target, *, masked: bool) -> Pr
     if not program.dims:
         return program
     return replace(program, body=_Split(target, masked).stmt(program.body))
+
+
+def split_vector(loop: For, target: Target) -> Stmt:
+    """A vector *loop* whose extent depends on dimensions, with the last vector masked."""
+    return _Split(target, masked=True).stmt(loop)
 
 
 class _Split:
