@@ -108,23 +108,24 @@ def half_of(tile: Tile, target: Target) -> Half | None:
 
     Without dimensions, tiles were chosen for the size at hand.
     """
-    dims = {loop.var for loop in tile.dims}
-    lanes = lanes_for(tile.store, target)
     vectors = [loop for loop in tile.dims if loop.kind is ForKind.VECTORIZED]
+    lanes = {loop.var for loop in vectors}
     parts = [part for guard in tile.guards for part in conjuncts(guard)]
-    for loop in reversed(tile.dims):
+    parts = [part for part in parts if any(isinstance(e, SizeVar) for e in walk(part))]
+    of_lanes = set[Var]().union(*(free_vars(part) for part in parts if free_vars(part) & lanes))
+    is_large = tile.vectors(target) > _FEW_ACCUMULATORS
+    for loop in sorted(tile.dims, key=lambda loop: loop.var not in of_lanes):
         of_loop = [part for part in parts if loop.var in free_vars(part)]
-        steps, step = fixed(loop.extent), 1
+        step = 1
         if loop in vectors:
-            step = lanes if len(vectors) == 1 else steps
-        elif tile.vectors(target) <= _FEW_ACCUMULATORS:
-            step = steps
-        is_sized = any(isinstance(e, SizeVar) for part in of_loop for e in walk(part))
-        if not is_sized or steps <= step:
+            step = lanes_for(tile.store, target) if len(vectors) == 1 else fixed(loop.extent)
+        worth = loop.var in of_lanes or is_large
+        if not of_loop or not worth or fixed(loop.extent) <= step:
             continue
-        extent = -(-steps // (2 * step)) * step
-        at = {var: as_expr(extent if var is loop.var else 0) for var in dims}
-        return Half(loop, extent, substitute(all_of(*of_loop), at))
+        extent = -(-fixed(loop.extent) // (2 * step)) * step
+        others = {other.var: as_expr(0) for other in tile.dims}
+        needed = substitute(all_of(*of_loop), {**others, loop.var: as_expr(extent)})
+        return Half(loop, extent, needed)
     return None
 
 

@@ -9,7 +9,7 @@ A guard that only sizes decide limits the loop; otherwise there are two copies::
     for j in 0..64  # vectorized          if b * 64 + 63 < n
       if b * 64 + j < n                     for j in 0..64  # vectorized
         out[b * 64 + j] = ...      -->        out[b * 64 + j] = ...
-                                          else
+                                          else if b * 64 < n
                                             (as before)
 
 Loops over register tiles keep their masks, as tiles have constant indices.
@@ -68,9 +68,8 @@ class _Guarded:
         if end is not None:
             limited = For(loop.var, end, loop.kind, nest.store)
             return nest.around(split_vector(limited, self.target))
-        last = {each.var: as_expr(fixed(each.extent) - 1) for each in (*nest.outer, loop)}
         whole = nest.around(For(loop.var, loop.extent, loop.kind, nest.store))
-        return If(substitute(all_of(*nest.parts), last), whole, s)
+        return If(nest.holds(last=True), whole, If(nest.holds(last=False), s, None))
 
     def _touches_registers(self, store: Store) -> bool:
         loads = (e for root in expressions(store) for e in walk(root) if isinstance(e, Load))
@@ -99,6 +98,12 @@ class _Nest:
                 return None
             end = extreme(SizeOp.MIN, end, low + (1 if part.op is CompareOp.LE else 0))
         return end if isinstance(end, Symbolic) else None
+
+    def holds(self, *, last: bool) -> Expr:
+        """The condition that the guards hold in the *last* or in the first iteration."""
+        loops = (*self.outer, self.loop)
+        at = {loop.var: as_expr(fixed(loop.extent) - 1 if last else 0) for loop in loops}
+        return substitute(all_of(*self.parts), at)
 
     def around(self, s: Stmt) -> Stmt:
         """*s* in the outer loops."""
