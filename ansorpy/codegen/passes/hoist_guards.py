@@ -14,9 +14,10 @@ from dataclasses import replace
 
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.builders import all_of
-from ansorpy.ir.expr import Expr, Load, walk
+from ansorpy.ir.expr import Expr, Load, as_expr, walk
+from ansorpy.ir.extents import most
 from ansorpy.ir.loops import For, ForKind, If, Program, Stmt
-from ansorpy.ir.rewrite.rewriter import map_statements
+from ansorpy.ir.rewrite.rewriter import map_statements, substitute
 
 __all__ = ["hoist_guards"]
 
@@ -33,6 +34,8 @@ def hoist_guards(program: Program) -> Program:
 
 
 def _hoisted(s: Stmt) -> Stmt:
+    if isinstance(s, For) and most(s.extent) == 1:
+        s = For(s.var, s.extent, s.kind, substitute(s.body, {s.var: as_expr(0)}))
     s = map_statements(s, _hoisted)
     if not isinstance(s, For) or s.kind is ForKind.PARALLEL:
         return s

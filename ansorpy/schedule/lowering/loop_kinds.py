@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.extents import Symbolic
 from ansorpy.ir.loops import ForKind
 from ansorpy.schedule.guards import differing_lanes, guarded_splits
@@ -197,9 +196,10 @@ def _without_guarded_lanes(
     if not vectors:
         return kinds
     extents = bounds.extents(stage.name)
-    guards = guarded_splits(bounds, stage, extents, hosts)
-    if all(stage.iter(name).kind is AxisKind.SPACE for name in vectors):
-        guards = {r: n for r, n in guards.items() if not isinstance(extents[r.parent], Symbolic)}
+    guards = {
+        split: needed for split, needed in guarded_splits(bounds, stage, extents, hosts).items()
+        if not isinstance(extents[split.parent], Symbolic)
+    }  # fmt: skip
     differs = differing_lanes(stage, extents, guards, vectors)
     alike = {name: both(vectors[name], fails(differs[name])) for name in vectors}
     return kinds | {name: replace(kinds[name], vector=alike[name]) for name in vectors}
