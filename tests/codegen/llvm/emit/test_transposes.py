@@ -13,7 +13,7 @@ from ansorpy.ir.builders import minimum
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Var
 from ansorpy.ir.extents import dim
-from ansorpy.ir.loops import Program, Stmt
+from ansorpy.ir.loops import For, ForKind, Program, Stmt
 from ansorpy.target import Target
 from tests.budget import some
 from tests.codegen.programs import F32, Compiled, at, buffer, empty, nest, program, put, random
@@ -58,9 +58,10 @@ def test_a_square_is_loaded_along_its_rows() -> None:
 
 
 def test_squares_of_any_number_of_rows_are_loaded_along_their_rows() -> None:
-    rows = dim("n", 16, 512)
+    rows, n = dim("n", 0, 512), Var("n")
     a, t = buffer("A", rows, 16), buffer("T", 16, rows)
-    whole = nest("s1 u16 v16", lambda _, c, v: put(t, (c, v), at(a, v, c)))
+    block = nest("u16 v16", lambda c, v: put(t, (c, n * 16 + v), at(a, n * 16 + v, c)))
+    whole = For(n, rows // 16, ForKind.SERIAL, block)
     assert "gather" not in listing(program(whole, [a], [t]))
 
 
