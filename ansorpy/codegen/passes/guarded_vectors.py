@@ -12,7 +12,7 @@ A guard that only sizes decide limits the loop; otherwise there are two copies::
                                           else if b * 64 < n
                                             (as before)
 
-Loops over register tiles keep their masks, as tiles have constant indices.
+Loops over register tiles keep their masks, as tiles have constant indices; so do single vectors.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 from ansorpy.codegen.passes.split_sized_vectors import split_vector
 from ansorpy.codegen.tiles import falls, free_vars, register_buffers
+from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.analysis.interval import extents_of
@@ -66,6 +67,8 @@ class _Guarded:
             return map_statements(s, self.stmt)
         loop, end = nest.loop, nest.end()
         if end is not None:
+            if fixed(loop.extent) <= lanes_for(nest.store, self.target):
+                return s
             limited = For(loop.var, end, loop.kind, nest.store)
             return nest.around(split_vector(limited, self.target))
         whole = nest.around(For(loop.var, loop.extent, loop.kind, nest.store))

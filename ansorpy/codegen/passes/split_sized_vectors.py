@@ -9,6 +9,8 @@
                                          if n//16 * 16 + lane < n
                                            out[n//16 * 16 + lane] = ...
 
+A loop that accumulates is masked as a whole if it is short, as its sums may be in registers.
+
 A vector loop directly around or inside such a loop stays a vector only if it is the innermost one.
 Code generators without masks get serial loops where lanes differ in a condition on sizes.
 """
@@ -20,7 +22,7 @@ from dataclasses import replace
 from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.expr import Expr, Var, as_expr, walk
 from ansorpy.ir.extents import Extent, least, most
-from ansorpy.ir.loops import For, ForKind, If, Program, Seq, Stmt, walk_stmts
+from ansorpy.ir.loops import For, ForKind, If, Program, Seq, Stmt, Store, walk_stmts
 from ansorpy.ir.rewrite.rewriter import map_statements, substitute
 from ansorpy.target import Target
 
@@ -70,6 +72,8 @@ class _Split:
     def _split(self, s: For, body: Stmt) -> Stmt:
         lanes = lanes_for(body, self.target)
         long = lanes * _VECTORS_A_STEP
+        if self.masked and most(s.extent) <= long and _accumulates(body):
+            return self._rest(s, body, 0, -(-most(s.extent) // lanes) * lanes)
         parts: list[Stmt] = []
         done: Extent = 0
         for step in (long, lanes):
@@ -89,7 +93,7 @@ class _Split:
         return For(outer, count, ForKind.SERIAL, inner)
 
     def _rest(self, s: For, body: Stmt, first: Extent, lanes: int) -> Stmt:
-        """The iterations from number *first* on, fewer than *lanes*."""
+        """The iterations from number *first* on, of which there are at most *lanes*."""
         lane = Var(f"{s.var.name}.lane")
         at: Expr = lane + as_expr(first)
         made = substitute(body, {s.var: at})
@@ -99,6 +103,10 @@ class _Split:
         vector = For(lane, lanes, ForKind.VECTORIZED, made)
         some = as_expr(first) < as_expr(s.extent)
         return vector if least(s.extent - first) > 0 else If(some, vector, None)
+
+
+def _accumulates(body: Stmt) -> bool:
+    return any(isinstance(s, Store) and s.reduce is not None for s in walk_stmts(body))
 
 
 def _differs(loop: For) -> bool:
