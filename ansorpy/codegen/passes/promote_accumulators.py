@@ -75,33 +75,54 @@ class _Promotion:
         """The rewritten *loop*, and whether it absorbed the statement *before* it."""
         tile = self._chosen(loop, before)
         if tile is None:
-            self.outer.append(loop)
-            new = map_statements(loop, self.stmt)
-            self.outer.pop()
-            return new, False
+            return self._in_memory(loop), False
         init, first = self._initial(before, tile), self._first(tile)
-        made = self._accumulated(tile, loop, init, is_whole=first is not None)
+        cleared = before if init is not None else None
+        made = self._accumulated(tile, loop, init, cleared, is_whole=first is not None)
         return made if first is None else If(first, made, None), init is not None
 
-    def _accumulated(self, tile: Tile, loop: For, init: Store | None, *, is_whole: bool) -> Stmt:
-        """*loop* with *tile* accumulated; with *is_whole*, in full or half, whatever its guards."""
-        made = _Accumulator(tile, is_whole=is_whole)
-        self.in_registers.add(made.buffer)
-        inner, _ = self._for(made.accumulating(loop), None)
-        done = Alloc(made.buffer, Seq((made.initial(init), inner, made.final())))
+    def _in_memory(self, loop: For) -> Stmt:
+        self.outer.append(loop)
+        new = map_statements(loop, self.stmt)
+        self.outer.pop()
+        return new
+
+    def _accumulated(
+        self, tile: Tile, loop: For, init: Store | None, cleared: Stmt | None, *, is_whole: bool
+    ) -> Stmt:
+        """*loop* with *tile* accumulated; with *is_whole*, in full or half, whatever its guards.
+
+        *cleared* is the statement that *init* is in.  A tile that does not fit stays in memory.
+        """
+        if self._fits(tile, loop):
+            made = _Accumulator(tile, is_whole=is_whole)
+            self.in_registers.add(made.buffer)
+            inner, _ = self._for(made.accumulating(loop), None)
+            done: Stmt = Alloc(made.buffer, Seq((made.initial(init), inner, made.final())))
+        else:
+            done = self._in_memory(loop)
+            done = done if cleared is None else Seq((cleared, done))
         half = half_of(tile, self.target) if is_whole else None
         if half is None:
             return done
-        less = self._accumulated(half.of_tile(tile), half.of_nest(loop), init, is_whole=True)
+        smaller = half.of_tile(tile), half.of_nest(loop)
+        less = self._accumulated(*smaller, init, cleared, is_whole=True)
         return If(half.needs_more, done, less)
 
     def _chosen(self, loop: For, before: Stmt | None) -> Tile | None:
         for tile in find_tiles(loop, self.outer):
             is_held = tile.store.buffer in self.in_registers and self._first(tile) is None
             is_unset = tile.varying and self._initial(before, tile) is None
-            if not is_held and not is_unset and self._fits(tile, loop):
+            if not is_held and not is_unset and self._may_fit(tile, loop):
                 return tile
         return None
+
+    def _may_fit(self, tile: Tile, loop: For) -> bool:
+        """Whether *tile*, or a half of it that may suffice, fits in registers."""
+        if self._fits(tile, loop):
+            return True
+        half = None if self._first(tile) is None else half_of(tile, self.target)
+        return half is not None and self._may_fit(half.of_tile(tile), half.of_nest(loop))
 
     def _initial(self, before: Stmt | None, tile: Tile) -> Store | None:
         """The store of the statement *before* that initialises *tile*, if there is one."""

@@ -116,18 +116,18 @@ def test_without_the_option_guards_stay() -> None:
     assert any(isinstance(s, If) and inner in walk_stmts(s.then) for s in walk_stmts(made.body))
 
 
-def test_a_masked_vector_leaves_the_next_row_of_its_tile_alone() -> None:
+def test_a_tile_that_is_too_large_is_computed_in_parts() -> None:
     n = dim("n", 1, 31)
-    x, w = placeholder((7, n), name="x"), placeholder((3, 7), name="w")
+    x, w = placeholder((7, n), name="x"), placeholder((15, 7), name="w")
     k = reduce_axis(7, name="k")
-    y = compute((3, n), lambda i, j: sum_over(w[i, k] * x[k, j], axis=k), name="y")
-    z = compute((3, n), lambda i, j: y[i, j] + 1.0, name="z")
+    y = compute((15, n), lambda i, j: sum_over(w[i, k] * x[k, j], axis=k), name="y")
+    z = compute((15, n), lambda i, j: y[i, j] + 1.0, name="z")
     state, (outer, inner) = State.initial([w, x, z]).split("z", "j", (65,))
     state = state.reorder("z", [outer, "i", inner]).vectorize("z", [inner])
     state, (_, lanes) = state.compute_at("y", "z", outer).split("y", "j", (65,))
     state = state.reorder("y", ["k", "i", "j.0", lanes]).unroll("y", "i").vectorize("y", [lanes])
     lowered, rng = lower(state), np.random.default_rng(0)
     for size in (1, 16, 30, 31):
-        data = {"x": rng.random((7, size), np.float32), "w": rng.random((3, 7), np.float32)}
-        [native] = run_native(lowered, data, sizes={n.dims[0]: size})
+        data = {"x": rng.random((7, size), np.float32), "w": rng.random((15, 7), np.float32)}
+        [native] = run_native(lowered, data, sizes={lowered.run.dims[0]: size})
         np.testing.assert_allclose(native, data["w"] @ data["x"] + 1, rtol=1e-5)
