@@ -34,11 +34,11 @@ def hoist_guards(program: Program) -> Program:
 
 
 def _hoisted(s: Stmt) -> Stmt:
-    if isinstance(s, For) and most(s.extent) == 1:
-        s = For(s.var, s.extent, s.kind, substitute(s.body, {s.var: as_expr(0)}))
-    s = map_statements(s, _hoisted)
     if not isinstance(s, For) or s.kind is ForKind.PARALLEL:
-        return s
+        return map_statements(s, _hoisted)
+    if most(s.extent) == 1:
+        s = For(s.var, s.extent, s.kind, substitute(s.body, {s.var: as_expr(0)}))
+    s = For(s.var, s.extent, s.kind, _hoisted(s.body))
     parts, inner = _guards(s.body)
     outside = [part for part in parts if not _depends(part, s)]
     if not outside:
