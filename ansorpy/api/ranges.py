@@ -156,7 +156,7 @@ class _Times:
         self.timings = timings
         self.candidates: list[_Candidate] = []
         self.tasks = group.every
-        self.dim = main_dim(group.dag.dims)
+        self.dim = main_dim(group.dag)
         self._shares = group.shares(self.tasks)
         self._programs: list[list[State | None]] = []
         self._predicted: list[list[float]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import isqrt
 
@@ -59,17 +59,18 @@ class TaskGroup:
         if not dag.dims:
             return TaskGroup(dag, {task_of(dag, ""): {}}, {})
         known = {dim: (ranges or {}).get(dim) or _any_size(dim) for dim in dag.dims}
+        known |= {dim: _one_size(known[dim]) for dim in dag.dims if dim not in dag.shape_dims}
         every = sizes_for(dag.dims, known)
         tasks, between = (
             {task_of(dag_at(dag, sizes), _suffix(sizes)): sizes for sizes in some}
             for some in (every, sizes_between(dag.dims, every))
         )
-        return TaskGroup(dag, tasks, between, known[main_dim(dag.dims)])
+        return TaskGroup(dag, tasks, between, known[main_dim(dag)])
 
     @property
     def every(self) -> dict[Task, Sizes]:
         """All tasks at which schedules are timed, by their sizes in the main dimension."""
-        dim = main_dim(self.dag.dims)
+        dim = main_dim(self.dag)
         both = {**self.tasks, **self.between}
         return dict(sorted(both.items(), key=lambda item: fixed(item[1][dim])))
 
@@ -92,21 +93,27 @@ class TaskGroup:
         Unless calls were observed, half of it is the same for all: rare sizes matter too.
         """
         assert self.range is not None
-        dim = main_dim(self.dag.dims)
+        dim = main_dim(self.dag)
         found = self.range.weights([fixed(sizes[dim]) for sizes in tasks.values()])
         if self.range.calls:
             return list(found)
         return [share / 2 + 1 / len(found) / 2 for share in found]
 
 
-def main_dim(dims: Sequence[Dim]) -> Dim:
-    """The dimension whose sizes differ most."""
-    return max(dims, key=lambda dim: dim.high / max(dim.low, 1))
+def main_dim(dag: ComputeDAG) -> Dim:
+    """The dimension of *dag* whose sizes differ most; if possible, not one of strides alone."""
+    return max(dag.shape_dims or dag.dims, key=lambda dim: dim.high / max(dim.low, 1))
 
 
 def _any_size(dim: Dim) -> SizeRange:
     """The sizes of *dim*, of which no call is known."""
     return SizeRange(dim.low, dim.high, dim.step, geometric=True)
+
+
+def _one_size(sizes: SizeRange) -> SizeRange:
+    """The largest one expected of *sizes*, which matter little: only strides depend on them."""
+    usual = max((size for size, _ in sizes.calls), default=sizes.high)
+    return replace(sizes, calls=((usual, 1),))
 
 
 def _suffix(sizes: Sizes) -> str:
