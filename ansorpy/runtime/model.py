@@ -182,9 +182,7 @@ class Model:
         used = self._signature.threads if threads is None else threads
         return self._executable().prepare(arrays, given, used)
 
-    def with_room(
-        self, feeds: Mapping[str, Any], capacity: int | None = None
-    ) -> dict[str, Any]:
+    def with_room(self, feeds: Mapping[str, Any], capacity: int | None = None) -> dict[str, Any]:
         """*feeds*, where inputs that outputs continue are copied to memory with room for these.
 
         A call returns such outputs as parts of the same memory, to be the inputs of the next call::

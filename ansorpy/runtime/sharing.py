@@ -27,7 +27,8 @@ def capacity_of(alias: Alias, array: Array) -> int:
 
     It is that of the array itself if its strides do not depend on it.
     """
-    axis, shape = alias.axis, array.shape
+    axis = alias.axis
+    shape: tuple[int, ...] = array.shape
     for before in range(axis - 1, -1, -1):
         if shape[before] != 1:
             inner = array.itemsize
@@ -158,7 +159,8 @@ class Sharing:
         if not is_same or capacity_of(alias, array) != capacity_of(alias, output):
             raise UsageError(
                 f"the array for output {self._made[alias.output]!r} does not continue that for "
-                f"input {self._given[alias.input]!r} in its memory, but only what is new is written",
+                f"input {self._given[alias.input]!r} in its memory, where only what is new is "
+                "written",
                 hint="pass parts of one array, such as memory[:, :n] and memory[:, : n + 1]",
             )
         return array
@@ -204,9 +206,7 @@ def _with(shape: tuple[int, ...], axis: int, extent: int) -> tuple[int, ...]:
     return *shape[:axis], extent, *shape[axis + 1 :]
 
 
-def _strides(
-    alias: Alias, shape: tuple[int, ...], capacity: int, itemsize: int
-) -> tuple[int, ...]:
+def _strides(alias: Alias, shape: tuple[int, ...], capacity: int, itemsize: int) -> tuple[int, ...]:
     """The strides in bytes of a tensor of this *shape* in memory of this *capacity*."""
     steps = dense_strides(_with(shape, alias.axis, capacity))
     return tuple(step * itemsize for step in steps)

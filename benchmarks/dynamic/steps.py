@@ -81,7 +81,7 @@ class OurSteps:
         self._scores = {p.name: np.zeros(p.shape, p.dtype) for p in outputs if p.name not in names}
         self._order = [port.name for port in outputs]
         self._memory = [
-            {c.past: random_value((prod(c.shape),), F32, 0, c.past) for c in self._caches}
+            {c.past: random_value(tuple(c.shape), F32, 0, c.past) for c in self._caches}
             for _ in range(1 if in_place else 2)
         ]
         self.past = 0
@@ -103,8 +103,12 @@ class OurSteps:
         return {cache.past: self._rows(cache, self.past) for cache in self._caches}
 
     def _rows(self, cache: Cache, rows: int) -> Array:
-        memory, shape = self._memory[rows % len(self._memory)], cache.at(rows)
-        return memory[cache.past][: prod(shape)].reshape(shape)
+        """The first *rows*: a part of the memory if it is shared, otherwise next to each other."""
+        whole = self._memory[rows % len(self._memory)][cache.past]
+        if len(self._memory) == 1:
+            return whole[(slice(None),) * cache.axis + (slice(rows),)]
+        shape = cache.at(rows)
+        return whole.reshape(-1)[: prod(shape)].reshape(shape)
 
 
 class OrtSteps:
@@ -180,10 +184,10 @@ def first_calls(
     other, model = load(library), load(library)
 
     def call_at(shapes: Shapes) -> Callable[[], object]:
-        feeds = {
+        feeds = model.with_room({
             port.name: random_value(tuple(shapes[port.name]), port.dtype, seed, port.name)
             for port in model.get_inputs()
-        }
+        })  # fmt: skip
         outputs = other.run(None, feeds, threads=threads)
         return lambda: model.run(None, feeds, outputs, threads=threads)
 

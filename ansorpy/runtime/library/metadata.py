@@ -50,7 +50,7 @@ class TensorSpec(_Part):
 
 
 class AliasSpec(_Part):
-    """Output number ``output`` continues input number ``input`` (:class:`ansorpy.ir.alias.Alias`)."""
+    """An output that continues an input (:class:`ansorpy.ir.alias.Alias`)."""
 
     input: int
     output: int
@@ -128,26 +128,27 @@ class Metadata(_Part):
                 if len(port.shape) > MAX_RANK or any(least(extent) < 0 for extent in port.shape):
                     raise ValueError(f"{port.name} cannot have the shape {port.shape}")
             told_by(self.input_ports, tuple(self.named_dims.values()))
-            if len({a.input for a in self.aliases}) < len(self.aliases) or len(
-                {a.output for a in self.aliases}
-            ) < len(self.aliases):
-                raise ValueError("a tensor shares memory with several")
-            for alias in self.port_aliases:
-                _check_alias(alias, self.input_ports, self.output_ports)
+            _check_aliases(self.port_aliases, self.input_ports, self.output_ports)
         except (UsageError, RecursionError) as error:
             raise ValueError(str(error)) from None
         return self
 
 
-def _check_alias(alias: Alias, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
-    """Raise ``ValueError`` if the tensors of *alias* cannot share memory."""
-    numbers = (alias.input, len(inputs)), (alias.output, len(outputs))
-    if any(not 0 <= number < count for number, count in numbers):
-        raise ValueError("a tensor that shares memory does not exist")
-    given, made = inputs[alias.input], outputs[alias.output]
-    rest = [p.shape[: alias.axis] + p.shape[alias.axis + 1 :] for p in (given, made)]
-    if not 0 <= alias.axis < len(given.shape) or rest[0] != rest[1] or given.dtype != made.dtype:
-        raise ValueError(f"{made.name} and {given.name} cannot share memory")
+def _check_aliases(
+    aliases: Sequence[Alias], inputs: Sequence[Port], outputs: Sequence[Port]
+) -> None:
+    """Raise ``ValueError`` if some tensors of *aliases* cannot share memory."""
+    for numbers, ports in (
+        ([a.input for a in aliases], inputs), ([a.output for a in aliases], outputs),
+    ):  # fmt: skip
+        if len(set(numbers)) < len(numbers) or not set(numbers) <= set(range(len(ports))):
+            raise ValueError("a tensor that shares memory is missing, or shares it twice")
+    for alias in aliases:
+        given, made = inputs[alias.input], outputs[alias.output]
+        rest = [p.shape[: alias.axis] + p.shape[alias.axis + 1 :] for p in (given, made)]
+        inside = 0 <= alias.axis < len(given.shape)
+        if not inside or rest[0] != rest[1] or given.dtype != made.dtype:
+            raise ValueError(f"{made.name} and {given.name} cannot share memory")
 
 
 def read_metadata(text: bytes, source: str) -> Metadata:
