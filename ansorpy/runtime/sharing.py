@@ -176,6 +176,8 @@ class Sharing:
         is_inside = whole.flags.c_contiguous and start + reach + array.itemsize <= whole.nbytes
         if not is_inside:
             raise self._no_room(alias, port)
+        if not array.flags.writeable:
+            raise UsageError(f"the memory of input {self._given[alias.input]!r} is read-only")
         made: Array = np.ndarray(port.shape, port.dtype, whole, start, strides)
         return made
 
