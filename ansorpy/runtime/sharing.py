@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ansorpy.codegen.llvm.objects.memory import address_of
+from ansorpy.codegen.llvm.objects.memory import address_of, aligned_zeros
 from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import most
@@ -55,6 +55,7 @@ class Sharing:
         self.inputs = {alias.input: alias for alias in aliases}
         self.outputs = {alias.output: alias for alias in aliases}
         self._given = [port.name for port in inputs]
+        self._ranks = [len(port.shape) for port in inputs]
         self._made = [port.name for port in outputs]
         self._largest = {a.output: most(outputs[a.output].shape[a.axis]) for a in aliases}
 
@@ -65,9 +66,14 @@ class Sharing:
         """A copy of *array*, input *number*, that is the first part of an array with room.
 
         Raises:
-            UsageError: *capacity* is below the extent of *array*, or above that of any output.
+            UsageError: *capacity* is below the extent of *array*, or above that of any output, or
+                *array* has another number of axes than the input.
         """
         alias = self.inputs[number]
+        if array.ndim != self._ranks[number]:
+            raise UsageError(
+                f"input {self._given[number]!r} has {self._ranks[number]} axes, got {array.ndim}"
+            )
         rows, largest = array.shape[alias.axis], self._largest[alias.output]
         room = largest if capacity is None else capacity
         if not rows <= room <= largest:
@@ -76,7 +82,7 @@ class Sharing:
                 f"{alias.axis}, cannot have room for {room}",
                 hint=f"give a capacity up to {largest}",
             )
-        whole = np.zeros(_with(array.shape, alias.axis, room), array.dtype)
+        whole = aligned_zeros(_with(array.shape, alias.axis, room), array.dtype)
         part = whole[(slice(None),) * alias.axis + (slice(rows),)]
         part[...] = array
         return part

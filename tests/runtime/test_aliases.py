@@ -157,6 +157,8 @@ def test_arrays_that_do_not_share_memory_are_refused(
         with pytest.raises(UsageError, match=f"cannot have room for {capacity}") as caught:
             model.with_room(feeds, capacity)
     assert caught.value.hint == "give a capacity up to 7"
+    with pytest.raises(UsageError, match="input 'past_key' has 4 axes, got 1"):
+        model.with_room({"past_key": np.ones(3, np.float32)})
 
 
 def test_wrong_calls_from_c_are_refused(
