@@ -146,7 +146,9 @@ class Project:
     @property
     def touched_bytes(self) -> int:
         """Bytes that one run reads and writes: constants, inputs, outputs and the arena."""
-        ends = (*self.network.inputs, *self.network.outputs)
+        shared = {alias.input for alias in self.network.aliases}
+        inputs = (t for number, t in enumerate(self.network.inputs) if number not in shared)
+        ends = (*inputs, *self.network.outputs)
         return self.memory_bytes + sum(most(t.bytes) for t in ends)
 
     def fit(self, memory: int | None) -> Project:

@@ -190,11 +190,13 @@ class ExecutionPlan:
     @property
     def footprint(self) -> Footprint:
         """The memory that a run needs, at the largest sizes of its dimensions."""
+        shared = {alias.input for alias in self.aliases}
+        own = [port for number, port in enumerate(self.inputs) if number not in shared]
         return Footprint(
             constants=self.pool_bytes,
             arena=self.arena_bytes,
             workspace=max((s.code.workspace_bytes(self.threads) for s in self.steps), default=0),
-            ports=sum(most(port.bytes) for port in (*self.inputs, *self.outputs)),
+            ports=sum(most(port.bytes) for port in (*own, *self.outputs)),
         )
 
     @property

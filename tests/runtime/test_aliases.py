@@ -112,6 +112,7 @@ def test_runs_are_repeated_profiled_and_ask_for_some_outputs(
     case, model = grown
     *_, (feeds, want) = islice(case.steps(rng), 3)
     names, fed = [*want], model.with_room(feeds)
+    assert model.footprint.ports == 4 * (15 + 15 + 2 * 15 * CAPACITY)  # caches count once
     outputs = model.run(names, fed)
     assert len(model.profile(fed, runs=2)) == len(case.cut().calls)
     fed["x"] = np.zeros_like(fed["x"])
