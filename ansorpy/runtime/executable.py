@@ -22,7 +22,7 @@ from ansorpy.ir.extents import dims_of
 from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.runtime.cpu_features import missing_features
 from ansorpy.runtime.ports import Array, CTensor, Port, c_tensors
-from ansorpy.runtime.sharing import capacity_of, reach_of
+from ansorpy.runtime.sharing import capacity_of, not_shared, reach_of
 from ansorpy.runtime.status import status_error
 
 __all__ = ["Code", "Executable"]
@@ -278,6 +278,7 @@ class Executable:
         for tensor, array in zip(context.inputs, inputs, strict=True):
             start = tensor.data = known(array)
             used.append((start, start + array.nbytes))
+        starts = [start for start, _ in used]
         for alias in shared.values():  # the output reaches at least as far
             used[alias.input] = (0, 0)
         stated: Sequence[tuple[int, ...]] = ()
@@ -293,8 +294,13 @@ class Executable:
                 tensor.data = address_of(made)
                 results.append(made)
                 continue
-            start = tensor.data = known(given)
-            used.append((start, start + (reach_of(given) if n in shared else given.nbytes)))
+            start, reach = known(given), given.nbytes
+            tensor.data = start
+            if n in shared:
+                number, reach = shared[n].input, reach_of(given)
+                if start != starts[number]:
+                    raise not_shared(port.name, self._inputs[number].name)
+            used.append((start, start + reach))
             _refuse_overlap(port, used)
             results.append(given)
         if shared:

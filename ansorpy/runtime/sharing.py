@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,31 +20,51 @@ from ansorpy.ir.extents import most
 from ansorpy.ir.strides import dense_strides
 from ansorpy.runtime.ports import Array, Port, described
 
-__all__ = ["Sharing", "capacity_of", "reach_of"]
+__all__ = ["Sharing", "capacity_of", "not_shared", "reach_of"]
 
 
 def capacity_of(alias: Alias, array: Array) -> int:
     """The extent along the axis of the memory of which *array* is the first part.
 
-    It is that of the array itself if its strides do not depend on it.
+    It is that of the array itself if its strides do not depend on it, and negative if its strides
+    are not those of a dense array of any capacity.
     """
-    axis = alias.axis
-    shape: tuple[int, ...] = array.shape
+    return _capacity(alias.axis, array.shape, array.strides, array.itemsize)
+
+
+@lru_cache(maxsize=4096)
+def _capacity(axis: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> int:
+    """Remembered, because a decoder has dozens of caches of the same shape."""
+    capacity, inner = shape[axis], math.prod(shape[axis + 1 :]) * itemsize
     for before in range(axis - 1, -1, -1):
         if shape[before] != 1:
-            inner = array.itemsize
-            for extent in (*shape[before + 1 : axis], *shape[axis + 1 :]):
-                inner *= extent
-            return int(array.strides[before] // max(inner, 1))
-    return shape[axis]
+            capacity = strides[before] // max(inner * math.prod(shape[before + 1 : axis]), 1)
+            break
+    wanted = _strides(axis, shape, capacity, itemsize)
+    columns = zip(shape, strides, wanted, strict=True)
+    is_right = 0 in shape or all(n == 1 or step == right for n, step, right in columns)
+    return capacity if is_right else -1
 
 
 def reach_of(array: Array) -> int:
     """Bytes from the first to behind the last element of *array*."""
-    if not array.size:
+    return _reach(array.shape, array.strides, array.itemsize)
+
+
+@lru_cache(maxsize=4096)
+def _reach(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> int:
+    if 0 in shape:
         return 0
-    steps = zip(array.shape, array.strides, strict=True)
-    return int(sum((extent - 1) * step for extent, step in steps)) + array.itemsize
+    return sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) + itemsize
+
+
+def not_shared(output: str, given: str) -> UsageError:
+    """The error of a call whose *output* does not lie where its input *given* does."""
+    return UsageError(
+        f"the array for output {output!r} does not continue that for input {given!r} in its "
+        "memory, where only what is new is written",
+        hint="pass parts of one array, such as memory[:, :n] and memory[:, : n + 1]",
+    )
 
 
 class Sharing:
@@ -103,8 +124,8 @@ class Sharing:
         In *arrays*, an input without elements is replaced by one in the memory of its output.
 
         Raises:
-            UsageError: An input has no room for its output, the caller's output is not in its
-                memory, or capacities that must be equal differ.
+            UsageError: An input has no room for its output, or capacities that must be equal
+                differ.
         """
         found = list(outputs)
         capacities: dict[object, int] = {}
@@ -143,7 +164,7 @@ class Sharing:
                 f"{role} {port.name!r} takes {described(port.shape, port.dtype)}, "
                 f"got {described(array.shape, array.dtype)}"
             )
-        if array.size and not (self._is_part(alias, array) and array.flags.aligned):
+        if capacity_of(alias, array) < 0 or not array.flags.aligned:
             raise UsageError(
                 f"{role} {port.name!r} is not the first part, along axis {alias.axis}, of a "
                 "contiguous array",
@@ -151,24 +172,13 @@ class Sharing:
             )
         return array
 
-    def _is_part(self, alias: Alias, array: Array) -> bool:
-        """Whether the strides of *array* are those of a dense array of some capacity."""
-        wanted = _strides(alias, array.shape, capacity_of(alias, array), array.itemsize)
-        columns = zip(array.shape, array.strides, wanted, strict=True)
-        return all(n == 1 or step == right for n, step, right in columns)
-
     def _paired(self, alias: Alias, array: Array, output: Array) -> Array:
         """The input *array*, or one without elements, in the memory of *output*."""
         if not array.size:
             return output[(slice(None),) * alias.axis + (slice(0),)]
-        is_same = address_of(array) == address_of(output)
-        if not is_same or capacity_of(alias, array) != capacity_of(alias, output):
-            raise UsageError(
-                f"the array for output {self._made[alias.output]!r} does not continue that for "
-                f"input {self._given[alias.input]!r} in its memory, where only what is new is "
-                "written",
-                hint="pass parts of one array, such as memory[:, :n] and memory[:, : n + 1]",
-            )
+        is_alike = capacity_of(alias, array) == capacity_of(alias, output)
+        if not is_alike and math.prod(array.shape[: alias.axis]) != 1:
+            raise not_shared(self._made[alias.output], self._given[alias.input])
         return array
 
     def _continued(self, alias: Alias, array: Array, port: Port) -> Array:
@@ -176,7 +186,7 @@ class Sharing:
         whole: Any = array
         while isinstance(whole.base, np.ndarray):
             whole = whole.base
-        strides = _strides(alias, port.shape, capacity_of(alias, array), array.itemsize)
+        strides = _strides(alias.axis, port.shape, capacity_of(alias, array), array.itemsize)
         start = address_of(array) - address_of(whole)
         reach = sum((n - 1) * step for n, step in zip(port.shape, strides, strict=True))
         is_inside = whole.flags.c_contiguous and start + reach + array.itemsize <= whole.nbytes
@@ -189,9 +199,8 @@ class Sharing:
 
     def _demand_room(self, alias: Alias, port: Port, array: Array) -> None:
         """Check that the memory of which the output *array* is a part has a possible capacity."""
+        # Where the capacity does not matter, it is the extent of the output.
         total, capacity = port.shape[alias.axis], capacity_of(alias, array)
-        if math.prod(port.shape[: alias.axis]) == 1:
-            return
         if capacity < total:
             raise self._no_room(alias, port)
         most_ = total if alias.capacity is None else alias.capacity.high
@@ -214,7 +223,7 @@ def _with(shape: tuple[int, ...], axis: int, extent: int) -> tuple[int, ...]:
     return *shape[:axis], extent, *shape[axis + 1 :]
 
 
-def _strides(alias: Alias, shape: tuple[int, ...], capacity: int, itemsize: int) -> tuple[int, ...]:
+def _strides(axis: int, shape: tuple[int, ...], capacity: int, itemsize: int) -> tuple[int, ...]:
     """The strides in bytes of a tensor of this *shape* in memory of this *capacity*."""
-    steps = dense_strides(_with(shape, alias.axis, capacity))
+    steps = dense_strides(_with(shape, axis, capacity))
     return tuple(step * itemsize for step in steps)
