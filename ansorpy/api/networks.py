@@ -191,7 +191,7 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
 def _finished(timings: Timings, project: Project) -> Finished:
     """The programs of *project*; a workload with dimensions gets one for all of their sizes.
 
-    Those that take most of the time are the first to be timed at other sizes.
+    Each is timed at all sizes for a share of the time left that is its share of the calls' time.
     """
     known = {chosen.task.key: chosen for chosen in choose_within(timings.tuner, project)}
     found = {group: [known[task.key] for task in group.tasks] for group in project.groups}
@@ -199,10 +199,12 @@ def _finished(timings: Timings, project: Project) -> Finished:
     def seconds(group: TaskGroup) -> float:
         return sum(project.weights[one.task.key] * (one.median_s or 0.0) for one in found[group])
 
-    programs = {
-        group: chosen_for_all(timings, group, found[group]) if group.dag.dims else found[group][0]
-        for group in sorted(project.groups, key=seconds, reverse=True)
-    }
+    programs = {group: found[group][0] for group in project.groups if not group.dag.dims}
+    sized = sorted((g for g in project.groups if g.dag.dims), key=seconds, reverse=True)
+    for number, group in enumerate(sized):
+        rest = sum(map(seconds, sized[number:]))
+        timings.allot(seconds(group) / rest if rest else 1.0)
+        programs[group] = chosen_for_all(timings, group, found[group])
     return Finished(project, [programs[group] for group in project.groups])
 
 

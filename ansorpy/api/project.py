@@ -125,9 +125,27 @@ class Project:
         workloads = self.cuts.workloads
         found: dict[str, float] = {}
         for key, count in calls.items():
-            for task, share in self.group_of(workloads[key]).weights.items():
+            group = self.group_of(workloads[key])
+            for task, share in group.weights(self._seconds(len(group.tasks))).items():
                 found[task.key] = found.get(task.key, 0.0) + count * share
         return found
+
+    def _seconds(self, sizes: int) -> tuple[float, ...]:
+        """The least seconds of a run at each of so many sizes that stand for all.
+
+        The tasks of all workloads are in the order of their sizes: where one has fewer, each stands
+        for several of the others'.
+        """
+        return tuple(
+            sum(calls * least[(n + 1) * len(least) // sizes - 1] for calls, least in self._least)
+            for n in range(sizes)
+        )
+
+    @cached_property
+    def _least(self) -> list[tuple[float, tuple[float, ...]]]:
+        """For each workload, its calls, and the least seconds of one at each of its sizes."""
+        pairs = zip(self.network.workloads(), self.groups, strict=True)
+        return [(workload.weight, group.least) for workload, group in pairs]
 
     def decided(self, options: Sequence[int]) -> Project:
         """The project with alternative number ``options[n]`` taken in :attr:`regions` ``[n]``."""

@@ -112,6 +112,14 @@ class ComputeDAG:
         """Those of :attr:`dims` on which shapes, loops or elements depend, not only strides."""
         return self._dims_with(())
 
+    @property
+    def main_dim(self) -> Dim:
+        """The one of :attr:`dims` whose sizes differ most: its size decides which schedule is run.
+
+        If possible, it is not one of strides alone.
+        """
+        return max(self.shape_dims or self.dims, key=lambda dim: dim.high / max(dim.low, 1))
+
     def _dims_with(self, steps: Iterable[Extent]) -> tuple[Dim, ...]:
         """The dimensions of all extents and expressions, and those of *steps*."""
         computed = (a.extent for op in self.computes for a in (*op.axes, *op.reduce_axes))
