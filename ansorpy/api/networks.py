@@ -47,7 +47,7 @@ class NetworkSpec:
         weight: Importance relative to the other networks.
         bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
         baseline: Latency in seconds that its speed-up refers to, for objective ``"geomean"``.
-        shapes, dims, memory: As in :func:`ansorpy.compile`.
+        shapes, dims, alias, memory: As in :func:`ansorpy.compile`.
         name: Its name in messages; default: the file's name without ``.onnx``.
     """
 
@@ -57,6 +57,7 @@ class NetworkSpec:
     baseline: float | None = None
     shapes: Mapping[str, Sequence[AnySize]] | None = None
     dims: Mapping[str, AnySize] | None = None
+    alias: Mapping[str, str] | None = None
     memory: int | str | None = None
     name: str | None = None
 
@@ -143,7 +144,9 @@ def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
     projects = []
     with profiled(Activity.OPEN):
         for spec in specs:
-            found = open_project(spec.model, request, shapes=spec.shapes, dims=spec.dims)
+            found = open_project(
+                spec.model, request, shapes=spec.shapes, dims=spec.dims, alias=spec.alias
+            )
             found = found.fit(None if spec.memory is None else bytes_of(spec.memory))
             projects.append(replace(found, name=spec.name or found.name))
     return Networks(projects, specs)

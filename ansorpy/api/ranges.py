@@ -22,7 +22,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.loops import Role
 from ansorpy.ir.rewrite.sizes import dag_at
-from ansorpy.ir.sizes import Sizes, fixed, main_dim
+from ansorpy.ir.sizes import Sizes, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp
@@ -159,7 +159,7 @@ class _Times:
         self.timings = timings
         self.candidates: list[_Candidate] = []
         self.tasks = group.every
-        self.dim = main_dim(group.dag.dims)
+        self.dim = group.dag.main_dim
         self._programs: list[State] = []
         self._predicted: list[list[float]] = []
         self._recorded: list[list[float | None]] = []

@@ -12,7 +12,7 @@ from math import isqrt
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.rewrite.sizes import dag_at
-from ansorpy.ir.sizes import Sizes, fixed, main_dim
+from ansorpy.ir.sizes import Sizes, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.size_ranges import SizeRange
@@ -39,7 +39,7 @@ class TaskGroup:
         dag: The definition.
         tasks: Its tasks by their sizes, smallest first; a definition without dimensions has one.
         between: The definition at sizes between those of *tasks*, at which schedules are timed too.
-        range: The sizes of its main dimension (:func:`~ansorpy.ir.sizes.main_dim`).
+        range: The sizes of its main dimension (:attr:`~ansorpy.ir.dag.ComputeDAG.main_dim`).
     """
 
     dag: ComputeDAG
@@ -60,12 +60,13 @@ class TaskGroup:
         if not dag.dims:
             return TaskGroup(dag, {task_of(dag, ""): {}}, {})
         known = {dim: (ranges or {}).get(dim) or _any_size(dim) for dim in dag.dims}
+        known |= {dim: _one_size(known[dim]) for dim in dag.dims if dim not in dag.shape_dims}
         every = sizes_for(dag.dims, known)
         tasks, between = (
             {task_of(dag_at(dag, sizes), _suffix(sizes)): sizes for sizes in some}
             for some in (every, sizes_between(dag.dims, every))
         )
-        return TaskGroup(dag, tasks, between, known[main_dim(dag.dims)])
+        return TaskGroup(dag, tasks, between, known[dag.main_dim])
 
     def for_all(self, task: Task) -> Task:
         """*task*, one of :attr:`every`, with the programs that are for all sizes."""
@@ -75,7 +76,7 @@ class TaskGroup:
     @property
     def every(self) -> dict[Task, Sizes]:
         """All tasks at which schedules are timed, by their sizes in the main dimension."""
-        dim = main_dim(self.dag.dims)
+        dim = self.dag.main_dim
         both = {**self.tasks, **self.between}
         return dict(sorted(both.items(), key=lambda item: fixed(item[1][dim])))
 
@@ -105,7 +106,7 @@ class TaskGroup:
         Unless calls were observed, half of it is the same for all: rare sizes matter too.
         """
         assert self.range is not None
-        dim = main_dim(self.dag.dims)
+        dim = self.dag.main_dim
         found = self.range.weights([fixed(sizes[dim]) for sizes in tasks.values()])
         if self.range.calls:
             return list(found)
@@ -115,6 +116,12 @@ class TaskGroup:
 def _any_size(dim: Dim) -> SizeRange:
     """The sizes of *dim*, of which no call is known."""
     return SizeRange(dim.low, dim.high, dim.step, geometric=True)
+
+
+def _one_size(sizes: SizeRange) -> SizeRange:
+    """The largest one expected of *sizes*, which matter little: only strides depend on them."""
+    usual = max((size for size, _ in sizes.calls), default=sizes.high)
+    return replace(sizes, calls=((usual, 1),))
 
 
 def _suffix(sizes: Sizes) -> str:

@@ -32,7 +32,9 @@ def profile_of(lookup: Lookup, seed: int) -> list[CallTime]:
     programs = dict(zip((w.key for w in network.workloads()), finished.chosen, strict=True))
     machine = calibrated(finished.project.target)
     calls = []
-    for call, (name, seconds) in zip(network.calls, model.profile(feeds), strict=True):
+    for call, (name, seconds) in zip(
+        network.calls, model.profile(model.with_room(feeds)), strict=True
+    ):
         program = programs[call.key]
         # Use the definition that was scheduled: Winograd needs fewer products than the original.
         least_s = least_seconds(replace(program.task, target=machine), program.state.definition)

@@ -10,7 +10,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.extents import Atom, Extent, dim_extent, extreme, prod_of
 from ansorpy.ir.symbols import Dim, SizeOp
 
-__all__ = ["Sizes", "at", "fixed", "fixed_all", "main_dim", "refuse_dims"]
+__all__ = ["Sizes", "at", "fixed", "fixed_all", "refuse_dims"]
 
 Sizes: TypeAlias = Mapping[Dim, Extent]
 """Sizes of dimensions; a dimension may be replaced by an expression of others, too."""
@@ -65,11 +65,6 @@ def fixed(extent: Extent) -> int:
     if isinstance(extent, int):
         return extent
     raise UsageError(f"the extent {extent} is not a number", hint=_hint(extent.dims))
-
-
-def main_dim(dims: Sequence[Dim]) -> Dim:
-    """The one of *dims* whose sizes differ most: its size decides which schedule is run."""
-    return max(dims, key=lambda dim: dim.high / max(dim.low, 1))
 
 
 def refuse_dims(dims: Sequence[Dim]) -> None:

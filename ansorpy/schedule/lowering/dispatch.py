@@ -13,7 +13,6 @@ from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.loops import Buffer, If, Param, Program, Role, Seq, Stmt
 from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.ir.rewrite.sizes import dag_at, program_at
-from ansorpy.ir.sizes import main_dim
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import Tensor
 from ansorpy.ir.text.printer import text
@@ -32,7 +31,7 @@ def lower_for_all(state: State) -> Lowered:
     """
     if not state.definition.dims:
         return lower(state)
-    parts = split_below_boxes(state, main_dim(state.definition.dims))
+    parts = split_below_boxes(state, state.definition.main_dim)
     return dispatched(state.definition, [(part, lower(one)) for one, part in parts])
 
 
