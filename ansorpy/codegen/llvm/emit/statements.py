@@ -280,30 +280,40 @@ def _identity(like: Value, kind: ReduceKind, dtype: DType) -> Value:
 
 
 def _lane_by_lane(e: Emitter, stmt: Store) -> None:
-    """Emit the store as scalar code, once per lane."""
-    lanes = e.lanes
+    """Emit the store as scalar code, once per lane; lanes that guards exclude are branched over."""
+    lanes, mask, guards = e.lanes, e.lane_guard(), e.guards
     assert lanes is not None
-    if any(guard.cond.lanes for guard in e.guards):
-        raise CodegenError(
-            f"lanes accumulate into shared elements of {stmt.buffer.name} under a condition "
-            "that differs between lanes",
-            hint="do not vectorize this loop",
-        )
     vectors = {var: index for var, index in e.env.items() if index.is_vector}
     if any(index.has_vector_symbol for index in vectors.values()):
         raise CodegenError(
             f"lanes accumulate into elements of {stmt.buffer.name} through a computed index",
             hint="do not vectorize this loop",
         )
-    e.lanes = None
+    e.lanes, e.guards = None, tuple(guard for guard in guards if not guard.cond.lanes)
     for lane in range(lanes.active):
         scalars = {
             var: Affine(index.terms, lane_values(index, lanes.width)[lane])
             for var, index in vectors.items()
         }
         with e.bound(scalars):
-            e.statement(stmt)
-    e.lanes = lanes
+            if mask is None:
+                e.statement(stmt)
+            else:
+                _where(e, mask, lane, stmt)
+    e.lanes, e.guards = lanes, guards
+
+
+def _where(e: Emitter, mask: Value, lane: int, stmt: Stmt) -> None:
+    """Emit *stmt* in a branch that is taken if *mask* has the *lane*."""
+    text = e.text
+    then, done = text.fresh_label("lane"), text.fresh_label("next")
+    text.branch_if(text.define(f"extractelement {mask.typed}, i64 {lane}"), then, done)
+    text.start_block(then)
+    with e.nested_scope():
+        e.statement(stmt)
+    text.branch(done)
+    text.start_block(done)
+    text.continue_here()
 
 
 def _barrier(e: Emitter, stmt: Barrier) -> None:

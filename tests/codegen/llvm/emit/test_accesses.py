@@ -13,6 +13,7 @@ import pytest
 from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.codegen.llvm.emit.shuffles import windows
 from ansorpy.ir.builders import select
+from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Binary,
@@ -28,7 +29,9 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.extents import dim
 from ansorpy.ir.loops import Alloc, If, Scope, Seq
-from ansorpy.schedule.lowering.program import Lowered
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.codegen.programs import (
     F32,
@@ -292,3 +295,16 @@ def test_masked_lanes_of_a_tile_leave_its_next_row_alone(n: int) -> None:
     [got] = run_native(Lowered(whole, None), data, sizes={whole.dims[0]: n})
     data["A"][0, 16:n] = data["B"][: max(n - 16, 0)]
     np.testing.assert_array_equal(got, data["A"])
+
+
+@pytest.mark.parametrize("sizes", [(0, 3), (1, 1), (7, 5), (16, 2), (21, 0), (21, 9)])
+def test_masked_lanes_add_to_columns_as_far_apart_as_a_size_says(sizes: tuple[int, int]) -> None:
+    m, n = dim("m", 0, 21), dim("n", 0, 9)
+    x, k = placeholder((m, 6), name="x"), reduce_axis(6, name="k")
+    w = placeholder((6, n), name="w")
+    y = compute((m, n), lambda i, j: sum_over(x[i, k] * w[k, j], axis=k), name="y")
+    state = State.initial([x, w, y]).reorder("y", ["k", "j", "i"]).vectorize("y", ["i"])
+    lowered = lower(state)
+    data = {"x": random((sizes[0], 6)), "w": random((6, sizes[1]), seed=1)}
+    [got] = run_native(lowered, data, sizes=dict(zip(lowered.run.dims, sizes, strict=True)))
+    np.testing.assert_allclose(got, data["x"] @ data["w"], rtol=1e-5, atol=1e-5)
