@@ -68,7 +68,6 @@ def show(
 
 def _show_library(lookup: Lookup, wanted: str | None, form: str, as_json: bool) -> None:
     from ansorpy.cli.kernels import library_kernels, library_reach
-    from ansorpy.cli.models import with_own_sizes
     from ansorpy.cli.program_text import FORMS, program_text
     from ansorpy.cli.tasks import selected
     from ansorpy.errors import UsageError
@@ -80,9 +79,13 @@ def _show_library(lookup: Lookup, wanted: str | None, form: str, as_json: bool) 
             f"a kernel of a library cannot be shown as {form!r}",
             hint=f"use one of {', '.join(FORMS)}, or give the ONNX file and --db",
         )
-    library = with_own_sizes(lookup).model
-    kernels = library_kernels(library)
-    reaches = library_reach(library, kernels)
+    if lookup.arguments.get("dims") or lookup.arguments.get("shapes"):
+        raise UsageError(
+            f"{lookup.model} is a library, which is shown for all of its sizes",
+            hint="leave --dim and --shape out",
+        )
+    kernels = library_kernels(lookup.model)
+    reaches = library_reach(lookup.model, kernels)
 
     def printed(state: State) -> str:
         return program_text(state, form, lookup.request.target)
