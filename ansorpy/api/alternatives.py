@@ -12,14 +12,7 @@ from ansorpy.api.tuner import Tuner
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.ir.task import Task
 
-__all__ = ["DOUBT", "decide", "fastest", "timed_regions"]
-
-DOUBT = 0.95
-"""Another alternative replaces the first only if predicted to take less than this times its time.
-
-Measured (docs/networks.md): for six attentions the model always identified the faster one; its
-error in the ratio of their times was at most 5 %, except once, when it was 18 %.
-"""
+__all__ = ["decide", "fastest", "timed_regions"]
 
 
 def timed_regions(
@@ -42,15 +35,5 @@ def decide(tuner: Tuner, project: Project) -> Project:
     tasks = [task for task in project.all_tasks if task.key in unknown]
     predicted = tuner.predicted_s(tasks) if tasks else {}
     return project.decided(
-        [
-            region.fastest if region.is_timed else _taken(region.timed(predicted))
-            for region in regions
-        ]
+        [(region if region.is_timed else region.timed(predicted)).fastest for region in regions]
     )
-
-
-def _taken(predicted: Alternatives[str]) -> int:
-    """The alternative to take by *predicted* times: the first, unless another is clearly faster."""
-    first_s, best_s = (predicted.options[n].seconds for n in (0, predicted.fastest))
-    is_faster = best_s is not None and (first_s is None or best_s < DOUBT * first_s)
-    return predicted.fastest if is_faster else 0

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from ansorpy.aliases import aliases_of
 from ansorpy.options import Option
 from ansorpy.registry import Choice
 from ansorpy.size_ranges import AnySize, dims_of, shapes_of
@@ -122,7 +123,7 @@ class TaskArguments(HostTaskArguments, total=False):
 
 
 class SizeArguments(TypedDict, total=False):
-    """Sizes, or ranges of sizes, that a network's file leaves open."""
+    """What a network's file leaves open: sizes, ranges of sizes, and which tensors share memory."""
 
     shapes: Annotated[
         Mapping[str, Sequence[AnySize]] | None,
@@ -142,6 +143,15 @@ class SizeArguments(TypedDict, total=False):
             flag="--dim",
             metavar="NAME=N..M",
             parse=dims_of,
+        ),
+    ]
+    alias: Annotated[
+        Mapping[str, str] | None,
+        Option(
+            "Outputs that continue an input in its own memory, as caches of a decoder do; pairs of "
+            "patterns such as present.*.key=past.*.key stand for several.",
+            metavar="OUTPUT=INPUT",
+            parse=aliases_of,
         ),
     ]
 

@@ -47,7 +47,7 @@ class NetworkSpec:
         weight: Importance relative to the other networks.
         bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
         baseline: Latency in seconds that its speed-up refers to, for objective ``"geomean"``.
-        shapes, dims, memory: As in :func:`ansorpy.compile`.
+        shapes, dims, alias, memory: As in :func:`ansorpy.compile`.
         name: Its name in messages; default: the file's name without ``.onnx``.
     """
 
@@ -57,6 +57,7 @@ class NetworkSpec:
     baseline: float | None = None
     shapes: Mapping[str, Sequence[AnySize]] | None = None
     dims: Mapping[str, AnySize] | None = None
+    alias: Mapping[str, str] | None = None
     memory: int | str | None = None
     name: str | None = None
 
@@ -143,7 +144,9 @@ def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
     projects = []
     with profiled(Activity.OPEN):
         for spec in specs:
-            found = open_project(spec.model, request, shapes=spec.shapes, dims=spec.dims)
+            found = open_project(
+                spec.model, request, shapes=spec.shapes, dims=spec.dims, alias=spec.alias
+            )
             found = found.fit(None if spec.memory is None else bytes_of(spec.memory))
             projects.append(replace(found, name=spec.name or found.name))
     return Networks(projects, specs)
@@ -188,7 +191,7 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
 def _finished(timings: Timings, project: Project) -> Finished:
     """The programs of *project*; a workload with dimensions gets one for all of their sizes.
 
-    Those that take most of the time are the first to be timed at other sizes.
+    Each is timed at all sizes for a share of the time left that is its share of the calls' time.
     """
     known = {chosen.task.key: chosen for chosen in choose_within(timings.tuner, project)}
     found = {group: [known[task.key] for task in group.tasks] for group in project.groups}
@@ -196,10 +199,12 @@ def _finished(timings: Timings, project: Project) -> Finished:
     def seconds(group: TaskGroup) -> float:
         return sum(project.weights[one.task.key] * (one.median_s or 0.0) for one in found[group])
 
-    programs = {
-        group: chosen_for_all(timings, group, found[group]) if group.dag.dims else found[group][0]
-        for group in sorted(project.groups, key=seconds, reverse=True)
-    }
+    programs = {group: found[group][0] for group in project.groups if not group.dag.dims}
+    sized = sorted((g for g in project.groups if g.dag.dims), key=seconds, reverse=True)
+    for number, group in enumerate(sized):
+        rest = sum(map(seconds, sized[number:]))
+        timings.allot(seconds(group) / rest if rest else 1.0)
+        programs[group] = chosen_for_all(timings, group, found[group])
     return Finished(project, [programs[group] for group in project.groups])
 
 

@@ -77,7 +77,7 @@ def tune(
         build(State.initial(definition), target=request.target)  # refused before the search
     group = TaskGroup.of(definition, partial(_task, request))
     with open_tuner(request) as tuner:
-        tuner.run(group.weights, share=1 - SHARE if definition.dims else 1.0)
+        tuner.run(group.weights(group.least), share=1 - SHARE if definition.dims else 1.0)
         found = tuner.choose([*group.tasks])
         if not definition.dims:
             return kernel_of(found[0])

@@ -15,6 +15,7 @@ from ansorpy.api.task_group import TaskGroup
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx import load_with_ranges
+from ansorpy.graph.aliases import capacities_in, with_aliases
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.network import Network, Workload
@@ -124,9 +125,27 @@ class Project:
         workloads = self.cuts.workloads
         found: dict[str, float] = {}
         for key, count in calls.items():
-            for task, share in self.group_of(workloads[key]).weights.items():
+            group = self.group_of(workloads[key])
+            for task, share in group.weights(self._seconds(len(group.tasks))).items():
                 found[task.key] = found.get(task.key, 0.0) + count * share
         return found
+
+    def _seconds(self, sizes: int) -> tuple[float, ...]:
+        """The least seconds of a run at each of so many sizes that stand for all.
+
+        The tasks of all workloads are in the order of their sizes: where one has fewer, each stands
+        for several of the others'.
+        """
+        return tuple(
+            sum(calls * least[(n + 1) * len(least) // sizes - 1] for calls, least in self._least)
+            for n in range(sizes)
+        )
+
+    @cached_property
+    def _least(self) -> list[tuple[float, tuple[float, ...]]]:
+        """For each workload, its calls, and the least seconds of one at each of its sizes."""
+        pairs = zip(self.network.workloads(), self.groups, strict=True)
+        return [(workload.weight, group.least) for workload, group in pairs]
 
     def decided(self, options: Sequence[int]) -> Project:
         """The project with alternative number ``options[n]`` taken in :attr:`regions` ``[n]``."""
@@ -145,7 +164,9 @@ class Project:
     @property
     def touched_bytes(self) -> int:
         """Bytes that one run reads and writes: constants, inputs, outputs and the arena."""
-        ends = (*self.network.inputs, *self.network.outputs)
+        shared = {alias.input for alias in self.network.aliases}
+        inputs = (t for number, t in enumerate(self.network.inputs) if number not in shared)
+        ends = (*inputs, *self.network.outputs)
         return self.memory_bytes + sum(most(t.bytes) for t in ends)
 
     def fit(self, memory: int | None) -> Project:
@@ -191,18 +212,24 @@ def open_project(
     *,
     shapes: Mapping[str, Sequence[AnySize]] | None = None,
     dims: Mapping[str, AnySize] | None = None,
+    alias: Mapping[str, str] | None = None,
 ) -> Project:
     """Import *model* and partition it into tasks.
 
     Raises:
         ForeignFile: The file is not an ONNX model.
         UnsupportedModel: Some operators cannot be compiled; its table lists all of them.
-        UsageError: A dynamic dimension has no size, a name is unknown, or the tensors exceed this
-            machine's memory.
+        UsageError: A dynamic dimension has no size, a name is unknown, an output does not continue
+            the input whose memory it should share, or the tensors exceed this machine's memory.
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
     found = load_with_ranges(model, shapes, dims)
-    graph = found.graph
+    graph = with_aliases(found.graph, alias or {})
+    if alias and request.target.capability:
+        raise UsageError(
+            f"outputs cannot share the memory of inputs in programs for {request.target.name}",
+            hint="compile without alias",
+        )
     if not graph.nodes:
         _LOG.warning(
             "%s has nothing to compute: its outputs are constant, empty, or inputs as they are",
@@ -213,7 +240,8 @@ def open_project(
     # Instructions for unsigned by signed bytes serve all dot products; those for signed do not.
     byte_dots = Function.DOT_U8S8 in codegen_of(request.target).dots(request.target)
     cuts = cuts_of(graph, _own_caches(request), byte_dots=byte_dots)
-    return Project(name, cuts, _GroupMaker(request, found.ranges), request.target)
+    ranges = {**found.ranges, **capacities_in(graph)}
+    return Project(name, cuts, _GroupMaker(request, ranges), request.target)
 
 
 class _GroupMaker:

@@ -7,7 +7,6 @@ timed at the others, and a shortest path over the sizes chooses which serves whi
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +14,7 @@ from itertools import chain
 from math import inf, log, sqrt
 
 from ansorpy.api.same_packing import packed_alike
-from ansorpy.api.task_group import MOST_SIZES, TaskGroup, main_dim
+from ansorpy.api.task_group import MOST_SIZES, TaskGroup
 from ansorpy.api.timings import Timings
 from ansorpy.api.tuner import Chosen, Tuner
 from ansorpy.errors import NoValidProgram, ScheduleError
@@ -37,8 +36,7 @@ from ansorpy.measure.check.flips import may_flip, without_flips
 from ansorpy.measure.devices import devices_of
 from ansorpy.rules.algorithms.base import definitions_for_all
 from ansorpy.rules.presets import preset_for
-from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.lowering.dispatch import dispatched
+from ansorpy.schedule.lowering.dispatch import dispatched, split_below_boxes
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import History, State
 
@@ -133,71 +131,102 @@ def _states(
     times = _Times(timings, group)
     times.add(_candidates(timings.tuner, group, found))
     times.settle()
-    times.add([*_packed_alike(times)])
+    for number, candidates in _packed_alike(times):
+        times.measure([(n, number) for n in times.add(candidates)])
     times.settle()
     parts: list[tuple[State, Dim]] = []
     path = _path(times.candidates, times.costs(doubt=_DOUBT))
     for low, high, chosen in _ranges(times.dim, times.sizes, path):
-        parts += _parts(times.candidates[chosen], times.dim, low, high)
+        dim = replace(times.dim, low=low, high=high)
+        state = times.candidates[chosen].state({times.dim: dim_extent(dim)})
+        parts += split_below_boxes(state, dim)
     return tuple(state for state, _ in parts), tuple(part for _, part in parts)
 
 
 _DOUBT = log(1.5)
-"""How much faster a schedule must be predicted to be than another one that was measured."""
+"""How much faster a schedule must be expected to be than another one that was measured."""
 
 
 class _Times:
-    """What each candidate takes for each task: predicted, and measured where it is chosen.
+    """What the program for all sizes of each candidate takes at each size of a group.
 
-    A prediction is corrected by how wrong the model is about the candidate where it was measured.
+    It is measured where the candidate is chosen.  Until then, it is expected to take as long as the
+    program for that size only, or what is predicted, corrected by how wrong the model is about the
+    candidate elsewhere.
     """
 
     def __init__(self, timings: Timings, group: TaskGroup) -> None:
         self.timings = timings
         self.candidates: list[_Candidate] = []
         self.tasks = group.every
-        self.dim = main_dim(group.dag.dims)
-        self._shares = group.shares(self.tasks)
-        self._programs: list[list[State | None]] = []
+        self.dim = group.dag.main_dim
+        self._programs: list[State] = []
         self._predicted: list[list[float]] = []
+        self._recorded: list[list[float | None]] = []
         self._measured: list[list[float | None]] = []
+        self._general = [group.for_all(task) for task in self.tasks]
+        self._shares = group.shares(self.tasks)
 
-    def add(self, candidates: Iterable[_Candidate]) -> None:
-        """Add *candidates*, except those that are known, with what is recorded of them."""
-        known = {candidate.key for candidate in self.candidates}
-        for candidate in {c.key: c for c in candidates if c.key not in known}.values():
-            self.candidates.append(candidate)
-            self._programs.append([_state(candidate, sizes) for sizes in self.tasks.values()])
-            self._predicted.append([])
-            self._measured.append([])
-            for task, state in zip(self.tasks, self._programs[-1], strict=True):
-                self._predicted[-1] += self.timings.tuner.predicted(task, [state] if state else [])
-                self._measured[-1] += self.timings.recorded(task, [state]) if state else [inf]
-                if state is None:
-                    self._predicted[-1].append(inf)
+    def add(self, candidates: Iterable[_Candidate]) -> list[int]:
+        """Add *candidates*, except those that are known, with what is recorded of them.
+
+        Returns the numbers of all of them.
+        """
+        known = {candidate.key: n for n, candidate in enumerate(self.candidates)}
+        found = []
+        for candidate in candidates:
+            number = known.setdefault(candidate.key, len(self.candidates))
+            found.append(number)
+            if number == len(self.candidates):
+                self._append(candidate)
+        return found
+
+    def _append(self, candidate: _Candidate) -> None:
+        program = candidate.state({})
+        columns = [self._known(candidate, *item) for item in self.tasks.items()]
+        self.candidates.append(candidate)
+        self._programs.append(program)
+        self._predicted.append([predicted for predicted, _ in columns])
+        self._recorded.append([recorded for _, recorded in columns])
+        recorded = [self.timings.recorded(task, [program]) for task in self._general]
+        self._measured.append([seconds for [seconds] in recorded])
+
+    def _known(self, candidate: _Candidate, task: Task, sizes: Sizes) -> tuple[float, float | None]:
+        """Predicted and recorded seconds of the program for *sizes* only."""
+        state = _state(candidate, sizes)
+        if state is None:
+            return inf, inf
+        [predicted] = self.timings.tuner.predicted(task, [state])
+        [recorded] = self.timings.recorded(task, [state])
+        return predicted, recorded
 
     def settle(self) -> None:
         """Measure the chosen schedules until those that are then chosen are measured."""
-        while True:
-            path = dict(zip(self.sizes, _path(self.candidates, self.costs()), strict=True))
-            before = sum(m is not None for row in self._measured for m in row)
-            for n, (task, sizes) in enumerate(self.tasks.items()):
-                chosen = path[fixed(sizes[self.dim])]
-                state = self._programs[chosen][n]
-                if state is not None and self._measured[chosen][n] is None:
-                    [self._measured[chosen][n]] = self.timings.seconds(task, [state])
-            if before == sum(m is not None for row in self._measured for m in row):
-                return
+        while self.measure([*zip(self.chosen(), range(len(self.tasks)), strict=True)]):
+            pass
+
+    def chosen(self) -> list[int]:
+        """For each task, the number of the candidate that is chosen so far."""
+        path = dict(zip(self.sizes, _path(self.candidates, self.costs()), strict=True))
+        return [path[fixed(sizes[self.dim])] for sizes in self.tasks.values()]
+
+    def measure(self, wanted: Iterable[tuple[int, int]]) -> bool:
+        """Measure candidates (the first numbers) at sizes (the second); False if none was."""
+        new = [(c, n) for c, n in dict.fromkeys(wanted) if self._measured[c][n] is None]
+        programs = [self._programs[number] for number in dict.fromkeys(c for c, _ in new)]
+        self.timings.expect(self._general[0], programs)
+        for number, n in new:
+            [seconds] = self.timings.seconds(self._general[n], [self._programs[number]])
+            self._measured[number][n] = seconds
+        return any(self._measured[c][n] is not None for c, n in new)
 
     def logs(self, *, doubt: float = 0.0) -> list[list[float]]:
         """For each candidate, the logarithms of its seconds for the tasks; infinite if it fails.
 
-        *doubt* is added to those predicted.
+        *doubt* is added to those that are not measured.
         """
-        return [
-            [m if m is not None else p + doubt for p, m in zip(*row, strict=True)]
-            for row in map(_corrected, self._predicted, self._measured)
-        ]
+        rows = zip(self._predicted, self._recorded, self._measured, strict=True)
+        return [_logs(*row, doubt) for row in rows]
 
     @property
     def sizes(self) -> list[int]:
@@ -223,44 +252,43 @@ def _state(candidate: _Candidate, sizes: Sizes) -> State | None:
         return None
 
 
-def _corrected(
-    predicted: Sequence[float], measured: Sequence[float | None]
-) -> tuple[list[float], list[float | None]]:
-    """The logarithms of a candidate's seconds: predicted ones, and those measured."""
-    pairs = zip(predicted, measured, strict=True)
-    known = [log(m) - log(p) for p, m in pairs if m is not None and m < inf]
-    wrong = sum(known) / len(known) if known else 0.0
-    logs = [None if m is None else log(m) for m in measured]
-    return [log(p) + wrong for p in predicted], logs
+def _logs(
+    predicted: Sequence[float],
+    recorded: Sequence[float | None],
+    measured: Sequence[float | None],
+    doubt: float,
+) -> list[float]:
+    """The logarithms of a candidate's seconds: measured ones, or else expected ones."""
+    known = [r if m is None else m for r, m in zip(recorded, measured, strict=True)]
+    pairs = zip(predicted, known, strict=True)
+    wrong = [log(k) - log(p) for p, k in pairs if k is not None and k < inf]
+    mean = sum(wrong) / len(wrong) if wrong else 0.0
+    return [
+        (log(p) + mean if k is None else log(k)) + (doubt if m is None else 0.0)
+        for p, k, m in zip(predicted, known, measured, strict=True)
+    ]
 
 
 _NEAR = log(1.03)
 """Schedules that take this much longer than the fastest one are worth replacing."""
 
 
-def _packed_alike(times: _Times) -> Iterator[_Candidate]:
-    """The best schedules found that read constants as those do that are chosen so far.
+def _packed_alike(times: _Times) -> Iterator[tuple[int, list[_Candidate]]]:
+    """Schedules that read constants as those do that are chosen so far.
 
-    They are looked for at the sizes at which another packing is faster.
+    They are looked for at the sizes (of these numbers) at which another packing is faster.
     """
-    timings, tuner = times.timings, times.timings.tuner
-    path = dict(zip(times.sizes, _path(times.candidates, times.costs()), strict=True))
+    tuner, path = times.timings.tuner, times.chosen()
     logs = [list(column) for column in zip(*times.logs(), strict=True)]
-    for (task, sizes), seconds in zip(times.tasks.items(), logs, strict=True):
-        number = path[fixed(sizes[times.dim])]
+    for n, (task, sizes) in enumerate(times.tasks.items()):
+        number, seconds = path[n], logs[n]
         chosen = times.candidates[number]
         if not chosen.packing[0] or seconds[number] < min(seconds) + _NEAR:
             continue
         definition = dag_at(chosen.definition, sizes)
         states = packed_alike(tuner, task, definition, chosen.definition, chosen.history)
-        found = timings.seconds(task, states)
-        if None in found:
-            found = [*tuner.predicted(task, states)]
-        if states:
-            best = states[found.index(min(s for s in found if s is not None))]
-            candidate = _Candidate(chosen.definition, best.history)
-            if candidate.applies:
-                yield candidate
+        candidates = (_Candidate(chosen.definition, state.history) for state in states)
+        yield n, [candidate for candidate in candidates if candidate.applies]
 
 
 def _candidates(tuner: Tuner, group: TaskGroup, found: Sequence[Chosen]) -> list[_Candidate]:
@@ -384,37 +412,6 @@ def _ranges(dim: Dim, sizes: Sequence[int], path: Sequence[int]) -> list[tuple[i
             found.append((low, max(size, middle), schedule))
             low = found[-1][1] + dim.step
     return found
-
-
-def _parts(candidate: _Candidate, dim: Dim, low: int, high: int) -> list[tuple[State, Dim]]:
-    """The schedule for the sizes from *low* to *high*, apart for those below its boxes.
-
-    Boxes of fixed size are kept in registers.  Tiles may exceed the axis: the rest is skipped.
-    """
-    sizes = range(low, high + 1, dim.step)
-
-    def scheduled(first: int, last: int) -> tuple[State, Dim]:
-        part = replace(dim, low=first, high=last)
-        return candidate.state({dim: dim_extent(part)}), part
-
-    def boxed(size: int) -> bool:
-        return _has_fixed_boxes(scheduled(size, high)[0])
-
-    first = bisect_left(sizes, True, key=boxed)
-    if first in (0, len(sizes)):
-        return [scheduled(low, high)]
-    return [scheduled(low, sizes[first - 1]), scheduled(sizes[first], high)]
-
-
-def _has_fixed_boxes(state: State) -> bool:
-    """True if the box of each stage that is computed in a loop has the same size in every call."""
-    bounds = Bounds(state, {})
-    return all(
-        isinstance(span.extent, int)
-        for stage in state.stages
-        if stage.attach is not None
-        for span in bounds.stored(stage.name)
-    )
 
 
 def require_equal(built: Built, reference: Built, task: Task, seed: int) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from math import isqrt
 
@@ -16,7 +17,7 @@ from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.size_ranges import SizeRange
 
-__all__ = ["MOST_SIZES", "TaskGroup", "main_dim", "sizes_between", "sizes_for"]
+__all__ = ["MOST_SIZES", "TaskGroup", "sizes_between", "sizes_for"]
 
 MOST_SIZES = 4
 """Sizes at which a definition is tuned, hence schedules that its kernel has."""
@@ -38,7 +39,7 @@ class TaskGroup:
         dag: The definition.
         tasks: Its tasks by their sizes, smallest first; a definition without dimensions has one.
         between: The definition at sizes between those of *tasks*, at which schedules are timed too.
-        range: The sizes of its main dimension (:func:`main_dim`).
+        range: The sizes of its main dimension (:attr:`~ansorpy.ir.dag.ComputeDAG.main_dim`).
     """
 
     dag: ComputeDAG
@@ -59,32 +60,45 @@ class TaskGroup:
         if not dag.dims:
             return TaskGroup(dag, {task_of(dag, ""): {}}, {})
         known = {dim: (ranges or {}).get(dim) or _any_size(dim) for dim in dag.dims}
+        known |= {dim: _one_size(known[dim]) for dim in dag.dims if dim not in dag.shape_dims}
         every = sizes_for(dag.dims, known)
         tasks, between = (
             {task_of(dag_at(dag, sizes), _suffix(sizes)): sizes for sizes in some}
             for some in (every, sizes_between(dag.dims, every))
         )
-        return TaskGroup(dag, tasks, between, known[main_dim(dag.dims)])
+        return TaskGroup(dag, tasks, between, known[dag.main_dim])
+
+    def for_all(self, task: Task) -> Task:
+        """*task*, one of :attr:`every`, with the programs that are for all sizes."""
+        sizes = tuple((dim.name, fixed(size)) for dim, size in self.every[task].items())
+        return replace(task, at=sizes, name=f"{task.name} of any size")
 
     @property
     def every(self) -> dict[Task, Sizes]:
         """All tasks at which schedules are timed, by their sizes in the main dimension."""
-        dim = main_dim(self.dag.dims)
+        dim = self.dag.main_dim
         both = {**self.tasks, **self.between}
         return dict(sorted(both.items(), key=lambda item: fixed(item[1][dim])))
 
-    @property
-    def weights(self) -> dict[Task, float]:
+    @cached_property
+    def least(self) -> tuple[float, ...]:
+        """The least seconds that each of :attr:`tasks` can take."""
+        return tuple(max(least_seconds(task, task.dag), _CALL_S) for task in self.tasks)
+
+    def weights(self, network_s: Sequence[float]) -> dict[Task, float]:
         """What a call counts at each size, compared to a call of another definition.
 
-        It counts by the share of calls that the size stands for and by how much longer than the
-        least time it takes: otherwise, small sizes would hardly be tuned.
+        It counts by the share of calls that the size stands for and by how much longer the whole
+        network takes at the largest size: then a second saved counts by the share of the network's
+        time that it is.  Otherwise, small sizes would hardly be tuned.
+
+        Args:
+            network_s: Seconds of the network at each size; those of the definition if it is alone.
         """
         if len(self.tasks) == 1:
             return dict.fromkeys(self.tasks, 1.0)
-        least = [max(least_seconds(task, task.dag), _CALL_S) for task in self.tasks]
-        columns = zip(self.tasks, self.shares(self.tasks), least, strict=True)
-        return {task: share * max(least) / seconds for task, share, seconds in columns}
+        columns = zip(self.tasks, self.shares(self.tasks), network_s, strict=True)
+        return {task: share * max(network_s) / seconds for task, share, seconds in columns}
 
     def shares(self, tasks: Mapping[Task, Sizes]) -> list[float]:
         """What share of the calls each of *tasks*, in the order of their sizes, stands for.
@@ -92,21 +106,22 @@ class TaskGroup:
         Unless calls were observed, half of it is the same for all: rare sizes matter too.
         """
         assert self.range is not None
-        dim = main_dim(self.dag.dims)
+        dim = self.dag.main_dim
         found = self.range.weights([fixed(sizes[dim]) for sizes in tasks.values()])
         if self.range.calls:
             return list(found)
         return [share / 2 + 1 / len(found) / 2 for share in found]
 
 
-def main_dim(dims: Sequence[Dim]) -> Dim:
-    """The dimension whose sizes differ most."""
-    return max(dims, key=lambda dim: dim.high / max(dim.low, 1))
-
-
 def _any_size(dim: Dim) -> SizeRange:
     """The sizes of *dim*, of which no call is known."""
     return SizeRange(dim.low, dim.high, dim.step, geometric=True)
+
+
+def _one_size(sizes: SizeRange) -> SizeRange:
+    """The largest one expected of *sizes*, which matter little: only strides depend on them."""
+    usual = max((size for size, _ in sizes.calls), default=sizes.high)
+    return replace(sizes, calls=((usual, 1),))
 
 
 def _suffix(sizes: Sizes) -> str:

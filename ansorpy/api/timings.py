@@ -12,6 +12,7 @@ from ansorpy.deadline import until
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.run.interfaces import Expecting
 from ansorpy.schedule.state import State
 
 __all__ = ["SHARE", "Timings"]
@@ -27,11 +28,13 @@ class Timings:
     Args:
         end: When its time is over, by ``time.monotonic()``.
         left: How many more programs may be timed; infinite if only the time counts.
+        pause: When the time of the definition at hand is over.
     """
 
     tuner: Tuner
     end: float
     left: float
+    pause: float = inf
 
     @staticmethod
     def of(tuner: Tuner, tasks: int) -> Timings:
@@ -43,6 +46,15 @@ class Timings:
         end = inf if budget.time_limit_s is None else tuner.began_at + budget.time_limit_s
         return Timings(tuner, end, min((n for n in limits if n is not None), default=inf))
 
+    def allot(self, share: float) -> None:
+        """Give the definition at hand *share* of the time that is left."""
+        now = time.monotonic()
+        self.pause = now + share * (self.end - now)
+
+    @property
+    def _is_time(self) -> bool:
+        return time.monotonic() < min(self.end, self.pause)
+
     def recorded(self, task: Task, states: Sequence[State]) -> list[float | None]:
         """Recorded seconds of each of *states*, programs of *task*; infinite for those that fail.
 
@@ -51,12 +63,18 @@ class Timings:
         records = [self.tuner.database.lookup(task, state) for state in states]
         return [None if record is None else _seconds(record.result) for record in records]
 
+    def expect(self, task: Task, states: Sequence[State]) -> None:
+        """Begin to build *states*, which will be timed for *task* and others at other sizes."""
+        runner = self.tuner.runner
+        if states and self._is_time and self.left > 0 and isinstance(runner, Expecting):
+            runner.expect(task, states)
+
     def seconds(self, task: Task, states: Sequence[State]) -> list[float | None]:
         """As :meth:`recorded`, or else measured; None for what may not be measured any more."""
         tuner = self.tuner
         found = self.recorded(task, states)
         new = [n for n, seconds in enumerate(found) if seconds is None]
-        if new and self.left >= len(new) and time.monotonic() < self.end:
+        if new and self.left >= len(new) and self._is_time:
             tuner.request.stop()
             self.left -= len(new)
             with until(self.end):

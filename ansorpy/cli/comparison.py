@@ -52,8 +52,8 @@ def verify_model(
     engine.run()
     theirs = {name: value.copy() for name, value in engine.outputs().items()}
     ours = open_model(lookup, instead=reference)
-    names = [output.name for output in ours.get_outputs()]
-    results = dict(zip(names, ours.run(names, feeds, threads=threads), strict=True))
+    names, fed = [output.name for output in ours.get_outputs()], ours.with_room(feeds)
+    results = dict(zip(names, ours.run(names, fed, threads=threads), strict=True))
     return compare_outputs(lookup.model.name, against, results, theirs, softmaxes, tolerance)
 
 

@@ -48,7 +48,7 @@ class Ours:
 
     def feed(self, feeds: Mapping[str, Array]) -> None:
         """Take other inputs, and the arrays that a first run returns as its outputs."""
-        self._feeds = dict(feeds)
+        self._feeds = self._model.with_room(feeds)
         self._outputs = self._model.run(self._names, self._feeds, threads=self._threads)
 
     def run(self) -> None:

@@ -88,5 +88,5 @@ def _words(flag: str, value: Any, default: object) -> Iterator[str]:
         yield from (flag, str(value))
         return
     for name, size in value.items():
-        is_size = isinstance(size, int | SizeRange)
+        is_size = isinstance(size, int | str | SizeRange)
         yield from (flag, f"{name}={size}" if is_size else f"{name}:{'x'.join(map(str, size))}")

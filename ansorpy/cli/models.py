@@ -74,6 +74,11 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
     from ansorpy.runtime.library.shared_library import read_library
 
     given = lookup.arguments
+    if is_library(lookup.model) and given.get("alias"):
+        raise UsageError(
+            f"which tensors share memory is fixed in the library {lookup.model}",
+            hint="leave out --alias, or compile another library with it",
+        )
     sizes, shapes = given.get("dims") or {}, given.get("shapes") or {}
     if not is_library(lookup.model) or not (sizes or shapes):
         return lookup

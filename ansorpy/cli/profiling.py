@@ -47,7 +47,8 @@ def profiles_of(lookup: Lookup, sizes: Sequence[Shapes], seed: int) -> list[list
     profiles = []
     for shapes in sizes:
         known = _sizes(model, shapes)
-        times = model.profile(random_inputs(model, shapes, seed))
+        feeds = model.with_room(random_inputs(model, shapes, seed))
+        times = model.profile(feeds)
         profiles.append([
             _call_time(name, seconds, call.dag, programs[call.key], known, machine)
             for call, (name, seconds) in zip(network.calls, times, strict=True)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import dropwhile
 
 import numpy as np
 
 from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.analysis.affine import Linear, linear
 from ansorpy.ir.analysis.interval import extents_of
-from ansorpy.ir.expr import Expr, Load, Var, walk
+from ansorpy.ir.analysis.structural_equality import same_structure
+from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Var, walk
 from ansorpy.ir.extents import least, most
 from ansorpy.ir.loops import (
     Alloc,
@@ -27,10 +29,13 @@ from ansorpy.ir.loops import (
     substatements,
     walk_stmts,
 )
+from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
-__all__ = ["Tile", "as_sequence", "find_tiles", "free_vars", "register_buffers", "same_region"]
+__all__ = [
+    "Tile", "as_sequence", "falls", "find_tiles", "free_vars", "register_buffers", "same_region",
+]  # fmt: skip
 
 _EXPANDED = (ForKind.UNROLLED, ForKind.VECTORIZED)
 
@@ -41,15 +46,20 @@ class Tile:
 
     ``dims`` are unrolled and vectorized loops that index the region, vectorized ones last;
     ``lanes`` are vectorized loops over reduction axes, whose lanes accumulate separately.
-    ``guards`` are conditions around the store that do not change while it accumulates.
+    ``guards`` are conditions around the store that do not change while it accumulates; ``varying``
+    are those that do, if the region may be out of bounds where no ``guards`` hold.
     ``around`` are vectorized loops outside the reduce loop: each of their lanes has its own tile.
+    ``bare``: inside the outermost of ``dims`` and ``guards``, there are only loops and conditions
+    around the store.
     """
 
     store: Store
     dims: tuple[For, ...]
     lanes: tuple[For, ...]
     guards: tuple[Expr, ...]
+    varying: tuple[Expr, ...]
     around: tuple[For, ...]
+    bare: bool
 
     @property
     def loops(self) -> tuple[For, ...]:
@@ -82,9 +92,7 @@ def find_tiles(head: For, outer: Sequence[For]) -> Iterator[Tile]:
     accesses = _access_counts(head)
     for store, path in _stores(head, ()):
         if store.reduce is not None and accesses[store.buffer] == 1:
-            tile = _tile(store, path, outer)
-            if tile is not None:
-                yield tile
+            yield from _tiles(store, path, outer)
 
 
 def _access_counts(stmt: Stmt) -> dict[Buffer, int]:
@@ -111,7 +119,7 @@ def _stores(stmt: Stmt, path: _Path) -> Iterator[tuple[Store, _Path]]:
         yield from _stores(inner, (*path, stmt))
 
 
-def _tile(store: Store, path: _Path, outer: Sequence[For]) -> Tile | None:
+def _tiles(store: Store, path: _Path, outer: Sequence[For]) -> Iterator[Tile]:
     loops = [s for s in path if isinstance(s, For)]
     indexing = set().union(*(free_vars(index) for index in store.indices))
     dims = [loop for loop in loops if loop.var in indexing]
@@ -121,29 +129,46 @@ def _tile(store: Store, path: _Path, outer: Sequence[For]) -> Tile | None:
     around = tuple(loop for loop in outer if loop.kind is ForKind.VECTORIZED)
     apart = all(loop.var in indexing for loop in around)
     if loops[0] in dims or allocates or lets & indexing or not apart:
-        return None
+        return
     if any(loop.kind not in _EXPANDED for loop in dims) or not _injective(store, dims):
-        return None
-    guards = _guards(store, path, {loop.var for loop in reduced} | lets)
-    if guards is None and not _in_bounds(store, (*outer, *loops)):
-        return None
+        return
     lanes = tuple(loop for loop in reduced if loop.kind is ForKind.VECTORIZED)
     dims.sort(key=lambda loop: loop.kind is ForKind.VECTORIZED)
     if lanes and (around or any(loop.kind is ForKind.VECTORIZED for loop in dims)):
-        return None
-    return Tile(store, tuple(dims), lanes, guards or (), around)
+        return
+    is_bare = _is_bare(path, dims)
+    guards, varying = _guards(store, path, {loop.var for loop in reduced} | lets)
+    if None not in varying and (guards or not varying):
+        known = tuple(part for part in varying if part is not None)
+        yield Tile(store, tuple(dims), lanes, guards, known, around, is_bare)
+    if varying and _in_bounds(store, (*outer, *loops)):
+        yield Tile(store, tuple(dims), lanes, (), (), around, is_bare)
 
 
-def _guards(store: Store, path: _Path, varying: set[Var]) -> tuple[Expr, ...] | None:
-    """Conditions around *store* that stay constant during accumulation; None if some vary."""
+def _is_bare(path: _Path, dims: Sequence[For]) -> bool:
+    inner = dropwhile(lambda s: not isinstance(s, If) and s not in dims, path)
+    return all(isinstance(s, For | If) for s in inner)
+
+
+def _guards(
+    store: Store, path: _Path, varying: set[Var]
+) -> tuple[tuple[Expr, ...], tuple[Expr | None, ...]]:
+    """Conditions around *store* that stay constant during accumulation, and those that vary.
+
+    None stands for the negation of a condition.
+    """
     found: list[Expr] = []
+    others: list[Expr | None] = []
     for outer, inner in zip(path, (*path[1:], store), strict=True):
         if not isinstance(outer, If):
             continue
-        if inner is outer.other or free_vars(outer.cond) & varying or _reads(outer.cond):
-            return None
-        found.append(outer.cond)
-    return tuple(found)
+        if inner is outer.other:
+            others.append(None)
+        elif free_vars(outer.cond) & varying or _reads(outer.cond):
+            others.append(outer.cond)
+        else:
+            found.append(outer.cond)
+    return tuple(found), tuple(others)
 
 
 def _reads(expr: Expr) -> bool:
@@ -194,17 +219,34 @@ def free_vars(expr: Expr) -> set[Var]:
     return {e for e in walk(expr) if isinstance(e, Var)}
 
 
+def falls(part: Expr, loops: Set[Var]) -> bool:
+    """Whether condition *part*, once false, stays false while *loops* go on."""
+    if not free_vars(part) & loops:
+        return True
+    if not isinstance(part, Compare) or part.op not in (CompareOp.LT, CompareOp.LE):
+        return False
+    terms = linear(part.a - part.b).terms
+    return all(
+        isinstance(atom, Var) and c > 0 for atom, c in terms.items() if free_vars(atom) & loops
+    )
+
+
 def same_region(init: Stmt, tile: Tile) -> Store | None:
     """Rewrite *init*'s store over the tile's loops, if it initializes exactly the tile's region.
 
     For example ``for i, j: C[p + i, q + j] = 0`` before a tile that accumulates into
-    ``C[p + i, q + j]``.
+    ``C[p + i, q + j]``, both under the same guards.
     """
     loops: list[For] = []
-    while isinstance(init, For):
-        loops.append(init)
-        init = init.body
-    if not isinstance(init, Store) or init.reduce is not None or tile.guards or tile.lanes:
+    guards: list[Expr] = []
+    while isinstance(init, For) or (isinstance(init, If) and init.other is None):
+        if isinstance(init, For):
+            loops.append(init)
+            init = init.body
+        else:
+            guards.append(init.cond)
+            init = init.then
+    if not isinstance(init, Store) or init.reduce is not None or tile.lanes:
         return None
     ordered = [loop for loop in loops if loop.kind is not ForKind.VECTORIZED]
     ordered += [loop for loop in loops if loop.kind is ForKind.VECTORIZED]
@@ -212,12 +254,18 @@ def same_region(init: Stmt, tile: Tile) -> Store | None:
     if not same or any(a.extent != b.extent for a, b in zip(ordered, tile.dims, strict=True)):
         return None
     renamed = {a.var: b.var for a, b in zip(ordered, tile.dims, strict=True)}
+    if not _same_conditions([substitute(g, renamed) for g in guards], tile.guards):
+        return None
     for mine, theirs in zip(init.indices, tile.store.indices, strict=True):
         if _renamed_terms(linear(mine), renamed) != linear(theirs):
             return None
     if free_vars(init.value) & renamed.keys() or _reads(init.value) or tile.around:
         return None
     return init
+
+
+def _same_conditions(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    return len(a) == len(b) and all(same_structure(x, y) for x, y in zip(a, b, strict=True))
 
 
 def _renamed_terms(form: Linear, renamed: Mapping[Var, Var]) -> Linear:

@@ -10,6 +10,7 @@ from itertools import takewhile
 from ansorpy.graph.ir import Array
 from ansorpy.graph.memory import ArenaPlan, Lifetime, padded
 from ansorpy.graph.ops import Shape
+from ansorpy.ir.alias import Alias
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, most, prod_of
@@ -89,7 +90,8 @@ class Network:
     A value is a network input (read only), a network output (the caller's buffer), a value in the
     arena, or one of the ``subviews`` of such a value; ``values`` has them all, in their stored
     shapes.  ``titles`` has the caller's names of outputs whose values have other names because
-    inputs have the same names.
+    inputs have the same names.  ``aliases`` are the outputs in the memory of inputs, which are
+    subviews of them.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -99,6 +101,7 @@ class Network:
     arena: ArenaPlan
     subviews: Mapping[str, Subview] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
+    aliases: tuple[Alias, ...] = ()
 
     @property
     def results(self) -> tuple[TensorInfo, ...]:

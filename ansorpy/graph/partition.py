@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
+from ansorpy.graph.aliases import aliases_in, fresh, with_own_parts
 from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.fusion import Group, fuse
 from ansorpy.graph.ir import Graph
@@ -27,7 +26,7 @@ def partition(graph: Graph) -> Network:
 
 class _Partition:
     def __init__(self, graph: Graph):
-        self.graph = graph
+        self.graph = graph = with_own_parts(graph)
         self.placement = place_values(graph)
         self.names: dict[str, str] = {name: name for name in graph.inputs}
         self.results = _result_buffers(graph)
@@ -48,8 +47,9 @@ class _Partition:
         given = tuple(self.values[name] for name in self.graph.inputs)
         titles = {buffer: name for name, buffer in self.results.items() if name != buffer}
         return Network(
-            given, outputs, self.values, tuple(self.calls), self._arena(), self.subviews, titles
-        )
+            given, outputs, self.values, tuple(self.calls), self._arena(), self.subviews, titles,
+            aliases_in(self.graph),
+        )  # fmt: skip
 
     def _name_outputs(self) -> list[tuple[str, str]]:
         """Let producers write to the caller's buffers; return (value, buffer) pairs to copy.
@@ -69,7 +69,7 @@ class _Partition:
     def _name(self, root: str) -> str:
         """The name of a value's buffer, distinct from the names of network inputs and outputs."""
         if root not in self.names:
-            self.names[root] = _fresh(root, self.taken)
+            self.names[root] = fresh(root, self.taken)
             self.taken.add(self.names[root])
         return self.names[root]
 
@@ -105,16 +105,9 @@ def _result_buffers(graph: Graph) -> dict[str, str]:
     buffers = {output.name: output.name for output in graph.outputs}
     taken = {*graph.inputs, *buffers}
     for name in filter(buffers.__contains__, graph.inputs):
-        buffers[name] = _fresh(name, taken)
+        buffers[name] = fresh(name, taken)
         taken.add(buffers[name])
     return buffers
-
-
-def _fresh(name: str, taken: Collection[str]) -> str:
-    """*name* followed by as many primes as it takes to differ from all names in *taken*."""
-    while name in taken:
-        name += "'"
-    return name
 
 
 _MOST_NAMED = 24

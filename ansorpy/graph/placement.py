@@ -5,6 +5,9 @@ concatenation are parts of its result, and their producers write there, so nothi
 all of them are movements (for example, two swapped halves of rows), one kernel computes the whole
 result.
 
+What continues an input of the network (:mod:`ansorpy.graph.aliases`) is a concatenation in memory
+of the caller, of which the input is a part, too.
+
 Slices and concatenations need offsets of whole cache lines, so that vectors stay aligned.  An
 operand of a concatenation must be computed by a kernel and belong to only one concatenation; a
 slice of a constant, whose size depends on the call, is none.
@@ -19,7 +22,7 @@ from dataclasses import dataclass
 
 from ansorpy.graph.ir import Graph, Node
 from ansorpy.graph.memory import ALIGNMENT_BYTES
-from ansorpy.graph.ops import Concat, Movement, Pattern, Reshape, Shape, Slice
+from ansorpy.graph.ops import Concat, Extend, Movement, Pattern, Reshape, Shape, Slice
 from ansorpy.graph.uses import Uses
 from ansorpy.ir.extents import AnyExtent, multiple_of
 from ansorpy.ir.strides import Strides, dense_strides, reshaped
@@ -81,8 +84,12 @@ class _Placer:
         """By root of an operand: the concatenation it is part of, and the operand's number."""
 
     def run(self) -> Placement:
+        extended = [node for node in self.graph.nodes if isinstance(node.op, Extend)]
+        for node in extended:
+            roots = map(self._source, node.inputs)
+            self.holders |= {value: (node, number) for number, value in enumerate(roots)}
         places = self._places()
-        joined: set[str] = set()
+        joined = {node.output for node in extended}
         for node in reversed(self.graph.nodes):
             if isinstance(node.op, Concat) and (found := self._held_by(node)) is not None:
                 self.holders.update(found)
@@ -138,12 +145,17 @@ class _Placer:
             return None
         found: dict[str, tuple[Node, int]] = {}
         for number, value in enumerate(node.inputs):
-            while value in self.producers and isinstance(self.producers[value].op, Reshape):
-                (value,) = self.producers[value].inputs
+            value = self._source(value)
             if value not in self.producers or value in self.holders or value in found:
                 return None
             found[value] = (node, number)
         return found
+
+    def _source(self, value: str) -> str:
+        """The value of which *value* is a reshape; *value* itself if it is none."""
+        while value in self.producers and isinstance(self.producers[value].op, Reshape):
+            (value,) = self.producers[value].inputs
+        return value
 
     def _is_moved(self, value: str) -> bool:
         """True when *value* comes from movements and arithmetic on them, and has one reader."""
@@ -192,14 +204,15 @@ class _Placer:
             offset = sum(at * s for at, s in zip(op.starts, whole.strides, strict=True))
             strides = tuple(k * s for k, s in zip(op.steps, whole.strides, strict=True))
             return _expressed(whole.root, whole.offset + offset, strides)
-        return Place(value, 0, dense_strides(shape))
+        strides = op.strides(shape) if isinstance(op, Extend) else dense_strides(shape)
+        return Place(value, 0, strides)
 
     def _part(
         self, value: str, node: Node, number: int, places: MutableMapping[str, Place]
     ) -> Place:
         """The place of *value* in a concatenation whose operand *number* is a reshape of it."""
         whole = self._place(node.output, places)
-        assert isinstance(node.op, Concat)
+        assert isinstance(node.op, Concat | Extend)
         before = (self.graph.types[x].shape[node.op.axis] for x in node.inputs[:number])
         offset = sum(before) * whole.strides[node.op.axis]
         part = self.graph.types[node.inputs[number]].shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from ansorpy.ir.expr import Expr, Load, SizeVar, walk
@@ -105,9 +105,25 @@ class ComputeDAG:
     @cached_property
     def dims(self) -> tuple[Dim, ...]:
         """The dimensions on which it depends, in order of appearance, arguments first."""
+        return self._dims_with(step for strides in self.strides.values() for step in strides)
+
+    @cached_property
+    def shape_dims(self) -> tuple[Dim, ...]:
+        """Those of :attr:`dims` on which shapes, loops or elements depend, not only strides."""
+        return self._dims_with(())
+
+    @property
+    def main_dim(self) -> Dim:
+        """The one of :attr:`dims` whose sizes differ most: its size decides which schedule is run.
+
+        If possible, it is not one of strides alone.
+        """
+        return max(self.shape_dims or self.dims, key=lambda dim: dim.high / max(dim.low, 1))
+
+    def _dims_with(self, steps: Iterable[Extent]) -> tuple[Dim, ...]:
+        """The dimensions of all extents and expressions, and those of *steps*."""
         computed = (a.extent for op in self.computes for a in (*op.axes, *op.reduce_axes))
         shapes = (extent for op in self.args for extent in op.shape)
-        steps = (step for strides in self.strides.values() for step in strides)
         found = dict.fromkeys(dims_of([*shapes, *computed, *steps]))
         for op in self.computes:
             found.update((e.dim, None) for e in walk(op.body) if isinstance(e, SizeVar))

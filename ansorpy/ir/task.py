@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, Self, TypeAlias, get_args
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.analysis.flops import flops
@@ -35,6 +35,8 @@ class Task:
             without the program's own data.  They determine which caches still hold its constants
             when it starts.  0 if it is called repeatedly with nothing in between.
         name: For messages; not part of the key.
+        at: Sizes of dimensions, by name.  If there are any, programs of the task are those of a
+            definition for all sizes, which is ``dag`` where the dimensions have these sizes.
 
     Raises:
         UsageError: Fewer than one thread, a negative reuse distance, or an unknown precision.
@@ -46,6 +48,7 @@ class Task:
     precision: Precision = "default"
     reuse_distance_bytes: int = 0
     name: str = ""
+    at: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         if self.threads < 1:
@@ -62,7 +65,8 @@ class Task:
         """Text that is equal for two tasks exactly if records of one are valid for the other."""
         definition, threads = structural_hash(self.dag), str(self.threads)
         between = str(self.reuse_distance_bytes)
-        return "/".join((definition, self.target.key, threads, self.precision, between))
+        common = (definition, self.target.key, threads, self.precision, between)
+        return "/".join((*common, *self._at))
 
     @cached_property
     def class_key(self) -> str:
@@ -71,7 +75,17 @@ class Task:
         Their shapes and threads may differ, but similar schedules should give them similar
         throughput per core.
         """
-        return "/".join((class_hash(self.dag), self.target.key, self.precision))
+        common = (class_hash(self.dag), self.target.key, self.precision)
+        return "/".join((*common, *self._at))
+
+    @property
+    def _at(self) -> tuple[str, ...]:
+        return tuple(f"{name}={size}" for name, size in self.at)
+
+    @property
+    def static(self) -> Self:
+        """The task whose programs are for these sizes only."""
+        return replace(self, at=())
 
     @cached_property
     def flops(self) -> float:

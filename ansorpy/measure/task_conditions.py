@@ -24,6 +24,7 @@ class TaskConditions(BaseModel):
     precision: Precision
     reuse_distance_bytes: int = Field(ge=0)
     name: str
+    at: tuple[tuple[str, int], ...] = ()
 
     def task_of(self, dag: ComputeDAG) -> Task:
         """The task that computes *dag* under these conditions."""

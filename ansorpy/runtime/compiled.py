@@ -34,7 +34,7 @@ class CompiledModel(Model):
         # The loaded plan no longer holds the original constants, so they can be freed.
         self._plan = plan if self._loaded is None else self._loaded.plan
         super().__init__(
-            Signature(name, plan.inputs, plan.outputs, plan.threads, plan.pool_bytes),
+            Signature(name, plan.inputs, plan.outputs, plan.threads, plan.pool_bytes, plan.aliases),
             None if self._loaded is None else self._loaded.executable,
             runtime_of(plan.target).operands,
         )
@@ -74,7 +74,11 @@ class CompiledModel(Model):
             raise UsageError(f"runs must be at least 1, got {runs}")
         timed = self._in_memory().timed()
         arrays, outputs = self._fed(feeds)
-        results = [aligned_empty(port.shape, port.dtype) for port in outputs]
+        given = self._sharing.fill(arrays, self._none_given, outputs)
+        results = [
+            aligned_empty(port.shape, port.dtype) if array is None else array
+            for port, array in zip(outputs, given, strict=True)
+        ]
         used = self.threads if threads is None else threads
         run = timed.executable.prepare(arrays, results, used)
         run()

@@ -39,6 +39,7 @@ def metadata_of(
             "dims": [asdict(told.dim) for told in plan.told],
             "inputs": [_tensor(port) for port in plan.inputs],
             "outputs": [_tensor(port) for port in plan.outputs],
+            "aliases": list(map(asdict, plan.aliases)),
             "target": {
                 "name": plan.target.name,
                 "triple": triple,

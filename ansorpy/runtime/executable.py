@@ -17,10 +17,12 @@ from ansorpy.codegen.llvm.objects.memory import (
     sized_allocator,
 )
 from ansorpy.errors import UsageError
+from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.runtime.cpu_features import missing_features
 from ansorpy.runtime.ports import Array, CTensor, Port, c_tensors
+from ansorpy.runtime.sharing import capacity_of, not_shared, reach_of
 from ansorpy.runtime.status import status_error
 
 __all__ = ["Code", "Executable"]
@@ -113,10 +115,17 @@ class Executable:
         CodegenError: Packing the constants failed.
     """
 
-    def __init__(self, code: Code, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+    def __init__(
+        self,
+        code: Code,
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
+        aliases: Sequence[Alias] = (),
+    ) -> None:
         self._code = code
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
+        self._aliases = {alias.output: alias for alias in aliases}
         ends = (*inputs, *outputs)
         self._is_sized = any(not isinstance(n, int) for port in ends for n in port.shape)
         self._allocators: list[Callable[..., Array]] = [
@@ -137,7 +146,8 @@ class Executable:
 
         Args:
             inputs: Arrays, already checked by the caller.
-            outputs: Arrays to write to, also checked; ``None`` allocates a new one.
+            outputs: Arrays to write to, also checked; ``None`` allocates a new one, unless the
+                output shares the memory of an input.
 
         Raises:
             UsageError: An output shares memory with another tensor, or *threads* is below 1.
@@ -188,7 +198,15 @@ class Executable:
         self._point(context, need, inputs, outputs)
         held = (self._code.owner, context, tuple(inputs), tuple(outputs))
         arguments = (*context.arguments, need.threads)
-        return _Prepared(self._run, arguments, self._fail_unless_ok, held).run
+        run = _Prepared(self._run, arguments, self._fail_unless_ok, held).run
+        if not any(alias.capacity for alias in self._aliases.values()):
+            return run
+
+        def with_capacities() -> None:
+            self._state_capacities(context, outputs)
+            run()
+
+        return with_capacities
 
     def _context(self, inputs: Sequence[Array], threads: int) -> tuple[_Context, _Need]:
         """A new context for a run on *inputs*, and what this run needs."""
@@ -252,14 +270,17 @@ class Executable:
     ) -> list[Array]:
         """Set the data pointers and the shapes that depend on the call; returns the outputs.
 
-        Output arrays passed by the caller must not overlap an input or each other; arrays allocated
-        here never do.
+        Output arrays passed by the caller must not overlap an input, except the one whose memory
+        they share, or each other; arrays allocated here never do.
         """
-        known = self._address.of
+        known, shared = self._address.of, self._aliases
         used = []
         for tensor, array in zip(context.inputs, inputs, strict=True):
             start = tensor.data = known(array)
             used.append((start, start + array.nbytes))
+        starts = [start for start, _ in used]
+        for alias in shared.values():  # the output reaches at least as far
+            used[alias.input] = (0, 0)
         stated: Sequence[tuple[int, ...]] = ()
         if need.shapes is not None:
             context.state(need.shapes)
@@ -273,11 +294,28 @@ class Executable:
                 tensor.data = address_of(made)
                 results.append(made)
                 continue
-            start = tensor.data = known(given)
-            used.append((start, start + given.nbytes))
+            start, reach = known(given), given.nbytes
+            tensor.data = start
+            if n in shared:
+                number, reach = shared[n].input, reach_of(given)
+                if start != starts[number]:
+                    raise not_shared(port.name, self._inputs[number].name)
+            used.append((start, start + reach))
             _refuse_overlap(port, used)
             results.append(given)
+        if shared:
+            self._state_capacities(context, results)
         return results
+
+    def _state_capacities(self, context: _Context, outputs: Sequence[Array | None]) -> None:
+        """Set the shapes of outputs in the memory of inputs to what this memory has room for.
+
+        A run replaces them by the shapes of its results.
+        """
+        for number, alias in self._aliases.items():
+            array = outputs[number]
+            if alias.capacity is not None and array is not None:
+                context.outputs[number].shape[alias.axis] = capacity_of(alias, array)
 
     def _fail_unless_ok(self, status: int) -> None:
         if status:

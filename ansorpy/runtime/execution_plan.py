@@ -18,9 +18,10 @@ from ansorpy.errors import CodegenError, UsageError
 from ansorpy.graph.in_place import in_place
 from ansorpy.graph.memory import ArenaPlan, Slot
 from ansorpy.graph.network import Call, Network, TensorInfo
+from ansorpy.ir.alias import Alias
 from ansorpy.ir.analysis.overwrite import overwritable
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most
+from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most, prod_of
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.printer import text
@@ -136,6 +137,7 @@ class ExecutionPlan:
     ``raw`` and ``direct`` are the original constants with their offsets in ``RAW`` and ``POOL``;
     ``packs`` fills the rest of the pool from ``RAW``, once.  ``programs`` are those whose schedules
     are known.  ``arena_bytes`` is the size of the arena, at the largest sizes if it has ``slots``.
+    ``aliases`` are the outputs in the memory of inputs.
     """
 
     kind: str
@@ -153,6 +155,7 @@ class ExecutionPlan:
     median_s: float | None = None
     programs: tuple[ScheduledProgram, ...] = ()
     slots: tuple[Slot, ...] = ()
+    aliases: tuple[Alias, ...] = ()
 
     @cached_property
     def told(self) -> tuple[Told, ...]:
@@ -165,21 +168,37 @@ class ExecutionPlan:
 
     @property
     def _dims(self) -> tuple[Dim, ...]:
-        """The dimensions that a run depends on, beyond those of its inputs."""
+        """The dimensions that a run depends on, beyond those of its inputs and capacities."""
         extents = [extent for port in self.outputs for extent in port.shape]
         extents += [slot.size_bytes for slot in self.slots]
         extents += [argument.offset for step in self.steps for argument in step.args]
         extents += [dim_extent(dim) for step in self.steps for dim in step.dims]
-        return dims_of(extents)
+        return tuple(dim for dim in dims_of(extents) if dim not in self.capacities)
+
+    @cached_property
+    def capacities(self) -> Mapping[Dim, tuple[Alias, ...]]:
+        """The outputs whose shapes, as a caller gives them, state each capacity."""
+        dims = dict.fromkeys(alias.capacity for alias in self.aliases)
+        return {
+            dim: tuple(alias for alias in self.aliases if alias.capacity == dim)
+            for dim in dims
+            if dim is not None
+        }
+
+    def is_apart(self, alias: Alias) -> bool:
+        """Whether rows of the output lie as far apart as the capacity of its memory says."""
+        return prod_of(self.outputs[alias.output].shape[: alias.axis]) != 1
 
     @property
     def footprint(self) -> Footprint:
         """The memory that a run needs, at the largest sizes of its dimensions."""
+        shared = {alias.input for alias in self.aliases}
+        own = [port for number, port in enumerate(self.inputs) if number not in shared]
         return Footprint(
             constants=self.pool_bytes,
             arena=self.arena_bytes,
             workspace=max((s.code.workspace_bytes(self.threads) for s in self.steps), default=0),
-            ports=sum(most(port.bytes) for port in (*self.inputs, *self.outputs)),
+            ports=sum(most(port.bytes) for port in (*own, *self.outputs)),
         )
 
     @property
@@ -230,7 +249,7 @@ def plan_network(
         maker.add_program(call.name, task.schedule, call.dag.dims)
     return maker.plan(
         "model", _ports(network.inputs), _ports(network.results), arena=network.arena,
-        target=target, threads=threads, median_s=median_s,
+        target=target, threads=threads, median_s=median_s, aliases=network.aliases,
     )  # fmt: skip
 
 
@@ -418,10 +437,11 @@ class _Maker:
         target: Target,
         threads: int,
         median_s: float | None,
+        aliases: tuple[Alias, ...] = (),
     ) -> ExecutionPlan:
         return ExecutionPlan(
             kind, inputs, outputs, tuple(self.steps), tuple(self.packs.values()),
             tuple(self.raw.arrays), tuple(self.pool.arrays), arena.bytes, self.pool.bytes,
             self.raw.bytes, target, threads, median_s,
-            tuple(self.programs.values()), arena.slots,
+            tuple(self.programs.values()), arena.slots, aliases,
         )  # fmt: skip

@@ -53,6 +53,8 @@ def write_header(metadata: Metadata, library: Path) -> None:
         ],
         "inputs": inputs,
         "outputs": [_described(port, names) for port in metadata.output_ports],
+        "aliases": metadata.aliases,
+        "owners": {alias.input: alias.output for alias in metadata.aliases},
         "helpers": helpers(str([port["extents"] for port in inputs])),
         "max_rank": MAX_RANK,
         "statuses": list(Status),

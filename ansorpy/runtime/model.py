@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,9 +15,11 @@ import numpy as np
 
 from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
+from ansorpy.ir.alias import Alias
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.library.shared_library import open_library
 from ansorpy.runtime.ports import Array, Port, accepted, check_array, one_of
+from ansorpy.runtime.sharing import Sharing
 from ansorpy.runtime.sizes import Ports, SizedPorts
 
 __all__ = ["Model", "Operands", "Runs", "Signature", "load"]
@@ -52,13 +55,17 @@ class Operands:
 
 @dataclass(frozen=True)
 class Signature:
-    """A model's name, inputs and outputs; ``threads`` is the default number of threads of a run."""
+    """A model's name, inputs and outputs; ``threads`` is the default number of threads of a run.
+
+    ``aliases`` are the outputs that share the memory of an input.
+    """
 
     name: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     threads: int
     constant_bytes: int
+    aliases: tuple[Alias, ...] = ()
 
 
 class Model:
@@ -82,6 +89,7 @@ class Model:
         self._inputs = {port.name: port for port in signature.inputs}
         self._outputs = {port.name: n for n, port in enumerate(signature.outputs)}
         self._sized = SizedPorts.of(signature.inputs, signature.outputs)
+        self._sharing = Sharing(signature.aliases, signature.inputs, signature.outputs)
         self._none_given = (None,) * len(signature.outputs)
         allowed = operands or Operands()
         self._accept, self._check = allowed.accept, allowed.check
@@ -131,6 +139,8 @@ class Model:
         Args:
             feeds: Every input by name.  Non-contiguous arrays are copied.  On a GPU also
                 arrays in GPU memory that have ``__cuda_array_interface__`` or support DLPack.
+                An input that an output continues in its memory is a part of a larger array
+                (:meth:`with_room`).
             outputs: Arrays to write to, one for each name, returned instead of new numpy arrays.
             threads: Threads of this run.
 
@@ -142,6 +152,8 @@ class Model:
         wanted = self._wanted(names)
         arrays, ports = self._fed(feeds)
         given = self._given(wanted, ports, outputs)
+        if self._sharing:
+            given = self._sharing.fill(arrays, given, ports)
         used = self._signature.threads if threads is None else threads
         results = executable.run(arrays, given, used)
         return results if wanted is None else [results[n] for n in wanted]
@@ -161,11 +173,36 @@ class Model:
         """
         arrays = self._in_order(feeds)
         ports = self._ports(arrays)
-        for port, array in zip(ports[0], arrays, strict=True):
-            self._check("input", port, array)
-        given = self._given(None, ports[1], outputs)
+        for number, (port, array) in enumerate(zip(ports[0], arrays, strict=True)):
+            if number in self._sharing.inputs:
+                self._sharing.check_input(number, port, array)
+            else:
+                self._check("input", port, array)
+        given = self._sharing.fill(arrays, self._given(None, ports[1], outputs), ports[1])
         used = self._signature.threads if threads is None else threads
         return self._executable().prepare(arrays, given, used)
+
+    def with_room(self, feeds: Mapping[str, Any], capacity: int | None = None) -> dict[str, Any]:
+        """*feeds*, where inputs that outputs continue are copied to memory with room for these.
+
+        A call returns such outputs as parts of the same memory, to be the inputs of the next call::
+
+            feeds = model.with_room({"ids": ids, "past": np.zeros((1, 8, 0, 64), np.float32)}, 512)
+            ids, feeds["past"] = model.run(["ids", "present"], feeds)
+
+        Args:
+            feeds: Inputs by name.
+            capacity: Elements along the axis that grows; default: as many as outputs may have.
+
+        Raises:
+            UsageError: A capacity is too small, or larger than any output.
+        """
+        found = dict(feeds)
+        for number in self._sharing.inputs:
+            name = self._signature.inputs[number].name
+            if name in found:
+                found[name] = self._sharing.with_room(number, np.asarray(found[name]), capacity)
+        return found
 
     def profile(
         self, feeds: Mapping[str, Array], *, runs: int = 50, threads: int | None = None
@@ -219,7 +256,14 @@ class Model:
         if self._sized is not None:
             arrays = [a if hasattr(a, "shape") else np.asarray(a) for a in arrays]
         inputs, outputs = self._ports(arrays)
-        return [self._accept(port, a) for port, a in zip(inputs, arrays, strict=True)], outputs
+        if not self._sharing:
+            return [self._accept(port, a) for port, a in zip(inputs, arrays, strict=True)], outputs
+        return [self._accepted(*each) for each in zip(count(), inputs, arrays)], outputs
+
+    def _accepted(self, number: int, port: Port, array: Any) -> Any:
+        if number in self._sharing.inputs:
+            return self._sharing.check_input(number, port, array)
+        return self._accept(port, array)
 
     def _in_order(self, feeds: Mapping[str, Any]) -> list[Any]:
         names = self._inputs
@@ -252,8 +296,11 @@ class Model:
                 f"{len(expected)} outputs are requested ({one_of(expected)}), but outputs= has "
                 f"{len(outputs)} arrays"
             )
-        for port, array in zip(expected, outputs, strict=True):
-            self._check("output", port, array, written=True)
+        for number, port, array in zip(numbers, expected, outputs, strict=True):
+            if number in self._sharing.outputs:
+                self._sharing.check_output(number, port, array)
+            else:
+                self._check("output", port, array, written=True)
         if wanted is None:
             return outputs
         by_number = dict(zip(wanted, outputs, strict=True))
@@ -281,5 +328,7 @@ def load(path: str | Path) -> Model:
     metadata = library.metadata
     threads = NUM_THREADS.get() or min(metadata.threads, available_cores())
     ports = metadata.input_ports, metadata.output_ports
-    signature = Signature(metadata.name, *ports, threads, metadata.constant_bytes)
+    signature = Signature(
+        metadata.name, *ports, threads, metadata.constant_bytes, metadata.port_aliases
+    )
     return Model(signature, library.executable, check=library.check)

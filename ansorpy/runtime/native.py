@@ -94,7 +94,7 @@ class Entry:
         ctypes.c_void_p.from_address(where).value = pool.ctypes.data
         owners = (self._library, pool, owner)
         code = Code(name, init, plan_, run, owners, required)
-        self.executable = Executable(code, plan.inputs, plan.outputs)
+        self.executable = Executable(code, plan.inputs, plan.outputs, plan.aliases)
         self._stamps = 1 + len(plan.steps) if is_timed else 0
         self._name = name
 

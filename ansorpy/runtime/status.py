@@ -22,6 +22,7 @@ class Status(IntEnum):
     GPU_FAILED = 7
     WRONG_CONSTANTS = 8
     TOO_SMALL = 9
+    NOT_SHARED = 10
 
     @property
     def meaning(self) -> str:
@@ -35,11 +36,12 @@ _MEANINGS = {
     Status.NOT_INITIALISED: "init was not called, or failed",
     Status.BAD_THREADS: "threads is below 1",
     Status.NULL_POINTER: "a context, a tensor table, a tensor's data or context_bytes is NULL",
-    Status.WRONG_SHAPE: "an input's shape is not one that it was compiled for",
+    Status.WRONG_SHAPE: "an input's shape, or an output's in its memory, is not one compiled for",
     Status.NO_GPU: "no CUDA driver, or no GPU that runs the code",
     Status.GPU_FAILED: "the CUDA driver refused a call, or a kernel failed",
     Status.WRONG_CONSTANTS: "the constants are not those that belong to the program",
     Status.TOO_SMALL: "an output has more elements than its shape gave room for",
+    Status.NOT_SHARED: "an output does not begin where the input does whose memory it shares",
 }
 
 

@@ -1,13 +1,14 @@
 """How much the calls of a region's alternatives count when trials are divided between tasks.
 
-The time of an alternative is the sum of its tasks' times.  Alternatives other than the fastest (the
-leader) are tuned as long as their times may still fall below the leader's; after that, their tasks
-get no more trials.
+The time of an alternative is the sum of its tasks' times.  Alternatives other than the one that
+would be taken (the leader) are tuned as long as they may still be taken instead; after that, their
+tasks get no more trials.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -62,10 +63,18 @@ def claimed_calls(region: Alternatives[int], tasks: Sequence[TaskProgress]) -> F
     if leader_s is None:
         shares = np.isfinite(possible_s) / max(np.isfinite(possible_s).sum(), 1)
     else:
-        shares = np.where(np.array(possible_s) < leader_s, TRIED, 0.0)
+        wins = [_may_win(now, number, best_s) for number, best_s in enumerate(possible_s)]
+        shares = np.where(wins, TRIED, 0.0)
         shares[now.fastest] = 1.0
     claimed: Floats = shares @ np.array([_row(option, len(tasks)) for option in region.options])
     return claimed
+
+
+def _may_win(now: Alternatives[int], number: int, possible_s: float) -> bool:
+    """Whether option *number* would be taken if it took *possible_s*."""
+    options = [*now.options]
+    options[number] = replace(options[number], seconds=possible_s)
+    return Alternatives(tuple(options)).fastest == number
 
 
 def _row(option: Alternative[int], tasks: int) -> Floats:

@@ -94,9 +94,6 @@ def _main(options: argparse.Namespace) -> int:
             options.json.write_text(json.dumps({"networks": networks}, indent=2) + "\n")
     table = figures_table(results)
     print(markdown(table.heading, table.rows)) if options.markdown else show(table)
-    for found in results:
-        if found.positions is not None and not found.positions.in_place:
-            print(f"{found.model}: our steps copy the caches")
     return int(any(found.failures for found in results))
 
 

@@ -11,15 +11,13 @@ from typing import Any
 from pydantic import ValidationError
 
 import ansorpy as ap
-from ansorpy.api.arguments import CompileArguments
 from ansorpy.errors import ForeignFile
 from ansorpy.measure.records.database import Database
-from ansorpy.options import declared
 from benchmarks.dynamic.result import Library
 from benchmarks.dynamic.suite import DynamicModel
 from benchmarks.networks.measure import Tuned
 
-__all__ = ["Settings", "any_size_library", "grows_in_place", "one_size_library"]
+__all__ = ["Settings", "any_size_library", "one_size_library"]
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,6 @@ def one_size_library(model: DynamicModel, size: int, trials: int, settings: Sett
     return _kept(model, size, {model.dim: size}, limits, settings)
 
 
-def grows_in_place() -> bool:
-    """Whether compiling takes pairs of outputs and inputs that share their memory (``alias``)."""
-    return "alias" in {argument.name for argument in declared(CompileArguments)}
-
-
 def _kept(
     model: DynamicModel, size: int | None, dims: Mapping[str, Any], limits: Mapping[str, Any],
     settings: Settings,
@@ -81,10 +74,9 @@ def _kept(
     for left in place.glob("tune.db*"):  # by a run that was stopped
         left.unlink()
     db, start = place / "tune.db", monotonic()
-    shared: dict[str, Any] = {"alias": _caches(model, settings)} if grows_in_place() else {}
     made = ap.compile(
-        settings.network(model), dims=dims, db=db, threads=settings.threads, seed=settings.seed,
-        **limits, **shared,
+        settings.network(model), dims=dims, alias=_caches(model, settings), db=db,
+        threads=settings.threads, seed=settings.seed, **limits,
     )  # fmt: skip
     tuning_s = monotonic() - start
     made.export(library)

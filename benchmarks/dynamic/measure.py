@@ -25,7 +25,6 @@ from benchmarks.dynamic import steps
 from benchmarks.dynamic.libraries import (
     Settings,
     any_size_library,
-    grows_in_place,
     one_size_library,
 )
 from benchmarks.dynamic.result import (
@@ -152,18 +151,18 @@ class Bench:
         caches = self._caches()
         if not caches:
             return
-        in_place, threads = grows_in_place(), self.settings.threads
+        threads = self.settings.threads
         given: dict[str, Any] = {"path": str(self._path), "caches": caches, "threads": threads}
         engines = [Contender(ONNXRUNTIME, ORT_STEPS, given)]
         if OURS not in self.found.failures:
-            ours = {**given, "path": self._library.file, "in_place": in_place}
+            ours = {**given, "path": self._library.file}
             try:
                 self._demand_same_steps(OurSteps(**ours), OrtSteps(**given))
                 engines.insert(0, Contender(OURS, OUR_STEPS, ours))
             except AnsorpyError as reason:
                 self._fail(OURS, reason)
         kept = self.found.positions
-        known = {} if kept is None or kept.in_place != in_place else dict(kept.passes)
+        known = {} if kept is None else dict(kept.passes)
         passes = {engine.name: known.get(engine.name, ()) for engine in engines}
         if min(map(len, passes.values())) >= self.counts.passes:
             return
@@ -176,7 +175,7 @@ class Bench:
             while min(map(len, passes.values())) < self.counts.passes:
                 taken = self._pass(processes)
                 passes = {name: (*before, taken[name]) for name, before in passes.items()}
-                self._add(positions=Positions(passes=passes, in_place=in_place))
+                self._add(positions=Positions(passes=passes))
                 self._say(f"{self.model.name}: a pass over all positions")
 
     def costs(self) -> None:

@@ -65,11 +65,10 @@ class SizeTimes(_Model):
 class Positions(_Model):
     """Microseconds of a decoder's steps: for each engine its passes over all positions.
 
-    ``in_place``: our caches grow without copies; otherwise each step writes them to other arrays.
+    Our caches grow in place.
     """
 
     passes: Mapping[str, tuple[tuple[float, ...], ...]]
-    in_place: bool
 
     @property
     def ratio(self) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from statistics import median
 from time import perf_counter_ns
 from typing import Any, Protocol
@@ -63,27 +62,21 @@ class Stepper(Protocol):
 
 
 class OurSteps:
-    """Our library, called as by a user, on arrays that hold all rows.
+    """Our library, called as by a user, on parts of arrays that have room for all rows.
 
-    With *in_place*, the new caches begin where the old ones do; otherwise two sets of arrays take
-    turns, and each step copies.
+    The new caches begin where the old ones do, so each step writes one row.
     """
 
     version = __version__
 
-    def __init__(
-        self, path: str, *, threads: int, caches: Sequence[Mapping[str, Any]], in_place: bool
-    ) -> None:
+    def __init__(self, path: str, *, threads: int, caches: Sequence[Mapping[str, Any]]) -> None:
         self._model, self._threads = load(path), threads
         self._caches = [Cache(**cache) for cache in caches]
         names = {cache.present for cache in self._caches}
         outputs = self._model.get_outputs()
         self._scores = {p.name: np.zeros(p.shape, p.dtype) for p in outputs if p.name not in names}
         self._order = [port.name for port in outputs]
-        self._memory = [
-            {c.past: random_value((prod(c.shape),), F32, 0, c.past) for c in self._caches}
-            for _ in range(1 if in_place else 2)
-        ]
+        self._memory = {c.past: random_value(tuple(c.shape), F32, 0, c.past) for c in self._caches}
         self.past = 0
 
     def begin(self, past: int) -> None:
@@ -103,8 +96,8 @@ class OurSteps:
         return {cache.past: self._rows(cache, self.past) for cache in self._caches}
 
     def _rows(self, cache: Cache, rows: int) -> Array:
-        memory, shape = self._memory[rows % len(self._memory)], cache.at(rows)
-        return memory[cache.past][: prod(shape)].reshape(shape)
+        """The first *rows* of the memory."""
+        return self._memory[cache.past][(slice(None),) * cache.axis + (slice(rows),)]
 
 
 class OrtSteps:
@@ -180,10 +173,10 @@ def first_calls(
     other, model = load(library), load(library)
 
     def call_at(shapes: Shapes) -> Callable[[], object]:
-        feeds = {
+        feeds = model.with_room({
             port.name: random_value(tuple(shapes[port.name]), port.dtype, seed, port.name)
             for port in model.get_inputs()
-        }
+        })  # fmt: skip
         outputs = other.run(None, feeds, threads=threads)
         return lambda: model.run(None, feeds, outputs, threads=threads)
 

@@ -91,8 +91,12 @@ def test_tasks_are_tuned_at_the_sizes_that_were_observed() -> None:
     assert {task.name.partition("[")[2] for task in project.tasks} == {"seq=3]", "seq=17]"}
     [group, *_] = project.groups
     assert group.shares(group.tasks) == [0.75, 0.25]
-    first, second = group.weights.values()
-    assert first > second  # a call with few rows counts for more than its time
+    # A second counts by its share of the network's time: eight times as much in a short run.
+    assert [*group.weights((1.0, 8.0)).values()] == [0.75 * 8, 0.25]
+    few, many = (sum(group.least[n] * project.weights[task.key] / group.shares(group.tasks)[n]
+                     for group in project.groups for task in [[*group.tasks][n]])
+                 for n in (0, 1))  # fmt: skip
+    assert few == pytest.approx(many)  # the least times of whole runs
 
 
 def test_observed_sizes_stand_for_others() -> None:

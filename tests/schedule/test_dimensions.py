@@ -60,6 +60,17 @@ def test_a_loop_over_a_size_may_be_a_vector_but_is_not_unrolled() -> None:
     assert loops(lower(state))["i_1"] == ("n", ForKind.VECTORIZED)
 
 
+def test_lanes_that_a_size_may_leave_out_stay_a_vector() -> None:
+    def columns(n: Extent) -> State:
+        x, k = placeholder((n, 5), name="x"), reduce_axis(5, name="k")
+        y = compute((n,), lambda i: sum_over(x[i, k], axis=k), name="y")
+        state, (_, inner) = State.initial([x, y]).split("y", "i", (8,))
+        return state.reorder("y", ["i.0", "k", inner]).vectorize("y", [inner])
+
+    assert loops(lower(columns(dim("n", 1, 512))))["i.1"] == ("8", ForKind.VECTORIZED)
+    assert loops(lower(columns(301)))["i.1"] == ("8", ForKind.SERIAL)
+
+
 @pytest.mark.parametrize("tail", ["even", "peel"])
 def test_two_bodies_need_a_number(tail: Tail) -> None:
     with pytest.raises(ScheduleError, match=r"whose extent is n, cannot have two bodies"):

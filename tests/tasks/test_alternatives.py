@@ -56,9 +56,9 @@ def test_what_cannot_win_any_more_claims_nothing() -> None:
 
 
 def test_what_is_close_or_hardly_tried_goes_on_in_part() -> None:
-    assert gradient(tasks(1.0, 8.99, 1, 2, 3)) == [2, 4, 2, 2, 4]
-    assert gradient(tasks(1.0, 9.01, 1, 2, 3)) == [2, 2, 4, 4, 8]
-    assert gradient(tasks(1.0, 6.1, 1, 2, 3, trials=16)) == [2, 4, 2, 2, 4], "24.4 and 36 * 2 / 3"
+    assert gradient(tasks(1.0, 9.4, 1, 2, 3)) == [2, 4, 2, 2, 4]
+    assert gradient(tasks(1.0, 9.5, 1, 2, 3)) == [2, 2, 4, 4, 8]
+    assert gradient(tasks(1.0, 6.4, 1, 2, 3, trials=16)) == [2, 4, 2, 2, 4], "25.6 and 36 * 2 / 3"
     assert gradient(tasks(1.0, 5.9, 1, 2, 3, trials=16)) == [2, 4, 0, 0, 0]
     assert gradient(tasks(1.0, 5.0, 900, 900, 900, trials=15)) == [2, 4, 2, 2, 4]
     bound = tasks(1.0, 5.0, 1, 2, 3, trials=15, least_s=1.3)
@@ -76,9 +76,9 @@ def test_while_no_alternative_is_complete_all_have_a_part() -> None:
 
 
 def test_abandoned_tasks_are_expected_to_gain_no_more() -> None:
-    now = tasks(1.0, 9.1, 1, 2, 3)
+    now = tasks(1.0, 9.6, 1, 2, 3)
     assert gradient(now) == [2, 2, 4, 4, 8]
-    now[1] = progress(9.1, trials_after=[400], alive=False)
+    now[1] = progress(9.6, trials_after=[400], alive=False)
     assert gradient(now) == [2, 0, 4, 4, 8]
 
 

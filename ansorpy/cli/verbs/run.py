@@ -41,6 +41,7 @@ def run(
     threads = arguments.get("threads")
     fed = feeds(opened.get_inputs(), inputs or (), lookup.arguments.get("dims"))
     names = [output.name for output in opened.get_outputs()]
+    fed = opened.with_room(fed)
     results = dict(zip(names, opened.run(names, fed, threads=threads), strict=True))
     if save is not None:
         save_arrays(save, results)

@@ -10,13 +10,15 @@ Before::                                   After::
 
 The tile's indices are constants once the inner loops are expanded, so LLVM turns it into SSA
 values that all enclosing reduce loops carry.  Without a matching initial store the tile starts
-from what memory holds.
+from what memory holds.  Tiles under guards may be computed in full
+(:mod:`ansorpy.codegen.passes.guarded_tiles`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ansorpy.codegen.passes.guarded_tiles import half_of, holds_first, in_full
 from ansorpy.codegen.tiles import Tile, as_sequence, find_tiles, register_buffers, same_region
 from ansorpy.ir.expr import Cast, Expr, Load, Var, as_expr
 from ansorpy.ir.loops import Alloc, Buffer, For, If, Let, Program, Scope, Seq, Stmt, Store
@@ -26,18 +28,22 @@ from ansorpy.target import Target
 __all__ = ["promote"]
 
 
-def promote(program: Program, target: Target) -> Program:
-    """Accumulate every reduction of *program* that fits in registers of *target*."""
-    body = _Promotion(target, register_buffers(program.body)).stmt(program.body)
+def promote(program: Program, target: Target, *, in_full: bool = False) -> Program:
+    """Accumulate every reduction of *program* that fits in registers of *target*.
+
+    With *in_full*, tiles under guards are computed in full where that is possible.
+    """
+    body = _Promotion(target, register_buffers(program.body), in_full).stmt(program.body)
     return program if body is program.body else Program(program.name, program.params, body)
 
 
 class _Promotion:
     """Walks the program from the outside in, so that tiles start at the outermost reduce loop."""
 
-    def __init__(self, target: Target, in_registers: set[Buffer]) -> None:
+    def __init__(self, target: Target, in_registers: set[Buffer], in_full: bool) -> None:
         self.target = target
         self.in_registers = in_registers
+        self.in_full = in_full
         self.outer: list[For] = []
 
     def stmt(self, stmt: Stmt) -> Stmt:
@@ -67,24 +73,66 @@ class _Promotion:
 
     def _for(self, loop: For, before: Stmt | None) -> tuple[Stmt, bool]:
         """The rewritten *loop*, and whether it absorbed the statement *before* it."""
-        tile = self._chosen(loop)
+        tile = self._chosen(loop, before)
         if tile is None:
-            self.outer.append(loop)
-            new = map_statements(loop, self.stmt)
-            self.outer.pop()
-            return new, False
-        init = same_region(before, tile) if before is not None else None
-        made = _Accumulator(tile)
-        self.in_registers.add(made.buffer)
-        inner, _ = self._for(made.accumulating(loop), None)
-        parts = (made.initial(init), inner, made.final())
-        return Alloc(made.buffer, Seq(parts)), init is not None
+            return self._in_memory(loop), False
+        init, first = self._initial(before, tile), self._first(tile)
+        cleared = before if init is not None else None
+        made = self._accumulated(tile, loop, init, cleared, is_whole=first is not None)
+        return made if first is None else If(first, made, None), init is not None
 
-    def _chosen(self, loop: For) -> Tile | None:
+    def _in_memory(self, loop: For) -> Stmt:
+        self.outer.append(loop)
+        new = map_statements(loop, self.stmt)
+        self.outer.pop()
+        return new
+
+    def _accumulated(
+        self, tile: Tile, loop: For, init: Store | None, cleared: Stmt | None, *, is_whole: bool
+    ) -> Stmt:
+        """*loop* with *tile* accumulated; with *is_whole*, in full or half, whatever its guards.
+
+        *cleared* is the statement that *init* is in.  A tile that does not fit stays in memory.
+        """
+        if self._fits(tile, loop):
+            made = _Accumulator(tile, is_whole=is_whole)
+            self.in_registers.add(made.buffer)
+            inner, _ = self._for(made.accumulating(loop), None)
+            done: Stmt = Alloc(made.buffer, Seq((made.initial(init), inner, made.final())))
+        else:
+            done = self._in_memory(loop)
+            done = done if cleared is None else Seq((cleared, done))
+        half = half_of(tile, self.target) if is_whole else None
+        if half is None:
+            return done
+        smaller = half.of_tile(tile), half.of_nest(loop)
+        less = self._accumulated(*smaller, init, cleared, is_whole=True)
+        return If(half.needs_more, done, less)
+
+    def _chosen(self, loop: For, before: Stmt | None) -> Tile | None:
         for tile in find_tiles(loop, self.outer):
-            if tile.store.buffer not in self.in_registers and self._fits(tile, loop):
+            is_held = tile.store.buffer in self.in_registers and self._first(tile) is None
+            is_unset = tile.varying and self._initial(before, tile) is None
+            if not is_held and not is_unset and self._may_fit(tile, loop):
                 return tile
         return None
+
+    def _may_fit(self, tile: Tile, loop: For) -> bool:
+        """Whether *tile*, or a half of it that may suffice, fits in registers."""
+        if self._fits(tile, loop):
+            return True
+        half = None if self._first(tile) is None else half_of(tile, self.target)
+        return half is not None and self._may_fit(half.of_tile(tile), half.of_nest(loop))
+
+    def _initial(self, before: Stmt | None, tile: Tile) -> Store | None:
+        """The store of the statement *before* that initialises *tile*, if there is one."""
+        if before is None or (tile.guards and not self.in_full):
+            return None
+        return same_region(before, tile)
+
+    def _first(self, tile: Tile) -> Expr | None:
+        """The condition under which *tile* is computed in full; None if it is not."""
+        return holds_first(tile) if self.in_full else None
 
     def _fits(self, tile: Tile, loop: For) -> bool:
         """True if the tile leaves room for operands, or no inner loop has a smaller tile.
@@ -126,8 +174,8 @@ def _inside(stmt: Seq | Alloc | Let | If) -> Sequence[Stmt]:
 class _Accumulator:
     """The local buffer of one tile, and the loops that set, fill and store it."""
 
-    def __init__(self, tile: Tile) -> None:
-        self.tile = tile
+    def __init__(self, tile: Tile, *, is_whole: bool) -> None:
+        self.tile, self.is_whole = tile, is_whole
         self.target = tile.store.buffer
         shape = tuple(loop.extent for loop in tile.axes) or (1,)
         self.buffer = Buffer(
@@ -150,8 +198,9 @@ class _Accumulator:
     def accumulating(self, loop: For) -> For:
         """*loop* with its store redirected to the tile."""
         old = self.tile.store
-        new = Store(self.buffer, self._indices(), self._widened(old.value), old.reduce)
-        rewritten = _Replaced(old, new).stmt(loop)
+        value = in_full(self.tile) if self.is_whole else old.value
+        new = Store(self.buffer, self._indices(), self._widened(value), old.reduce)
+        rewritten = _Replaced(old, new, self.tile.guards if self.is_whole else ()).stmt(loop)
         assert isinstance(rewritten, For)
         return rewritten
 
@@ -183,11 +232,13 @@ class _Accumulator:
 
 
 class _Replaced(Rewriter):
-    """Replaces one store."""
+    """Replaces one store, and leaves out the *guards* around it."""
 
-    def __init__(self, old: Store, new: Store) -> None:
+    def __init__(self, old: Store, new: Store, guards: Sequence[Expr]) -> None:
         super().__init__()
-        self.old, self.new = old, new
+        self.old, self.new, self.guards = old, new, guards
 
     def stmt(self, s: Stmt) -> Stmt:
+        if isinstance(s, If) and any(s.cond is guard for guard in self.guards):
+            return self.stmt(s.then)
         return self.new if s is self.old else super().stmt(s)

@@ -9,7 +9,10 @@
                                          if n//16 * 16 + lane < n
                                            out[n//16 * 16 + lane] = ...
 
+A loop that accumulates is masked as a whole if it is short, as its sums may be in registers.
+
 A vector loop directly around or inside such a loop stays a vector only if it is the innermost one.
+Code generators without masks get serial loops where lanes differ in a condition on sizes.
 """
 
 from __future__ import annotations
@@ -17,13 +20,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansorpy.codegen.vectors import lanes_for
-from ansorpy.ir.expr import Expr, Var, as_expr
+from ansorpy.ir.expr import Expr, Var, as_expr, walk
 from ansorpy.ir.extents import Extent, least, most
-from ansorpy.ir.loops import For, ForKind, If, Program, Seq, Stmt
+from ansorpy.ir.loops import For, ForKind, If, Program, Seq, Stmt, Store, walk_stmts
 from ansorpy.ir.rewrite.rewriter import map_statements, substitute
 from ansorpy.target import Target
 
-__all__ = ["split_sized_vectors"]
+__all__ = ["split_sized_vectors", "split_vector"]
 
 _VECTORS_A_STEP = 4
 """Vectors of one iteration, which hide the latency of elementwise functions."""
@@ -32,12 +35,17 @@ _VECTORS_A_STEP = 4
 def split_sized_vectors(program: Program, target: Target, *, masked: bool) -> Program:
     """*program* without vector loops whose extents depend on dimensions.
 
-    With *masked*, the elements after the last whole vector are the lanes of one with a condition;
-    otherwise they are computed one by one.
+    With *masked*, the elements after the last whole vector are the lanes of one with a condition.
+    Otherwise they are computed one by one, and so is what lanes compute under different conditions.
     """
     if not program.dims:
         return program
     return replace(program, body=_Split(target, masked).stmt(program.body))
+
+
+def split_vector(loop: For, target: Target) -> Stmt:
+    """A vector *loop* whose extent depends on dimensions, with the last vector masked."""
+    return _Split(target, masked=True).stmt(loop)
 
 
 class _Split:
@@ -55,7 +63,8 @@ class _Split:
         body = self.stmt(s.body)
         is_inner = isinstance(s.body, For) and s.body.kind is ForKind.VECTORIZED
         if isinstance(s.extent, int):
-            return For(s.var, s.extent, s.kind if body is s.body else ForKind.SERIAL, body)
+            stays = body is s.body and (self.masked or not _differs(s))
+            return For(s.var, s.extent, s.kind if stays else ForKind.SERIAL, body)
         if is_inner:
             return For(s.var, s.extent, ForKind.SERIAL, body)
         return self._split(s, body)
@@ -63,6 +72,8 @@ class _Split:
     def _split(self, s: For, body: Stmt) -> Stmt:
         lanes = lanes_for(body, self.target)
         long = lanes * _VECTORS_A_STEP
+        if self.masked and most(s.extent) <= long and _accumulates(body):
+            return self._rest(s, body, 0, -(-most(s.extent) // lanes) * lanes)
         parts: list[Stmt] = []
         done: Extent = 0
         for step in (long, lanes):
@@ -82,7 +93,7 @@ class _Split:
         return For(outer, count, ForKind.SERIAL, inner)
 
     def _rest(self, s: For, body: Stmt, first: Extent, lanes: int) -> Stmt:
-        """The iterations from number *first* on, fewer than *lanes*."""
+        """The iterations from number *first* on, of which there are at most *lanes*."""
         lane = Var(f"{s.var.name}.lane")
         at: Expr = lane + as_expr(first)
         made = substitute(body, {s.var: at})
@@ -92,3 +103,13 @@ class _Split:
         vector = For(lane, lanes, ForKind.VECTORIZED, made)
         some = as_expr(first) < as_expr(s.extent)
         return vector if least(s.extent - first) > 0 else If(some, vector, None)
+
+
+def _accumulates(body: Stmt) -> bool:
+    return any(isinstance(s, Store) and s.reduce is not None for s in walk_stmts(body))
+
+
+def _differs(loop: For) -> bool:
+    """Whether lanes of *loop* differ in a condition around what they compute."""
+    conditions = (s.cond for s in walk_stmts(loop.body) if isinstance(s, If))
+    return any(loop.var in walk(cond) for cond in conditions)

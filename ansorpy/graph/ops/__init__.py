@@ -15,6 +15,7 @@ from ansorpy.graph.ops.concat import Concat
 from ansorpy.graph.ops.conv import Conv
 from ansorpy.graph.ops.conv_transpose import ConvTranspose
 from ansorpy.graph.ops.elementwise import Cast, Elementwise, Fn
+from ansorpy.graph.ops.extend import Extend
 from ansorpy.graph.ops.gather import Gather, GatherElements, GatherND
 from ansorpy.graph.ops.layer_norm import LayerNorm
 from ansorpy.graph.ops.lrn import Lrn
@@ -47,6 +48,7 @@ __all__ = [
     "CumSum",
     "Elementwise",
     "Expand",
+    "Extend",
     "Fn",
     "Gather",
     "GatherElements",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -36,8 +36,12 @@ _FAILURES = {"timeout": TrialKind.BUILD_TIMEOUT, "crash": TrialKind.CRASH}
 
 
 def task_symbol(task: Task) -> str:
-    """Name of *task*'s function in object code; it differs between the tasks of a network."""
-    return f"ansorpy_{hashlib.sha256(task.key.encode()).hexdigest()[:16]}"
+    """Name of *task*'s function in object code; it differs between the tasks of a network.
+
+    Programs for all sizes have one name at all of them, so that each is built once.
+    """
+    key = "/".join(name for name, _ in task.at) or task.key
+    return f"ansorpy_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
 def _demand_dump_folder() -> None:
@@ -88,7 +92,10 @@ class Builder:
             worker.start()
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each of *states*, in order: object code, or the result that explains a failure."""
+        """Build each of *states*, in order: object code, or the result that explains a failure.
+
+        A program for all sizes is returned as it is run at those of *task*.
+        """
         messages = build_requests(task, states)
         keys = [_key(message) for message in messages]
         found: dict[bytes, Built | MeasureResult] = {
@@ -108,12 +115,17 @@ class Builder:
             # Failures are not cached: they may have been the machine's fault.
             if isinstance(built := found[key], Built):
                 self._built[key] = built
-        return [found[key] for key in keys]
+        sizes = dict(task.at)
+        return [_at(found[key], sizes) for key in keys]
 
     def remember(self, task: Task, state: State, built: Built) -> None:
-        """Cache *built*, made elsewhere, as the result of building *state*."""
+        """Cache *built*, made elsewhere, as the result of building *state*.
+
+        A program for all sizes is not cached if its sizes are chosen already.
+        """
         [message] = build_requests(task, [state])
-        self._built[_key(message)] = built
+        if not built.sizes:
+            self._built[_key(message)] = built
 
     def close(self) -> None:
         """End the workers."""
@@ -135,6 +147,13 @@ def build_requests(task: Task, states: Sequence[State]) -> list[Message]:
         Message("build", fields, (definitions[id(s.definition)], steps_to_json(s.history).encode()))
         for s in states
     ]
+
+
+def _at(built: Built | MeasureResult, sizes: Mapping[str, int]) -> Built | MeasureResult:
+    """*built*, if it is a program for all sizes, to be run with *sizes*, which go by name."""
+    if isinstance(built, MeasureResult) or not built.dims:
+        return built
+    return built.at({dim: sizes[dim.name] for dim in built.dims})
 
 
 def _key(message: Message) -> bytes:

@@ -22,7 +22,8 @@ from ansorpy.measure.result import TrialKind
 from ansorpy.measure.workers.messages import BuildRequest
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
-from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.lowering.dispatch import lower_for_all
+from ansorpy.schedule.lowering.program import Lowered
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json
 from ansorpy.target import Target
@@ -80,7 +81,8 @@ class BuildSession:
         definition, steps = message.blobs
         stage_kind = TrialKind.LOWER_ERROR
         try:
-            lowered = lower(State.replay(self._definition(definition), steps_from_json(steps)))
+            state = State.replay(self._definition(definition), steps_from_json(steps))
+            lowered = lower_for_all(state)
             stage_kind = TrialKind.BUILD_ERROR
             built = build_lowered(
                 lowered, request.target, request.symbol, prefetch=request.prefetch

@@ -14,16 +14,16 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
 
 from ansorpy.errors import AnsorpyError, VerificationFailed
-from ansorpy.ir.task import Precision, Task
+from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_from_dict
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.fleet.base import NodeUnfit
 from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.measure.workers.protocol import ProtocolError
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
-from ansorpy.target import Target
 from ansorpy.version import __version__
 
 __all__ = [
@@ -72,14 +72,9 @@ class _Candidate(_Message):
     steps: str
 
 
-class _Work(_Message):
+class _Work(_Message, TaskConditions):
     """A :class:`Work`; the first of *definitions*, which are JSON texts, is the task's."""
 
-    target: Target
-    threads: int
-    precision: Precision
-    reuse_distance_bytes: int = Field(ge=0)
-    name: str
     definitions: Annotated[tuple[str, ...], Field(min_length=1)]
     candidates: tuple[_Candidate, ...]
     built: Built | None
@@ -136,11 +131,7 @@ def write_work(work: Work) -> bytes:
     dags = {id(dag): dag for dag in (task.dag, *(state.definition for state in work.states))}
     places = {key: index for index, key in enumerate(dags)}
     fields = _Work(
-        target=task.target,
-        threads=task.threads,
-        precision=task.precision,
-        reuse_distance_bytes=task.reuse_distance_bytes,
-        name=task.name,
+        **conditions_of(task),
         definitions=tuple(definition_json(dag) for dag in dags.values()),
         candidates=tuple(
             _Candidate(base=places[id(state.definition)], steps=steps_to_json(state.history))
@@ -159,14 +150,7 @@ def read_work(message: bytes) -> Work:
     try:
         fields = _Work.model_validate_json(message)
         dags = [dag_from_dict(json.loads(text)) for text in fields.definitions]
-        task = Task(
-            dags[0],
-            fields.target,
-            fields.threads,
-            fields.precision,
-            fields.reuse_distance_bytes,
-            fields.name,
-        )
+        task = fields.task_of(dags[0])
         states = [
             State.replay(dags[candidate.base], steps_from_json(candidate.steps))
             for candidate in fields.candidates

@@ -250,8 +250,11 @@ class RunClient:
 
 @lru_cache(maxsize=1024)
 def _identity(task: Task) -> str:
-    """Key of a task plus its definition with names, because inputs are drawn and passed by name."""
-    return f"{task.key} {definition_json(task.dag)}"
+    """Key of a task plus its definition with names, because inputs are drawn and passed by name.
+
+    It does not matter whether its programs are for other sizes, too.
+    """
+    return f"{task.static.key} {definition_json(task.dag)}"
 
 
 def _reason(answer: Outcome) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.c.emit import translation_unit
 from ansorpy.codegen.c.packed import CFunctions, unpacked
+from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_count, c_extent, c_told, helpers, size_names
@@ -50,7 +51,7 @@ def c_source(
     :func:`binary_of` names.
     """
     programs = _programs(plan)
-    names = size_names(told.dim for told in plan.told)
+    names = size_names([*(told.dim for told in plan.told), *plan.capacities])
     kinds = dict.fromkeys(step.dims for step in plan.steps if step.dims)
     arrays = {dims: f"sizes{n}" for n, dims in enumerate(kinds)}
     declared = "static int32_t {}(void *const *args, void *workspace, int32_t threads);"
@@ -103,6 +104,8 @@ def _sized(
         ],
         "inputs": [_port(n, port, names) for n, port in enumerate(plan.inputs)],
         "outputs": [_port(n, port, names) for n, port in enumerate(plan.outputs)],
+        "aliases": [_alias(plan, alias, names) for alias in plan.aliases],
+        "capacities": [_capacity(dim, aliases, names) for dim, aliases in plan.capacities.items()],
         "slots": [{"bytes": c_extent(s.size_bytes, names), "behind": s.behind} for s in plan.slots],
         "layout_sizes": [names[dim] for dim in dims_of(slot.size_bytes for slot in plan.slots)],
         "size_arrays": [(array, [names[dim] for dim in dims]) for dims, array in arrays.items()],
@@ -119,6 +122,28 @@ def _port(number: int, port: Port, names: Mapping[Dim, str]) -> dict[str, object
         "count": c_count(port.shape, names),
         "is_sized": not isinstance(port.bytes, int),
     }
+
+
+def _alias(plan: ExecutionPlan, alias: Alias, names: Mapping[Dim, str]) -> dict[str, object]:
+    """What the template says about an output that shares the memory of an input.
+
+    Strides are made of its extents, unless they are dense at every capacity.
+    """
+    shape = plan.outputs[alias.output].shape if plan.is_apart(alias) else ()
+    checked = [
+        (axis, c_extent(extent, names))
+        for axis, extent in enumerate(shape)
+        if axis != alias.axis or alias.capacity is None
+    ]
+    return {"input": alias.input, "output": alias.output, "extents": checked}
+
+
+def _capacity(dim: Dim, aliases: Sequence[Alias], names: Mapping[Dim, str]) -> dict[str, object]:
+    first, *others = (f"outputs[{a.output}].shape[{a.axis}]" for a in aliases)
+    return {
+        "name": names[dim], "value": first, "others": others, "high": dim.high,
+        "comment": dim.name.replace("*/", "* /"),
+    }  # fmt: skip
 
 
 def _programs(plan: ExecutionPlan) -> dict[str, CFunctions]:

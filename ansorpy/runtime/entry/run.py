@@ -8,15 +8,15 @@ from functools import reduce
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.clock import STAMP
 from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.entry.aliases import check_aliases
 from ansorpy.runtime.entry.sizes import Sizes, emit_size
+from ansorpy.runtime.entry.tensors import TENSOR_BYTES, difference, extent_of, place_of
 from ansorpy.runtime.entry.text import ALIGNMENT, aligned, at, require, return_unless
 from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
-from ansorpy.runtime.ports import MAX_RANK, Port
+from ansorpy.runtime.ports import Port
 from ansorpy.runtime.status import Status
 
 __all__ = ["emit_calls", "emit_plan", "emit_run"]
-
-_TENSOR_BYTES = 8 + 8 * MAX_RANK
 
 Address = Callable[[Argument], str]
 """Emits the address of an argument."""
@@ -81,6 +81,7 @@ def emit_run(
     _check_inputs(text, plan, sizes)
     for number, port in enumerate(plan.outputs):
         _check_capacity(text, number, port, sizes)
+    check_aliases(text, plan, sizes, data[Memory.INPUT], data[Memory.OUTPUT])
     _store_shapes(text, plan, sizes)
     arena, places, arena_bytes = aligned(text, "%context"), "", str(plan.arena_bytes)
     if plan.slots:
@@ -140,7 +141,7 @@ def _require_pointers(text: FunctionText, *pointers: str) -> None:
 
 def _tensor(text: FunctionText, table: str, number: int, port: Port, sizes: Sizes) -> str:
     """Load a tensor's data pointer and check that it is not null, unless the tensor is empty."""
-    data = text.define(f"load ptr, ptr {at(text, table, number * _TENSOR_BYTES)}, align 8")
+    data = text.define(f"load ptr, ptr {at(text, table, number * TENSOR_BYTES)}, align 8")
     if isinstance(port.bytes, int):
         if port.bytes:
             require(text, f"icmp ne ptr {data}, null", Status.NULL_POINTER)
@@ -155,35 +156,18 @@ def _sizes(text: FunctionText, plan: ExecutionPlan) -> Sizes:
     """Read the size of each dimension off the inputs' shapes, and check its range."""
     given: dict[Dim, str] = {}
     for told in plan.told:
-        extent = _extent(text, "%inputs", told.number, told.axis)
+        extent = extent_of(text, "%inputs", told.number, told.axis)
         given[told.dim], inside = emit_size(text, told, extent)
         require(text, f"icmp eq i1 {inside}, true", Status.WRONG_SHAPE)
     return Sizes(text, given)
 
 
-def _place(text: FunctionText, table: str, number: int, axis: int) -> str:
-    return at(text, table, number * _TENSOR_BYTES + 8 + 8 * axis)
-
-
-def _extent(text: FunctionText, table: str, number: int, axis: int) -> str:
-    """Load an extent of a tensor."""
-    return text.define(f"load i64, ptr {_place(text, table, number, axis)}, align 8")
-
-
 def _check_inputs(text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:
     for number, port in enumerate(plan.inputs):
         if port.shape:
-            given = [_extent(text, "%inputs", number, axis) for axis in range(len(port.shape))]
-            difference = _difference(text, given, list(map(sizes.value, port.shape)))
-            require(text, f"icmp eq i64 {difference}, 0", Status.WRONG_SHAPE)
-
-
-def _difference(text: FunctionText, given: Sequence[str], wanted: Sequence[str]) -> str:
-    """A number that is 0 if two shapes are equal; one branch can check all extents."""
-    total = "0"
-    for one, other in zip(given, wanted, strict=True):
-        total = text.define(f"or i64 {total}, {text.define(f'xor i64 {one}, {other}')}")
-    return total
+            given = [extent_of(text, "%inputs", number, axis) for axis in range(len(port.shape))]
+            wrong = difference(text, given, list(map(sizes.value, port.shape)))
+            require(text, f"icmp eq i64 {wrong}, 0", Status.WRONG_SHAPE)
 
 
 def _check_capacity(text: FunctionText, number: int, port: Port, sizes: Sizes) -> None:
@@ -194,9 +178,9 @@ def _check_capacity(text: FunctionText, number: int, port: Port, sizes: Sizes) -
     if not port.shape:
         return
     wanted, count = list(map(sizes.value, port.shape)), sizes.count(port.shape)
-    given = [_extent(text, "%outputs", number, axis) for axis in range(len(port.shape))]
+    given = [extent_of(text, "%outputs", number, axis) for axis in range(len(port.shape))]
     other, enough = text.fresh_label("other"), text.fresh_label("enough")
-    is_same = text.define(f"icmp eq i64 {_difference(text, given, wanted)}, 0")
+    is_same = text.define(f"icmp eq i64 {difference(text, given, wanted)}, 0")
     text.branch_if(is_same, enough, other)
     text.start_block(other)
     capacity = reduce(lambda a, b: text.define(f"mul i64 {a}, {b}"), given)
@@ -208,5 +192,5 @@ def _check_capacity(text: FunctionText, number: int, port: Port, sizes: Sizes) -
 def _store_shapes(text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:
     for number, port in enumerate(plan.outputs):
         for axis, extent in enumerate(port.shape):
-            place = _place(text, "%outputs", number, axis)
+            place = place_of(text, "%outputs", number, axis)
             text.emit(f"store i64 {sizes.value(extent)}, ptr {place}, align 8")

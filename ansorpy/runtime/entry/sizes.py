@@ -27,8 +27,13 @@ class Sizes:
 
     def __init__(self, text: FunctionText, given: Mapping[Dim, str]) -> None:
         self._text = text
-        self._given = given
+        self._given = dict(given)
+        self._stated = tuple(given)
         self._known: dict[object, str] = {}
+
+    def add(self, dim: Dim, value: str) -> None:
+        """Let *dim* have the size *value*; slots do not depend on it."""
+        self._given[dim] = value
 
     def value(self, extent: Extent) -> str:
         """Emit the value of *extent*."""
@@ -83,7 +88,7 @@ class Sizes:
         Returns the address of the slots' offsets, and the bytes of the arena.
         """
         places = self._text.define(f"alloca [{len(slots)} x i64], align 8")
-        sizes = "".join(f"i64 {size}, " for size in self._given.values())
+        sizes = "".join(f"i64 {self._given[dim]}, " for dim in self._stated)
         return places, self._text.define(f"call i64 {_LAYOUT}({sizes}ptr {places})")
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.ir.alias import Alias
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import least
 from ansorpy.ir.symbols import Dim
@@ -48,6 +49,15 @@ class TensorSpec(_Part):
     dtype: DType
 
 
+class AliasSpec(_Part):
+    """An output that continues an input (:class:`ansorpy.ir.alias.Alias`)."""
+
+    input: int
+    output: int
+    axis: int
+    capacity: DimSpec | None = None
+
+
 class _Machine(_Part):
     name: str
     triple: str
@@ -81,6 +91,7 @@ class Metadata(_Part):
     dims: tuple[DimSpec, ...]
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+    aliases: tuple[AliasSpec, ...] = ()
     target: _Machine
     threads: int
     median_ms: float | None
@@ -97,6 +108,14 @@ class Metadata(_Part):
     @cached_property
     def output_ports(self) -> tuple[Port, ...]:
         return self._ports(self.outputs)
+
+    @cached_property
+    def port_aliases(self) -> tuple[Alias, ...]:
+        """The outputs that share the memory of an input."""
+        return tuple(
+            Alias(a.input, a.output, a.axis, None if a.capacity is None else a.capacity.dim())
+            for a in self.aliases
+        )
 
     @cached_property
     def named_dims(self) -> dict[str, Dim]:
@@ -120,9 +139,27 @@ class Metadata(_Part):
                 if len(port.shape) > MAX_RANK or any(least(extent) < 0 for extent in port.shape):
                     raise ValueError(f"{port.name} cannot have the shape {port.shape}")
             told_by(self.input_ports, tuple(self.named_dims.values()))
+            _check_aliases(self.port_aliases, self.input_ports, self.output_ports)
         except (UsageError, RecursionError) as error:
             raise ValueError(str(error)) from None
         return self
+
+
+def _check_aliases(
+    aliases: Sequence[Alias], inputs: Sequence[Port], outputs: Sequence[Port]
+) -> None:
+    """Raise ``ValueError`` if some tensors of *aliases* cannot share memory."""
+    for numbers, ports in (
+        ([a.input for a in aliases], inputs), ([a.output for a in aliases], outputs),
+    ):  # fmt: skip
+        if len(set(numbers)) < len(numbers) or not set(numbers) <= set(range(len(ports))):
+            raise ValueError("a tensor that shares memory is missing, or shares it twice")
+    for alias in aliases:
+        given, made = inputs[alias.input], outputs[alias.output]
+        rest = [p.shape[: alias.axis] + p.shape[alias.axis + 1 :] for p in (given, made)]
+        inside = 0 <= alias.axis < len(given.shape)
+        if not inside or rest[0] != rest[1] or given.dtype != made.dtype:
+            raise ValueError(f"{made.name} and {given.name} cannot share memory")
 
 
 def read_metadata(text: bytes, source: str) -> Metadata:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -11,14 +12,59 @@ from ansorpy.ir.expr import as_expr
 from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.loops import Buffer, If, Param, Program, Role, Seq, Stmt
 from ansorpy.ir.rewrite.rewriter import Rewriter
-from ansorpy.ir.rewrite.sizes import program_at
+from ansorpy.ir.rewrite.sizes import dag_at, program_at
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import Tensor
 from ansorpy.ir.text.printer import text
+from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 
-__all__ = ["dispatched"]
+__all__ = ["dispatched", "lower_for_all", "split_below_boxes"]
+
+
+def lower_for_all(state: State) -> Lowered:
+    """The program of *state*; if it has dimensions, in parts as :func:`split_below_boxes` says.
+
+    Raises:
+        ScheduleError, LoweringError: As :func:`~ansorpy.schedule.lowering.program.lower`.
+    """
+    if not state.definition.dims:
+        return lower(state)
+    parts = split_below_boxes(state, state.definition.main_dim)
+    return dispatched(state.definition, [(part, lower(one)) for one, part in parts])
+
+
+def split_below_boxes(state: State, dim: Dim) -> list[tuple[State, Dim]]:
+    """*state* for all sizes of *dim*, apart for those at which its boxes are not yet of one size.
+
+    Boxes of fixed size are kept in registers.  Tiles may exceed the axis: the rest is skipped.
+    """
+    sizes = range(dim.low, dim.high + 1, dim.step)
+
+    def scheduled(first: int, last: int) -> tuple[State, Dim]:
+        part = replace(dim, low=first, high=last)
+        definition = dag_at(state.definition, {dim: dim_extent(part)})
+        return State.replay(definition, state.history), part
+
+    def boxed(size: int) -> bool:
+        return _has_fixed_boxes(scheduled(size, dim.high)[0])
+
+    first = bisect_left(sizes, True, key=boxed)
+    if first in (0, len(sizes)):
+        return [scheduled(dim.low, dim.high)]
+    return [scheduled(dim.low, sizes[first - 1]), scheduled(sizes[first], dim.high)]
+
+
+def _has_fixed_boxes(state: State) -> bool:
+    """True if the box of each stage that is computed in a loop has the same size in every call."""
+    bounds = Bounds(state, {})
+    return all(
+        isinstance(span.extent, int)
+        for stage in state.stages
+        if stage.attach is not None
+        for span in bounds.stored(stage.name)
+    )
 
 
 def dispatched(definition: ComputeDAG, parts: Sequence[tuple[Dim, Lowered]]) -> Lowered:

@@ -53,7 +53,8 @@ def loop_kinds(bounds: Bounds, name: str) -> dict[str, LoopKind]:
     - Parallel loops form one collapsed nest: a loop nested in another stage's parallel loop, or
       separated from the first parallel loop of its own stage, runs serially.
     - Lanes share everything inside them: a vector loop around another stage or a parallel loop is
-      serial, and so is one with a guard that may differ between lanes.
+      serial, and so is one with a guard that may differ between lanes, unless it is a condition on
+      a size: then some lanes are masked, as no tile divides all sizes.
     - Only loops whose extents are numbers are unrolled.
     - Automatic unrolling goes from the inside out.  It stops at the first loop that would exceed
       the pragma's number of statements or that has another stage computed inside.
@@ -195,7 +196,10 @@ def _without_guarded_lanes(
     if not vectors:
         return kinds
     extents = bounds.extents(stage.name)
-    guards = guarded_splits(bounds, stage, extents, hosts)
+    guards = {
+        split: needed for split, needed in guarded_splits(bounds, stage, extents, hosts).items()
+        if not isinstance(extents[split.parent], Symbolic)
+    }  # fmt: skip
     differs = differing_lanes(stage, extents, guards, vectors)
     alike = {name: both(vectors[name], fails(differs[name])) for name in vectors}
     return kinds | {name: replace(kinds[name], vector=alike[name]) for name in vectors}

@@ -167,7 +167,7 @@ def is_multiple(a: Size, b: Size) -> Size:
 
     For dimensions, it is 1 if *a* is one for all sizes.
     """
-    if isinstance(b, int) and b == 1:
+    if isinstance(b, int) and (b == 1 or (isinstance(a, int) and a == 0)):
         return 1
     if isinstance(a, Symbolic) and isinstance(b, int):
         return int(multiple_of(a) % b == 0)

@@ -83,6 +83,9 @@ class Session:
     def get_outputs(self) -> list[Port]:
         return [_port(value) for value in self._session.get_outputs()]
 
+    def with_room(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(feeds)
+
     def run(
         self, names: Sequence[str] | None, feeds: Mapping[str, Any],
         outputs: Sequence[Any] | None = None, *, threads: int | None = None,
@@ -100,5 +103,5 @@ def _port(value: Any) -> Port:
     return Port(value.name, tuple(value.shape), kind("i8" if "int64" in value.type else "f4"))
 
 
-def our_steps(path: str, *, in_place: bool, **given: Any) -> OrtSteps:
+def our_steps(path: str, **given: Any) -> OrtSteps:
     return OrtSteps(path, **given)

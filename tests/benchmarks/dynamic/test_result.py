@@ -48,7 +48,6 @@ FULL = result(
     positions=Positions(
         passes={"ansorpy": ((1.0, 9.0), (1.0, 2.0), (5.0, 2.0)),
                 "onnxruntime": ((4.0, 2.0), (4.0, 2.0), (4.0, 2.0))},
-        in_place=True,
     ),
     first_calls=(
         FirstCall(size=3, first_us=30.0, later_us=10.0),
@@ -68,7 +67,7 @@ def test_figures_follow_from_what_was_measured() -> None:
     assert set(result().figures.values()) == {None}
     alone = result(peers=(times(3, onnxruntime=2.0),), dynamic=library(None, 1.0, 1))
     assert set(alone.figures.values()) == {None}
-    assert Positions(passes={"onnxruntime": ((1.0,),)}, in_place=False).ratio is None
+    assert Positions(passes={"onnxruntime": ((1.0,),)}).ratio is None
 
 
 def test_a_result_comes_back(tmp_path: Path) -> None:

@@ -68,3 +68,13 @@ def test_only_the_innermost_of_nested_vector_loops_is_a_vector() -> None:
     program = lower(State.initial([x, y]).vectorize("y", ["i", "j"])).run
     assert lengths(program) == [n, 8]
     assert lengths(split_sized_vectors(program, TARGET, masked=True)) == [8]
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_lanes_under_different_conditions_need_masks(masked: bool) -> None:
+    x = placeholder((dim("n", 0, 77),), name="x")
+    y = compute(x.shape, lambda i: x[i] * 2.0, name="y")
+    state, (_, inner) = State.initial([x, y]).split("y", "i", (16,))
+    program = lower(state.vectorize("y", [inner])).run
+    split = split_sized_vectors(program, TARGET, masked=masked)
+    assert lengths(split) == ([16] if masked else [])

@@ -8,7 +8,7 @@ lanes of a tail never touch memory that the program does not touch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.addresses import (
@@ -288,7 +288,8 @@ def _store_masked(
     value = e.widened(value, e.lanes.width)
     mask = _active(e, guard)
     if _is_held_in_registers(e, use, lanes):
-        old = _load_at(e, use, lanes[0], e.lanes.width)
+        # All of the old vector is stored again, whether any lane is active or not.
+        old = _load_at(e, replace(use, in_bounds=True), lanes[0], e.lanes.width)
         blend = f"select {mask.typed}, {value.typed}, {old.typed}"
         _store_at(e, use, lanes[0], e.text.value(value.element, value.lanes, blend))
         return

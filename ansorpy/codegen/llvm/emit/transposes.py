@@ -73,7 +73,7 @@ def load_transposed(e: Emitter, buffer: Buffer, expr: Load) -> Value | None:
         if group + width > block.extent:
             return None
         first, last = (_at(e, buffer, expr, step) for step in (group, group + width - 1))
-        if not _is_block(first, last, width):
+        if not _is_block(e, first, last, width):
             return None
         lanes = lane_values(first.offset, width)
         found = _transposed(e, load_rows(e, first, lanes), first.size)
@@ -87,10 +87,13 @@ def _at(e: Emitter, buffer: Buffer, expr: Load, step: int) -> Access:
         return access(e, buffer, [e.index(index) for index in expr.indices])
 
 
-def _is_block(first: Access, last: Access, width: int) -> bool:
-    """True if the steps walk over consecutive elements of rows that do not overlap."""
+def _is_block(e: Emitter, first: Access, last: Access, width: int) -> bool:
+    """True if the steps walk over consecutive elements of rows that do not overlap, and all of
+    them are read in every lane."""
     offset: Affine = first.offset
-    if offset.lanes is None or offset.has_vector_symbol or not (first.in_bounds and last.in_bounds):
+    if offset.lanes is None or offset.has_vector_symbol:
+        return False
+    if e.guards and not (first.in_bounds and last.in_bounds):
         return False
     moved = last.offset - offset
     starts = sorted(set(lane_values(offset, width)))

@@ -46,10 +46,11 @@ def _moving_s(
     given = sum(count for t, count in read.items() if t in dag.args and t not in dag.constant_ops)
     total = held + given + sum(t.bytes for t in dag.outputs)
     # A cache of half the data's size may still serve half of the repeated reads.
-    kept = 2 * machine.l3_bytes
-    from_memory = max(held if task.reuse_distance_bytes > kept else 0.0, total - kept)
+    kept, own = 2 * machine.l3_bytes, 2 * task.threads * machine.l2_bytes
+    from_memory, beyond_l2 = (
+        max(held if task.reuse_distance_bytes > size else 0.0, total - size) for size in (kept, own)
+    )
     l3_rate = min(machine.l3_bytes_per_s, task.threads * machine.l3_bandwidth * machine.clock_hz)
-    beyond_l2 = total - 2 * task.threads * machine.l2_bytes
     return max(from_memory / machine.dram_bytes_per_s, beyond_l2 / l3_rate)
 
 

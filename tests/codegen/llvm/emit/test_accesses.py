@@ -14,8 +14,21 @@ from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.codegen.llvm.emit.shuffles import windows
 from ansorpy.ir.builders import select
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Binary, BinaryOp, Cast, Expr, ReduceKind, Var, const
+from ansorpy.ir.expr import (
+    Binary,
+    BinaryOp,
+    Cast,
+    Compare,
+    CompareOp,
+    Expr,
+    ReduceKind,
+    Var,
+    as_expr,
+    const,
+)
+from ansorpy.ir.extents import dim
 from ansorpy.ir.loops import Alloc, If, Scope, Seq
+from ansorpy.schedule.lowering.program import Lowered
 from ansorpy.target import Target
 from tests.codegen.programs import (
     F32,
@@ -30,6 +43,7 @@ from tests.codegen.programs import (
     put,
     random,
 )
+from tests.run_native import run_native
 
 LENGTHS = [1, 2, 3, 8, 15, 16, 17, 24, 31, 33, 50, 300, 1029]
 
@@ -259,3 +273,22 @@ def test_windows_stay_inside_the_range() -> None:
     assert windows([0, 2, 4, 6], 4) == [(0, 4), (3, 4)]
     assert windows([5, 5, 6, 6], 4) == [(5, 2)]
     assert windows([0, 100, 200, 300, 400], 8) is None
+
+
+@pytest.mark.parametrize("n", [0, 1, 20, 31])
+def test_masked_lanes_of_a_tile_leave_its_next_row_alone(n: int) -> None:
+    size = dim("n", 0, 31)
+    a, b, c = buffer("A", 2, 31), buffer("B", size), buffer("C", 2, 31)
+    tile = buffer("tile", 2, 31, scope=Scope.LOCAL)
+    body = Alloc(tile, Seq((
+        nest("u2 v31", lambda i, j: put(tile, (i, j), at(a, i, j))),
+        nest("v16", lambda j: If(
+            Compare(CompareOp.LT, j + 16, as_expr(size)), put(tile, (0, j + 16), at(b, j)), None
+        )),
+        nest("u2 v31", lambda i, j: put(c, (i, j), at(tile, i, j))),
+    )))  # fmt: skip
+    data = {"A": random((2, 31)), "B": random((n,), seed=1)}
+    whole = program(body, [a, b], [c])
+    [got] = run_native(Lowered(whole, None), data, sizes={whole.dims[0]: n})
+    data["A"][0, 16:n] = data["B"][: max(n - 16, 0)]
+    np.testing.assert_array_equal(got, data["A"])

@@ -12,7 +12,8 @@ from ansorpy.codegen.llvm.objects.build import assembly
 from ansorpy.ir.builders import minimum
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Var
-from ansorpy.ir.loops import Program, Stmt
+from ansorpy.ir.extents import dim
+from ansorpy.ir.loops import For, ForKind, Program, Stmt
 from ansorpy.target import Target
 from tests.budget import some
 from tests.codegen.programs import F32, Compiled, at, buffer, empty, nest, program, put, random
@@ -54,6 +55,14 @@ def test_a_square_is_loaded_along_its_rows() -> None:
     text = listing(transpose(64, 48, 16, 16))
     assert "gather" not in text
     assert text.count("unpcklps") == text.count("unpckhps") == 8
+
+
+def test_squares_of_any_number_of_rows_are_loaded_along_their_rows() -> None:
+    rows, n = dim("n", 0, 512), Var("n")
+    a, t = buffer("A", rows, 16), buffer("T", 16, rows)
+    block = nest("u16 v16", lambda c, v: put(t, (c, n * 16 + v), at(a, n * 16 + v, c)))
+    whole = For(n, rows // 16, ForKind.SERIAL, block)
+    assert "gather" not in listing(program(whole, [a], [t]))
 
 
 def test_rows_that_data_choose_are_no_square(rng: np.random.Generator) -> None:

@@ -1,0 +1,82 @@
+"""Pairs of an output and the input whose memory it shares, as users write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from ansorpy.errors import UsageError
+
+__all__ = ["aliases_of", "matching_pairs"]
+
+_HINT = "write present=past, or present.*.key=past.*.key, where each * stands for the same text"
+
+
+def aliases_of(items: Iterable[str]) -> dict[str, str]:
+    """``{"present": "past"}`` from ``present=past``.
+
+    Raises:
+        UsageError: An item is no such pair, or an output is given twice.
+    """
+    found: dict[str, str] = {}
+    for item in items:
+        output, sign, given = item.partition("=")
+        if not (output and sign and given):
+            raise UsageError(f"{item!r} does not pair an output with an input", hint=_HINT)
+        if output in found:
+            raise UsageError(f"output {output!r} is paired twice: {found[output]!r} and {given!r}")
+        found[output] = given
+    return found
+
+
+def matching_pairs(
+    aliases: Mapping[str, str], outputs: Sequence[str], inputs: Sequence[str]
+) -> dict[str, str]:
+    """The input of each output that *aliases* pair, where patterns stand for several.
+
+    Raises:
+        UsageError: A name is unknown, an input is paired twice, or a pattern fits nothing.
+    """
+    found: dict[str, str] = {}
+    for output, given in aliases.items():
+        pairs = _pairs(output, given, outputs)
+        for name, other in pairs.items():
+            _require("output", name, outputs)
+            _require("input", other, inputs)
+            if other in found.values():
+                raise UsageError(
+                    f"two outputs cannot share the memory of input {other!r}",
+                    hint="pair each input with one output",
+                )
+        found |= pairs
+    return found
+
+
+def _pairs(output: str, given: str, outputs: Sequence[str]) -> dict[str, str]:
+    if "*" not in output or output in outputs:
+        return {output: given}
+    stars = output.count("*"), given.count("*")
+    if stars[0] != stars[1]:
+        raise UsageError(
+            f"{output}={given} has {stars[0]} * before = and {stars[1]} behind it", hint=_HINT
+        )
+    pattern = "(.+)".join(map(re.escape, output.split("*")))
+    matches = {name: re.fullmatch(pattern, name) for name in outputs}
+    found = {name: _filled(given, match) for name, match in matches.items() if match is not None}
+    if not found:
+        raise UsageError(f"no output is called {output}", hint=_list(outputs))
+    return found
+
+
+def _filled(pattern: str, match: re.Match[str]) -> str:
+    first, *parts = pattern.split("*")
+    return first + "".join(text + part for text, part in zip(match.groups(), parts, strict=True))
+
+
+def _require(kind: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise UsageError(f"the network has no {kind} {name!r}", hint=_list(known))
+
+
+def _list(known: Sequence[str]) -> str:
+    return f"it has {', '.join(map(repr, known)) or 'none'}"

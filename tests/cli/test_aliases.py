@@ -1,0 +1,86 @@
+"""The verbs on a decoder whose caches grow in place: compile, run, verify, bench, from records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from ansorpy.cli.lookup import Lookup
+from ansorpy.cli.main import main
+from ansorpy.runtime.model import load
+from tests.runtime.growing import decoder
+
+pytestmark = pytest.mark.usefixtures("small_population", "short_turns")
+
+
+def named() -> onnx.ModelProto:
+    """The decoder, with outputs whose names follow from those of inputs."""
+    case = decoder()
+    network = onnx.ModelProto()
+    network.CopyFrom(case.network)
+    names = {made: given.replace("past", "concat") for made, given in case.alias.items()}
+    for node in network.graph.node:
+        for values in (node.input, node.output):
+            values[:] = [names.get(value, value) for value in values]
+    for value in network.graph.output:
+        value.name = names.get(value.name, value.name)
+    return network
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("aliases")
+    onnx.save(named(), folder / "net.onnx")
+    return folder
+
+
+def files(folder: Path) -> tuple[str, str, list[str]]:
+    records = ["--db", str(folder / "t.db"), "--threads", "1"]
+    return str(folder / "net.onnx"), str(folder / "net.so"), records
+
+
+def test_verbs_make_memory_with_room(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    network, library, records = files(folder)
+    given = ["--dim", "past=0..6", "--alias", "concat_*=past_*"]
+    compiled = ["compile", network, "-o", library, "--effort", "none", *given, *records]
+    assert main(compiled) == 0
+    assert len(load(library).get_outputs()) == 3
+    for model in ([library], [network, *given[2:], *records]):
+        sizes = ["--dim", "past=5"]
+        same = ["--model", network] if model[0] == library else []
+        assert main(["verify", *model, *same, *sizes]) == 0
+        saved = str(folder / "out.npz")
+        assert main(["run", *model, *sizes, "--save", saved]) == 0
+        assert np.load(saved)["concat_key"].shape == (1, 3, 6, 5)
+        capsys.readouterr()
+        assert main(["bench", *model, *same, *sizes, "--json", "-"]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        assert list(found["engines"]) == ["ansorpy"]
+
+
+def test_a_library_keeps_its_pairs(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library = tmp_path / "net.so"
+    library.write_bytes(b"\x7fELF")
+    assert main(["run", str(library), "--alias", "present=past"]) == 2
+    assert "which tensors share memory is fixed in the library" in capsys.readouterr().err
+    network = str(folder / "net.onnx")
+    wrong = ["compile", network, "--effort", "none", "--dim", "past=4", "--alias"]
+    assert main([*wrong, "concat_key"]) == 2
+    assert "write present=past" in capsys.readouterr().err
+    assert main([*wrong, "concat_key=x"]) == 2
+    said = capsys.readouterr().err
+    assert "output 'concat_key' cannot share the memory of input 'x'" in said
+    assert main([*wrong, "concat_*=past_*", "--target", "sm_90"]) == 2
+    assert "cannot share the memory of inputs in programs for sm_90" in capsys.readouterr().err
+
+
+def test_commands_repeat_the_pairs() -> None:
+    lookup = Lookup(Path("net.onnx"), alias={"present": "past"})
+    assert lookup.command("tune") == "ansorpy tune net.onnx --alias present=past"

@@ -1,0 +1,48 @@
+"""Pairs of outputs and inputs as users write them: pairs, patterns, and messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from ansorpy.aliases import aliases_of, matching_pairs
+from ansorpy.errors import UsageError
+
+
+def test_pairs_are_read() -> None:
+    assert aliases_of(["present=past", "a.*=b.*=c"]) == {"present": "past", "a.*": "b.*=c"}
+    for wrong in ("present", "=past", "present="):
+        with pytest.raises(UsageError, match=f"'{wrong}' does not pair an output with an input"):
+            aliases_of([wrong])
+    with pytest.raises(UsageError, match="output 'y' is paired twice: 'a' and 'b'"):
+        aliases_of(["y=a", "y=b"])
+
+
+def test_stars_stand_for_the_same_text() -> None:
+    outputs = ["logits", *(f"present.{n}.{kind}" for n in (0, 11) for kind in ("key", "value"))]
+    inputs = ["ids", *(f"past.{n}.old.{kind}" for n in (0, 11) for kind in ("key", "value"))]
+    pairs = matching_pairs({"present.*.*": "past.*.old.*"}, outputs, inputs)
+    assert pairs == dict(zip(outputs[1:], inputs[1:], strict=True))
+    keys = matching_pairs({"present.*.key": "past.*.old.key"}, outputs, inputs)
+    assert list(keys) == ["present.0.key", "present.11.key"]
+    assert matching_pairs({"a*": "b*"}, ["a*"], ["b*"]) == {"a*": "b*"}
+    assert matching_pairs({}, outputs, inputs) == {}
+
+
+@pytest.mark.parametrize(
+    ("aliases", "message"),
+    [
+        ({"y": "x"}, "the network has no output 'y'"),
+        ({"a": "b"}, "the network has no input 'b'"),
+        ({"a*": "x"}, "a*=x has 1 * before = and 0 behind it"),
+        ({"b*": "x*"}, "no output is called b*"),
+        ({"a*": "x*"}, "the network has no input 'x2'"),
+        ({"a1": "x1", "a2": "x1"}, "two outputs cannot share the memory of input 'x1'"),
+    ],
+)
+def test_names_that_do_not_exist_are_refused(aliases: Mapping[str, str], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)) as caught:
+        matching_pairs(aliases, ["a", "a1", "a2"], ["x", "x1"])
+    assert caught.value.hint
