@@ -53,8 +53,7 @@ def _compiled(chosen: Chosen) -> CompiledTask:
     dag = chosen.task.dag
     # A program for all sizes is compiled from the definition itself.
     compiled_from = dag if dag.dims else chosen.state.definition
-    schedule = schedule_text(chosen.state) if len(chosen.states) == 1 else ""
     return CompiledTask.of(
         dag, chosen.built, compiled_from=compiled_from, program=program, median_s=chosen.median_s,
-        schedule=schedule,
+        schedule=schedule_text(chosen.states),
     )  # fmt: skip

@@ -111,7 +111,7 @@ def build(
     task = Task(definition, made_for, made_for.threads(threads), name=name)
     lowered = _lowered(states)
     built = build_lowered(lowered, made_for, task_symbol(task))
-    schedule = schedule_text(states[0]) if len(states) == 1 else ""
+    schedule = schedule_text(states)
     compiled = CompiledTask.of(definition, built, program=lowered.run, schedule=schedule)
     return Kernel(compiled, target=made_for, threads=task.threads, name=name)
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
-from ansorpy.api.arguments import HostLookupArguments
+from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import open_model
 from ansorpy.report.engines.protocol import Array, AtSizes, Shapes, SizedEngine
 from ansorpy.report.inputs import random_value
 from ansorpy.runtime.model import Model
+from ansorpy.size_ranges import AnySize, SizeRange, size_of
 from ansorpy.version import __version__
 
-__all__ = ["Ours", "ours_at"]
+__all__ = ["Ours", "ours_at", "random_inputs", "sendable"]
 
 
 class Ours:
     """A library, or an ONNX file compiled from records, with inputs and outputs in place.
 
     Args:
+        arguments: As :func:`sendable` makes them.
         shapes: Shapes of the inputs; those of numbers need not be given.
     """
 
@@ -30,14 +33,14 @@ class Ours:
         path: str,
         *,
         seed: int = 0,
-        arguments: HostLookupArguments,
+        arguments: LookupArguments,
         shapes: Shapes | None = None,
     ) -> None:
-        lookup, threads = Lookup(Path(path), **arguments), arguments.get("threads")
+        lookup, threads = Lookup(Path(path), **_sent(arguments)), arguments.get("threads")
         self._model = open_model(lookup)
         self._threads = threads
         self._names = [o.name for o in self._model.get_outputs()]
-        self.feed(_random_inputs(self._model, shapes or {}, seed))
+        self.feed(random_inputs(self._model, shapes or {}, seed))
 
     @property
     def model(self) -> Model:
@@ -57,7 +60,7 @@ class Ours:
         return dict(zip(self._names, self._outputs, strict=True))
 
 
-def _random_inputs(model: Model, shapes: Shapes, seed: int) -> dict[str, Array]:
+def random_inputs(model: Model, shapes: Shapes, seed: int) -> dict[str, Array]:
     """Seeded random inputs of *model*; *shapes* has those that its ports leave open."""
     return {
         port.name: random_value(
@@ -68,8 +71,34 @@ def _random_inputs(model: Model, shapes: Shapes, seed: int) -> dict[str, Array]:
 
 
 def ours_at(
-    path: str, *, seed: int = 0, arguments: HostLookupArguments, sizes: Sequence[Shapes]
+    path: str, *, seed: int = 0, arguments: LookupArguments, sizes: Sequence[Shapes]
 ) -> SizedEngine:
     """:class:`Ours` with inputs of several *sizes*, which the model must take."""
     engine = Ours(path, seed=seed, arguments=arguments, shapes=sizes[0])
-    return AtSizes(engine, lambda size: _random_inputs(engine.model, sizes[size], seed))
+    return AtSizes(engine, lambda size: random_inputs(engine.model, sizes[size], seed))
+
+
+def sendable(arguments: LookupArguments) -> LookupArguments:
+    """*arguments* for another process: ranges of sizes are written out."""
+
+    def written(size: AnySize, _: str) -> AnySize:
+        return str(size) if isinstance(size, SizeRange) else size
+
+    return _each_size(arguments, written)
+
+
+def _sent(arguments: LookupArguments) -> LookupArguments:
+    """Inverse of :func:`sendable`."""
+    return _each_size(arguments, size_of)
+
+
+def _each_size(
+    arguments: LookupArguments, of: Callable[[AnySize, str], AnySize]
+) -> LookupArguments:
+    """*arguments*, where each size of a dimension or shape is what *of* makes of it."""
+    found = dict(arguments)
+    if dims := arguments.get("dims"):
+        found["dims"] = {name: of(size, name) for name, size in dims.items()}
+    if shapes := arguments.get("shapes"):
+        found["shapes"] = {name: [of(n, name) for n in shape] for name, shape in shapes.items()}
+    return cast(LookupArguments, found)

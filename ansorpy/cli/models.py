@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ansorpy.runtime.model import Model
 
 __all__ = [
-    "from_records", "given_shapes", "is_library", "onnx_beside", "open_model", "with_own_sizes",
+    "finished_from", "from_records", "given_shapes", "is_library", "onnx_beside", "open_model",
+    "with_own_sizes",
 ]  # fmt: skip
 
 
@@ -128,10 +129,18 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
 def from_records(lookup: Lookup) -> tuple[Finished, CompiledModel]:
     """The ONNX file's programs and model, compiled from the records without tuning."""
     from ansorpy.api.assemble import model_of
+
+    finished = finished_from(lookup)
+    threads = lookup.request.threads
+    return finished, model_of(finished.project, finished.chosen, threads)
+
+
+def finished_from(lookup: Lookup) -> Finished:
+    """The ONNX file's programs, chosen from the records without tuning."""
     from ansorpy.api.networks import Networks, NetworkSpec, tune_networks
     from ansorpy.cli.searching import followed
 
     networks = Networks([lookup.project], [NetworkSpec(lookup.model)])
     with followed(lookup.request, quiet=True) as request:
         [finished] = tune_networks(networks, request)
-    return finished, model_of(finished.project, finished.chosen, request.threads)
+    return finished

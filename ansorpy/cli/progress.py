@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, TextIO
 from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.project import Project
 from ansorpy.api.request import Request
+from ansorpy.cli.kernels import network_reach
 from ansorpy.measure.result import TrialKind
 from ansorpy.report.alternatives import alternatives_table
+from ansorpy.report.kernels import reach_table
 from ansorpy.report.tables import show
 from ansorpy.report.trial_plan import plan_table
 from ansorpy.report.tuning import failures_table, summaries, tasks_table
@@ -72,6 +74,9 @@ class ProgressDisplay:
     def _show_plan(self, event: Planned) -> None:
         for project in event.networks:
             print(plan_text(project, event.request), file=self._file)
+            reaches = network_reach(project)
+            if reaches:
+                show(reach_table(reaches, len(project.network.workloads())), self._file)
         if event.plan is not None:
             show(plan_table(event.plan), self._file)
 

@@ -1,20 +1,28 @@
-"""Select a task on the command line by its number, its name, or a part of its name."""
+"""Select a task or kernel on the command line by its number, its name, or a part of its name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from ansorpy.errors import UsageError
-from ansorpy.ir.task import Task
 
 __all__ = ["selected"]
 
 
-def selected(tasks: Sequence[Task], wanted: str | None) -> list[Task]:
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_T = TypeVar("_T", bound=_Named)
+
+
+def selected(tasks: Sequence[_T], wanted: str | None, what: str = "task") -> list[_T]:
     """All *tasks*, or the one that *wanted* identifies.
 
     Raises:
-        UsageError: No task or several tasks match.
+        UsageError: No task or several tasks match; they are called *what*.
     """
     if wanted is None:
         return list(tasks)
@@ -24,5 +32,5 @@ def selected(tasks: Sequence[Task], wanted: str | None) -> list[Task]:
     if len(found) == 1:
         return found
     names = ", ".join(f"{number} {task.name}" for number, task in enumerate(tasks))
-    problem = f"{len(found)} tasks match {wanted!r}" if found else f"no task {wanted!r}"
+    problem = f"{len(found)} {what}s match {wanted!r}" if found else f"no {what} {wanted!r}"
     raise UsageError(problem, hint=f"give a number or a name from: {names}")

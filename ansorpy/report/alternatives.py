@@ -25,7 +25,7 @@ def alternatives_table(regions: Sequence[Alternatives[str]]) -> Table:
         (
             "" if number else region.name,
             option.name,
-            str(sum(option.calls.values())),
+            f"{sum(option.calls.values()):g}",
             "-" if option.seconds is None else f"{option.seconds * 1e6:.1f}",
             "*" if number == region.fastest else "",
         )

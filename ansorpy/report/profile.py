@@ -35,7 +35,7 @@ class CallTime:
         }
 
 
-def profile_table(calls: Sequence[CallTime]) -> Table:
+def profile_table(calls: Sequence[CallTime], title: str = "") -> Table:
     """One row per call, in order, and their sums."""
     known = [call.alone_s for call in calls if call.alone_s is not None]
     total = CallTime(
@@ -56,7 +56,7 @@ def profile_table(calls: Sequence[CallTime]) -> Table:
         for call in (*calls, total)
     ]
     heading = ("call", "us", "us alone", "us at least", "of roofline", "share")
-    return Table("", heading, tuple(rows), numeric=frozenset(heading[1:]))
+    return Table(title, heading, tuple(rows), numeric=frozenset(heading[1:]))
 
 
 def _share(part_s: float, whole_s: float, digits: int) -> str:

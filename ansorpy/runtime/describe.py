@@ -49,7 +49,7 @@ def metadata_of(
             "threads": plan.threads,
             "median_ms": None if plan.median_s is None else plan.median_s * 1e3,
             "constant_bytes": plan.pool_bytes,
-            "programs": dict(plan.programs),
+            "programs": [asdict(program) for program in plan.programs],
             "ansorpy": __version__,
             "llvm": ".".join(map(str, llvmlite.binding.llvm_version_info)),
             "digest": content.hexdigest(),

@@ -28,6 +28,7 @@ from ansorpy.ir.text.printer import text
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
+from ansorpy.runtime.programs import ScheduledProgram
 from ansorpy.runtime.renaming import renamed
 from ansorpy.runtime.sizes import Told, told_by
 from ansorpy.target import Target
@@ -83,7 +84,8 @@ class CompiledTask:
         program: The loop nest, for display.
         median_s: Median seconds of one run, or ``None`` if it was never timed.
         overwrites: Pairs (input, output) of indices: the output may use that input's memory.
-        schedule: The schedule that was compiled (:mod:`ansorpy.runtime.schedules`), if known.
+        schedule: What was compiled, with a schedule for each part of the sizes
+            (:mod:`ansorpy.runtime.schedules`), if known.
         dims: Dimensions of the definition, in its order.  Calls of the same workload may have
             others; they are matched by position.
         sizes: Those of *dims* whose sizes the code takes, in the order in which it takes them.
@@ -114,7 +116,7 @@ class CompiledTask:
             compiled_from: The definition that was compiled, if it is not *dag* but one that differs
                 in names only: a database keeps the first definition it saw.
             program: The loop nest that was compiled.
-            schedule: The schedule that it was lowered from.
+            schedule: What it was lowered from (:mod:`ansorpy.runtime.schedules`).
         """
         origin = compiled_from or dag
         dims = dict(zip(origin.dims, dag.dims, strict=True))
@@ -133,9 +135,9 @@ class ExecutionPlan:
     """All inputs for making a library.
 
     ``raw`` and ``direct`` are the original constants with their offsets in ``RAW`` and ``POOL``;
-    ``packs`` fills the rest of the pool from ``RAW``, once.  ``programs`` are the known schedules,
-    each with the name of the first call of its code.  ``arena_bytes`` is the size of the arena, at
-    the largest sizes if it has ``slots``.  ``aliases`` are the outputs in the memory of inputs.
+    ``packs`` fills the rest of the pool from ``RAW``, once.  ``programs`` are those whose schedules
+    are known.  ``arena_bytes`` is the size of the arena, at the largest sizes if it has ``slots``.
+    ``aliases`` are the outputs in the memory of inputs.
     """
 
     kind: str
@@ -151,7 +153,7 @@ class ExecutionPlan:
     target: Target
     threads: int
     median_s: float | None = None
-    programs: tuple[tuple[str, str], ...] = ()
+    programs: tuple[ScheduledProgram, ...] = ()
     slots: tuple[Slot, ...] = ()
     aliases: tuple[Alias, ...] = ()
 
@@ -244,7 +246,7 @@ def plan_network(
             task.built, call.inputs, _named(task, call), call.outputs, call.name,
             tuple(dims.get(dim, dim) for dim in task.sizes),
         )  # fmt: skip
-        maker.add_program(call.name, task.schedule)
+        maker.add_program(call.name, task.schedule, call.dag.dims)
     return maker.plan(
         "model", _ports(network.inputs), _ports(network.results), arena=network.arena,
         target=target, threads=threads, median_s=median_s, aliases=network.aliases,
@@ -282,7 +284,7 @@ def plan_kernel(
             maker.values[port.name] = Argument(region, number=number)
     names = [port.name for port in inputs], [port.name for port in outputs]
     maker.add(task.built, names[0], constants, names[1], sizes=task.sizes)
-    maker.add_program(task.built.run.symbol, task.schedule)
+    maker.add_program(task.built.run.symbol, task.schedule, task.dims)
     return maker.plan(
         "kernel", inputs, outputs, arena=ArenaPlan({}, 0), target=target, threads=threads,
         median_s=task.median_s,
@@ -367,13 +369,14 @@ class _Maker:
     packs: dict[object, Step] = field(default_factory=dict)
     pool: _Space = field(default_factory=_Space)
     raw: _Space = field(default_factory=_Space)
-    programs: dict[str, str] = field(default_factory=dict)
-    """Names of programs by schedule."""
+    programs: dict[str, ScheduledProgram] = field(default_factory=dict)
+    """Programs by schedule."""
 
-    def add_program(self, name: str, schedule: str) -> None:
-        """Add the *schedule* of the call *name*, if it is known and new."""
+    def add_program(self, name: str, schedule: str, dims: Sequence[Dim]) -> None:
+        """Count the call *name* of the program with this *schedule*, if that is known."""
         if schedule:
-            self.programs.setdefault(schedule, name)
+            known = self.programs.setdefault(schedule, ScheduledProgram(name, schedule))
+            self.programs[schedule] = known.called(dims)
 
     def add(
         self,
@@ -440,6 +443,5 @@ class _Maker:
             kind, inputs, outputs, tuple(self.steps), tuple(self.packs.values()),
             tuple(self.raw.arrays), tuple(self.pool.arrays), arena.bytes, self.pool.bytes,
             self.raw.bytes, target, threads, median_s,
-            tuple((name, schedule) for schedule, name in self.programs.items()), arena.slots,
-            aliases,
+            tuple(self.programs.values()), arena.slots, aliases,
         )  # fmt: skip

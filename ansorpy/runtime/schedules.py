@@ -1,10 +1,15 @@
-"""A program as a library records it: definition and steps, packed into one line of text."""
+"""A program as a library records it, packed into one line of text.
+
+It has a definition and steps for each part of the sizes of its dimensions; the dimensions of the
+definition have the ranges of that part.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
 import zlib
+from collections.abc import Sequence
 
 from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.text.serialize import dag_from_dict
@@ -12,24 +17,26 @@ from ansorpy.measure.records.definitions import definition_json
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 
-__all__ = ["schedule_text", "state_of"]
+__all__ = ["schedule_text", "states_of"]
 
 _MAX_BYTES = 64 << 20
-"""Of a definition and its steps: a few kilobytes as a rule."""
+"""Of definitions and their steps: a few kilobytes as a rule."""
 
 
-def schedule_text(state: State) -> str:
-    """*state* as text, a few hundred characters as a rule."""
-    parts = json.dumps([definition_json(state.definition), steps_to_json(state.history)])
-    return base64.b64encode(zlib.compress(parts.encode(), 9)).decode()
+def schedule_text(states: Sequence[State]) -> str:
+    """*states*, one for each part of the sizes, as text: a few hundred characters as a rule."""
+    parts = [(definition_json(s.definition), steps_to_json(s.history)) for s in states]
+    return base64.b64encode(zlib.compress(json.dumps(parts).encode(), 9)).decode()
 
 
-def state_of(text: str) -> State:
+def states_of(text: str) -> tuple[State, ...]:
     """Inverse of :func:`schedule_text`; raises :class:`ForeignFile` for anything else."""
     try:
         unpacked = zlib.decompressobj().decompress(base64.b64decode(text), _MAX_BYTES)
-        definition, steps = json.loads(unpacked)
-        return State.replay(dag_from_dict(json.loads(definition)), steps_from_json(steps))
+        return tuple(
+            State.replay(dag_from_dict(json.loads(definition)), steps_from_json(steps))
+            for definition, steps in json.loads(unpacked)
+        )
     except (ValueError, TypeError, RecursionError, zlib.error, AnsorpyError) as error:
         reason = error.message if isinstance(error, AnsorpyError) else error
         raise ForeignFile(

@@ -13,7 +13,7 @@ from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.ports import Port
 
-__all__ = ["Ports", "SizedPorts", "Told", "told_by"]
+__all__ = ["Ports", "SizedPorts", "Told", "sizes_told", "told_by"]
 
 Ports = tuple[tuple[Port, ...], tuple[Port, ...]]
 """Inputs and outputs."""
@@ -106,7 +106,7 @@ class SizedPorts:
         shapes = tuple(getattr(array, "shape", None) for array in arrays)
         found = self._known.get(shapes)
         if found is None:
-            sizes = {told.dim: self._size(told, shapes[told.number]) for told in self.told}
+            sizes = sizes_told(self.inputs, self.told, shapes)
             values = fixed_all(at(extent, sizes) for extent in self._extents)
             inputs, outputs = (
                 tuple([Port(p.name, tuple([values[n] for n in own]), p.dtype) for p, own in ports])
@@ -117,18 +117,30 @@ class SizedPorts:
             found = self._known[shapes] = inputs, outputs
         return found
 
-    def _size(self, told: Told, shape: object) -> int:
-        port, dim = self.inputs[told.number], told.dim
-        if not isinstance(shape, tuple) or len(shape) != len(port.shape):
-            given = f"{len(shape)} axes" if isinstance(shape, tuple) else "no shape"
-            raise UsageError(f"input {port.name!r} has {len(port.shape)} axes, got {given}")
-        size, left = divmod(int(shape[told.axis]) - told.offset, told.scale)
-        inside = dim.low <= size <= dim.high and size % dim.step == 0
-        if left or not inside:
-            extent = port.shape[told.axis]
-            every = f", a multiple of {dim.step}" if dim.step > 1 else ""
-            raise UsageError(
-                f"axis {told.axis} of input {port.name!r} has {shape[told.axis]} elements, but its "
-                f"extent is {extent}, where {dim.name} is from {dim.low} to {dim.high}{every}"
-            )
-        return size
+
+def sizes_told(
+    inputs: Sequence[Port], told: Sequence[Told], shapes: Sequence[object]
+) -> dict[Dim, int]:
+    """The sizes that a call states whose *inputs* have these *shapes*.
+
+    Raises:
+        UsageError: A shape is none or has another rank, or a size is out of range.
+    """
+    return {one.dim: _size(inputs[one.number], one, shapes[one.number]) for one in told}
+
+
+def _size(port: Port, told: Told, shape: object) -> int:
+    dim = told.dim
+    if not isinstance(shape, tuple) or len(shape) != len(port.shape):
+        given = f"{len(shape)} axes" if isinstance(shape, tuple) else "no shape"
+        raise UsageError(f"input {port.name!r} has {len(port.shape)} axes, got {given}")
+    size, left = divmod(int(shape[told.axis]) - told.offset, told.scale)
+    inside = dim.low <= size <= dim.high and size % dim.step == 0
+    if left or not inside:
+        extent = port.shape[told.axis]
+        every = f", a multiple of {dim.step}" if dim.step > 1 else ""
+        raise UsageError(
+            f"axis {told.axis} of input {port.name!r} has {shape[told.axis]} elements, but its "
+            f"extent is {extent}, where {dim.name} is from {dim.low} to {dim.high}{every}"
+        )
+    return size

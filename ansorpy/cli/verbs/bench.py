@@ -70,30 +70,26 @@ def _timed(
     lookup: Lookup, original: Path | None, against: Sequence[str], seed: int, profile: bool
 ) -> tuple[dict[str, Any], Said]:
     """The result as JSON and as what is printed."""
+    from ansorpy.cli.profiling import profiles_of
     from ansorpy.cli.sizes import timed_sizes
-    from ansorpy.errors import UsageError
 
     opened, points, sizes = timed_sizes(lookup, original)
+    profiles = profiles_of(opened, sizes, seed) if profile else []
     if len(points) == 1:
         shapes = {"seed": seed, "shapes": sizes[0]}
         contenders = [_ours(opened, "Ours", shapes)]
         contenders += _peers(opened, original, against, "open_peer", shapes)
-        return _at_one_size(opened, contenders, original, seed, profile)
-    if profile:
-        raise UsageError(
-            "the calls of several sizes cannot be profiled", hint="give each dimension one size"
-        )
+        return _at_one_size(opened, contenders, original, profiles[0] if profiles else ())
     all_shapes = {"seed": seed, "sizes": sizes}
     contenders = [_ours(opened, "ours_at", all_shapes)]
     contenders += _peers(opened, original, against, "open_peer_at", all_shapes)
-    return _at_sizes(opened, contenders, original, points)
+    return _at_sizes(opened, contenders, original, points, profiles)
 
 
 def _at_one_size(
-    lookup: Lookup, contenders: Sequence[Contender], original: Path | None, seed: int,
-    profile: bool,
+    lookup: Lookup, contenders: Sequence[Contender], original: Path | None,
+    calls: Sequence[CallTime],
 ) -> tuple[dict[str, Any], Said]:  # fmt: skip
-    from ansorpy.cli.profiling import profile_of
     from ansorpy.measure.probe.disturbance import CoreProbe
     from ansorpy.report.bench.remarks import remarks, unsettled
     from ansorpy.report.bench.result import Comparison
@@ -101,7 +97,6 @@ def _at_one_size(
     from ansorpy.report.profile import profile_table
 
     threads = lookup.arguments["threads"] or 1
-    calls = profile_of(lookup, seed) if profile else []
     timings = compare(contenders, progress=_progress, is_disturbed=CoreProbe(threads).is_disturbed)
     name = (original or lookup.model).stem
     comparison = Comparison(name, threads, timings, _kernels_ms(lookup, calls))
@@ -109,7 +104,7 @@ def _at_one_size(
     inside_ms = sum(call.inside_s for call in calls) * 1e3 if calls else None
     ours = remarks(timings["ansorpy"].median_ms, inside_ms, comparison.kernels_ms)
     said: Said = [comparison.table(), *unsettled(timings), *ours]
-    if profile:
+    if calls:
         result["calls"] = [call.to_dict() for call in calls]
         said.append(profile_table(calls))
     return result, said
@@ -117,12 +112,13 @@ def _at_one_size(
 
 def _at_sizes(
     lookup: Lookup, contenders: Sequence[Contender], original: Path | None,
-    points: Sequence[Mapping[str, int]],
+    points: Sequence[Mapping[str, int]], profiles: Sequence[Sequence[CallTime]],
 ) -> tuple[dict[str, Any], Said]:  # fmt: skip
     from ansorpy.measure.probe.disturbance import CoreProbe
     from ansorpy.report.bench.remarks import unsettled
     from ansorpy.report.bench.result import SizesComparison
     from ansorpy.report.bench.turns import compare_sizes
+    from ansorpy.report.profile import profile_table
 
     threads = lookup.arguments["threads"] or 1
     timings = [*compare_sizes(
@@ -134,7 +130,12 @@ def _at_sizes(
         f"{_named(point)}: {line}"
         for point, timing in zip(points, timings, strict=True) for line in unsettled(timing)
     ]  # fmt: skip
-    return comparison.to_dict(), [comparison.table(), comparison.plot(), *unsteady]
+    result = comparison.to_dict()
+    said: Said = [comparison.table(), comparison.plot(), *unsteady]
+    for point, row, calls in zip(points, result["sizes"], profiles, strict=False):
+        row["calls"] = [call.to_dict() for call in calls]
+        said.append(profile_table(calls, _named(point)))
+    return result, said
 
 
 def _named(point: Mapping[str, int]) -> str:
@@ -159,9 +160,10 @@ def _kernels_ms(lookup: Lookup, calls: Sequence[CallTime]) -> float | None:
 
 def _ours(lookup: Lookup, factory: str, given: Mapping[str, object]) -> Contender:
     """Our engine, made by a *factory* of :mod:`ansorpy.cli.engine`."""
+    from ansorpy.cli.engine import sendable
     from ansorpy.report.bench.processes import Contender
 
-    ours = {"path": str(lookup.model), "arguments": lookup.arguments, **given}
+    ours = {"path": str(lookup.model), "arguments": sendable(lookup.arguments), **given}
     return Contender("ansorpy", f"ansorpy.cli.engine:{factory}", ours)
 
 

@@ -1,106 +1,240 @@
-"""``ansorpy show``: list a network's tasks, or show the program, steps or code of one."""
+"""``ansorpy show``: the tasks and kernels of a network or library, and their programs."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import AsJson, ModelFile, TaskName
+from ansorpy.cli.options import AsJson
 
 if TYPE_CHECKING:
     from ansorpy.api.project import Project
     from ansorpy.api.tuner import Tuner
+    from ansorpy.cli.lookup import Lookup
     from ansorpy.ir.task import Task
+    from ansorpy.report.kernels import ShownKernel
     from ansorpy.runtime.footprint import Footprint
-    from ansorpy.target import Target
+    from ansorpy.schedule.state import State
 
 __all__ = ["show"]
-
-_DEFINITION = "definition"
-_FORMS = (_DEFINITION, "nest", "steps", "program")
-"""The forms that every task has; its target's backend adds those of generated code."""
 
 
 @with_options
 def show(
-    model: ModelFile,
-    task: TaskName = None,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
+    task: Annotated[
+        str | None,
+        typer.Option("--task", help="Only the task or kernel with this name or number."),
+    ] = None,
     form: Annotated[
         str,
         typer.Option(
             "--as",
             metavar="FORM",
-            help="How to print the task given with --task: definition, nest, steps, program, "
-            "or generated code: llvm or asm for CPUs, cuda or ptx for GPUs, c for C.",
+            help="How to print kernels, or the task given with --task: definition, nest, steps, "
+            "program, or of a network generated code: llvm or asm for CPUs, cuda or ptx for GPUs, "
+            "c for C.",
         ),
     ] = "nest",
     as_json: AsJson = False,
     **arguments: Unpack[LookupArguments],
 ) -> None:
-    """List a network's tasks, or print the best program of one as loops, steps or code."""
-    from ansorpy.api.tuner import open_tuner
+    """List a network's tasks, or print the best program of one as loops, steps or code.
+
+    Of a library, print the kernels: each schedule below the sizes that it serves.
+    """
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.tasks import selected
+    from ansorpy.cli.models import is_library
+    from ansorpy.cli.program_text import require_form
 
     lookup = Lookup(model, **arguments)
+    if is_library(model):
+        _show_library(lookup, task, form, as_json)
+    elif task is None:
+        _list(lookup, as_json)
+    else:
+        require_form(form, lookup.request.target)
+        if _is_kernel(lookup.project, task):
+            _show_kernel(lookup, task, form, as_json)
+        else:
+            _show_task(lookup, task, form, as_json)
+
+
+def _show_library(lookup: Lookup, wanted: str | None, form: str, as_json: bool) -> None:
+    from ansorpy.cli.kernels import library_kernels, library_reach
+    from ansorpy.cli.program_text import FORMS, program_text
+    from ansorpy.cli.tasks import selected
+    from ansorpy.errors import UsageError
+    from ansorpy.report.kernels import kernels_table, reach_table
+    from ansorpy.report.tables import show as show_table
+
+    if form not in FORMS:
+        raise UsageError(
+            f"a kernel of a library cannot be shown as {form!r}",
+            hint=f"use one of {', '.join(FORMS)}, or give the ONNX file and --db",
+        )
+    if lookup.arguments.get("dims") or lookup.arguments.get("shapes"):
+        raise UsageError(
+            f"{lookup.model} is a library, which is shown for all of its sizes",
+            hint="leave --dim and --shape out",
+        )
+    kernels = library_kernels(lookup.model)
+    reaches = library_reach(lookup.model, kernels)
+
+    def printed(state: State) -> str:
+        return program_text(state, form, lookup.request.target)
+
+    chosen = selected(kernels, wanted, "kernel")
+    if as_json:
+        facts = [kernel.to_dict(form, printed) for kernel in chosen]
+        print(json.dumps({"dims": [r.to_dict() for r in reaches], "kernels": facts}, indent=2))
+        return
+    if wanted is None:
+        if reaches:
+            show_table(reach_table(reaches, len(kernels)))
+        show_table(kernels_table(kernels))
+        print()
+    _print_kernels(chosen, printed)
+
+
+def _print_kernels(kernels: Sequence[ShownKernel], printed: Callable[[State], str]) -> None:
+    print("\n\n".join(kernel.text(printed) for kernel in kernels))
+
+
+def _is_kernel(project: Project, wanted: str) -> bool:
+    """Whether *wanted* is the name of a kernel for several sizes, each of which is a task."""
+    workloads = project.cuts.workloads.values()
+    return any(workload.name == wanted and workload.dag.dims for workload in workloads)
+
+
+def _show_kernel(lookup: Lookup, wanted: str, form: str, as_json: bool) -> None:
+    from ansorpy.cli.kernels import kernels_of
+    from ansorpy.cli.models import finished_from
+    from ansorpy.cli.program_text import program_text
+    from ansorpy.cli.tasks import selected
+
+    lookup.warn_of_predictions()
+    finished = finished_from(lookup)
+    kernels = kernels_of(finished.project, finished.chosen)
+    [kernel] = selected(kernels, wanted, "kernel")
+    task = finished.chosen[kernels.index(kernel)].task
+
+    def printed(state: State) -> str:
+        return program_text(state, form, task.target, prefetch=task.reuse_distance_bytes > 0)
+
+    if as_json:
+        print(json.dumps(kernel.to_dict(form, printed)))
+    else:
+        _print_kernels([kernel], printed)
+
+
+def _show_task(lookup: Lookup, wanted: str, form: str, as_json: bool) -> None:
+    from ansorpy.api.tuner import open_tuner
+    from ansorpy.cli.program_text import DEFINITION
+    from ansorpy.cli.tasks import selected
+
     with open_tuner(lookup.request) as tuner:
-        if task is None:
-            _list(lookup.project, tuner, as_json)
-            return
-        _require_form(form, lookup.request.target)
-        for chosen in selected(lookup.project.all_tasks, task):
-            if form != _DEFINITION:
-                lookup.warn_of_predictions([chosen])
-            text = _text(chosen, tuner, form)
-            print(json.dumps({"task": chosen.name, form: text}) if as_json else text)
+        [task] = selected(lookup.project.all_tasks, wanted)
+        if form != DEFINITION:
+            lookup.warn_of_predictions([task])
+        text = _text(task, tuner, form)
+        print(json.dumps({"task": task.name, form: text}) if as_json else text)
 
 
-def _list(project: Project, tuner: Tuner, as_json: bool) -> None:
-    from ansorpy.api.alternatives import fastest, timed_regions
+def _text(task: Task, tuner: Tuner, form: str) -> str:
+    from ansorpy.cli.program_text import DEFINITION, program_text
+    from ansorpy.ir.text.printer import text
+
+    if form == DEFINITION:
+        return text(task.dag)
+    state = tuner.choose([task])[0].state
+    return program_text(state, form, task.target, prefetch=task.reuse_distance_bytes > 0)
+
+
+def _list(lookup: Lookup, as_json: bool) -> None:
+    from ansorpy.api.alternatives import timed_regions
+    from ansorpy.api.tuner import open_tuner
+    from ansorpy.cli.kernels import network_reach
     from ansorpy.report.alternatives import alternatives_json, alternatives_table
+    from ansorpy.report.kernels import kernels_table, reach_table
+    from ansorpy.report.tables import show as show_table
+
+    project = lookup.project
+    with open_tuner(lookup.request) as tuner:
+        regions = timed_regions(project, tuner.recorded_s)
+        rows = [_facts(project, task, tuner) for task in project.all_tasks]
+    memory, kernels = _chosen(lookup)
+    reaches = network_reach(project)
+    if as_json:
+        facts = {
+            "tasks": rows,
+            "regions": [alternatives_json(region) for region in regions],
+            "memory": memory.to_dict(),
+            "dims": [reach.to_dict() for reach in reaches],
+            "kernels": [kernel.to_dict("nest", lambda state: state.text()) for kernel in kernels],
+        }
+        print(json.dumps(facts, indent=2))
+        return
+    if reaches:
+        show_table(reach_table(reaches, len(project.network.workloads())))
+    _show_tasks(project.name, rows)
+    if regions:
+        show_table(alternatives_table(regions))
+    if kernels:
+        show_table(kernels_table(kernels))
+    print(memory)
+
+
+def _show_tasks(name: str, rows: Sequence[dict[str, Any]]) -> None:
     from ansorpy.report.tables import Table
     from ansorpy.report.tables import show as show_table
 
-    regions = timed_regions(project, tuner.recorded_s)
-    memory = _memory(fastest(project, tuner.recorded_s), tuner)
-    rows = [_facts(project, task, tuner) for task in project.all_tasks]
-    if as_json:
-        facts = {"tasks": rows, "regions": [alternatives_json(region) for region in regions]}
-        print(json.dumps(facts | {"memory": memory.to_dict()}, indent=2))
-        return
     heading = ("#", "task", "calls", "MFLOP", "trials", "best us")
     cells = tuple(
         (
             str(number),
             row["name"],
-            str(row["calls"]),
+            f"{row['calls']:g}",
             f"{row['flops'] * 1e-6:.2f}",
             str(row["trials"]),
             "-" if row["best_ms"] is None else f"{row['best_ms'] * 1e3:.1f}",
         )
         for number, row in enumerate(rows)
     )
-    show_table(Table(project.name, heading, cells, frozenset(heading) - {"task"}))
-    if regions:
-        show_table(alternatives_table(regions))
-    print(memory)
+    show_table(Table(name, heading, cells, frozenset(heading) - {"task"}))
 
 
-def _memory(project: Project, tuner: Tuner) -> Footprint:
-    """Memory of the recorded programs; if one is missing, what does not depend on programs."""
+def _chosen(lookup: Lookup) -> tuple[Footprint, list[ShownKernel]]:
+    """Memory of the recorded programs, and the kernels for several sizes that are made of them.
+
+    If a program is missing, memory that does not depend on programs, and no kernels.
+    """
+    from ansorpy.api.alternatives import fastest
     from ansorpy.api.assemble import plan_of
+    from ansorpy.api.tuner import open_tuner
+    from ansorpy.cli.kernels import kernels_of
+    from ansorpy.cli.models import finished_from
+    from ansorpy.ir.extents import most
     from ansorpy.runtime.footprint import Footprint
 
-    chosen = tuner.kept(project.tasks)
-    if chosen is not None:
-        return plan_of(project, chosen, tuner.request.threads).footprint
-    network = project.network
-    ports = sum(t.bytes for t in (*network.inputs, *network.outputs))
-    return Footprint(project.constant_bytes, network.arena.bytes, None, ports)
+    with open_tuner(lookup.request) as tuner:
+        project = fastest(lookup.project, tuner.recorded_s)
+        chosen = tuner.kept(project.tasks)
+    if chosen is None:
+        network = project.network
+        ports = sum(most(t.bytes) for t in (*network.inputs, *network.outputs))
+        return Footprint(project.constant_bytes, most(network.arena.bytes), None, ports), []
+    if not project.is_sized:
+        return plan_of(project, chosen, lookup.request.threads).footprint, []
+    finished = finished_from(lookup)
+    plan = plan_of(finished.project, finished.chosen, lookup.request.threads)
+    return plan.footprint, kernels_of(finished.project, finished.chosen)
 
 
 def _facts(project: Project, task: Task, tuner: Tuner) -> dict[str, Any]:
@@ -114,35 +248,3 @@ def _facts(project: Project, task: Task, tuner: Tuner) -> dict[str, Any]:
         "trials": tuner.database.trials(task.key),
         "best_ms": None if best is None or best.median_s is None else best.median_s * 1e3,
     }
-
-
-def _require_form(form: str, target: Target) -> None:
-    """Raise :class:`UsageError` for a *form* that programs for *target* do not have."""
-    from ansorpy.codegen.backends import codegen_of
-    from ansorpy.errors import UsageError
-
-    known = (*_FORMS, *codegen_of(target).forms)
-    if form not in known:
-        raise UsageError(
-            f"a program for {target.name} cannot be shown as {form!r}",
-            hint=f"use one of {', '.join(known)}",
-        )
-
-
-def _text(task: Task, tuner: Tuner, form: str) -> str:
-    from ansorpy.codegen.backends import codegen_of
-    from ansorpy.ir.text.printer import text
-    from ansorpy.schedule.lowering.program import lower
-
-    if form == _DEFINITION:
-        return text(task.dag)
-    state = tuner.choose([task])[0].state
-    if form == "nest":
-        return state.text()
-    if form == "steps":
-        return str(state.history)
-    program = lower(state).run
-    if form == "program":
-        return text(program)
-    code = codegen_of(task.target).forms[form]
-    return code.of(program, task.target, "kernel", task.reuse_distance_bytes > 0)

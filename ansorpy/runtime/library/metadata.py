@@ -17,7 +17,7 @@ from ansorpy.runtime.library.extents import extent_of
 from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.sizes import told_by
 
-__all__ = ["DimSpec", "Metadata", "TensorSpec", "read_metadata"]
+__all__ = ["DimSpec", "Metadata", "ProgramSpec", "TensorSpec", "read_metadata"]
 
 
 class _Part(BaseModel):
@@ -65,12 +65,23 @@ class _Machine(_Part):
     required: tuple[str, ...]
 
 
+class ProgramSpec(_Part):
+    """A program whose ``schedule`` is known (:mod:`ansorpy.runtime.schedules`).
+
+    It has ``calls``, which depend on the dimensions named ``dims``; ``name`` is that of the first.
+    """
+
+    name: str
+    schedule: str
+    calls: int
+    dims: tuple[str, ...]
+
+
 class Metadata(_Part):
     """Description of a library; ``interface`` changes whenever the C interface does.
 
     ``digest`` identifies the linked code and constants: a library with another digest may compute
-    something else.  ``programs`` holds the schedules it was made from, by name
-    (:mod:`ansorpy.runtime.schedules`).
+    something else.  ``programs`` are those that it was made from.
     """
 
     format: Literal["ansorpy-library"] = "ansorpy-library"
@@ -85,7 +96,7 @@ class Metadata(_Part):
     threads: int
     median_ms: float | None
     constant_bytes: int
-    programs: dict[str, str]
+    programs: tuple[ProgramSpec, ...]
     ansorpy: str
     llvm: str
     digest: str
