@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ansorpy.codegen.tiles import register_buffers
 from ansorpy.codegen.vectors import chunks, lanes_for, vector_space
@@ -16,6 +16,7 @@ from ansorpy.ir.loops import (
     Buffer,
     For,
     ForKind,
+    If,
     Instruction,
     Program,
     Scope,
@@ -41,7 +42,8 @@ ALIGNMENT = 64
 STACK_BYTES = 4096
 """Stack bytes per kernel; small, because callers of a library may run it on a small stack."""
 TILE_BYTES = 16384
-"""Bytes of register tiles per kernel: four tiles that each fill 32 512-bit registers twice.
+"""Bytes of register tiles that one call of a kernel may need: four tiles that each fill 32 512-bit
+registers twice.  Of the branches of a condition, such as parts for different sizes, a call takes one.
 
 They use the stack only where LLVM spills; if it kept all of them in memory, the stack would hold
 them in addition to ``STACK_BYTES``.
@@ -164,7 +166,46 @@ def _on_stack(body: Stmt, rows: Mapping[Buffer, int], target: Target) -> frozens
     fixed, most = register_buffers(body), 2 * target.vector_registers * target.vector_bits // 8
     tiles = {b: size for b, size in bytes_of.items() if b in fixed and size <= most}
     others = {b: size for b, size in bytes_of.items() if b not in tiles}
-    return frozenset({*_smallest(tiles, TILE_BYTES), *_smallest(others, STACK_BYTES)})
+    in_registers = _smallest_of_branches(body, tiles, TILE_BYTES)
+    return frozenset({*in_registers, *_smallest(others, STACK_BYTES)})
+
+
+def _smallest_of_branches(body: Stmt, sizes: Mapping[Buffer, int], space: int) -> Iterator[Buffer]:
+    """As many buffers as fit in *space* bytes in each branch of *body*, smallest first."""
+    branches = _Branch.of(body)
+    chosen: dict[Buffer, int] = {}
+    for buffer, size in sorted(sizes.items(), key=lambda item: item[1]):
+        if branches.bytes({**chosen, buffer: size}) <= space:
+            chosen[buffer] = size
+            yield buffer
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """The buffers allocated in a statement, apart from those in branches that exclude others."""
+
+    buffers: list[Buffer] = field(default_factory=list)
+    either: list[tuple[_Branch, _Branch]] = field(default_factory=list)
+
+    @staticmethod
+    def of(stmt: Stmt) -> _Branch:
+        found = _Branch()
+        found._add(stmt)
+        return found
+
+    def _add(self, stmt: Stmt) -> None:
+        if isinstance(stmt, Alloc):
+            self.buffers.append(stmt.buffer)
+        if isinstance(stmt, If) and stmt.other is not None:
+            self.either.append((_Branch.of(stmt.then), _Branch.of(stmt.other)))
+            return
+        for inner in substatements(stmt):
+            self._add(inner)
+
+    def bytes(self, sizes: Mapping[Buffer, int]) -> int:
+        """The most bytes of the buffers in *sizes* that one way through the branches allocates."""
+        held = sum(sizes.get(buffer, 0) for buffer in self.buffers)
+        return held + sum(max(a.bytes(sizes), b.bytes(sizes)) for a, b in self.either)
 
 
 def _smallest(sizes: Mapping[Buffer, int], space: int) -> Iterator[Buffer]:

@@ -19,8 +19,8 @@ from ansorpy.codegen.storage import (
 from ansorpy.codegen.vectors import chunks, lanes_for
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Cast, Var
-from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, Scope, Seq, Stmt
+from ansorpy.ir.expr import Cast, Var, as_expr
+from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, If, Scope, Seq, Stmt
 from ansorpy.target import Target
 from tests.codegen.programs import ZERO, add_to, at, buffer, nest, program, put
 
@@ -87,6 +87,15 @@ def test_all_tiles_together_are_limited() -> None:
     plan = planned(within(tiles, Seq(tuple(expanded(t) for t in tiles))))
     assert sum(b.bytes for b in plan.stack) == TILE_BYTES
     assert len(plan.scratch) == 2
+
+
+def test_tiles_of_branches_that_exclude_each_other_share_their_limit() -> None:
+    tiles = [local(f"t{n}", 32, 32) for n in range(9)]
+    parts = [within([t], expanded(t)) for t in tiles]
+    few, many = Seq(tuple(parts[:4])), Seq(tuple(parts[4:]))
+    plan = planned(If(as_expr(Var("n")) < 4, few, many))
+    assert plan.stack == {*tiles[:8]}
+    assert set(plan.scratch) == {tiles[8]}
 
 
 def test_a_product_accumulates_in_registers_beside_other_locals() -> None:
