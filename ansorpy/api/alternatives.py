@@ -1,6 +1,7 @@
 """Choose how to partition each region of a network: the alternative with the least total time.
 
-Measured times decide; if no alternative is measured completely, the analytic model decides.
+Measured times decide, with what calls take longer between others; if no alternative is measured
+completely, the analytic model decides.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable
 
 from ansorpy.api.project import Project
 from ansorpy.api.tuner import Tuner
+from ansorpy.cost.bound import handover_seconds
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.ir.task import Task
 
@@ -19,8 +21,13 @@ def timed_regions(
     project: Project, best_s: Callable[[Task], float | None]
 ) -> list[Alternatives[str]]:
     """The regions of *project*, with their alternatives timed by the tasks' times *best_s*."""
-    known = {task.key: best_s(task) for task in project.all_tasks} if project.regions else {}
-    return [region.timed(known) for region in project.regions]
+    tasks = project.all_tasks if project.regions else ()
+    known = {task.key: (best_s(task), task) for task in tasks}
+    in_network = {
+        key: None if seconds is None else seconds + handover_seconds(task)
+        for key, (seconds, task) in known.items()
+    }
+    return [region.timed(in_network) for region in project.regions]
 
 
 def fastest(project: Project, best_s: Callable[[Task], float | None]) -> Project:

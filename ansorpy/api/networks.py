@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import sqrt
 from pathlib import Path
 from typing import Unpack
 
@@ -191,7 +192,8 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
 def _finished(timings: Timings, project: Project) -> Finished:
     """The programs of *project*; a workload with dimensions gets one for all of their sizes.
 
-    Each is timed at all sizes for a share of the time left that is its share of the calls' time.
+    Each is timed at all sizes for a share of the time left that grows with the time of its calls,
+    but more slowly: the choice for short ones matters, too, and takes as many timings.
     """
     known = {chosen.task.key: chosen for chosen in choose_within(timings.tuner, project)}
     found = {group: [known[task.key] for task in group.tasks] for group in project.groups}
@@ -199,11 +201,14 @@ def _finished(timings: Timings, project: Project) -> Finished:
     def seconds(group: TaskGroup) -> float:
         return sum(project.weights[one.task.key] * (one.median_s or 0.0) for one in found[group])
 
+    def portion(group: TaskGroup) -> float:
+        return sqrt(seconds(group))
+
     programs = {group: found[group][0] for group in project.groups if not group.dag.dims}
     sized = sorted((g for g in project.groups if g.dag.dims), key=seconds, reverse=True)
     for number, group in enumerate(sized):
-        rest = sum(map(seconds, sized[number:]))
-        timings.allot(seconds(group) / rest if rest else 1.0)
+        rest = sum(map(portion, sized[number:]))
+        timings.allot(portion(group) / rest if rest else 1.0)
         programs[group] = chosen_for_all(timings, group, found[group])
     return Finished(project, [programs[group] for group in project.groups])
 

@@ -22,7 +22,7 @@ from ansorpy.schedule.state import History, State
 
 __all__ = ["packed_alike"]
 
-_DRAWN, _OFFERED = 256, 4
+_DRAWN, _OFFERED = 256, 2
 """Rows that are drawn and predicted, and schedules returned."""
 
 

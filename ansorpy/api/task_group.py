@@ -179,13 +179,22 @@ def _prime(dim: Dim, size: int) -> int:
 
 
 def sizes_between(dims: Sequence[Dim], tuned: Sequence[Sizes]) -> list[Sizes]:
-    """A size below each of *tuned* and above the one before it, odd if possible."""
+    """A size below each of *tuned* and above the one before it, odd if possible; the greatest too.
+
+    Between the last two of all these, where most sizes are, there is one more.
+
+    >>> n = Dim("n", 1, 512)
+    >>> [sizes[n] for sizes in sizes_between([n], sizes_for([n]))]
+    [5, 19, 71, 287, 375, 512]
+    """
     found: list[Sizes] = []
     before = {dim: max(dim.low, 1) for dim in dims}
     for sizes in tuned:
         found.append({d: _odd(d, (before[d] + fixed(sizes[d])) / 2) for d in dims})
         before = {d: fixed(sizes[d]) for d in dims}
-    return found
+    found.append({d: _odd(d, (fixed(found[-1][d]) + before[d]) / 2) for d in dims})
+    found.append({d: d.high for d in dims})
+    return [sizes for sizes in found if sizes not in tuned]
 
 
 def _odd(dim: Dim, size: float) -> int:

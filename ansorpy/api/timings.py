@@ -17,7 +17,7 @@ from ansorpy.schedule.state import State
 
 __all__ = ["SHARE", "Timings"]
 
-SHARE = 0.25
+SHARE = 0.3
 """Share of a time limit that is kept for timing the schedules found at other sizes."""
 
 

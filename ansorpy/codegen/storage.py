@@ -43,7 +43,7 @@ STACK_BYTES = 4096
 """Stack bytes per kernel; small, because callers of a library may run it on a small stack."""
 TILE_BYTES = 16384
 """Bytes of register tiles that one call of a kernel may need: four tiles that each fill 32 512-bit
-registers twice.  Of the branches of a condition, such as parts for different sizes, a call takes one.
+registers twice.  Of the branches of a condition, such as parts for several sizes, it takes one.
 
 They use the stack only where LLVM spills; if it kept all of them in memory, the stack would hold
 them in addition to ``STACK_BYTES``.

@@ -9,12 +9,17 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.rules.algorithms.base import Definition
 
-__all__ = ["least_seconds", "roofline_seconds"]
+__all__ = ["handover_seconds", "least_seconds", "roofline_seconds"]
 
 
 def roofline_seconds(task: Task, definitions: Iterable[Definition]) -> float:
     """Least seconds that any program of *task* can take: the lowest bound of its *definitions*."""
     return min(least_seconds(task, definition.dag) for definition in definitions)
+
+
+def handover_seconds(task: Task) -> float:
+    """Seconds that *task* takes longer between a network's other calls than when timed alone."""
+    return hardware_of(task.target).handover_seconds(task)
 
 
 def least_seconds(task: Task, dag: ComputeDAG) -> float:

@@ -27,6 +27,9 @@ class HardwareModel(Protocol):
     def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
         """Least seconds that any schedule of *dag*, a definition of *task*, can take."""
 
+    def handover_seconds(self, task: Task) -> float:
+        """Seconds that *task* takes longer between other calls than when it is timed alone."""
+
 
 HARDWARE: Registry[HardwareModel] = Registry(
     "hardware model",

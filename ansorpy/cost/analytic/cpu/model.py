@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.cost.analytic.cpu.bound import least_cpu_seconds
+from ansorpy.cost.analytic.cpu.bound import handover_cpu_seconds, least_cpu_seconds
 from ansorpy.cost.analytic.cpu.core import core_cycles
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.cpu.memory import Footprints
@@ -138,3 +138,7 @@ class CpuModel:
     def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
         """Least seconds that any schedule of *dag*, a definition of *task*, can take."""
         return least_cpu_seconds(task, dag, self.machine or MachineModel.of(task.target))
+
+    def handover_seconds(self, task: Task) -> float:
+        """Seconds that *task* takes longer between other calls than when it is timed alone."""
+        return handover_cpu_seconds(task, self.machine or MachineModel.of(task.target))
