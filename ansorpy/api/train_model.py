@@ -80,7 +80,8 @@ def load_trials(database: Database, target: Target) -> BoostedTrees:
     """Load every trial in *database* for machines like *target* into an untrained model.
 
     A trial's missing features are extracted from its schedule (a few milliseconds each) and stored;
-    trials whose schedules can no longer be replayed are left out.
+    trials whose schedules can no longer be replayed are left out, and so are programs for all
+    sizes: features are those of programs for one size.
     """
     model = BoostedTrees()
     version, width = model.remembers
@@ -109,6 +110,8 @@ def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTr
         try:
             state = record.state(database.definitions.get(record.definition))
         except ForeignFile:
+            continue
+        if state.definition.dims:
             continue
         seconds = np.array([training_seconds(record.result)])
         database.samples.put([record.id], model.samples(task, build_nest(state, {}), seconds))

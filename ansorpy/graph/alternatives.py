@@ -18,8 +18,7 @@ DOUBT = 0.95
 
 Predicted times are wrong (docs/networks.md): for six attentions the model always identified the
 faster one; its error in the ratio of their times was at most 5 %, except once, when it was 18 %.
-Measured ones are too good for several kernels instead of one: each was timed alone, with what it
-reads in nearer caches.  Scores of 12x461x461, over which 3.6 ms were measured, took 5.1 ms in BERT.
+Measured ones are those of kernels that were each timed alone.
 """
 
 K = TypeVar("K")

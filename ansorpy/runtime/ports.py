@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ansorpy.ir.extents import AnyExtent
 
 __all__ = [
-    "MAX_RANK", "Array", "CTensor", "Port", "accepted", "c_tensors", "check_array", "described",
-    "fits", "one_of",
+    "MAX_RANK", "Array", "CTensor", "Port", "accepted", "c_tensors", "check_array", "check_kind",
+    "described", "fits", "one_of",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -80,6 +80,12 @@ def check_array(role: str, port: Port, array: object, *, written: bool = False) 
         if written and not array.flags.writeable:
             raise UsageError(f"{role} {port.name!r} is read-only")
         return
+    lacks = "aligned" if check_kind(role, port, array).flags.c_contiguous else "contiguous"
+    raise UsageError(f"{role} {port.name!r} is not {lacks} in memory", hint="pass array.copy()")
+
+
+def check_kind(role: str, port: Port, array: object) -> Array:
+    """Return *array*; raises :class:`UsageError` unless its shape and type are those of *port*."""
     if not isinstance(array, np.ndarray):
         raise UsageError(
             f"{role} {port.name!r} must be a numpy array, got {type(array).__name__}",
@@ -90,8 +96,7 @@ def check_array(role: str, port: Port, array: object, *, written: bool = False) 
             f"{role} {port.name!r} takes {described(port.shape, port.dtype)}, "
             f"got {described(array.shape, array.dtype)}"
         )
-    lacks = "aligned" if array.flags.c_contiguous else "contiguous"
-    raise UsageError(f"{role} {port.name!r} is not {lacks} in memory", hint="pass array.copy()")
+    return array
 
 
 def accepted(port: Port, value: object) -> Array:

@@ -18,7 +18,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import most
 from ansorpy.ir.strides import dense_strides
-from ansorpy.runtime.ports import Array, Port, described
+from ansorpy.runtime.ports import Array, Port, check_kind
 
 __all__ = ["Sharing", "capacity_of", "not_shared", "reach_of"]
 
@@ -154,23 +154,14 @@ class Sharing:
             raise UsageError(f"output {port.name!r} is read-only")
 
     def _checked(self, role: str, alias: Alias, port: Port, array: Any) -> Array:
-        if not isinstance(array, np.ndarray):
-            raise UsageError(
-                f"{role} {port.name!r} must be a numpy array, got {type(array).__name__}",
-                hint=f"pass {described(port.shape, port.dtype)}",
-            )
-        if array.shape != port.shape or array.dtype != port.dtype:
-            raise UsageError(
-                f"{role} {port.name!r} takes {described(port.shape, port.dtype)}, "
-                f"got {described(array.shape, array.dtype)}"
-            )
-        if capacity_of(alias, array) < 0 or not array.flags.aligned:
+        made = check_kind(role, port, array)
+        if capacity_of(alias, made) < 0 or not made.flags.aligned:
             raise UsageError(
                 f"{role} {port.name!r} is not the first part, along axis {alias.axis}, of a "
                 "contiguous array",
-                hint=f"pass memory[{':, ' * alias.axis}:{array.shape[alias.axis]}]",
+                hint=f"pass memory[{':, ' * alias.axis}:{made.shape[alias.axis]}]",
             )
-        return array
+        return made
 
     def _paired(self, alias: Alias, array: Array, output: Array) -> Array:
         """The input *array*, or one without elements, in the memory of *output*."""

@@ -9,9 +9,15 @@ import numpy as np
 
 from ansorpy.api.train_model import load_trials
 from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import dim
+from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.records.database import Database
+from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.placed_sketch import SketchSampler
+from ansorpy.schedule.state import State
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.target import Target
@@ -46,6 +52,19 @@ def test_every_trial_is_learnt_whether_its_features_were_kept_or_not(tmp_path: P
         np.testing.assert_allclose(samples.prior_s, again.data.tasks[key].prior_s)
         for one, other in zip(samples.features, again.data.tasks[key].features, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_programs_for_all_sizes_are_left_out(tmp_path: Path) -> None:
+    n = dim("n", 1, 64)
+    x = placeholder((n, 8), name="x")
+    general = ComputeDAG.of([x, compute((n, 8), lambda i, j: x[i, j] * 2.0, name="y")])
+    here = matmul(24, 24, 24)
+    at_seven = replace(here, dag=dag_at(general, {general.main_dim: 7}), at=(("n", 7),))
+    record(tmp_path / "t.db", here)
+    with Database(tmp_path / "t.db") as database:
+        trial = database.start(at_seven, State.initial(general))
+        database.complete(trial, MeasureResult(TrialKind.OK, (1e-6,)))
+        assert set(load_trials(database, here.target).data.tasks) == {here.key}
 
 
 def test_trials_for_other_machines_are_left_out(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.bound import least_seconds
+from ansorpy.cost.bound import handover_seconds, least_seconds
 from ansorpy.ir.builders import select, sum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -120,3 +120,16 @@ def test_no_program_is_predicted_below_its_bound(rng: np.random.Generator) -> No
         nest = build_nest(sketch.state, sketch.space.values(rows))
         seconds = 1 / AnalyticModel().predict(made, nest, len(rows))
         assert seconds.min() >= bounds[sketch.definition]
+
+
+def test_what_the_cores_caches_cannot_hand_over_comes_from_memory() -> None:
+    def handed_over(rows: int) -> float:
+        x = placeholder((rows, 1024), name="x")
+        return handover_seconds(
+            task([x, compute((rows, 1024), lambda i, j: x[i, j] * 2.0, name="y")])
+        )
+
+    held = int(2 * MACHINE.l2_bytes // (2 * 4096))
+    assert handed_over(held) == 0.0
+    beyond = 2 * 4096 * (held + 1001) - 2 * MACHINE.l2_bytes
+    assert handed_over(held + 1001) == pytest.approx(beyond / MACHINE.dram_bytes_per_s)
