@@ -81,7 +81,7 @@ def cluster(folder: Path) -> Iterator[Any]:
         cluster.builder = add_node(cluster, {KIND: 1, BUILDER: 1}, **ports)
         cluster.client_port = port
         with patch.context() as first:
-            first.setenv("RAY_OVERRIDE_NODE_ID_FOR_TESTING", "01" * 28)
+            first.setenv("RAY_OVERRIDE_NODE_ID_FOR_TESTING", "00" * 27 + "01")
             cluster.timer = add_node(cluster, {KIND: 2}, wait=False)
         try:
             ray.init(cluster.address, log_to_driver=False, logging_level="CRITICAL")
