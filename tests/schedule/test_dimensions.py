@@ -60,6 +60,19 @@ def test_a_loop_over_a_size_may_be_a_vector_but_is_not_unrolled() -> None:
     assert loops(lower(state))["i_1"] == ("n", ForKind.VECTORIZED)
 
 
+@pytest.mark.parametrize(
+    ("low", "extent", "kind"), [(25, "3", ForKind.UNROLLED), (26, "n//8", ForKind.SERIAL)]
+)
+def test_parts_that_fill_all_lanes_are_unrolled_if_their_number_is_known(
+    low: int, extent: str, kind: ForKind
+) -> None:
+    n = dim("n", low, low + 6)  # four parts of eight
+    x, k = placeholder((n,), name="x"), reduce_axis(n, name="k")
+    state = State.initial([x, compute((1,), lambda i: sum_over(x[k], axis=k), name="y")])
+    state, parts = state.split_lanes("y", "k", 8)
+    assert loops(lower(state.unroll("y", parts[0])))["k.0"] == (extent, kind)
+
+
 def test_lanes_that_a_size_may_leave_out_stay_a_vector() -> None:
     def columns(n: Extent) -> State:
         x, k = placeholder((n, 5), name="x"), reduce_axis(5, name="k")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ansorpy.ir.extents import Symbolic
 from ansorpy.ir.loops import ForKind
-from ansorpy.schedule.guards import differing_lanes, guarded_splits
-from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.guards import differing_lanes, guarded_splits, peeled
+from ansorpy.schedule.stage import Iter, SplitRelation, Stage
 from ansorpy.schedule.tables.size import Size, above, both, either, fails
 
 if TYPE_CHECKING:
@@ -63,18 +63,28 @@ def loop_kinds(bounds: Bounds, name: str) -> dict[str, LoopKind]:
     hosts = frozenset(s.attach.iter for s in bounds.state.attached(stage) if s.attach is not None)
     kinds = _marked(bounds, stage, hosts, nested=_in_parallel(bounds, stage))
     kinds = _unrolled(bounds, stage, hosts, kinds)
-    return _without_guarded_lanes(bounds, stage, hosts, _without_unknown(bounds, stage, kinds))
+    kinds = _without_unknown(bounds, stage, hosts, kinds)
+    return _without_guarded_lanes(bounds, stage, hosts, kinds)
 
 
 def _without_unknown(
-    bounds: Bounds, stage: Stage, kinds: dict[str, LoopKind]
+    bounds: Bounds, stage: Stage, hosts: frozenset[str], kinds: dict[str, LoopKind]
 ) -> dict[str, LoopKind]:
-    """*kinds*, except that loops whose extents depend on dimensions are not unrolled."""
+    """*kinds*, except that loops whose extents depend on dimensions are not unrolled.
+
+    The number of parts that fill all lanes may depend on them though that of all parts does not.
+    """
+    extents = bounds.extents(stage.name)
+    unknown = {name for name in kinds if isinstance(extents[name], Symbolic)}
+    for split in stage.relations:
+        if isinstance(split, SplitRelation) and isinstance(extents[split.parent], Symbolic):
+            outer, lanes = split.children[0], split.children[-1]
+            whole = extents[split.parent] // extents[lanes]
+            if isinstance(whole, Symbolic) and peeled(split, stage, extents, hosts):
+                unknown.add(outer)
     return {
-        name: replace(kind, unroll=0)
-        if isinstance(bounds.extents(stage.name)[name], Symbolic) else kind
-        for name, kind in kinds.items()
-    }  # fmt: skip
+        name: replace(kind, unroll=0) if name in unknown else kind for name, kind in kinds.items()
+    }
 
 
 def marked_parallel(stage: Stage, name: str, count: Size) -> Size:
