@@ -46,7 +46,7 @@ from ansorpy.frontend.onnx.reader import (
     demand_consistent,
     opset_of,
 )
-from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
+from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS, STANDARD, operator_of
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
 from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
@@ -60,7 +60,6 @@ __all__ = ["Importer", "Solved", "all_nodes", "is_known"]
 
 _LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
-_STANDARD = ("", "ai.onnx")
 _IF = "If"
 _LARGEST_OPERAND = 1 << 10
 """Elements of constants that may determine a shape."""
@@ -92,9 +91,9 @@ def _bodies(node: NodeProto) -> Iterator[GraphProto]:
 
 def is_known(node: NodeProto) -> bool:
     """Whether onnx knows the operator of *node*, or an importer does."""
-    if node.domain in _STANDARD and node.op_type in OPERATORS:
-        return True
-    return node.domain in _STANDARD and onnx.defs.has(node.op_type)
+    return operator_of(node) in OPERATORS or (
+        node.domain in STANDARD and onnx.defs.has(node.op_type)
+    )
 
 
 def _needed(graph: GraphProto) -> tuple[list[NodeProto], frozenset[str]]:
@@ -254,7 +253,7 @@ class Importer:
     def _import(self, node: NodeProto) -> None:
         """Translate one node; if it is refused, add a row, and stand-ins to check the rest."""
         operands = [name for name in node.input if name]
-        supported = node.domain in _STANDARD and node.op_type in {*OPERATORS, _IF}
+        supported = operator_of(node) in {*OPERATORS, _IF}
         missing = (n not in self.values and n not in self.narrow for n in operands)
         if supported and any(missing):
             return  # depends on a node that is in the table already
@@ -304,7 +303,7 @@ class Importer:
         it where that is reliable.  A value of a narrow type is stored separately and returned as
         None.
         """
-        if supported and node.op_type == _IF:
+        if operator_of(node) == _IF:
             return self._branch(node, context)
         held = narrow_constant(node)
         if held is not None:
@@ -319,13 +318,13 @@ class Importer:
                 raise Unsupported("", "no importer exists for this operator")
             if narrow:
                 raise refused(narrow[0])
-            made = OPERATORS[node.op_type](context)
+            made = OPERATORS[operator_of(node)](context)
             results = (made,) if isinstance(made, str) else made
             return self._computed(node, results, context) if constant else results
         except TooLarge:
             raise
         except Unsupported:
-            if not constant or (supported and node.op_type not in ON_SHAPES):
+            if not constant or (supported and operator_of(node) not in ON_SHAPES):
                 raise
         return self._folded(node, operands)
 
@@ -392,11 +391,10 @@ class Importer:
             for n in operands
             if n in self.values
         ]
-        domain = "" if node.domain in _STANDARD else f"{node.domain}."
         self.rows.append(
             UnsupportedRow(
                 node.name or (node.output[0] if node.output else "?"),
-                domain + node.op_type,
+                operator_of(node),
                 reason.attribute,
                 ", ".join(shapes),
                 reason.advice,

@@ -1,8 +1,13 @@
-"""The table of ONNX operators, from name to importer, collected from the family modules."""
+"""The table of ONNX operators, from name to importer, collected from the family modules.
+
+Operators of other domains than onnx's own have it in front: ``com.microsoft.FusedMatMul``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+
+from onnx import NodeProto
 
 from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.operators import (
@@ -29,7 +34,16 @@ from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
 
-__all__ = ["ON_SHAPES", "OPERATORS"]
+__all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "operator_of"]
+
+STANDARD = ("", "ai.onnx")
+"""The names of onnx's own domain."""
+
+
+def operator_of(node: NodeProto) -> str:
+    """The name of *node*'s operator in the table."""
+    return node.op_type if node.domain in STANDARD else f"{node.domain}.{node.op_type}"
+
 
 OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **activation.OPERATORS,
