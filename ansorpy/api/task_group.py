@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
-from math import isqrt
+from itertools import accumulate, pairwise
+from math import isqrt, sqrt
 
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.dag import ComputeDAG
@@ -181,20 +181,25 @@ def _prime(dim: Dim, size: int) -> int:
 def sizes_between(dims: Sequence[Dim], tuned: Sequence[Sizes]) -> list[Sizes]:
     """A size below each of *tuned* and above the one before it, odd if possible; the greatest too.
 
-    Between the last two of all these, where most sizes are, there is one more.
+    There are more where most sizes are: one above the last of these, and one below it unless the
+    size before is near.
 
     >>> n = Dim("n", 1, 512)
     >>> [sizes[n] for sizes in sizes_between([n], sizes_for([n]))]
-    [5, 19, 71, 287, 375, 512]
+    [5, 19, 71, 181, 287, 375, 512]
     """
-    found: list[Sizes] = []
-    before = {dim: max(dim.low, 1) for dim in dims}
-    for sizes in tuned:
-        found.append({d: _odd(d, (before[d] + fixed(sizes[d])) / 2) for d in dims})
-        before = {d: fixed(sizes[d]) for d in dims}
-    found.append({d: _odd(d, (fixed(found[-1][d]) + before[d]) / 2) for d in dims})
+    ends = [{dim: max(dim.low, 1) for dim in dims}, *tuned]
+    found = [
+        {d: _odd(d, (fixed(low[d]) + fixed(high[d])) / 2) for d in dims}
+        for low, high in pairwise(ends)
+    ]
+    *_, below, above = ends
+    last = found[-1]
+    if any(fixed(last[d]) > 2 * fixed(below[d]) for d in dims):
+        found.insert(-1, {d: _odd(d, sqrt(fixed(below[d]) * fixed(last[d]))) for d in dims})
+    found.append({d: _odd(d, (fixed(last[d]) + fixed(above[d])) / 2) for d in dims})
     found.append({d: d.high for d in dims})
-    return [sizes for sizes in found if sizes not in tuned]
+    return [sizes for n, sizes in enumerate(found) if sizes not in (*tuned, *found[:n])]
 
 
 def _odd(dim: Dim, size: float) -> int:

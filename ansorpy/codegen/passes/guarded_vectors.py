@@ -20,14 +20,13 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
+from ansorpy.codegen.passes.limit_loops import iterations
 from ansorpy.codegen.passes.split_sized_vectors import split_vector
 from ansorpy.codegen.tiles import falls, free_vars, register_buffers
 from ansorpy.codegen.vectors import lanes_for
-from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.analysis.conditions import conjuncts
-from ansorpy.ir.analysis.interval import extents_of
 from ansorpy.ir.builders import all_of
-from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, SizeVar, as_expr, walk
+from ansorpy.ir.expr import Expr, Load, as_expr, walk
 from ansorpy.ir.extents import Extent, Symbolic, extreme
 from ansorpy.ir.loops import (
     Buffer,
@@ -92,14 +91,10 @@ class _Nest:
         """The number of iterations of the vector loop that are needed, if only sizes decide it."""
         end = self.loop.extent
         for part in self.parts:
-            assert isinstance(part, Compare)
-            beyond = linear(part.a - part.b - self.loop.var).to_expr()
-            if not all(isinstance(v, SizeVar) for v in free_vars(beyond)):
+            count = iterations(part, self.loop.var)
+            if count is None:
                 return None
-            low, high = extents_of(as_expr(0) - beyond, {})
-            if low != high:
-                return None
-            end = extreme(SizeOp.MIN, end, low + (1 if part.op is CompareOp.LE else 0))
+            end = extreme(SizeOp.MIN, end, count)
         return end if isinstance(end, Symbolic) else None
 
     def holds(self, *, last: bool) -> Expr:

@@ -4,6 +4,9 @@ A nest that iterates over rows in the outer loop and over a panel of packed cons
 one waits for memory in its first pass over each panel and leaves the bandwidth idle in all others.
 With this pass, every step prefetches its share of the next panel, so that the transfer is spread
 over the arithmetic.  Source: the "next panel" prefetch of Goto and van de Geijn (2008, section 6).
+
+Constants that are read once, in the order in which they lie, are prefetched some way ahead: the
+hardware stops at the end of each page.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ansorpy.ir.analysis.affine import Linear, linear
-from ansorpy.ir.expr import Expr, Load, as_expr, walk
-from ansorpy.ir.extents import Symbolic
+from ansorpy.ir.expr import Expr, Load, Var, as_expr, walk
+from ansorpy.ir.extents import Symbolic, least, most
 from ansorpy.ir.loops import (
     Buffer,
     For,
@@ -32,6 +35,10 @@ from ansorpy.ir.sizes import fixed
 from ansorpy.target import Target
 
 __all__ = ["prefetch_constants"]
+
+
+_AHEAD_BYTES = 8192
+"""How far ahead of their use constants are prefetched that are read once."""
 
 _UNROLLED = (ForKind.UNROLLED, ForKind.VECTORIZED)
 
@@ -76,12 +83,24 @@ class _Rewriter:
     ) -> tuple[Stmt, ...]:
         if set(offset.terms) - inner - {loop.var for loop in loops}:
             return ()
-        panel = _panel(offset, loops)
-        if panel is None or panel.elements * buffer.dtype.bytes > self.target.l2_bytes // 2:
+        order = _order(offset, loops)
+        if order is None:
             return ()
-        share = -(-panel.elements // panel.steps)
         line = self.target.cache_line_bytes // buffer.dtype.bytes
-        first = panel.start.to_expr() + panel.step * share
+        if math.prod(order.passes) == 1:
+            if most(buffer.bytes) <= _AHEAD_BYTES:
+                return ()
+            share, ahead = abs(offset.terms[loops[-1].var]), _AHEAD_BYTES // buffer.dtype.bytes
+            used = {loop.var for loop in loops}
+            first = order.start(offset, used).to_expr() + ahead
+        else:
+            panel = order.elements(offset)
+            if not order.left or panel * buffer.dtype.bytes > self.target.l2_bytes // 2:
+                return ()
+            share = -(-panel // order.steps)
+            following = order.start(offset, {loop.var for loop in order.left})
+            step = offset.terms[order.left[-1].var]
+            first = following.to_expr() + step + order.number() * share
         return tuple(Prefetch(buffer, first + part * line) for part in range(-(-share // line)))
 
 
@@ -99,20 +118,50 @@ def _streamed(s: Stmt, inner: set[Expr]) -> Iterator[Load]:
 
 
 @dataclass(frozen=True)
-class _Panel:
-    """Constants read again in each pass: their size, the start of the next panel, the step."""
+class _Order:
+    """The order in which loops read a panel of constants: *along* it, *again* and *again*.
 
-    elements: int
-    start: Linear
-    step: Expr
-    steps: int
+    Args:
+        left: The loops around these.
+        passes: How often each loop of *again* reads it, at least.
+    """
+
+    along: Sequence[For]
+    again: Sequence[For]
+    left: Sequence[For]
+    passes: Sequence[int]
+
+    @property
+    def _counts(self) -> list[int]:
+        return [*self.passes, *(fixed(loop.extent) for loop in self.along)]
+
+    @property
+    def steps(self) -> int:
+        """The number of steps in which the panel is read as often as is known."""
+        return math.prod(self._counts)
+
+    def number(self) -> Expr:
+        """The number of a step."""
+        found: Expr = as_expr(0)
+        for loop, count in zip((*self.again, *self.along), self._counts, strict=True):
+            found = found * count + loop.var
+        return found
+
+    def elements(self, offset: Linear) -> int:
+        """The elements of the panel."""
+        each = abs(offset.terms[self.along[-1].var])
+        return each * math.prod(fixed(loop.extent) for loop in self.along)
+
+    @staticmethod
+    def start(offset: Linear, used: set[Var]) -> Linear:
+        """The part of *offset* that the loops over *used* decide."""
+        return Linear({var: c for var, c in offset.terms.items() if var in used}, offset.const)
 
 
-def _panel(offset: Linear, loops: Sequence[For]) -> _Panel | None:
-    """The panel that the innermost of *loops* reads.
+def _order(offset: Linear, loops: Sequence[For]) -> _Order | None:
+    """How the innermost of *loops* reads constants at *offset*.
 
-    None if no other panel follows it, or if its size or the number of passes over it depends on
-    sizes of dimensions.
+    None if they are not one after another, or if how many they are depends on dimensions.
     """
     left = [*(loop for loop in loops[:-1] if loop.extent != 1), loops[-1]]
     along, again = [], []
@@ -122,14 +171,7 @@ def _panel(offset: Linear, loops: Sequence[For]) -> _Panel | None:
         elements *= along[-1].extent
     while left and left[-1].var not in offset.terms:
         again.append(left.pop())
-    order = [*reversed(again), *reversed(along)]
-    is_sized = any(isinstance(loop.extent, Symbolic) for loop in order)
-    if is_sized or not along or not left or math.prod(loop.extent for loop in again) == 1:
+    if not along or any(isinstance(loop.extent, Symbolic) for loop in along):
         return None
-    step: Expr = as_expr(0)
-    for loop in order:
-        step = step * loop.extent + loop.var
-    outside: set[Expr] = {loop.var for loop in left}
-    kept = {var: c for var, c in offset.terms.items() if var in outside}
-    start = Linear(kept, offset.const + offset.terms[left[-1].var])
-    return _Panel(elements, start, step, math.prod(fixed(loop.extent) for loop in order))
+    again.reverse()
+    return _Order(along[::-1], again, left, [max(1, least(loop.extent)) for loop in again])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.codegen.passes.prefetch_constants import prefetch_constants
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.expr import Expr, Var, as_expr
+from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.extents import dim
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import For, ForKind, Prefetch, Program, Seq, Stmt, substatements, walk_stmts
@@ -102,18 +102,39 @@ def test_panels_are_asked_for_in_loops_over_sizes_around_them() -> None:
     tiles = nest("s3 s5 s8 v16", lambda j, r, k, v: tile(rows, j, r, k, v))
     whole = program(For(rows, n, ForKind.SERIAL, tiles), [a], [c], [w])
     assert prefetches(prefetch_constants(whole, V4))
-    # How often a panel is read is not known: neither is the share of a pass.
-    alone = nest("s3 s8 v16", lambda j, k, v: tile(rows, j, as_expr(0), k, v))
+
+
+@pytest.mark.parametrize(("least", "share"), [(1, 128), (3, 128 // 3 + 1)])
+def test_a_panel_is_read_as_often_as_is_known(least: int, share: int) -> None:
+    n = dim("n", least, 9)
+    a, w, c = buffer("A", n, 8), buffer("W", 99, 8, 16), buffer("C", n, 99, 16)
+    rows = Var("rows")
+    alone = nest(
+        "s99 s8 v16", lambda j, k, v: add_to(c, (rows, j, v), at(a, rows, k) * at(w, j, k, v))
+    )
     assert isinstance(alone, For)
-    inside = For(alone.var, 3, ForKind.SERIAL, For(rows, n, ForKind.SERIAL, alone.body))
-    assert not prefetches(prefetch_constants(program(inside, [a], [c], [w]), V4))
+    inside = For(alone.var, 99, ForKind.SERIAL, For(rows, n, ForKind.SERIAL, alone.body))
+    [asked] = prefetches(prefetch_constants(program(inside, [a], [c], [w]), V4))
+    found = linear(asked.offset)
+    if least == 1:  # perhaps only once: some way ahead
+        assert (found.terms[alone.var], found.const) == (128, 2048)
+    else:
+        assert (found.terms[alone.var], found.const) == (128, 128)
+        assert found.terms[rows] == 8 * -(-share // 8)
+
+
+def test_what_is_read_once_is_asked_for_ahead() -> None:
+    whole = prefetch_constants(product(40, 1, 8, 48), V4)
+    verify(whole)
+    elements = [element for _, element in asked(whole.body, {})]
+    assert elements == [2048 + line * LINE for line in range(40 * 8 * 3)]
 
 
 @pytest.mark.parametrize(
     ("whole", "why"),
     [
         (product(1, 5, 8), "no panel comes behind"),
-        (product(4, 1, 8), "each panel is read once, in order"),
+        (product(4, 1, 8), "they are fewer than are asked for ahead"),
         (product(4, 5, 8, given=False), "a run-time operand was just written"),
         (product(2, 3, V4.l2_bytes // 128 + 1), "a panel would push the other out"),
     ],

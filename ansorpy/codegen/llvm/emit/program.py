@@ -19,6 +19,7 @@ from ansorpy.codegen.passes.expand_functions import expand_functions
 from ansorpy.codegen.passes.expand_instructions import expand_instructions
 from ansorpy.codegen.passes.guarded_vectors import guarded_vectors
 from ansorpy.codegen.passes.hoist_guards import hoist_guards
+from ansorpy.codegen.passes.limit_loops import limit_loops
 from ansorpy.codegen.passes.prefetch_constants import prefetch_constants
 from ansorpy.codegen.passes.promote_accumulators import promote
 from ansorpy.codegen.passes.split_sized_vectors import split_sized_vectors
@@ -56,7 +57,7 @@ def emit_module(
     overlapping = may_overlap(program)
     program = split_sized_vectors(expand_instructions(program), target, masked=True)
     program = promote(hoist_guards(program), target, in_full=bool(program.dims))
-    program = guarded_vectors(program, target)
+    program = guarded_vectors(limit_loops(hoist_guards(program)), target)
     if prefetch:
         program = prefetch_constants(program, target)
     plan = plan_storage(program, target)
