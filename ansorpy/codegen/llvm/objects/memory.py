@@ -130,8 +130,9 @@ def _start(area: Any) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(area))
 
 
-def _small(size: int) -> tuple[NDArray[np.uint8], int]:
-    return np.empty(size + ALIGNMENT, np.uint8), ALIGNMENT
+def _small(size: int) -> tuple[memoryview, int]:
+    # No array itself: what lies beyond the one made of it is not memory that anyone may use.
+    return np.empty(size + ALIGNMENT, np.uint8).data, ALIGNMENT
 
 
 def _huge(size: int) -> tuple[mmap.mmap, int]:
