@@ -36,7 +36,6 @@ from ansorpy.target import Target
 
 __all__ = ["prefetch_constants"]
 
-
 _AHEAD_BYTES = 8192
 """How far ahead of their use constants are prefetched that are read once."""
 
