@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorpy.api.project import Project
-from ansorpy.api.ranges import lowered_parts
+from ansorpy.api.sized.program import lowered_parts
 from ansorpy.api.tuner import Chosen
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.execution_plan import CompiledTask, ExecutionPlan, plan_network

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ansorpy.api.project import Project
-from ansorpy.api.ranges import lowered_parts
+from ansorpy.api.sized.program import lowered_parts
 from ansorpy.api.tuner import Chosen
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.measure.build.builder import task_symbol

@@ -17,10 +17,10 @@ from ansorpy.api.assemble import model_of
 from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.memory_limit import choose_within
 from ansorpy.api.project import Project, open_project
-from ansorpy.api.ranges import chosen_for_all
 from ansorpy.api.request import Request
-from ansorpy.api.task_group import TaskGroup
-from ansorpy.api.timings import SHARE, Timings
+from ansorpy.api.sized.program import chosen_for_all
+from ansorpy.api.sized.task_group import TaskGroup
+from ansorpy.api.sized.timings import SHARE, Timings
 from ansorpy.api.tuner import Chosen, Tuner, open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task

@@ -9,10 +9,10 @@ from typing import Unpack
 
 from ansorpy.api.arguments import SearchArguments
 from ansorpy.api.assemble import kernel_of
-from ansorpy.api.ranges import chosen_for_all, lowered_parts
 from ansorpy.api.request import Request, as_target, require_memory
-from ansorpy.api.task_group import TaskGroup
-from ansorpy.api.timings import SHARE, Timings
+from ansorpy.api.sized.program import chosen_for_all, lowered_parts
+from ansorpy.api.sized.task_group import TaskGroup
+from ansorpy.api.sized.timings import SHARE, Timings
 from ansorpy.api.tuner import open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG

@@ -11,7 +11,7 @@ from pathlib import Path
 import onnx
 
 from ansorpy.api.request import Request, require_memory
-from ansorpy.api.task_group import TaskGroup
+from ansorpy.api.sized.task_group import TaskGroup
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx import load_with_ranges

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
-from ansorpy.api.task_group import MOST_SIZES
+from ansorpy.api.sized.task_group import MOST_SIZES
 from ansorpy.ir.sizes import fixed
 from tests.runtime.growing import decoder
 

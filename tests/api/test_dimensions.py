@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis.strategies import integers
 
 import ansorpy as ap
-from ansorpy.api.ranges import require_equal
-from ansorpy.api.task_group import sizes_between, sizes_for
+from ansorpy.api.sized.program import require_equal
+from ansorpy.api.sized.task_group import sizes_between, sizes_for
 from ansorpy.errors import NoValidProgram, ScheduleError, UsageError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent

@@ -13,7 +13,7 @@ import pytest
 import ansorpy as ap
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
-from ansorpy.api.task_group import sizes_for
+from ansorpy.api.sized.task_group import sizes_for
 from ansorpy.errors import UsageError
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.sizes import at, fixed_all

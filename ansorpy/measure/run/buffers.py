@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,7 +35,6 @@ class TaskArrays:
 
     def __init__(self, dag: ComputeDAG, seed: int) -> None:
         self.dag = dag
-        self._floats = aligned_empty((0,), np.uint8)
         ranges = input_ranges(dag)
         self.guarded: dict[str, GuardedArray] = {}
         self.inputs: dict[str, Array] = {}
@@ -67,17 +67,38 @@ class TaskArrays:
         All candidates share this memory, filled once: a kernel's time does not depend on the values
         of its floats, and copying them would take longer than timing the kernel.
         """
-        if self._floats.size < size:
-            self._floats = aligned_empty((size,), np.uint8)
-            values = np.concatenate([_bytes_of(array) for array in like])
-            for start in range(0, size, values.size):
-                place = self._floats[start : start + values.size]
-                place[:] = values[: place.size]
-        return self._floats[:size]
+        return _POOL.filled(self, size, like)
 
     def values(self) -> dict[str, Array]:
         """All placeholders by name."""
         return {name: guarded.array for name, guarded in self.guarded.items()}
+
+
+class _FloatPool:
+    """Memory filled for the task that is timed, and kept for the next one.
+
+    Getting new pages from the system takes ten times as long as filling them.
+    """
+
+    def __init__(self) -> None:
+        self._memory = aligned_empty((0,), np.uint8)
+        self._filled = 0
+        self._task: weakref.ref[TaskArrays] | None = None
+
+    def filled(self, task: TaskArrays, size: int, like: Sequence[Array]) -> npt.NDArray[np.uint8]:
+        """*size* bytes, which repeat those of *like* unless they are filled for *task* already."""
+        if self._memory.size < size:
+            self._memory, self._filled = aligned_empty((size,), np.uint8), 0
+        if self._task is None or self._task() is not task or self._filled < size:
+            self._task, self._filled = weakref.ref(task), size
+            values = np.concatenate([_bytes_of(array) for array in like])
+            for start in range(0, size, values.size):
+                place = self._memory[start : min(start + values.size, size)]
+                place[:] = values[: place.size]
+        return self._memory[:size]
+
+
+_POOL = _FloatPool()
 
 
 class CheckBuffers:

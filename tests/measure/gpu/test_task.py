@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ansorpy.api.ranges import require_equal
+from ansorpy.api.sized.program import require_equal
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.errors import CodegenError, DeviceLost, ForeignFile
 from ansorpy.ir.dag import ComputeDAG

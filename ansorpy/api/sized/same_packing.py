@@ -1,4 +1,4 @@
-"""Schedules for other sizes that read constants as a given schedule has packed them.
+"""Schedules for some sizes that read constants as the chosen schedules have packed them.
 
 The order in which constants are packed follows from the tiles of the axes that index them.  Those
 axes have the same extents at all sizes, so their tiles can stay while those of the others change.
@@ -8,41 +8,57 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from math import log
 
 import numpy as np
 
+from ansorpy.api.sized.candidates import Candidate
+from ansorpy.api.sized.times import Times
 from ansorpy.api.tuner import Tuner
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.ir.sizes import Sizes
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import structural_hash
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table
-from ansorpy.schedule.state import History, State
 
 __all__ = ["packed_alike"]
 
+_NEAR = log(1.03)
+"""Schedules that take this much longer than the fastest one are worth replacing."""
+
 _DRAWN, _OFFERED = 256, 2
-"""Rows that are drawn and predicted, and schedules returned."""
+"""Rows that are drawn and predicted, and schedules offered for a size."""
 
 
-def packed_alike(
-    tuner: Tuner, task: Task, definition: ComputeDAG, general: ComputeDAG, history: History
-) -> list[State]:
-    """Schedules of *definition*, a definition of *task*, in the likeness of *history*.
+def packed_alike(times: Times) -> Iterator[tuple[int, list[Candidate]]]:
+    """Schedules that read constants as those do that are chosen so far.
+
+    They are looked for at the sizes (of these numbers) at which another packing is faster.
+    """
+    path = times.chosen()
+    logs = [list(column) for column in zip(*times.logs(), strict=True)]
+    for n, (task, sizes) in enumerate(times.tasks.items()):
+        chosen, seconds = times.candidates[path[n]], logs[n]
+        if chosen.packing[0] and seconds[path[n]] >= min(seconds) + _NEAR:
+            alike = _alike(times.timings.tuner, chosen, task, sizes)
+            yield n, [candidate for candidate in alike if candidate.applies]
+
+
+def _alike(tuner: Tuner, chosen: Candidate, task: Task, sizes: Sizes) -> list[Candidate]:
+    """Schedules in the likeness of *chosen* for *task*, that of *sizes*.
 
     The nearest one comes first, then those that are predicted to be fastest.
-
-    Args:
-        general: The definition for all sizes, for which *history* is.
     """
     sampler = SketchSampler(task, tuner.request.preset)
-    wanted = structural_hash(definition)
+    wanted = structural_hash(dag_at(chosen.definition, sizes))
     names = [d.name for d in sampler.definitions if structural_hash(d.dag) == wanted]
     rng = np.random.default_rng(tuner.request.seed)
     for name in names:
-        for sketch, rows in sampler.refit(name, history, 1, rng):
-            return [*_offers(tuner, task, sketch, rows[0], general, rng)]
+        for sketch, rows in sampler.refit(name, chosen.history, 1, rng):
+            return [*_offers(tuner, task, sketch, rows[0], chosen.definition, rng)]
     return []
 
 
@@ -53,7 +69,7 @@ def _offers(
     nearest: Table,
     general: ComputeDAG,
     rng: np.random.Generator,
-) -> Iterator[State]:
+) -> Iterator[Candidate]:
     table = np.vstack([nearest, sketch.sample(_DRAWN, rng)])
     for name, columns in sketch.space.slices.items():
         if not _is_free(name, general):
@@ -62,7 +78,7 @@ def _offers(
     scores = tuner.scores(task, sketch, table)
     for row in (nearest, *table[np.argsort(-scores)][: _OFFERED - 1]):
         with suppress(AnsorpyError):  # no program exists for some rows
-            yield sketch.resolve(row)
+            yield Candidate(general, sketch.resolve(row).history)
 
 
 def _is_free(decision: str, general: ComputeDAG) -> bool:

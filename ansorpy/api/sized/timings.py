@@ -29,12 +29,14 @@ class Timings:
         end: When its time is over, by ``time.monotonic()``.
         left: How many more programs may be timed; infinite if only the time counts.
         pause: When the time of the definition at hand is over.
+        spared: How many programs are left to the definitions after the one at hand.
     """
 
     tuner: Tuner
     end: float
     left: float
     pause: float = inf
+    spared: float = 0
 
     @staticmethod
     def of(tuner: Tuner, tasks: int) -> Timings:
@@ -47,13 +49,15 @@ class Timings:
         return Timings(tuner, end, min((n for n in limits if n is not None), default=inf))
 
     def allot(self, share: float) -> None:
-        """Give the definition at hand *share* of the time that is left."""
+        """Give the definition at hand *share* of the time and of the programs that are left."""
         now = time.monotonic()
         self.pause = now + share * (self.end - now)
+        if self.left < inf:
+            self.spared = round((1 - share) * self.left)
 
     @property
     def _is_time(self) -> bool:
-        return time.monotonic() < min(self.end, self.pause)
+        return self.left > self.spared and time.monotonic() < min(self.end, self.pause)
 
     def recorded(self, task: Task, states: Sequence[State]) -> list[float | None]:
         """Recorded seconds of each of *states*, programs of *task*; infinite for those that fail.
@@ -66,7 +70,7 @@ class Timings:
     def expect(self, task: Task, states: Sequence[State]) -> None:
         """Begin to build *states*, which will be timed for *task* and others at other sizes."""
         runner = self.tuner.runner
-        if states and self._is_time and self.left > 0 and isinstance(runner, Expecting):
+        if states and self._is_time and isinstance(runner, Expecting):
             runner.expect(task, states)
 
     def seconds(self, task: Task, states: Sequence[State]) -> list[float | None]:
@@ -74,7 +78,7 @@ class Timings:
         tuner = self.tuner
         found = self.recorded(task, states)
         new = [n for n, seconds in enumerate(found) if seconds is None]
-        if new and self.left >= len(new) and self._is_time:
+        if new and self._is_time and self.left - len(new) >= self.spared:
             tuner.request.stop()
             self.left -= len(new)
             with until(self.end):

@@ -1,0 +1,1 @@
+"""One program for all sizes of a definition: which sizes are tuned, and which schedules serve."""

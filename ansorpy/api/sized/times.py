@@ -1,0 +1,152 @@
+"""What the program for all sizes of each candidate takes at each size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf, log
+
+from ansorpy.api.sized.candidates import Candidate
+from ansorpy.api.sized.path import cheapest_path
+from ansorpy.api.sized.task_group import TaskGroup
+from ansorpy.api.sized.timings import Timings
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.sizes import Sizes, fixed
+from ansorpy.ir.task import Task
+from ansorpy.schedule.state import State
+
+__all__ = ["Times"]
+
+_DOUBT = log(1.5)
+"""How much faster a schedule must be expected to be than another one that was measured."""
+
+
+class Times:
+    """What the program for all sizes of each candidate takes at each size of a group.
+
+    It is measured where the candidate is chosen.  Until then, it is expected to take as long as the
+    program for that size only, or what is predicted, corrected by how wrong the model is about the
+    candidate elsewhere.
+    """
+
+    def __init__(self, timings: Timings, group: TaskGroup) -> None:
+        self.timings = timings
+        self.candidates: list[Candidate] = []
+        self.tasks = group.every
+        self.dim = group.dag.main_dim
+        self.shares = group.shares(self.tasks)
+        self._programs: list[State] = []
+        self._predicted: list[list[float]] = []
+        self._recorded: list[list[float | None]] = []
+        self._measured: list[list[float | None]] = []
+        self._general = [group.for_all(task) for task in self.tasks]
+
+    def add(self, candidates: Iterable[Candidate]) -> list[int]:
+        """Add *candidates*, except those that are known, with what is recorded of them.
+
+        Returns the numbers of all of them.
+        """
+        known = {candidate.key: n for n, candidate in enumerate(self.candidates)}
+        found = []
+        for candidate in candidates:
+            number = known.setdefault(candidate.key, len(self.candidates))
+            found.append(number)
+            if number == len(self.candidates):
+                self._append(candidate)
+        return found
+
+    def _append(self, candidate: Candidate) -> None:
+        program = candidate.state({})
+        columns = [self._known(candidate, *item) for item in self.tasks.items()]
+        self.candidates.append(candidate)
+        self._programs.append(program)
+        self._predicted.append([predicted for predicted, _ in columns])
+        self._recorded.append([recorded for _, recorded in columns])
+        recorded = [self.timings.recorded(task, [program]) for task in self._general]
+        self._measured.append([seconds for [seconds] in recorded])
+
+    def _known(self, candidate: Candidate, task: Task, sizes: Sizes) -> tuple[float, float | None]:
+        """Predicted and recorded seconds of the program for *sizes* only."""
+        try:
+            state = candidate.state(sizes)
+        except ScheduleError:
+            return inf, inf
+        [predicted] = self.timings.tuner.predicted(task, [state])
+        [recorded] = self.timings.recorded(task, [state])
+        return predicted, recorded
+
+    def settle(self) -> None:
+        """Measure the chosen schedules until those that are then chosen are measured."""
+        while self.measure([*zip(self.chosen(), range(len(self.tasks)), strict=True)]):
+            pass
+
+    def chosen(self) -> list[int]:
+        """For each task, the number of the candidate that is chosen so far."""
+        path = dict(zip(self.sizes, cheapest_path(self.candidates, self._costs()), strict=True))
+        return [path[fixed(sizes[self.dim])] for sizes in self.tasks.values()]
+
+    def path(self) -> list[int]:
+        """For each size, the number of the candidate that serves it.
+
+        Candidates that were not measured at a size are chosen there only with a doubt.
+        """
+        return cheapest_path(self.candidates, self._costs(doubt=_DOUBT))
+
+    def measure(self, wanted: Iterable[tuple[int, int]]) -> bool:
+        """Measure candidates (the first numbers) at sizes (the second); False if none was."""
+        new = [(c, n) for c, n in dict.fromkeys(wanted) if self._measured[c][n] is None]
+        programs = [self._programs[number] for number in dict.fromkeys(c for c, _ in new)]
+        self.timings.expect(self._general[0], programs)
+        for n, numbers in _by_second(new):
+            programs = [self._programs[number] for number in numbers]
+            found = self.timings.seconds(self._general[n], programs)
+            for number, seconds in zip(numbers, found, strict=True):
+                self._measured[number][n] = seconds
+        return any(self._measured[c][n] is not None for c, n in new)
+
+    def logs(self, *, doubt: float = 0.0) -> list[list[float]]:
+        """For each candidate, the logarithms of its seconds for the tasks; infinite if it fails.
+
+        *doubt* is added to those that are not measured.
+        """
+        rows = zip(self._predicted, self._recorded, self._measured, strict=True)
+        return [_logs(*row, doubt) for row in rows]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes of the main dimension, in order."""
+        return sorted({fixed(sizes[self.dim]) for sizes in self.tasks.values()})
+
+    def _costs(self, *, doubt: float = 0.0) -> list[list[float]]:
+        """For each candidate, its logarithms of seconds at the sizes, by their shares of calls."""
+        found = []
+        for row in self.logs(doubt=doubt):
+            by_size = dict.fromkeys(self.sizes, 0.0)
+            for sizes, share, seconds in zip(self.tasks.values(), self.shares, row, strict=True):
+                by_size[fixed(sizes[self.dim])] += share * seconds
+            found.append([*by_size.values()])
+        return found
+
+
+def _by_second(pairs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
+    """The distinct second numbers of *pairs*, each with the first numbers that come with it."""
+    firsts: dict[int, list[int]] = {}
+    for first, second in pairs:
+        firsts.setdefault(second, []).append(first)
+    yield from firsts.items()
+
+
+def _logs(
+    predicted: Sequence[float],
+    recorded: Sequence[float | None],
+    measured: Sequence[float | None],
+    doubt: float,
+) -> list[float]:
+    """The logarithms of a candidate's seconds: measured ones, or else expected ones."""
+    known = [r if m is None else m for r, m in zip(recorded, measured, strict=True)]
+    pairs = zip(predicted, known, strict=True)
+    wrong = [log(k) - log(p) for p, k in pairs if k is not None and k < inf]
+    mean = sum(wrong) / len(wrong) if wrong else 0.0
+    return [
+        (log(p) + mean if k is None else log(k)) + (doubt if m is None else 0.0)
+        for p, k, m in zip(predicted, known, measured, strict=True)
+    ]
