@@ -21,10 +21,7 @@ from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import History, State
 
-__all__ = ["Candidate", "Key", "candidates"]
-
-Key = tuple[int, str]
-"""Equal for equal candidates."""
+__all__ = ["Candidate", "candidates"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +40,8 @@ class Candidate:
         return State.replay(dag_at(self.definition, sizes), self.history)
 
     @property
-    def key(self) -> Key:
-        """Its definition and the steps of its schedule."""
+    def key(self) -> tuple[int, str]:
+        """Equal for equal candidates."""
         return id(self.definition), str(self.history)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from math import inf, log
 
 from ansorpy.api.sized.candidates import Candidate
@@ -96,7 +96,7 @@ class Times:
         new = [(c, n) for c, n in dict.fromkeys(wanted) if self._measured[c][n] is None]
         programs = [self._programs[number] for number in dict.fromkeys(c for c, _ in new)]
         self.timings.expect(self._general[0], programs)
-        for n, numbers in _by_second(new):
+        for n, numbers in _by_second(new).items():
             programs = [self._programs[number] for number in numbers]
             found = self.timings.seconds(self._general[n], programs)
             for number, seconds in zip(numbers, found, strict=True):
@@ -127,12 +127,12 @@ class Times:
         return found
 
 
-def _by_second(pairs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, list[int]]]:
+def _by_second(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
     """The distinct second numbers of *pairs*, each with the first numbers that come with it."""
     firsts: dict[int, list[int]] = {}
     for first, second in pairs:
         firsts.setdefault(second, []).append(first)
-    yield from firsts.items()
+    return firsts
 
 
 def _logs(

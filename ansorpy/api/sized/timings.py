@@ -78,7 +78,9 @@ class Timings:
         tuner = self.tuner
         found = self.recorded(task, states)
         new = [n for n, seconds in enumerate(found) if seconds is None]
-        if new and self._is_time and self.left - len(new) >= self.spared:
+        if self.left < inf:
+            new = new[: max(int(self.left - self.spared), 0)]
+        if new and self._is_time:
             tuner.request.stop()
             self.left -= len(new)
             with until(self.end):
