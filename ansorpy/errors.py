@@ -38,13 +38,17 @@ class UsageError(AnsorpyError):
 
 @dataclass(frozen=True)
 class UnsupportedRow:
-    """One part of a model that cannot be compiled: its place, its kind, and what to do instead."""
+    """One part of a model that cannot be compiled: its place, its kind, and what to do instead.
+
+    It could be compiled if the inputs in ``needs`` had constant values.
+    """
 
     node: str
     op: str
     attribute: str = ""
     shape: str = ""
     advice: str = ""
+    needs: tuple[str, ...] = ()
 
 
 class UnsupportedModel(AnsorpyError):
@@ -57,6 +61,13 @@ class UnsupportedModel(AnsorpyError):
     ) -> None:
         super().__init__(message, hint=hint)
         self.rows = tuple(rows)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The inputs that must have constant values, if nothing else is missing."""
+        if not self.rows or not all(row.needs for row in self.rows):
+            return ()
+        return tuple(dict.fromkeys(name for row in self.rows for name in row.needs))
 
     def __str__(self) -> str:
         parts = [self.message, *table(self.rows)]

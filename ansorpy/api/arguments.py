@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
+from numpy.typing import ArrayLike
+
 from ansorpy.aliases import aliases_of
+from ansorpy.constants import constants_of
 from ansorpy.options import Option
 from ansorpy.registry import Choice
 from ansorpy.size_ranges import AnySize, dims_of, shapes_of
@@ -143,6 +146,16 @@ class SizeArguments(TypedDict, total=False):
             flag="--dim",
             metavar="NAME=N..M",
             parse=dims_of,
+        ),
+    ]
+    constants: Annotated[
+        Mapping[str, ArrayLike] | None,
+        Option(
+            "Values of inputs that are known: axes=[0,1], k=5, or from a file of numpy: "
+            "mask=@mask.npy. They are no inputs any more.",
+            flag="--const",
+            metavar="NAME=VALUE",
+            parse=constants_of,
         ),
     ]
     alias: Annotated[

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Unpack
 
 import onnx
+from numpy.typing import ArrayLike
 
 from ansorpy.api.alternatives import decide, fastest, timed_regions
 from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
@@ -48,7 +49,7 @@ class NetworkSpec:
         weight: Importance relative to the other networks.
         bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
         baseline: Latency in seconds that its speed-up refers to, for objective ``"geomean"``.
-        shapes, dims, alias, memory: As in :func:`ansorpy.compile`.
+        shapes, dims, alias, constants, memory: As in :func:`ansorpy.compile`.
         name: Its name in messages; default: the file's name without ``.onnx``.
     """
 
@@ -59,6 +60,7 @@ class NetworkSpec:
     shapes: Mapping[str, Sequence[AnySize]] | None = None
     dims: Mapping[str, AnySize] | None = None
     alias: Mapping[str, str] | None = None
+    constants: Mapping[str, ArrayLike] | None = None
     memory: int | str | None = None
     name: str | None = None
 
@@ -146,7 +148,12 @@ def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
     with profiled(Activity.OPEN):
         for spec in specs:
             found = open_project(
-                spec.model, request, shapes=spec.shapes, dims=spec.dims, alias=spec.alias
+                spec.model,
+                request,
+                shapes=spec.shapes,
+                dims=spec.dims,
+                alias=spec.alias,
+                constants=spec.constants,
             )
             found = found.fit(None if spec.memory is None else bytes_of(spec.memory))
             projects.append(replace(found, name=spec.name or found.name))

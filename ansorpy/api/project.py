@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 import onnx
+from numpy.typing import ArrayLike
 
 from ansorpy.api.request import Request, require_memory
 from ansorpy.api.sized.task_group import TaskGroup
@@ -213,6 +214,7 @@ def open_project(
     shapes: Mapping[str, Sequence[AnySize]] | None = None,
     dims: Mapping[str, AnySize] | None = None,
     alias: Mapping[str, str] | None = None,
+    constants: Mapping[str, ArrayLike] | None = None,
 ) -> Project:
     """Import *model* and partition it into tasks.
 
@@ -223,7 +225,7 @@ def open_project(
             the input whose memory it should share, or the tensors exceed this machine's memory.
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
-    found = load_with_ranges(model, shapes, dims)
+    found = load_with_ranges(model, shapes, dims, constants)
     graph = with_aliases(found.graph, alias or {})
     if alias and request.target.capability:
         raise UsageError(

@@ -32,7 +32,8 @@ from ansorpy.ir.extents import AnyExtent, dims_of, least, most
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "Cut", "NodeContext", "TooLarge", "TooShort", "Unequal", "Unsupported", "dtype_of", "one_size",
+    "Cut", "NodeContext", "TooLarge", "TooShort", "Unequal", "Unknown", "Unsupported", "dtype_of",
+    "one_size",
     "widely",
 ]  # fmt: skip
 
@@ -65,6 +66,14 @@ class TooShort(Unsupported):
         more = f"; give larger sizes of {', '.join(names)}" if names else ""
         super().__init__(attribute, f"{advice}{more}")
         self.missing = missing
+
+
+class Unknown(Unsupported):
+    """An operand must be known when the model is compiled, but depends on *inputs*."""
+
+    def __init__(self, attribute: str, inputs: Sequence[str]):
+        super().__init__(attribute, "it must be a constant or follow from the shapes")
+        self.inputs = tuple(inputs)
 
 
 def one_size(dims: Iterable[Dim]) -> str:
@@ -188,20 +197,20 @@ class NodeContext(Emits):
         """The array of constant operand *index*; refuses an operand computed at run time."""
         array = self.builder.constants.get(self.input(index))
         if array is None:
-            dims = self._dims_behind(self.input(index))
-            advice = one_size(dims) if dims else "it must be a constant or follow from the shapes"
-            raise Unsupported(what, advice)
+            raise self._unknown(what, self.input(index))
         return array
 
-    def _dims_behind(self, value: str) -> tuple[Dim, ...]:
-        """The dimensions that *value* follows from; none if it depends on an input."""
+    def _unknown(self, what: str, value: str) -> Unsupported:
+        """Why *value* is not known: it depends on inputs, or on dimensions."""
         graph = self.builder.finish([Output(value, value)])
-        if any(name in graph.inputs for node in graph.nodes for name in node.inputs):
-            return ()
+        read = {value, *(name for node in graph.nodes for name in node.inputs)}
+        inputs = [name for name in graph.inputs if name in read]
+        if inputs:
+            return Unknown(what, inputs)
         ops = [node.op for node in graph.nodes]
         extents = [e for op in ops if isinstance(op, Sizes) for e in op.extents]
         shapes = (graph.types[node.output].shape for node in graph.nodes)
-        return dims_of([*extents, *(e for shape in shapes for e in shape)])
+        return Unsupported(what, one_size(dims_of([*extents, *(e for s in shapes for e in s)])))
 
     def constant_ints(self, index: int, what: str) -> Shape:
         return tuple(int(v) for v in np.asarray(self.constant(index, what)).reshape(-1))

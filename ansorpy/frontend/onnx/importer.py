@@ -20,12 +20,14 @@ from onnx import (
 )
 from onnx.reference import ReferenceEvaluator
 
+from ansorpy.constants import constant_flags
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
 from ansorpy.frontend.onnx.context import (
     NodeContext,
     TooLarge,
     TooShort,
     Unequal,
+    Unknown,
     Unsupported,
     dtype_of,
     one_size,
@@ -53,7 +55,7 @@ from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import Extent, dims_of
+from ansorpy.ir.extents import Extent, dims_of, most
 from ansorpy.ir.symbols import Dim
 
 __all__ = ["Importer", "Solved", "all_nodes", "is_known"]
@@ -391,16 +393,28 @@ class Importer:
             for n in operands
             if n in self.values
         ]
+        needs = self._pinnable(reason.inputs) if isinstance(reason, Unknown) else ()
         self.rows.append(
             UnsupportedRow(
                 node.name or (node.output[0] if node.output else "?"),
                 operator_of(node),
                 reason.attribute,
                 ", ".join(shapes),
-                reason.advice,
+                f"give its value: {constant_flags(needs)}" if needs else reason.advice,
+                needs,
             )
         )
         self._stand_in(node)
+
+    def _pinnable(self, values: Iterable[str]) -> tuple[str, ...]:
+        """The inputs that *values* are, if all of them are small inputs of the model."""
+        names = {self.values[info.name]: info.name for info in network_inputs(self.model)
+                 if info.name in self.values}  # fmt: skip
+        small = all(
+            value in names and most(self.builder.types[value].size) <= _LARGEST_OPERAND
+            for value in values
+        )
+        return tuple(names[value] for value in values) if small else ()
 
     def _stand_in(self, node: NodeProto) -> None:
         """Replace the results of *node*, which is refused, by inputs, as far as types are known."""

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 from onnx import ModelProto
 
 from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.importer import Importer, Solved, all_nodes, is_known
+from ansorpy.frontend.onnx.pinned import with_constants
 from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
 from ansorpy.graph.ir import Graph
@@ -35,25 +37,28 @@ def load(
     source: str | Path | ModelProto,
     shapes: Mapping[str, Sequence[AnySize]] | None = None,
     dims: Mapping[str, AnySize] | None = None,
+    constants: Mapping[str, ArrayLike] | None = None,
 ) -> Graph:
     """The network graph of an ONNX model (a path or a loaded model).
 
     Args:
         shapes: Full shapes by input name, for inputs with dynamic dimensions.
         dims: Sizes by name of a dynamic dimension: ``{"batch": 1, "seq": (1, 512)}``.
+        constants: Values of inputs that are known, by name: they are no inputs any more.
 
     Raises:
         ForeignFile: The source is not an ONNX model, or onnx's checker rejects it.
         UsageError: A size is wrong, or an input or dimension name is unknown.
         UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
     """
-    return load_with_ranges(source, shapes, dims).graph
+    return load_with_ranges(source, shapes, dims, constants).graph
 
 
 def load_with_ranges(
     source: str | Path | ModelProto,
     shapes: Mapping[str, Sequence[AnySize]] | None = None,
     dims: Mapping[str, AnySize] | None = None,
+    constants: Mapping[str, ArrayLike] | None = None,
 ) -> Imported:
     """As :func:`load`, with the ranges of the dimensions.
 
@@ -62,7 +67,7 @@ def load_with_ranges(
     Raises:
         ForeignFile, UsageError, UnsupportedModel: As :func:`load`.
     """
-    graph, inputs, equal = _imported(source, shapes, dims)
+    graph, inputs, equal = _imported(source, shapes, dims, constants)
     _log_assumed(inputs, equal)
     return Imported(graph, inputs.ranges)
 
@@ -86,9 +91,10 @@ def _imported(
     source: str | Path | ModelProto,
     shapes: Mapping[str, Sequence[AnySize]] | None,
     dims: Mapping[str, AnySize] | None,
+    constants: Mapping[str, ArrayLike] | None = None,
 ) -> tuple[Graph, InputShapes, list[str]]:
     """The graph, its inputs, and which dimensions its operators need to be others."""
-    model = read(source)
+    model = with_constants(read(source), constants or {})
     demand_own_texts(all_nodes(model.graph))
     if all(map(is_known, all_nodes(model.graph))):
         check(model, source)

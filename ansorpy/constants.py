@@ -1,0 +1,53 @@
+"""Values of inputs that are known when a network is compiled, as users write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ansorpy.errors import UsageError
+
+__all__ = ["constant_flags", "constants_of"]
+
+_HINT = "write axes=[0,1], k=5 or mode=@file.npy"
+
+
+def constants_of(items: Iterable[str]) -> dict[str, ArrayLike]:
+    """``{"axes": [0, 1]}`` from ``axes=[0,1]``; ``axes=@axes.npy`` reads a file of numpy.
+
+    Raises:
+        UsageError: An item is no name and value, or its file cannot be read.
+    """
+    found: dict[str, ArrayLike] = {}
+    for item in items:
+        name, sign, text = item.partition("=")
+        if not (name and sign and text):
+            raise UsageError(f"{item!r} is not an input and its value", hint=_HINT)
+        found[name] = _from_file(name, text[1:]) if text.startswith("@") else _parsed(name, text)
+    return found
+
+
+def _from_file(name: str, path: str) -> NDArray[Any]:
+    try:
+        array: NDArray[Any] = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or "it holds no array of numpy"
+        raise UsageError(f"cannot read the value of {name} in {path}: {reason}") from None
+    return array
+
+
+def _parsed(name: str, text: str) -> ArrayLike:
+    try:
+        value: ArrayLike = json.loads(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a value of {name}", hint=_HINT) from None
+    return value
+
+
+def constant_flags(names: Iterable[str]) -> str:
+    """How to give the values of the inputs *names* on the command line."""
+    return " ".join(f"--const {name}=VALUE" for name in names)

@@ -1,0 +1,69 @@
+"""Inputs whose values are known when a model is compiled: they become constants of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+from onnx import ModelProto, ValueInfoProto, helper, numpy_helper
+
+from ansorpy.errors import UsageError
+from ansorpy.graph.ir import Array
+
+__all__ = ["with_constants"]
+
+
+def with_constants(model: ModelProto, constants: Mapping[str, ArrayLike]) -> ModelProto:
+    """A copy of *model* in which the inputs named in *constants* are constants; or *model* itself.
+
+    Raises:
+        UsageError: There is no such input, or it has another shape or type.
+    """
+    if not constants:
+        return model
+    inputs = {info.name: info for info in model.graph.input}
+    arrays = {}
+    for name, value in constants.items():
+        if name not in inputs:
+            raise UsageError(
+                f"there is no input {name!r} that could be constant",
+                hint=f"the inputs are {', '.join(inputs) or 'none'}",
+            )
+        arrays[name] = _as_declared(inputs[name], value)
+    made = ModelProto()
+    made.CopyFrom(model)
+    del made.graph.input[:]
+    made.graph.input.extend(info for name, info in inputs.items() if name not in arrays)
+    kept = [tensor for tensor in made.graph.initializer if tensor.name not in arrays]
+    del made.graph.initializer[:]
+    made.graph.initializer.extend(kept)
+    made.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in arrays.items())
+    return made
+
+
+def _as_declared(info: ValueInfoProto, value: ArrayLike) -> Array:
+    """*value* as an array of the type that the model declares for the input *info*."""
+    if not info.type.HasField("tensor_type"):
+        raise UsageError(f"input {info.name!r} is no tensor, so it cannot be constant")
+    dtype = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
+    try:
+        given = np.asarray(value)
+        array = given.astype(dtype)
+    except (TypeError, ValueError):
+        raise UsageError(f"{value!r} is no value of input {info.name!r}") from None
+    if not np.array_equal(array.astype(given.dtype), given, equal_nan=given.dtype.kind == "f"):
+        raise UsageError(f"input {info.name!r} is {dtype.name}, which does not hold {value!r}")
+    shape = info.type.tensor_type.shape.dim
+    if info.type.tensor_type.HasField("shape") and (
+        len(shape) != array.ndim
+        or any(
+            d.HasField("dim_value") and d.dim_value != n
+            for d, n in zip(shape, array.shape, strict=True)
+        )
+    ):
+        said = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in shape]
+        raise UsageError(
+            f"input {info.name!r} has shape {said}, so its value cannot have {list(array.shape)}"
+        )
+    return array

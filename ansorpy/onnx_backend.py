@@ -1,0 +1,193 @@
+"""The interface by which onnx's test runner, and programs that use several runtimes, run models.
+
+>>> import numpy as np
+>>> from onnx import helper
+>>> from ansorpy import onnx_backend
+>>> node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)
+>>> x = np.arange(6, dtype=np.float32).reshape(2, 3)
+>>> onnx_backend.run_node(node, [x, np.array([1])])[0]
+array([ 3., 12.], dtype=float32)
+
+A model is compiled without tuning.  Values of inputs that decide shapes or attributes must be known
+then: the first call with new ones compiles the model for these, and later calls reuse it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx.backend.base import Backend, BackendRep
+
+from ansorpy.api.networks import compile
+from ansorpy.errors import UnsupportedModel, UsageError
+from ansorpy.frontend.onnx import load
+from ansorpy.frontend.onnx.shapes import network_inputs
+from ansorpy.runtime.compiled import CompiledModel
+
+__all__ = [
+    "AnsorpyBackend", "Prepared", "is_compatible", "prepare", "run_model", "run_node",
+    "supports_device",
+]  # fmt: skip
+
+Array = NDArray[Any]
+_Key = tuple[tuple[bytes, tuple[int, ...]], ...]
+"""The values of the inputs that are known when a model is compiled."""
+
+
+@dataclass
+class Prepared(BackendRep):
+    """A model that is ready to run.
+
+    Args:
+        pinned: The inputs whose values must be known when it is compiled.
+    """
+
+    model: ModelProto
+    arguments: Mapping[str, Any]
+    pinned: tuple[str, ...] = ()
+    _compiled: dict[_Key, CompiledModel] = field(default_factory=dict)
+
+    @property
+    def versions(self) -> int:
+        """How often it has been compiled: for different values of :attr:`pinned`."""
+        return len(self._compiled)
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Array, ...]:
+        """The outputs for *inputs*: arrays in the order of the model's inputs, or by name.
+
+        Raises:
+            UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
+            UsageError: An input is missing, unknown, or of another shape or type.
+        """
+        feeds = self._by_name(inputs)
+        compiled = self._for(feeds)
+        rest = {name: array for name, array in feeds.items() if name not in self.pinned}
+        return tuple(compiled.run(None, rest))
+
+    def _by_name(self, inputs: Any) -> dict[str, Array]:
+        if isinstance(inputs, Mapping):
+            return {name: np.asarray(value) for name, value in inputs.items()}
+        names = [info.name for info in network_inputs(self.model)]
+        given = inputs if isinstance(inputs, list | tuple) else [inputs]
+        if len(given) != len(names):
+            raise UsageError(f"{len(given)} inputs were given, but the model takes {len(names)}")
+        return dict(zip(names, map(np.asarray, given), strict=True))
+
+    def _for(self, feeds: Mapping[str, Array]) -> CompiledModel:
+        """The code for the pinned values in *feeds*; more may turn out to be needed."""
+        while True:
+            values = {name: feeds[name] for name in self.pinned}
+            key = tuple((value.tobytes(), value.shape) for value in values.values())
+            if key in self._compiled:
+                return self._compiled[key]
+            try:
+                made = compile(self.model, constants=values, **self.arguments)
+            except UnsupportedModel as error:
+                more = [name for name in error.needs if name not in self.pinned]
+                if not more:
+                    raise
+                self.pinned, self._compiled = (*self.pinned, *more), {}
+                continue
+            self._compiled[key] = made
+            return made
+
+
+class AnsorpyBackend(Backend):
+    """Compiles models with ansorpy, without tuning unless *arguments* say otherwise."""
+
+    @classmethod
+    def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        """Whether the operators of *model* can be compiled, perhaps once some inputs are known."""
+        try:
+            load(model)
+        except UnsupportedModel as error:
+            return bool(error.needs)
+        return cls.supports_device(device)
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
+        """Import *model*; its ``pinned`` inputs must be known when it is compiled.
+
+        Args:
+            kwargs: As of :func:`ansorpy.compile`; by default nothing is measured.
+
+        Raises:
+            ForeignFile: It is not a valid model.
+            UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
+            UsageError: There is no such device.
+        """
+        if not cls.supports_device(device):
+            raise UsageError(f"models do not run on {device!r} here", hint="use device CPU")
+        needs: tuple[str, ...] = ()
+        try:
+            load(model)
+        except UnsupportedModel as error:
+            needs = error.needs
+            if not needs:
+                raise
+        return Prepared(model, {"effort": "none", **kwargs}, needs)
+
+    @classmethod
+    def run_model(
+        cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any
+    ) -> tuple[Array, ...]:
+        """The outputs of *model* for *inputs*.
+
+        Raises:
+            ForeignFile, UnsupportedModel, UsageError: As :meth:`prepare` and :meth:`Prepared.run`.
+        """
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def run_node(
+        cls, node: NodeProto, inputs: Any, device: str = "CPU",
+        outputs_info: Sequence[tuple[Any, tuple[int, ...]]] | None = None, **kwargs: Any,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        """The outputs of one *node* for *inputs*, arrays in the order of its inputs.
+
+        Args:
+            outputs_info: Types and shapes of the outputs; inferred if missing.
+            kwargs: ``opset_version``, or arguments of :func:`ansorpy.compile`.
+
+        Raises:
+            ForeignFile, UnsupportedModel, UsageError: As :meth:`run_model`.
+        """
+        given = inputs if isinstance(inputs, list | tuple) else [inputs]
+        arrays = [np.asarray(value) for value in given]
+        names = [name for name in node.input if name]
+        infos = [_info(name, a) for name, a in zip(names, arrays, strict=True)]
+        outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+        if outputs_info is not None:
+            outputs = [
+                helper.make_tensor_value_info(
+                    o.name, helper.np_dtype_to_tensor_dtype(np.dtype(t)), s
+                )
+                for o, (t, s) in zip(outputs, outputs_info, strict=True)
+            ]
+        version = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
+        graph = helper.make_graph([node], node.op_type, infos, outputs)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, version)])
+        return cls.run_model(onnx.shape_inference.infer_shapes(model), arrays, device, **kwargs)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether models run on *device*: only ``CPU`` does."""
+        return device.partition(":")[0].upper() == "CPU"
+
+
+def _info(name: str, array: Array) -> ValueInfoProto:
+    kind: TensorProto.DataType = helper.np_dtype_to_tensor_dtype(array.dtype)
+    return helper.make_tensor_value_info(name, kind, array.shape)
+
+
+is_compatible = AnsorpyBackend.is_compatible
+prepare = AnsorpyBackend.prepare
+run_model = AnsorpyBackend.run_model
+run_node = AnsorpyBackend.run_node
+supports_device = AnsorpyBackend.supports_device

@@ -1,0 +1,50 @@
+"""Models through the interface of onnx's test runner."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from ansorpy import onnx_backend
+from ansorpy.errors import UnsupportedModel, UsageError
+from tests.frontend.test_pinned import summed
+
+
+def test_only_inputs_that_decide_shapes_are_specialised() -> None:
+    rng, ready = np.random.default_rng(1), onnx_backend.prepare(summed())
+    assert ready.pinned == ("axes",) and ready.versions == 0
+    for axis, versions in ((0, 1), (0, 1), (1, 2), (0, 2)):
+        x, times = rng.standard_normal((3, 5), np.float32), np.float32(rng.standard_normal())
+        [found] = ready.run([x, np.array([axis]), times])
+        np.testing.assert_allclose(found, x.sum(axis) * times, rtol=1e-5, atol=1e-6)
+        assert ready.versions == versions
+
+
+def test_inputs_may_be_named() -> None:
+    x = np.ones((3, 5), np.float32)
+    feeds = {"x": x, "axes": np.array([0]), "times": np.float32(2)}
+    [found] = onnx_backend.run_model(summed(), feeds)
+    np.testing.assert_array_equal(found, np.full(5, 6, np.float32))
+
+
+def test_a_node_alone() -> None:
+    x = np.random.default_rng(2).standard_normal((2, 3), np.float32)
+    [found] = onnx_backend.run_node(helper.make_node("Transpose", ["x"], ["y"]), [x])
+    np.testing.assert_array_equal(found, x.T)
+
+
+def test_what_is_refused() -> None:
+    assert onnx_backend.supports_device("CPU") and not onnx_backend.supports_device("TPU")
+    with pytest.raises(UsageError, match="models do not run on 'TPU' here"):
+        onnx_backend.prepare(summed(), "TPU")
+    info = helper.make_tensor_value_info("x", TensorProto.STRING, (2,))
+    output = helper.make_tensor_value_info("y", TensorProto.STRING, (2,))
+    texts = helper.make_model(
+        helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [info], [output])
+    )
+    assert not onnx_backend.is_compatible(texts) and onnx_backend.is_compatible(summed())
+    with pytest.raises(UnsupportedModel):
+        onnx_backend.prepare(texts)
+    with pytest.raises(UsageError, match="2 inputs were given, but the model takes 3"):
+        onnx_backend.run_model(summed(), [np.ones((3, 5), np.float32), np.array([0])])
