@@ -21,6 +21,7 @@ from ansorpy.frontend.onnx.operators import (
     functions,
     gather,
     logic,
+    losses,
     matmul,
     movement,
     normalization,
@@ -28,7 +29,10 @@ from ansorpy.frontend.onnx.operators import (
     pool,
     reduce,
     resize,
+    sampling,
     scatter,
+    signal,
+    training,
 )
 from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.quantized import quantize
@@ -57,6 +61,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **gather.OPERATORS,
     **gru.OPERATORS,
     **logic.OPERATORS,
+    **losses.OPERATORS,
     **lstm.OPERATORS,
     **matmul.OPERATORS,
     **movement.OPERATORS,
@@ -67,13 +72,16 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **quantized.OPERATORS,
     **reduce.OPERATORS,
     **resize.OPERATORS,
+    **sampling.OPERATORS,
     **scatter.OPERATORS,
+    **signal.OPERATORS,
+    **training.OPERATORS,
 }
 
 ON_SHAPES = frozenset({
     *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
     *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
-    *reduce.OPERATORS, *scatter.OPERATORS,
+    *reduce.OPERATORS, *scatter.OPERATORS, *signal.OPERATORS,
 })  # fmt: skip
 """Operators with which exporters compute shapes, on integers and on tensors without elements, which
 no kernel supports.  For other operators, onnx's reference implementation ignores some attributes

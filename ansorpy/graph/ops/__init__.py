@@ -17,6 +17,7 @@ from ansorpy.graph.ops.conv_transpose import ConvTranspose
 from ansorpy.graph.ops.elementwise import Cast, Elementwise, Fn
 from ansorpy.graph.ops.extend import Extend
 from ansorpy.graph.ops.gather import Gather, GatherElements, GatherND
+from ansorpy.graph.ops.grid_sample import GridSample
 from ansorpy.graph.ops.layer_norm import LayerNorm
 from ansorpy.graph.ops.lrn import Lrn
 from ansorpy.graph.ops.matmul import MatMul
@@ -33,7 +34,7 @@ from ansorpy.graph.ops.pad import Pad, PadMode
 from ansorpy.graph.ops.pool import Pool, PoolKind
 from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
 from ansorpy.graph.ops.resample import Resample
-from ansorpy.graph.ops.scan import CumSum
+from ansorpy.graph.ops.scan import Cumulative
 from ansorpy.graph.ops.sizes import Iota, Sizes
 from ansorpy.graph.ops.softmax import Softmax
 
@@ -45,7 +46,7 @@ __all__ = [
     "Concat",
     "Conv",
     "ConvTranspose",
-    "CumSum",
+    "Cumulative",
     "Elementwise",
     "Expand",
     "Extend",
@@ -53,6 +54,7 @@ __all__ = [
     "Gather",
     "GatherElements",
     "GatherND",
+    "GridSample",
     "Iota",
     "LayerNorm",
     "Lrn",

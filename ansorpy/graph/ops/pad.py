@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar
@@ -22,6 +22,7 @@ class PadMode(Enum):
     CONSTANT = "constant"
     EDGE = "edge"
     REFLECT = "reflect"
+    WRAP = "wrap"
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Pad(Op):
         return TensorType(self._extents(inputs[0].shape), inputs[0].dtype)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-        """Constant padding guards the read; edge and reflection modes map the index back inside."""
+        """Constant padding guards the read; the other modes map the index back inside."""
         (x,) = inputs
 
         def body(*i: Expr) -> Expr:
@@ -48,7 +49,7 @@ class Pad(Op):
                     (d, most(self.begin[d]) > 0, most(self.end[d]) > 0) for d in range(x.ndim)
                 ]
                 return guarded(x, shifted, guards, self.value)
-            fold = _clamped if self.mode is PadMode.EDGE else _reflected
+            fold = _FOLDS[self.mode]
             return x[tuple(fold(a, e) for a, e in zip(shifted, x.shape, strict=True))]
 
         return compute(self._extents(x.shape), body, name=names.fresh("pad"))
@@ -72,3 +73,13 @@ def _reflected(index: Expr, extent: AnyExtent) -> Expr:
     inside = maximum(index, 0 - index)
     beyond = inside - (extent - 1)
     return (extent - 1) - maximum(beyond, 0 - beyond)
+
+
+def _wrapped(index: Expr, extent: AnyExtent) -> Expr:
+    """*index* in endless repetitions of the axis."""
+    return index % extent
+
+
+_FOLDS: Mapping[PadMode, Callable[[Expr, AnyExtent], Expr]] = {
+    PadMode.EDGE: _clamped, PadMode.REFLECT: _reflected, PadMode.WRAP: _wrapped,
+}  # fmt: skip

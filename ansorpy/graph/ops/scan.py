@@ -1,28 +1,30 @@
-"""Cumulative sums, each computed independently so that they can run in parallel."""
+"""Cumulative sums and products, each computed independently so that they can run in parallel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, is_first_cut
 from ansorpy.graph.ops.names import Names
+from ansorpy.graph.ops.reduce import ReduceOp
+from ansorpy.ir import builders
 from ansorpy.ir.builders import select
-from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["CumSum"]
+__all__ = ["Cumulative"]
 
 
 @dataclass(frozen=True)
-class CumSum(Op):
-    """Along ``axis``, the sum of all elements up to each one, leaving it out if ``exclusive``.
+class Cumulative(Op):
+    """Along ``axis``, the sum or product of all elements up to each one.
 
-    ``backwards`` sums from each element to the last.
+    It is left out if ``exclusive``.  If ``backwards``, these are the elements from it to the last.
     """
 
+    kind: ReduceOp
     axis: int
     exclusive: bool = False
     backwards: bool = False
@@ -32,22 +34,22 @@ class CumSum(Op):
         return inputs[0]
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-        """``out[i]`` = the sum over ``k`` of ``x[k]`` where ``k <= i`` (or ``<``, ``>=``, ``>``).
+        """``out[i]`` = the reduction of ``x[k]`` where ``k <= i`` (or ``<``, ``>=``, ``>``).
 
         **Cost:** quadratic in the axis's extent.
         """
         (x,) = inputs
-        zero = 0.0 if x.dtype.is_float else 0
+        over, neutral = _KINDS[self.kind]
         axis = self.axis
 
         def body(*i: Expr) -> Expr:
             k, at = reduce_axis(x.shape[axis], name="k"), i[axis]
             first, second = (at, k) if self.backwards else (k, at)
             counts = first < second if self.exclusive else first <= second
-            return sum_over(select(counts, x[(*i[:axis], k, *i[axis + 1 :])], zero), axis=k)
+            return over(select(counts, x[(*i[:axis], k, *i[axis + 1 :])], neutral), axis=k)
 
         return compute(
-            x.shape, body, name=names.fresh("cumsum"), names=tuple(f"i{d}" for d in range(x.ndim))
+            x.shape, body, name=names.fresh(self.label), names=tuple(f"i{d}" for d in range(x.ndim))
         )
 
     def reordered(self, order: Shape) -> Op:
@@ -55,3 +57,12 @@ class CumSum(Op):
 
     def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
         return self if is_first_cut(operands) and self.axis > 0 else None
+
+    @property
+    def label(self) -> str:
+        return f"cum{self.kind.value}"
+
+
+_KINDS: Mapping[ReduceOp, tuple[Callable[..., Expr], int]] = {
+    ReduceOp.SUM: (builders.sum, 0), ReduceOp.PROD: (builders.prod, 1),
+}  # fmt: skip

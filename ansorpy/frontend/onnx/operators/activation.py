@@ -73,6 +73,11 @@ def swish(ctx: NodeContext) -> str:
     return ctx.apply(Fn.MUL, x, ctx.apply(Fn.SIGMOID, scaled))
 
 
+def swiglu(ctx: NodeContext) -> str:
+    """``a * sigmoid(alpha * a) * b``."""
+    return ctx.apply(Fn.MUL, swish(ctx), ctx.input(1))
+
+
 def thresholded_relu(ctx: NodeContext) -> str:
     """``x`` where it is greater than ``alpha``, otherwise 0."""
     x, alpha = ctx.input(), ctx.literal(float(ctx.attr("alpha", 1.0)))
@@ -120,6 +125,7 @@ OPERATORS: dict[str, Importer] = {
     "Selu": _unary(Fn.SELU, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),
     "Shrink": shrink,
     "Sigmoid": _unary(Fn.SIGMOID),
+    "SwiGLU": swiglu,
     "Softplus": _unary(Fn.SOFTPLUS),
     "Softsign": _unary(Fn.SOFTSIGN),
     "Sqrt": _unary(Fn.SQRT),

@@ -207,11 +207,11 @@ def space_to_depth(ctx: NodeContext) -> str:
 
 
 def pad(ctx: NodeContext) -> str:
-    """Pad by amounts that follow from sizes; the mode is constant, edge or reflect."""
+    """Pad by amounts that follow from sizes; the mode is constant, edge, reflect or wrap."""
     rank = len(ctx.shape())
     mode = ctx.attr("mode", "constant")
     if mode not in {m.value for m in PadMode}:
-        raise Unsupported(f"mode={mode}", "use constant, edge or reflect")
+        raise Unsupported(f"mode={mode}", "use constant, edge, reflect or wrap")
     value = float(ctx.attr("value", 0.0))
     if ctx.opset < 11:
         amounts = ctx.ints("pads", ())
@@ -226,9 +226,40 @@ def pad(ctx: NodeContext) -> str:
         return ctx.input()
     if mode == PadMode.REFLECT.value:
         _refuse_far_reflection(ctx.shape(), begin, end)
+    if mode == PadMode.WRAP.value:
+        _refuse_cropped_repetition(begin, end)
     if mode == PadMode.EDGE.value:
         _refuse_without_edge(ctx.shape(), begin, end)
     return ctx.emit(Pad(begin, end, PadMode(mode), value), [ctx.input()])
+
+
+def center_crop_pad(ctx: NodeContext) -> str:
+    """The centre of some axes, or zeros around them, so that they get the wanted sizes."""
+    shape = ctx.shape()
+    wanted = ctx.extents(1, "shape")
+    axes = tuple(ctx.axis(a, len(shape)) for a in ctx.ints("axes", tuple(range(len(shape)))))
+    if len(wanted) != len(axes):
+        raise Unsupported(f"shape of {len(wanted)} sizes", f"state the sizes of {len(axes)} axes")
+    begin, end = [0] * len(shape), [0] * len(shape)
+    cuts: dict[int, Cut] = {}
+    for axis, size in zip(axes, wanted, strict=True):
+        have, size = (ctx.number(e, "a centre") for e in (shape[axis], size))
+        if size < have:
+            cuts[axis] = Cut((have - size) // 2, size)
+        else:
+            begin[axis] = (size - have) // 2
+            end[axis] = size - have - begin[axis]
+    value = ctx.slice(ctx.input(), cuts)
+    if not any((*begin, *end)):
+        return value
+    return ctx.emit(Pad(tuple(begin), tuple(end), PadMode.CONSTANT, 0.0), [value])
+
+
+def _refuse_cropped_repetition(begin: Shape, end: Shape) -> None:
+    """Refuse to crop one end of an axis and to repeat what is left beyond the other."""
+    for amounts in zip(begin, end, strict=True):
+        if min(map(least, amounts)) < 0 < max(map(most, amounts)):
+            raise Unsupported(f"pads of {amounts} wrap", "crop with a Slice before the Pad")
 
 
 def _refuse_far_reflection(shape: Shape, begin: Shape, end: Shape) -> None:
@@ -266,6 +297,7 @@ def _spread(amounts: Shape, axes: Shape, rank: int) -> tuple[Shape, Shape]:
 
 
 OPERATORS: dict[str, Importer] = {
+    "CenterCropPad": center_crop_pad,
     "Concat": concat,
     "DepthToSpace": depth_to_space,
     "Expand": expand,

@@ -12,7 +12,7 @@ from ansorpy.graph.ops import Fn, LayerNorm, Lrn, Reduce, ReduceOp, Shape, Softm
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "log_softmax_over"]
 
 
 def batch_normalization(ctx: NodeContext) -> str:
@@ -139,11 +139,15 @@ def softmax(ctx: NodeContext) -> str:
 
 
 def log_softmax(ctx: NodeContext) -> str:
+    """The logarithm of a softmax."""
+    return log_softmax_over(ctx, _softmax_axes(ctx))
+
+
+def log_softmax_over(ctx: NodeContext, axes: Shape) -> str:
     """``(x - max) - log(sum(exp(x - max)))``, in which no exponential overflows.
 
     Over a single element, it is exactly 0, without the rounding of exp and log.
     """
-    axes = _softmax_axes(ctx)
     if all(ctx.shape()[axis] == 1 for axis in axes):
         return ctx.apply(Fn.SUB, ctx.input(), ctx.input())
     top = ctx.emit(Reduce(ReduceOp.MAX, axes, True), [ctx.input()])

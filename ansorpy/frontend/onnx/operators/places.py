@@ -7,19 +7,32 @@ from collections.abc import Callable
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import ArgReduce, Cast, CumSum, Fn, GatherElements, Reduce, ReduceOp
+from ansorpy.graph.ops import (
+    ArgReduce,
+    Cast,
+    Cumulative,
+    Expand,
+    Fn,
+    GatherElements,
+    Reduce,
+    ReduceOp,
+)
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import dims_of, least, most
 
 __all__ = ["OPERATORS"]
 
 
-def cum_sum(ctx: NodeContext) -> str:
-    """The cumulative sum along an axis, forwards or backwards."""
-    (axis,) = ctx.constant_ints(1, "axis")
-    exclusive, backwards = bool(ctx.attr("exclusive", 0)), bool(ctx.attr("reverse", 0))
-    op = CumSum(ctx.axis(axis, len(ctx.shape())), exclusive, backwards)
-    return ctx.emit(op, [ctx.input()])
+def _cumulative(kind: ReduceOp) -> Callable[[NodeContext], str]:
+    """The cumulative sum or product along an axis, forwards or backwards."""
+
+    def build(ctx: NodeContext) -> str:
+        (axis,) = ctx.constant_ints(1, "axis")
+        exclusive, backwards = bool(ctx.attr("exclusive", 0)), bool(ctx.attr("reverse", 0))
+        op = Cumulative(kind, ctx.axis(axis, len(ctx.shape())), exclusive, backwards)
+        return ctx.emit(op, [ctx.input()])
+
+    return build
 
 
 def trilu(ctx: NodeContext) -> str:
@@ -59,6 +72,21 @@ def one_hot(ctx: NodeContext) -> str:
     dtype = ctx.type(2).dtype
     off, on = (ctx.literal(v, dtype) for v in values)
     return ctx.apply(Fn.WHERE, ctx.apply(Fn.OR, here, behind), on, off)
+
+
+def reverse_sequence(ctx: NodeContext) -> str:
+    """Each sequence of a batch, of its own length, backwards; what lies behind it stays."""
+    shape = ctx.shape()
+    batch, time = ctx.attr("batch_axis", 1), ctx.attr("time_axis", 0)
+    if {batch, time} != {0, 1}:
+        raise Unsupported(f"batch_axis={batch}, time_axis={time}", "one is 0, and the other 1")
+    lengths = ctx.reshape(ctx.cast(ctx.input(1), DType.INT64), (shape[batch], *(1,) * (1 - batch)))
+    places = ctx.places(shape[time], 1 - time)
+    inside = ctx.apply(Fn.LESS, places, lengths)
+    last = ctx.apply(Fn.SUB, lengths, ctx.literal(1, DType.INT64))
+    source = ctx.apply(Fn.WHERE, inside, ctx.apply(Fn.SUB, last, places), places)
+    whole = ctx.emit(Expand(shape), [ctx.reshape(source, (*shape[:2], *(1,) * (len(shape) - 2)))])
+    return ctx.emit(GatherElements(time), [ctx.input(), whole])
 
 
 def hardmax(ctx: NodeContext) -> str:
@@ -130,9 +158,11 @@ def _at_most(ctx: NodeContext, a: str, b: str) -> str:
 
 
 OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
-    "CumSum": cum_sum,
+    "CumProd": _cumulative(ReduceOp.PROD),
+    "CumSum": _cumulative(ReduceOp.SUM),
     "Hardmax": hardmax,
     "OneHot": one_hot,
+    "ReverseSequence": reverse_sequence,
     "TopK": top_k,
     "Trilu": trilu,
 }

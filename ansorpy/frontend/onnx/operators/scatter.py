@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import Fn, Gather, Shape
+from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, Shape
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -35,6 +35,30 @@ def scatter_elements(ctx: NodeContext) -> str:
     where: list[Places] = [*np.indices(indices.shape, np.int64)]
     where[axis] = _wrapped(indices, shape[axis])
     return _written(ctx, shape, _flat(where, shape), ())
+
+
+def tensor_scatter(ctx: NodeContext) -> str:
+    """A cache whose rows from a computed one on, which each batch has, are replaced.
+
+    Each row is gathered from the update or the cache.  With mode ``circular``, rows follow the last
+    one at the start again.
+    """
+    shape, rows = ctx.shape(), ctx.shape(1)
+    axis, mode = ctx.axis(ctx.attr("axis", -2), len(shape)), ctx.attr("mode", "linear")
+    if mode not in ("linear", "circular"):
+        raise Unsupported(f"mode={mode}", "use linear or circular")
+    behind = (1,) * (len(shape) - axis - 1)
+    place = ctx.reshape(ctx.places(shape[axis], len(behind)), (*(1,) * axis, shape[axis], *behind))
+    if ctx.has_input(2):
+        first = ctx.cast(ctx.input(2), DType.INT64)
+        first = ctx.reshape(first, (shape[0], *(1,) * (len(shape) - 1)))
+        place = ctx.apply(Fn.SUB, place, first)
+    if mode == "circular":
+        place = ctx.apply(Fn.MOD, place, ctx.size(shape[axis], DType.INT64))
+    begun = ctx.apply(Fn.LESS_EQUAL, ctx.literal(0, DType.INT64), place)
+    inside = ctx.apply(Fn.AND, begun, ctx.apply(Fn.LESS, place, ctx.size(rows[axis], DType.INT64)))
+    found = ctx.emit(GatherElements(axis), [ctx.input(1), ctx.emit(Expand(shape), [place])])
+    return ctx.apply(Fn.WHERE, inside, found, ctx.input(0))
 
 
 def _indices(ctx: NodeContext) -> Places:
@@ -91,4 +115,5 @@ OPERATORS: dict[str, Callable[[NodeContext], str]] = {
     "Scatter": scatter_elements,
     "ScatterElements": scatter_elements,
     "ScatterND": scatter_nd,
+    "TensorScatter": tensor_scatter,
 }

@@ -1,0 +1,141 @@
+"""Steps of optimisers (``ai.onnx.preview.training``), each over any number of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.graph.ops import Fn
+from ansorpy.ir.dtypes import DType
+
+__all__ = ["OPERATORS"]
+
+_DOMAIN = "ai.onnx.preview.training"
+
+
+def adagrad(ctx: NodeContext) -> tuple[str, ...]:
+    """``x - r * g / (sqrt(h) + epsilon)``, where *h* sums the squares of gradients."""
+    rate = _decayed(ctx, ctx.attr("decay_factor", 0.0))
+    tensors, squares = [], []
+    for x, g, h in _groups(ctx, 3):
+        g = _regularised(ctx, g, x, "norm_coefficient")
+        h = ctx.apply(Fn.ADD, h, ctx.apply(Fn.MUL, g, g))
+        root = _shifted(ctx, ctx.apply(Fn.SQRT, h), ctx.attr("epsilon", 1e-6))
+        tensors.append(_stepped(ctx, x, rate, ctx.apply(Fn.DIV, g, root)))
+        squares.append(h)
+    return (*tensors, *squares)
+
+
+def adam(ctx: NodeContext) -> tuple[str, ...]:
+    """``x - r * v / (sqrt(h) + epsilon)`` with running means of gradients and of their squares."""
+    alpha, beta = ctx.attr("alpha", 0.9), ctx.attr("beta", 0.999)
+    rate = _adam_rate(ctx, alpha, beta)
+    made: list[tuple[str, str, str]] = []
+    for x, g, v, h in _groups(ctx, 4):
+        g = _regularised(ctx, g, x, "norm_coefficient")
+        v = _mixed(ctx, v, g, alpha)
+        h = _mixed(ctx, h, ctx.apply(Fn.MUL, g, g), beta)
+        root = _shifted(ctx, ctx.apply(Fn.SQRT, h), ctx.attr("epsilon", 1e-6))
+        x = _stepped(ctx, x, rate, ctx.apply(Fn.DIV, v, root))
+        after = ctx.attr("norm_coefficient_post", 0.0)
+        x = ctx.apply(Fn.MUL, x, ctx.literal(1.0 - after, _dtype(ctx, x))) if after else x
+        made.append((x, v, h))
+    return tuple(value for column in zip(*made, strict=True) for value in column)
+
+
+def momentum(ctx: NodeContext) -> tuple[str, ...]:
+    """``x - r * v`` or, with Nesterov's, ``x - r * (g + alpha * v)``, with a running sum *v*."""
+    mode, alpha = ctx.attr("mode", "standard"), ctx.attr("alpha", 0.0)
+    if mode not in ("standard", "nesterov"):
+        raise Unsupported(f"mode={mode}", "use standard or nesterov")
+    tensors, sums = [], []
+    for x, g, v in _groups(ctx, 3):
+        g = _regularised(ctx, g, x, "norm_coefficient")
+        v = ctx.apply(Fn.ADD, _times(ctx, v, alpha), _first_or(ctx, g, ctx.attr("beta", 1.0)))
+        step = v if mode == "standard" else ctx.apply(Fn.ADD, g, _times(ctx, v, alpha))
+        tensors.append(_stepped(ctx, x, ctx.input(0), step))
+        sums.append(v)
+    return (*tensors, *sums)
+
+
+def _groups(ctx: NodeContext, parts: int) -> list[tuple[str, ...]]:
+    """Each tensor with its gradient and states, *parts* in all; parts of a kind come together."""
+    rest = len(ctx.inputs) - 2
+    if rest <= 0 or rest % parts:
+        raise Unsupported(f"{len(ctx.inputs)} inputs", "give each tensor its gradient and state")
+    count = rest // parts
+    return [tuple(ctx.input(2 + part * count + n) for part in range(parts)) for n in range(count)]
+
+
+def _decayed(ctx: NodeContext, decay: float) -> str:
+    """The learning rate, ``R / (1 + T * decay)``."""
+    rate = ctx.input(0)
+    if not decay:
+        return rate
+    dtype = _dtype(ctx, rate)
+    spent = ctx.apply(Fn.MUL, ctx.cast(ctx.input(1), dtype), ctx.literal(decay, dtype))
+    return ctx.apply(Fn.DIV, rate, ctx.apply(Fn.ADD, spent, ctx.literal(1.0, dtype)))
+
+
+def _adam_rate(ctx: NodeContext, alpha: float, beta: float) -> str:
+    """The learning rate, corrected for the means' start at 0 unless this is step 0."""
+    rate = ctx.input(0)
+    dtype = _dtype(ctx, rate)
+    step = ctx.cast(ctx.input(1), dtype)
+    one = ctx.literal(1.0, dtype)
+
+    def left(base: float) -> str:
+        return ctx.apply(Fn.SUB, one, ctx.apply(Fn.POW, ctx.literal(base, dtype), step))
+
+    corrected = ctx.apply(
+        Fn.DIV, ctx.apply(Fn.MUL, rate, ctx.apply(Fn.SQRT, left(beta))), left(alpha)
+    )
+    begun = ctx.apply(Fn.LESS, ctx.literal(0.0, dtype), step)
+    return ctx.apply(Fn.WHERE, begun, corrected, rate)
+
+
+def _first_or(ctx: NodeContext, gradient: str, beta: float) -> str:
+    """*gradient*, times *beta* unless this is step 0."""
+    if beta == 1.0:
+        return gradient
+    dtype = _dtype(ctx, gradient)
+    begun = ctx.apply(Fn.LESS, ctx.literal(0, _dtype(ctx, ctx.input(1))), ctx.input(1))
+    factor = ctx.apply(Fn.WHERE, begun, ctx.literal(beta, dtype), ctx.literal(1.0, dtype))
+    return ctx.apply(Fn.MUL, gradient, factor)
+
+
+def _regularised(ctx: NodeContext, gradient: str, x: str, name: str) -> str:
+    share: float = ctx.attr(name, 0.0)
+    return ctx.apply(Fn.ADD, gradient, _times(ctx, x, share)) if share else gradient
+
+
+def _mixed(ctx: NodeContext, old: str, new: str, share: float) -> str:
+    """``share * old + (1 - share) * new``."""
+    rest = float(np.float32(1.0) - np.float32(share))
+    return ctx.apply(Fn.ADD, _times(ctx, old, share), _times(ctx, new, rest))
+
+
+def _times(ctx: NodeContext, value: str, factor: float) -> str:
+    return ctx.apply(Fn.MUL, value, ctx.literal(factor, _dtype(ctx, value)))
+
+
+def _shifted(ctx: NodeContext, value: str, by: float) -> str:
+    return ctx.apply(Fn.ADD, value, ctx.literal(by, _dtype(ctx, value)))
+
+
+def _stepped(ctx: NodeContext, x: str, rate: str, step: str) -> str:
+    dtype = _dtype(ctx, x)
+    return ctx.apply(Fn.SUB, x, ctx.apply(Fn.MUL, ctx.cast(rate, dtype), step))
+
+
+def _dtype(ctx: NodeContext, value: str) -> DType:
+    return ctx.builder.types[value].dtype
+
+
+OPERATORS: dict[str, Callable[[NodeContext], tuple[str, ...]]] = {
+    f"{_DOMAIN}.Adagrad": adagrad,
+    f"{_DOMAIN}.Adam": adam,
+    f"{_DOMAIN}.Momentum": momentum,
+}
