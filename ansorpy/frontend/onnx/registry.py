@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from onnx import NodeProto
 
 from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.ml import features, linear, trees
 from ansorpy.frontend.onnx.operators import (
     activation,
     attention,
@@ -57,9 +58,11 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **conv_transpose.OPERATORS,
     **einsum.OPERATORS,
     **elementwise.OPERATORS,
+    **features.OPERATORS,
     **functions.OPERATORS,
     **gather.OPERATORS,
     **gru.OPERATORS,
+    **linear.OPERATORS,
     **logic.OPERATORS,
     **losses.OPERATORS,
     **lstm.OPERATORS,
@@ -76,6 +79,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **scatter.OPERATORS,
     **signal.OPERATORS,
     **training.OPERATORS,
+    **trees.OPERATORS,
 }
 
 ON_SHAPES = frozenset({

@@ -1,0 +1,154 @@
+"""Features: scaled, encoded, imputed, chosen, joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from onnx import numpy_helper
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.ml.shared import DOMAIN, columns_of
+from ansorpy.graph.ops import ArgReduce, Fn, Gather, Reduce, ReduceOp
+from ansorpy.ir.dtypes import DType, as_dtype
+
+__all__ = ["OPERATORS"]
+
+
+def array_feature_extractor(ctx: NodeContext) -> str:
+    """The elements of the last axis with the given indices."""
+    shape = ctx.shape()
+    indices = ctx.reshape(ctx.input(1), (ctx.type(1).size,))
+    found = ctx.emit(Gather(len(shape) - 1), [ctx.input(0), indices])
+    kept = ctx.builder.types[found].shape
+    return ctx.reshape(found, (1, *kept)) if len(kept) == 1 else found
+
+
+def binarizer(ctx: NodeContext) -> str:
+    """1 above a threshold, else 0."""
+    above = ctx.apply(Fn.LESS, ctx.literal(ctx.attr("threshold", 0.0)), ctx.input())
+    return ctx.cast(above, ctx.type().dtype)
+
+
+def feature_vectorizer(ctx: NodeContext) -> str:
+    """Several groups of features beside each other, as floats."""
+    parts = []
+    for n in range(len(ctx.node.input)):
+        shape = ctx.shape(n)
+        value = ctx.cast(ctx.input(n), DType.FLOAT32)
+        parts.append(value if len(shape) == 2 else ctx.reshape(value, (1, ctx.type(n).size)))
+    return ctx.concat(parts, 1)
+
+
+def imputer(ctx: NodeContext) -> str:
+    """What is missing (NaN, or one value) replaced by a value for each feature."""
+    dtype, is_float = ctx.type().dtype, ctx.type().dtype.is_float
+    name = "imputed_value_floats" if is_float else "imputed_value_int64s"
+    values = np.asarray(ctx.attr(name, ()))
+    features = ctx.shape()[-1]
+    if len(values) not in (1, features):
+        raise Unsupported(f"{len(values)} values in {name}", f"give 1 or {features}")
+    marker = ctx.attr("replaced_value_float" if is_float else "replaced_value_int64", 0)
+    if is_float and np.isnan(marker):
+        missing = ctx.apply(Fn.IS_NAN, ctx.input())
+    else:
+        missing = ctx.apply(Fn.EQUAL, ctx.input(), ctx.literal(marker, dtype))
+    filled = ctx.literal(values if len(values) > 1 else values[0], dtype)
+    return ctx.apply(Fn.WHERE, missing, filled, ctx.input())
+
+
+def label_encoder(ctx: NodeContext) -> str:
+    """A number for each key among numbers; a default for others."""
+    keys, values = _mapping(ctx, "keys"), _mapping(ctx, "values")
+    if len(keys) != len(values):
+        raise Unsupported(f"{len(keys)} keys and {len(values)} values", "give as many of both")
+    dtype = as_dtype(values.dtype)
+    shape, rank = ctx.shape(), len(ctx.shape())
+    given = ctx.reshape(ctx.input(), (*shape, 1))
+    same = ctx.apply(Fn.EQUAL, given, ctx.literal(keys))
+    if ctx.type().dtype.is_float and np.isnan(keys).any():
+        nan = ctx.apply(
+            Fn.AND, ctx.apply(Fn.IS_NAN, given), ctx.literal(np.isnan(keys), DType.BOOL)
+        )
+        same = ctx.apply(Fn.OR, same, nan)
+    counted = ctx.cast(same, DType.INT32)
+    place = ctx.reshape(ctx.emit(ArgReduce(ReduceOp.MAX, rank), [counted]), shape)
+    known = ctx.emit(Reduce(ReduceOp.MAX, (rank,), False), [counted])
+    found = ctx.emit(Gather(0), [ctx.literal(values, dtype), place])
+    is_known = ctx.apply(Fn.LESS, ctx.literal(0, DType.INT32), known)
+    return ctx.apply(Fn.WHERE, is_known, found, ctx.literal(_default(ctx, dtype), dtype))
+
+
+def _mapping(ctx: NodeContext, side: str) -> np.ndarray:
+    """The keys or the values of a mapping between numbers."""
+    tensor = ctx.attr(f"{side}_tensor", None)
+    if tensor is not None:
+        dtype_of(tensor.data_type)
+        return numpy_helper.to_array(tensor).reshape(-1)
+    for name, kind in ((f"{side}_int64s", np.int64), (f"{side}_floats", np.float32)):
+        held = ctx.attr(name, ())
+        if len(held):
+            return np.asarray(held, kind)
+    raise Unsupported(f"{side}_strings", "texts are not supported; map numbers to numbers")
+
+
+def _default(ctx: NodeContext, dtype: DType) -> float:
+    tensor = ctx.attr("default_tensor", None)
+    if tensor is not None:
+        return float(numpy_helper.to_array(tensor).reshape(-1)[0])
+    return float(
+        ctx.attr("default_float", -0.0) if dtype.is_float else ctx.attr("default_int64", -1)
+    )
+
+
+def normalizer(ctx: NodeContext) -> str:
+    """Each sample divided by its largest magnitude, or by its norm."""
+    x = ctx.cast(columns_of(ctx), DType.FLOAT32)
+    kind = ctx.attr("norm", "MAX")
+    if kind not in ("MAX", "L1", "L2"):
+        raise Unsupported(f"norm={kind}", "use one of MAX, L1, L2")
+    sizes = ctx.apply(Fn.MUL, x, x) if kind == "L2" else ctx.apply(Fn.ABS, x) if kind == "L1" else x
+    how = ReduceOp.MAX if kind == "MAX" else ReduceOp.SUM
+    whole = ctx.emit(Reduce(how, (1,), True), [sizes])
+    whole = ctx.apply(Fn.SQRT, whole) if kind == "L2" else whole
+    zero = ctx.literal(0.0, DType.FLOAT32)
+    divisor = ctx.apply(
+        Fn.WHERE, ctx.apply(Fn.EQUAL, whole, zero), ctx.literal(1.0, DType.FLOAT32), whole
+    )
+    return ctx.apply(Fn.DIV, x, divisor)
+
+
+def one_hot_encoder(ctx: NodeContext) -> str:
+    """A new last axis with 1 at the category of each element, which is a number."""
+    categories = np.asarray(ctx.ints("cats_int64s", ()), np.int64)
+    if not len(categories):
+        raise Unsupported("cats_strings", "texts are not supported; encode numbers")
+    if not ctx.attr("zeros", 1):
+        raise Unsupported("zeros=0", "an unknown category cannot be an error; use zeros=1")
+    given = ctx.reshape(ctx.cast(ctx.input(), DType.INT64), (*ctx.shape(), 1))
+    same = ctx.apply(Fn.EQUAL, given, ctx.literal(categories, DType.INT64))
+    return ctx.cast(same, DType.FLOAT32)
+
+
+def scaler(ctx: NodeContext) -> str:
+    """``(x - offset) * scale`` for each feature."""
+    x = ctx.cast(ctx.input(), DType.FLOAT32)
+    for name, fn in (("offset", Fn.SUB), ("scale", Fn.MUL)):
+        values = np.asarray(ctx.attr(name, ()), np.float32)
+        if len(values):
+            x = ctx.apply(
+                fn, x, ctx.literal(values if len(values) > 1 else values[0], DType.FLOAT32)
+            )
+    return x
+
+
+OPERATORS: dict[str, Callable[[NodeContext], str]] = {
+    f"{DOMAIN}.ArrayFeatureExtractor": array_feature_extractor,
+    f"{DOMAIN}.Binarizer": binarizer,
+    f"{DOMAIN}.FeatureVectorizer": feature_vectorizer,
+    f"{DOMAIN}.Imputer": imputer,
+    f"{DOMAIN}.LabelEncoder": label_encoder,
+    f"{DOMAIN}.Normalizer": normalizer,
+    f"{DOMAIN}.OneHotEncoder": one_hot_encoder,
+    f"{DOMAIN}.Scaler": scaler,
+}

@@ -1,0 +1,61 @@
+"""What classical models share: their domain, transforms of scores, and labels of classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.graph.ops import ArgReduce, Fn, Gather, Reduce, ReduceOp, Softmax
+from ansorpy.ir.dtypes import DType
+
+__all__ = ["DOMAIN", "class_labels", "columns_of", "labelled", "transformed"]
+
+DOMAIN = "ai.onnx.ml"
+
+
+def columns_of(ctx: NodeContext) -> str:
+    """The first operand as a matrix of floats: rows are samples, columns are features."""
+    shape, dtype = ctx.shape(), ctx.type().dtype
+    value = ctx.cast(ctx.input(), dtype if dtype.is_float else DType.FLOAT32)
+    if len(shape) == 1:
+        return ctx.reshape(value, (1, *shape))
+    ctx.require_rank(0, 2)
+    return value
+
+
+def transformed(ctx: NodeContext, scores: str, kind: str) -> str:
+    """*scores* ``[samples, classes]`` after the post transform *kind*."""
+    if kind == "NONE":
+        return scores
+    if kind == "LOGISTIC":
+        return ctx.apply(Fn.SIGMOID, scores)
+    if kind == "SOFTMAX":
+        return ctx.emit(Softmax((1,)), [scores])
+    if kind == "SOFTMAX_ZERO":
+        return _softmax_zero(ctx, scores)
+    raise Unsupported(f"post_transform={kind}", "use NONE, LOGISTIC, SOFTMAX or SOFTMAX_ZERO")
+
+
+def _softmax_zero(ctx: NodeContext, scores: str) -> str:
+    """The softmax over the scores that are not 0; these stay 0."""
+    dtype = ctx.builder.types[scores].dtype
+    zero = ctx.literal(0, dtype)
+    top = ctx.emit(Reduce(ReduceOp.MAX, (1,), True), [scores])
+    raised = ctx.apply(Fn.EXP, ctx.apply(Fn.SUB, scores, top))
+    kept = ctx.apply(Fn.WHERE, ctx.apply(Fn.EQUAL, scores, zero), zero, raised)
+    return ctx.apply(Fn.DIV, kept, ctx.emit(Reduce(ReduceOp.SUM, (1,), True), [kept]))
+
+
+def class_labels(ctx: NodeContext, name: str) -> np.ndarray:
+    """The integer labels of the classes in the attribute *name*."""
+    labels = ctx.ints(name, ())
+    if not labels:
+        raise Unsupported("classlabels_strings", "texts are not supported; use integer labels")
+    return np.asarray(labels, np.int64)
+
+
+def labelled(ctx: NodeContext, scores: str, labels: np.ndarray) -> str:
+    """The label of the class with the highest score of each sample."""
+    best = ctx.emit(ArgReduce(ReduceOp.MAX, 1), [scores])
+    flat = ctx.reshape(best, ctx.builder.types[best].shape[:1])
+    return ctx.emit(Gather(0), [ctx.literal(labels, DType.INT64), flat])

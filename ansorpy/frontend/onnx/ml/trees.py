@@ -1,0 +1,207 @@
+"""Ensembles of decision trees: regressors, classifiers, and their newer common form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from onnx import numpy_helper
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.ml.forest import MODES, Forest, aggregated, leaves_of, numbered
+from ansorpy.frontend.onnx.ml.shared import (
+    DOMAIN,
+    class_labels,
+    columns_of,
+    labelled,
+    transformed,
+)
+from ansorpy.graph.ops import Fn, Gather
+from ansorpy.ir.dtypes import DType
+
+__all__ = ["OPERATORS"]
+
+_AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
+_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+
+
+def tree_ensemble(ctx: NodeContext) -> str:
+    """The weights of the leaves that each sample reaches, for each target, aggregated."""
+    x = columns_of(ctx)
+    targets = ctx.attr("n_targets", 1)
+    forest = _forest(ctx, targets)
+    how, after = (
+        names[_within(ctx, name, default, names)]
+        for name, default, names in (
+            ("aggregate_function", 1, _AGGREGATES), ("post_transform", 0, _TRANSFORMS),
+        )
+    )  # fmt: skip
+    dtype = ctx.builder.types[x].dtype
+    scores = aggregated(ctx, leaves_of(ctx, x, forest), forest, how, dtype)
+    return transformed(ctx, scores, after)
+
+
+def _within(ctx: NodeContext, name: str, default: int, names: Sequence[str]) -> int:
+    number = ctx.attr(name, default)
+    if not 0 <= number < len(names):
+        raise Unsupported(f"{name}={number}", f"use a number below {len(names)}")
+    return number
+
+
+def _tensor(ctx: NodeContext, name: str) -> np.ndarray:
+    """A tensor attribute, flat; empty if it is missing."""
+    held = ctx.attr(name, None)
+    return np.zeros(0) if held is None else numpy_helper.to_array(held).reshape(-1)
+
+
+def _forest(ctx: NodeContext, targets: int) -> Forest:
+    """The trees of the newer form, whose leaves are numbered apart: they follow the inner nodes."""
+    modes = _tensor(ctx, "nodes_modes").astype(np.int64)
+    inner = len(modes)
+    leaf_targets = np.asarray(ctx.ints("leaf_targetids", ()), np.int64)
+    count = inner + len(leaf_targets)
+    own = np.arange(count)
+
+    def successors(ids: str, leaves: str) -> np.ndarray:
+        given, is_leaf = (np.asarray(ctx.ints(name, ()), np.int64) for name in (ids, leaves))
+        return np.concatenate([given + inner * (is_leaf != 0), own[inner:]])
+
+    yes = successors("nodes_truenodeids", "nodes_trueleafs")
+    no = successors("nodes_falsenodeids", "nodes_falseleafs")
+    # A tree that is a leaf is written as a node whose successors are the same leaf.
+    weights = np.zeros((count, targets))
+    weights[own[inner:], leaf_targets] = _tensor(ctx, "leaf_weights")
+    missing = ctx.ints("nodes_missing_value_tracks_true", ()) or (0,) * inner
+    padded = np.zeros(count - inner)
+    return Forest(
+        np.concatenate([ctx.ints("nodes_featureids", ()), padded]).astype(np.int64),
+        np.concatenate([_tensor(ctx, "nodes_splits"), padded]),
+        np.concatenate([modes, padded]).astype(np.int64), yes, no,
+        np.concatenate([missing, padded]).astype(bool), _members(ctx, modes, count),
+        np.asarray(ctx.ints("tree_roots", ()), np.int64), weights,
+    )  # fmt: skip
+
+
+def _members(ctx: NodeContext, modes: np.ndarray, count: int) -> np.ndarray:
+    """The values of each membership node, whose lists end with NaN, filled up with NaN."""
+    lists: list[list[float]] = [[]]
+    for value in _tensor(ctx, "membership_values"):
+        if np.isnan(value):
+            lists.append([])
+        else:
+            lists[-1].append(float(value))
+    nodes = np.flatnonzero(modes == MODES.index("MEMBER"))
+    if len(nodes) != len(lists) - 1:
+        raise Unsupported("membership_values", f"give {len(nodes)} lists, each followed by NaN")
+    found = np.full((count, max(map(len, lists), default=0) or 1), np.nan)
+    for node, values in zip(nodes, lists, strict=False):
+        found[node, : len(values)] = values
+    return found
+
+
+def tree_ensemble_regressor(ctx: NodeContext) -> str:
+    """The weights of the leaves that each sample reaches, for each target, aggregated."""
+    x = columns_of(ctx)
+    targets, how = ctx.attr("n_targets", 1), ctx.attr("aggregate_function", "SUM")
+    forest = _old_forest(ctx, "target", targets, how)
+    scores = aggregated(ctx, leaves_of(ctx, x, forest), forest, how, DType.FLOAT32)
+    return transformed(ctx, _based(ctx, scores, targets), ctx.attr("post_transform", "NONE"))
+
+
+def tree_ensemble_classifier(ctx: NodeContext) -> tuple[str, ...]:
+    """The label of each sample, and the scores of all classes.
+
+    Trees of two classes may only have weights of the second one.
+    """
+    x = columns_of(ctx)
+    labels = class_labels(ctx, "classlabels_int64s")
+    after = ctx.attr("post_transform", "NONE")
+    used = set(ctx.ints("class_ids", ()))
+    if len(labels) == 2 and len(used) == 1:
+        forest = _old_forest(ctx, "class", 1, "SUM", only=True)
+        score = _based(
+            ctx, aggregated(ctx, leaves_of(ctx, x, forest), forest, "SUM", DType.FLOAT32), 1
+        )
+        return _of_two(ctx, score, labels, after, positive=bool((forest.weights >= 0).all()))
+    forest = _old_forest(ctx, "class", len(labels), "SUM")
+    scores = aggregated(ctx, leaves_of(ctx, x, forest), forest, "SUM", DType.FLOAT32)
+    scores = _based(ctx, scores, len(labels))
+    return labelled(ctx, scores, labels), transformed(ctx, scores, after)
+
+
+def _of_two(
+    ctx: NodeContext, score: str, labels: np.ndarray, after: str, *, positive: bool
+) -> tuple[str, ...]:
+    """Label and scores of two classes, from the score of the second one.
+
+    If all weights are positive, scores are probabilities: the other class has the rest of 1.
+    """
+    one = ctx.literal(1.0, DType.FLOAT32)
+    other = ctx.apply(Fn.SUB, one, score) if positive else ctx.apply(Fn.NEG, score)
+    limit = ctx.literal(0.5 if positive else 0.0, DType.FLOAT32)
+    chosen = ctx.cast(ctx.apply(Fn.LESS, limit, score), DType.INT64)
+    flat = ctx.reshape(chosen, ctx.builder.types[chosen].shape[:1])
+    label = ctx.emit(Gather(0), [ctx.literal(labels, DType.INT64), flat])
+    return label, transformed(ctx, ctx.concat([other, score], 1), after)
+
+
+def _based(ctx: NodeContext, scores: str, targets: int) -> str:
+    """*scores* plus the base value of each target, if there are any."""
+    base = ctx.attr("base_values", ()) or tuple(_tensor(ctx, "base_values_as_tensor"))
+    if not len(base):
+        return scores
+    if len(base) not in (1, targets):
+        raise Unsupported(f"{len(base)} base_values", f"give one for each of {targets} targets")
+    return ctx.apply(Fn.ADD, scores, ctx.literal(np.asarray(base)[None, :], DType.FLOAT32))
+
+
+def _old_forest(
+    ctx: NodeContext, kind: str, targets: int, how: str, *, only: bool = False
+) -> Forest:
+    """The trees of the older form, whose nodes have a tree and a number in it.
+
+    With *only*, all weights are those of the only target.
+    """
+    trees, ids = ctx.ints("nodes_treeids", ()), ctx.ints("nodes_nodeids", ())
+    number = numbered(list(zip(trees, ids, strict=True)))
+    said = [m.decode() if isinstance(m, bytes) else m for m in ctx.attr("nodes_modes", ())]
+    unknown = sorted({*said} - {*MODES[:-1], "LEAF"})
+    if unknown:
+        raise Unsupported(
+            f"nodes_modes={unknown[0]}", f"use LEAF or one of {', '.join(MODES[:-1])}"
+        )
+    own = np.arange(len(ids))
+
+    def successors(name: str) -> np.ndarray:
+        given = ctx.ints(name, ())
+        return np.asarray([
+            n if mode == "LEAF" else number[tree, to]
+            for n, (mode, tree, to) in enumerate(zip(said, trees, given, strict=True))
+        ], np.int64)  # fmt: skip
+
+    neutral = {"MIN": np.inf, "MAX": -np.inf}.get(how, 0.0)
+    weights = np.full((len(ids), targets), 0.0)
+    leaves = [n for n, mode in enumerate(said) if mode == "LEAF"]
+    weights[leaves] = neutral
+    places = zip(ctx.ints(f"{kind}_treeids", ()), ctx.ints(f"{kind}_nodeids", ()), strict=True)
+    given = ctx.attr(f"{kind}_weights", ()) or tuple(_tensor(ctx, f"{kind}_weights_as_tensor"))
+    for place, target, weight in zip(places, ctx.ints(f"{kind}_ids", ()), given, strict=True):
+        weights[number[place], 0 if only else target] = weight
+    missing = ctx.ints("nodes_missing_value_tracks_true", ()) or (0,) * len(ids)
+    values = ctx.attr("nodes_values", ()) or tuple(_tensor(ctx, "nodes_values_as_tensor"))
+    yes, no = successors("nodes_truenodeids"), successors("nodes_falsenodeids")
+    below = {int(n) for way in (yes, no) for n in way[way != own]}
+    return Forest(
+        np.asarray(ctx.ints("nodes_featureids", ()), np.int64) * (np.asarray(said) != "LEAF"),
+        np.asarray(values, np.float64),
+        np.asarray([MODES.index(m) if m in MODES else 0 for m in said], np.int64),
+        yes, no, np.asarray(missing).astype(bool), np.full((len(own), 1), np.nan),
+        np.asarray([n for n in own if n not in below], np.int64), weights,
+    )  # fmt: skip
+
+
+OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+    f"{DOMAIN}.TreeEnsemble": tree_ensemble,
+    f"{DOMAIN}.TreeEnsembleClassifier": tree_ensemble_classifier,
+    f"{DOMAIN}.TreeEnsembleRegressor": tree_ensemble_regressor,
+}
