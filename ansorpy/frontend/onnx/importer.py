@@ -48,7 +48,7 @@ from ansorpy.frontend.onnx.reader import (
     demand_consistent,
     opset_of,
 )
-from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS, STANDARD, operator_of
+from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS, operator_of
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
 from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
@@ -58,7 +58,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent, dims_of, most
 from ansorpy.ir.symbols import Dim
 
-__all__ = ["Importer", "Solved", "all_nodes", "is_known"]
+__all__ = ["Importer", "Solved", "all_nodes", "has_importer", "is_known"]
 
 _LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
@@ -91,11 +91,14 @@ def _bodies(node: NodeProto) -> Iterator[GraphProto]:
         yield from attribute.graphs
 
 
+def has_importer(node: NodeProto) -> bool:
+    """Whether *node* is translated by its operator's importer, or as a branch."""
+    return operator_of(node) in {*OPERATORS, _IF}
+
+
 def is_known(node: NodeProto) -> bool:
     """Whether onnx knows the operator of *node*, or an importer does."""
-    return operator_of(node) in OPERATORS or (
-        node.domain in STANDARD and onnx.defs.has(node.op_type)
-    )
+    return has_importer(node) or onnx.defs.has(node.op_type, node.domain)
 
 
 def _needed(graph: GraphProto) -> tuple[list[NodeProto], frozenset[str]]:
@@ -255,7 +258,7 @@ class Importer:
     def _import(self, node: NodeProto) -> None:
         """Translate one node; if it is refused, add a row, and stand-ins to check the rest."""
         operands = [name for name in node.input if name]
-        supported = operator_of(node) in {*OPERATORS, _IF}
+        supported = has_importer(node)
         missing = (n not in self.values and n not in self.narrow for n in operands)
         if supported and any(missing):
             return  # depends on a node that is in the table already

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from onnx import ModelProto
 
 from ansorpy.frontend.onnx.dim_texts import dim_flags
-from ansorpy.frontend.onnx.importer import Importer, Solved, all_nodes, is_known
+from ansorpy.frontend.onnx.importer import Importer, Solved, all_nodes, has_importer, is_known
 from ansorpy.frontend.onnx.pinned import with_constants
-from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded
+from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded, with_definitions
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
 from ansorpy.graph.ir import Graph
 from ansorpy.ir.symbols import Dim
@@ -99,6 +99,8 @@ def _imported(
     if all(map(is_known, all_nodes(model.graph))):
         check(model, source)
         model = upgraded(model)
+    unknown = [node for node in all_nodes(model.graph) if not has_importer(node)]
+    model = with_definitions(model, unknown)
     inputs = input_shapes(model, shapes, dims)
     equal: list[str] = []
     while True:
