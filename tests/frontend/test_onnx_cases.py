@@ -21,7 +21,7 @@ from onnx.backend.test.case.test_case import TestCase
 
 from ansorpy.errors import AnsorpyError
 from ansorpy.frontend.onnx import load
-from ansorpy.frontend.onnx.registry import OPERATORS
+from ansorpy.frontend.onnx.registry import OPERATORS, operator_of
 from ansorpy.graph import optimize, partition
 from ansorpy.ir.dtypes import as_dtype
 from tests.graph.executor import Array, run_network
@@ -40,14 +40,16 @@ REFUSED = {
 @cache
 def cases() -> dict[str, list[TestCase]]:
     """The cases of each operator with an importer; each module registers its own."""
-    for path in sorted(Path(node_cases.__file__).parent.glob("*.py")):
-        if set(re.findall(r'make_node\(\s*"(\w+)"', path.read_text())) & set(OPERATORS):
+    names = {operator.rpartition(".")[2] for operator in OPERATORS}
+    for path in sorted(Path(node_cases.__file__).parent.rglob("*.py")):
+        if set(re.findall(r'make_node\(\s*"(\w+)"', path.read_text())) & names:
             with warnings.catch_warnings(action="ignore"), undocumented():
-                importlib.import_module(f"{node_cases.__name__}.{path.stem}")
+                place = path.relative_to(Path(node_cases.__file__).parent).with_suffix("")
+                importlib.import_module(".".join([node_cases.__name__, *place.parts]))
     found: dict[str, list[TestCase]] = {name: [] for name in OPERATORS}
     for case in node_cases._NodeTestCases:
         assert case.model is not None
-        kinds = {n.op_type for n in case.model.graph.node}
+        kinds = {operator_of(n) for n in case.model.graph.node}
         if len(kinds) == 1 and kinds <= set(OPERATORS) and has_our_types(case.model):
             found[kinds.pop()].append(case)
     return found

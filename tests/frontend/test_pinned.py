@@ -16,7 +16,7 @@ from tests.graph.executor import run_network
 
 
 def summed(shape: tuple[int | str | None, ...] = (1,)) -> ModelProto:
-    """The sum of a matrix over axes that an input states, times a number that another one states."""
+    """The sum of a matrix over axes that an input states, times a number that another states."""
     infos = [
         helper.make_tensor_value_info("x", TensorProto.FLOAT, (3, 5)),
         helper.make_tensor_value_info("axes", TensorProto.INT64, shape),

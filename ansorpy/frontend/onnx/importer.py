@@ -48,7 +48,7 @@ from ansorpy.frontend.onnx.reader import (
     demand_consistent,
     opset_of,
 )
-from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS, operator_of
+from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS, STANDARD, operator_of
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
 from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
@@ -98,7 +98,8 @@ def has_importer(node: NodeProto) -> bool:
 
 def is_known(node: NodeProto) -> bool:
     """Whether onnx knows the operator of *node*, or an importer does."""
-    return has_importer(node) or onnx.defs.has(node.op_type, node.domain)
+    domain = "" if node.domain in STANDARD else node.domain
+    return has_importer(node) or bool(onnx.defs.has(node.op_type, domain))
 
 
 def _needed(graph: GraphProto) -> tuple[list[NodeProto], frozenset[str]]:

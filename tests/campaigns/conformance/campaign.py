@@ -83,6 +83,4 @@ def _last_bit(array: Array) -> float:
     return float(ml_dtypes.finfo(array.dtype).eps)
 
 
-CONFORMANCE = Campaign(
-    "a case of onnx's backend suite", _case, size=2024, short=0, limit_s=60.0
-)
+CONFORMANCE = Campaign("a case of onnx's backend suite", _case, size=2024, short=0, limit_s=60.0)

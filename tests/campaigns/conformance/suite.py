@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, SequenceProto, TensorProto, numpy_helper

@@ -1,0 +1,179 @@
+"""Classical models of ``ai.onnx.ml``, beside onnxruntime, with random parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+from ansorpy.errors import UnsupportedModel
+from ansorpy.frontend.onnx import load
+from ansorpy.graph import optimize, partition
+from tests.graph.executor import run_network
+
+FEATURES = 5
+
+
+def model(operator: str, outputs: dict[str, int], **attributes: Any) -> ModelProto:
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, (7, FEATURES))
+    node = helper.make_node(operator, ["x"], list(outputs), domain="ai.onnx.ml", **attributes)
+    results = [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()]
+    graph = helper.make_graph([node], "g", [info], results)
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def assert_as_onnxruntime(model: ModelProto, seed: int = 0, *, missing: bool = False) -> None:
+    x = np.random.default_rng(seed).standard_normal((7, FEATURES), np.float32)
+    if missing:
+        x[::2, 1] = np.nan
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    network = partition(optimize(load(model)))
+    found = run_network(network, {"x": x})
+    for got, want in zip(found, session.run(None, {"x": x}), strict=True):
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+def tree(rng: np.random.Generator, number: int, depth: int) -> dict[str, list[Any]]:
+    """A random tree in which some branches end early."""
+    found: dict[str, list[Any]] = {
+        name: [] for name in ("ids", "features", "values", "modes", "yes", "no", "missing")
+    }
+
+    def grow(left: int) -> int:
+        own = len(found["ids"])
+        is_leaf = left == 0 or (left < depth and rng.random() < 0.3)
+        mode = rng.choice(["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT"])
+        for name, value in (
+            ("ids", own), ("features", int(rng.integers(FEATURES))),
+            ("values", float(rng.standard_normal())), ("modes", "LEAF" if is_leaf else str(mode)),
+            ("yes", 0), ("no", 0), ("missing", int(rng.integers(2))),
+        ):  # fmt: skip
+            found[name].append(value)
+        if not is_leaf:
+            found["yes"][own], found["no"][own] = grow(left - 1), grow(left - 1)
+        return own
+
+    grow(depth)
+    found["trees"] = [number] * len(found["ids"])
+    return found
+
+
+def forest(kind: str, rng: np.random.Generator, targets: list[int], depth: int) -> dict[str, Any]:
+    """Attributes of a random forest whose leaves have weights of *targets*."""
+    trees = [tree(rng, number, depth) for number in range(3)]
+
+    def every(name: str) -> list[Any]:
+        return [value for one in trees for value in one[name]]
+
+    leaves = [
+        (one["trees"][0], n, target)
+        for one in trees for n, mode in enumerate(one["modes"]) if mode == "LEAF"
+        for target in targets
+    ]  # fmt: skip
+    return {
+        "nodes_treeids": every("trees"), "nodes_nodeids": every("ids"),
+        "nodes_featureids": every("features"), "nodes_values": every("values"),
+        "nodes_modes": every("modes"), "nodes_truenodeids": every("yes"),
+        "nodes_falsenodeids": every("no"), "nodes_missing_value_tracks_true": every("missing"),
+        f"{kind}_treeids": [leaf[0] for leaf in leaves],
+        f"{kind}_nodeids": [leaf[1] for leaf in leaves],
+        f"{kind}_ids": [leaf[2] for leaf in leaves],
+        f"{kind}_weights": rng.uniform(0.1, 0.9, len(leaves)).tolist(),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["SUM", "AVERAGE", "MIN", "MAX"])
+@pytest.mark.parametrize("depth", [0, 1, 4])
+def test_tree_regressors(how: str, depth: int) -> None:
+    rng = np.random.default_rng([depth, len(how)])
+    found = forest("target", rng, [0, 1], depth)
+    base = rng.standard_normal(2).tolist()
+    one = model(
+        "TreeEnsembleRegressor", {"y": TensorProto.FLOAT}, n_targets=2, aggregate_function=how,
+        base_values=base, **found,
+    )  # fmt: skip
+    assert_as_onnxruntime(one, depth, missing=True)
+
+
+@pytest.mark.parametrize("after", ["NONE", "LOGISTIC", "SOFTMAX"])
+@pytest.mark.parametrize("classes", [[0, 1, 2], [0, 1], [1]])
+def test_tree_classifiers(after: str, classes: list[int]) -> None:
+    rng = np.random.default_rng(len(classes))
+    found = forest("class", rng, classes, 3)
+    labels = [3, 8, 5][: max(2, len(classes))]
+    outputs = {"label": TensorProto.INT64, "scores": TensorProto.FLOAT}
+    assert_as_onnxruntime(
+        model(
+            "TreeEnsembleClassifier",
+            outputs,
+            classlabels_int64s=labels,
+            post_transform=after,
+            **found,
+        )  # fmt: skip
+    )
+
+
+def test_linear_models() -> None:
+    rng = np.random.default_rng(3)
+    weights = {
+        "coefficients": rng.standard_normal(3 * FEATURES).tolist(),
+        "intercepts": rng.standard_normal(3).tolist(),
+    }
+    assert_as_onnxruntime(model("LinearRegressor", {"y": TensorProto.FLOAT}, targets=3, **weights))
+    outputs = {"label": TensorProto.INT64, "scores": TensorProto.FLOAT}
+    for after in ("NONE", "LOGISTIC", "SOFTMAX"):
+        assert_as_onnxruntime(
+            model(
+                "LinearClassifier",
+                outputs,
+                classlabels_ints=[4, 2, 9],
+                post_transform=after,
+                multi_class=1,
+                **weights,
+            )  # fmt: skip
+        )
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+def test_support_vector_regressors(kernel: str) -> None:
+    rng = np.random.default_rng(4)
+    assert_as_onnxruntime(
+        model(
+            "SVMRegressor",
+            {"y": TensorProto.FLOAT},
+            kernel_type=kernel,
+            kernel_params=[0.2, 0.3, 3.0],
+            n_supports=4,
+            rho=[0.7],
+            coefficients=rng.standard_normal(4).tolist(),
+            support_vectors=rng.standard_normal(4 * FEATURES).tolist(),
+        )  # fmt: skip
+    )
+
+
+def test_features() -> None:
+    rng, floats = np.random.default_rng(5), {"y": TensorProto.FLOAT}
+    each = rng.standard_normal(FEATURES).tolist()
+    assert_as_onnxruntime(model("Scaler", floats, offset=each, scale=[2.0]))
+    assert_as_onnxruntime(model("Binarizer", floats, threshold=0.25))
+    for norm in ("MAX", "L1", "L2"):
+        assert_as_onnxruntime(model("Normalizer", floats, norm=norm))
+    given = {"imputed_value_floats": each, "replaced_value_float": float("nan")}
+    assert_as_onnxruntime(model("Imputer", floats, **given), missing=True)
+
+
+def test_texts_are_refused() -> None:
+    outputs = {"label": TensorProto.STRING, "scores": TensorProto.FLOAT}
+    texts = model(
+        "LinearClassifier", outputs, classlabels_strings=["a", "b"],
+        coefficients=[1.0] * 2 * FEATURES, intercepts=[0.0, 0.0],
+    )  # fmt: skip
+    with pytest.raises(UnsupportedModel, match="use integer labels"):
+        load(texts)
