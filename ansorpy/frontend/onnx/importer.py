@@ -97,9 +97,10 @@ def has_importer(node: NodeProto) -> bool:
 
 
 def is_known(node: NodeProto) -> bool:
-    """Whether onnx knows the operator of *node*, or an importer does."""
-    domain = "" if node.domain in STANDARD else node.domain
-    return has_importer(node) or bool(onnx.defs.has(node.op_type, domain))
+    """Whether onnx knows the operator of *node*, or an importer does in a domain of its own."""
+    if node.domain in STANDARD:
+        return bool(onnx.defs.has(node.op_type))
+    return has_importer(node) or bool(onnx.defs.has(node.op_type, node.domain))
 
 
 def _needed(graph: GraphProto) -> tuple[list[NodeProto], frozenset[str]]:

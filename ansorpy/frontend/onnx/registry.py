@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from onnx import NodeProto
 
 from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.microsoft import OPERATORS as MICROSOFT
 from ansorpy.frontend.onnx.ml import features, linear, trees
 from ansorpy.frontend.onnx.operators import (
     activation,
@@ -67,6 +68,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **losses.OPERATORS,
     **lstm.OPERATORS,
     **matmul.OPERATORS,
+    **MICROSOFT,
     **movement.OPERATORS,
     **normalization.OPERATORS,
     **places.OPERATORS,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import Fn
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "gelu_of"]
 
 Importer = Callable[[NodeContext], str]
 
@@ -48,7 +48,11 @@ def hard_swish(ctx: NodeContext) -> str:
 
 def gelu(ctx: NodeContext) -> str:
     """``x * (1 + erf(x / sqrt(2))) / 2``, or its approximation by ``tanh``."""
-    x, kind = ctx.input(), ctx.attr("approximate", "none")
+    return gelu_of(ctx, ctx.input(), ctx.attr("approximate", "none"))
+
+
+def gelu_of(ctx: NodeContext, x: str, kind: str) -> str:
+    """The gelu of *x*: exact if *kind* is ``none``, or its approximation by ``tanh``."""
     if kind == "none":
         inner = ctx.apply(Fn.ERF, ctx.apply(Fn.MUL, x, ctx.literal(math.sqrt(0.5))))
     elif kind == "tanh":

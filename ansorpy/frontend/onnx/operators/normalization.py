@@ -12,7 +12,7 @@ from ansorpy.graph.ops import Fn, LayerNorm, Lrn, Reduce, ReduceOp, Shape, Softm
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
-__all__ = ["OPERATORS", "log_softmax_over"]
+__all__ = ["OPERATORS", "log_softmax_over", "rms_normalization"]
 
 
 def batch_normalization(ctx: NodeContext) -> str:

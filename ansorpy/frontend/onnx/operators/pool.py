@@ -12,7 +12,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import ReduceKind
 from ansorpy.ir.extents import AnyExtent, dims_of, most, prod_of
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "average_pool"]
 
 
 def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[str, Windows]:

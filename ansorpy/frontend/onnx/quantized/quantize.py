@@ -9,7 +9,14 @@ from ansorpy.graph.ir import Quantized
 from ansorpy.graph.ops import Fn, Reduce, ReduceOp, Repeat, Shape
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["OPERATORS", "moves", "rounded"]
+__all__ = [
+    "OPERATORS",
+    "dequantize_linear",
+    "dynamic_quantize_linear",
+    "moves",
+    "quantize_linear",
+    "rounded",
+]
 
 
 def dequantize_linear(ctx: NodeContext) -> str:
