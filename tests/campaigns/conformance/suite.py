@@ -46,15 +46,21 @@ class SuiteCase:
     def model(self) -> ModelProto:
         if self.case.model is not None:
             return self.case.model
-        return onnx.load(Path(self.case.model_dir) / "model.onnx")
+        return onnx.load(self._folder / "model.onnx")
 
     @property
     def data(self) -> list[DataSet]:
         """Its inputs and outputs."""
         if self.case.data_sets is not None:
             return [DataSet(*map(_values, pair)) for pair in self.case.data_sets]
-        folders = sorted(Path(self.case.model_dir).glob("test_data_set_*"))
+        folders = sorted(self._folder.glob("test_data_set_*"))
         return [DataSet(_read(one, "input"), _read(one, "output")) for one in folders]
+
+    @property
+    def _folder(self) -> Path:
+        """Where the files of a case are that is not made in memory."""
+        assert self.case.model_dir is not None
+        return Path(self.case.model_dir)
 
 
 @cache
