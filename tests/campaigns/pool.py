@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 import traceback
 from collections.abc import Iterator
@@ -46,7 +47,8 @@ def ended(
 ) -> Iterator[Ended]:
     """The cases *numbers* as they end, in any order; none begins after *until_s*."""
     began = time.monotonic()
-    workers = [_Worker(name, seed) for _ in range(jobs)]
+    cores = sorted(os.sched_getaffinity(0))
+    workers = [_Worker(name, seed, cores[n % len(cores)]) for n in range(jobs)]
     try:
         for worker in workers:
             worker.start(numbers)
@@ -66,6 +68,8 @@ def ended(
 class _Worker:
     name: str
     seed: int
+    core: int
+    """Where it runs, if the campaign wants that."""
     number: int | None = None
     """The case it is at."""
     began: float = 0.0
@@ -110,12 +114,16 @@ class _Worker:
 
     def _spawn(self) -> None:
         self.pipe, theirs = _SPAWN.Pipe()
-        self._process = _SPAWN.Process(target=_serve, args=(theirs, self.name, self.seed))
+        self._process = _SPAWN.Process(
+            target=_serve, args=(theirs, self.name, self.seed, self.core)
+        )
         self._process.start()
         theirs.close()
 
 
-def _serve(pipe: Connection, name: str, seed: int) -> None:
+def _serve(pipe: Connection, name: str, seed: int, core: int) -> None:
+    if CAMPAIGNS[name].pinned:
+        os.sched_setaffinity(0, {core})
     while True:
         try:
             number = pipe.recv()
