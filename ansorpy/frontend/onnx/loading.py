@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike
 from onnx import ModelProto
 
 from ansorpy.frontend.onnx.dim_texts import dim_flags
-from ansorpy.frontend.onnx.importer import Importer, Solved, all_nodes, has_importer, is_known
+from ansorpy.frontend.onnx.importer import Importer, Solved, has_importer, is_known
+from ansorpy.frontend.onnx.nodes import all_nodes
 from ansorpy.frontend.onnx.pinned import with_constants
 from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded, with_definitions
+from ansorpy.frontend.onnx.sequence_inputs import with_tensors
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
 from ansorpy.graph.ir import Graph
 from ansorpy.ir.symbols import Dim
@@ -94,7 +96,7 @@ def _imported(
     constants: Mapping[str, ArrayLike] | None = None,
 ) -> tuple[Graph, InputShapes, list[str]]:
     """The graph, its inputs, and which dimensions its operators need to be others."""
-    model = with_constants(read(source), constants or {})
+    model, shapes = with_tensors(with_constants(read(source), constants or {}), shapes)
     demand_own_texts(all_nodes(model.graph))
     if all(map(is_known, all_nodes(model.graph))):
         check(model, source)
