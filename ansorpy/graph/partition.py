@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ansorpy.graph.aliases import aliases_in, fresh, with_own_parts
 from ansorpy.graph.control import Branch, Carried, Control, Loop, Row
@@ -143,10 +144,10 @@ class _Partition:
         begins = left.pop(0) if region.has_start else None
         body = _Partition(region.body)
         name = self._names(f"{title}/")
-        inputs = [name(value) for value in region.body.inputs]
+        count, rows = region.carried, len(region.read)
+        inputs = [name(value) for value in region.body.inputs[: 1 + count + rows]]
         made = [name(body.results[o.name]) for o in region.body.outputs]
         goes_on = made.pop(0) if region.has_condition else None
-        count, rows = region.carried, len(region.read)
         kinds = region.types()
         carried = [
             Carried(before, current, next_, result, self._new(f"{title}.spare", kind))
@@ -157,8 +158,8 @@ class _Partition:
         read = zip(inputs[1 + count :], left[count:], region.read, strict=False)
         written = zip(made[count:], results[count:], region.written, strict=True)
         start, at = len(self.calls), len(self.controls)
-        outside = dict(zip(inputs[1 + count + rows :], left[count + rows :], strict=True))
-        self._include(body, lambda value: outside.get(name(value), name(value)))
+        captured = zip(region.body.inputs[1 + count + rows :], left[count + rows :], strict=True)
+        self._include(body, partial(_named, dict(captured), name))
         loop = Loop(
             start, len(self.calls), region.trips, limit, begins, goes_on, inputs[0],
             tuple(carried), tuple(Row(*row) for row in (*read, *written)),
@@ -177,7 +178,7 @@ class _Partition:
                 body.results[o.name]: result
                 for o, result in zip(graph.outputs, results, strict=True)
             }
-            self._include(body, lambda v, outside=outside, name=name: outside.get(v) or name(v))
+            self._include(body, partial(_named, outside, name))
             ends.append(len(self.calls))
         self.controls.insert(at, Branch(start, ends[1], ends[0], operands[0]))
 
@@ -229,6 +230,11 @@ class _Partition:
         name = fresh(name, self.taken)
         self.taken.add(name)
         return name
+
+
+def _named(outside: Mapping[str, str], name: Callable[[str], str], value: str) -> str:
+    """The name that *outside* has for *value*, or else its own, by *name*."""
+    return outside[value] if value in outside else name(value)
 
 
 def _result_buffers(graph: Graph) -> dict[str, str]:

@@ -25,7 +25,7 @@ from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.printer import text
 from ansorpy.measure.build.built import Built, ParamSpec
-from ansorpy.runtime.control import Argument, LoopSteps, Memory, PlannedControl, controls_of
+from ansorpy.runtime.control import Argument, Memory, PlannedControl, controls_of
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
 from ansorpy.runtime.programs import ScheduledProgram

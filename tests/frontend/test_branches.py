@@ -12,8 +12,8 @@ from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from tests.frontend.models import graph_model, node
-from tests.frontend.test_narrow import assert_same_as_reference, model_of, stored
 from tests.frontend.test_loops import expected
+from tests.frontend.test_narrow import assert_same_as_reference, model_of, stored
 from tests.graph.executor import Array, assert_same_as_onnxruntime, run_network
 
 Branch = tuple[Sequence[NodeProto], dict[str, Array]]
@@ -103,9 +103,10 @@ def test_a_condition_computed_at_run_time_chooses_between_compiled_branches(
     rng: np.random.Generator,
 ) -> None:
     held: dict[str, Array] = {"zero": np.zeros((), np.float32), "t": np.ones((2, 3), np.float32)}
-    other: Branch = [node("Exp", ["e"], ["p"]), node("Mul", ["p", "w"], ["q"])], {
-        "w": np.full(3, 2, np.float32)
-    }
+    other: Branch = (
+        [node("Exp", ["e"], ["p"]), node("Mul", ["p", "w"], ["q"])],
+        {"w": np.full(3, 2, np.float32)},
+    )
     nodes = [
         node("ReduceMax", ["x"], ["most"], keepdims=0),
         node("Less", ["most", "zero"], ["below"]),
@@ -119,7 +120,9 @@ def test_a_condition_computed_at_run_time_chooses_between_compiled_branches(
     assert len(network.controls) == 2
     for sign in (-1, 1):
         x = sign * np.abs(rng.standard_normal((2, 3))).astype(np.float32)
-        for got, want in zip(run_network(network, {"x": x}), expected(model, {"x": x}), strict=True):
+        for got, want in zip(
+            run_network(network, {"x": x}), expected(model, {"x": x}), strict=True
+        ):
             np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
@@ -140,9 +143,7 @@ def test_branches_that_give_other_shapes_need_a_known_condition() -> None:
     with pytest.raises(UnsupportedModel) as caught:
         load(model("below"))
     (row,) = caught.value.rows
-    assert row.attribute == (
-        "condition, as the branches give float32[2, 3] and float32[2, 3, 1]"
-    )
+    assert row.attribute == ("condition, as the branches give float32[2, 3] and float32[2, 3, 1]")
     with pytest.raises(UnsupportedModel) as caught:
         load(model("given"))
     assert caught.value.needs == ("given",)

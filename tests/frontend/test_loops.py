@@ -18,8 +18,12 @@ from ansorpy.graph.ir import text
 from tests.frontend.models import graph_model, node
 from tests.graph.executor import Array, run_network
 
+__all__ = ["SCAN", "STEP", "Feeds", "assert_same", "compiled", "expected", "floats", "looping"]
+
 INT64, BOOL = TensorProto.INT64, TensorProto.BOOL
 Shapes = Mapping[str, Sequence[int | str | None]]
+Feeds = Mapping[str, Any]
+"""Arrays, or numbers of numpy."""
 
 
 def looping(
@@ -45,14 +49,15 @@ def looping(
     return graph_model(nodes, inputs, list(results or outputs), held, types=types)
 
 
-def expected(model: ModelProto, feeds: Mapping[str, Array]) -> list[Array]:
+def expected(model: ModelProto, feeds: Feeds) -> list[Array]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    return session.run(None, {name: np.asarray(value) for name, value in feeds.items()})
+    made = session.run(None, {name: np.asarray(value) for name, value in feeds.items()})
+    return list(map(np.asarray, made))
 
 
-def assert_same(network: Network, model: ModelProto, feeds: Mapping[str, Array]) -> None:
+def assert_same(network: Network, model: ModelProto, feeds: Feeds) -> None:
     arrays = {name: np.asarray(value) for name, value in feeds.items()}
     for got, want in zip(run_network(network, arrays), expected(model, feeds), strict=True):
         assert got.shape == want.shape and got.dtype == want.dtype
@@ -247,11 +252,11 @@ def test_a_carried_value_that_changes_is_refused() -> None:
 
 
 def test_what_the_body_refuses_is_said_once() -> None:
+    info = helper.make_tensor_value_info
     inner = helper.make_graph(
         [node("Identity", ["c"], ["c2"]), node("StringNormalizer", ["v"], ["w"])], "step",
-        [helper.make_tensor_value_info("i", INT64, ()), helper.make_tensor_value_info("c", BOOL, ()),
-         helper.make_tensor_value_info("v", 1, (2,))],
-        [helper.make_tensor_value_info("c2", BOOL, ()), helper.make_tensor_value_info("w", 1, (2,))],
+        [info("i", INT64, ()), info("c", BOOL, ()), info("v", 1, (2,))],
+        [info("c2", BOOL, ()), info("w", 1, (2,))],
     )  # fmt: skip
     loop = node("Loop", ["trips", "", "x"], ["y"], body=inner)
     model = graph_model([loop], {"x": (2,)}, ["y"], {"trips": np.asarray(9)})
@@ -279,11 +284,11 @@ def test_constants_are_computed_when_a_loop_reads_only_these() -> None:
 
 def test_sizes_may_be_open(rng: np.random.Generator) -> None:
     model = looping(
-        SCAN.replace("float[2, ", "float[b, "), {"h0": ("b", 5), "xs": ("t", "b", 3), "zs": ("t", 4)},
-        ["h0", "xs", "zs"], ["last", "outs", "others"],
+        SCAN.replace("float[2, ", "float[b, "),
+        {"h0": ("b", 5), "xs": ("t", "b", 3), "zs": ("t", 4)}, ["h0", "xs", "zs"],
+        ["last", "outs", "others"],
         {"w": floats(rng, 3, 5), "r": floats(rng, 5, 5)}, kind="Scan", num_scan_inputs=2,
     )  # fmt: skip
     network = compiled(model, dims={"t": (0, 30), "b": (1, 4)})
     (loop,) = network.controls
     assert isinstance(loop, Loop) and str(loop.trips) == "t"
-

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import ansorpy as ap
 from ansorpy.errors import UsageError
 from ansorpy.runtime.compiled import CompiledModel
 from tests.frontend.models import graph_model, node
-from tests.frontend.test_loops import SCAN, STEP, Array, expected, floats, looping
+from tests.frontend.test_loops import SCAN, STEP, Feeds, expected, floats, looping
 
 TARGETS = [
     None, pytest.param("c", marks=pytest.mark.skipif(shutil.which("cc") is None, reason="no cc")),
@@ -26,7 +25,7 @@ def compiled(model: ModelProto, target: str | None, **arguments: Any) -> Compile
     return ap.compile(model, effort="none", threads=1, target=target, **arguments)
 
 
-def assert_same(made: Any, model: ModelProto, feeds: Mapping[str, Array]) -> None:
+def assert_same(made: Any, model: ModelProto, feeds: Feeds) -> None:
     for got, want in zip(made.run(None, feeds), expected(model, feeds), strict=True):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
 
@@ -50,12 +49,11 @@ def test_a_loop_ends_by_its_condition_or_by_its_number_of_iterations(
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_scan_of_any_length(
-    target: str | None, tmp_path: Path, rng: np.random.Generator
-) -> None:
+def test_a_scan_of_any_length(target: str | None, tmp_path: Path, rng: np.random.Generator) -> None:
     model = looping(
-        SCAN.replace("float[2, ", "float[b, "), {"h0": ("b", 5), "xs": ("t", "b", 3), "zs": ("t", 4)},
-        ["h0", "xs", "zs"], ["last", "outs", "others"],
+        SCAN.replace("float[2, ", "float[b, "),
+        {"h0": ("b", 5), "xs": ("t", "b", 3), "zs": ("t", 4)}, ["h0", "xs", "zs"],
+        ["last", "outs", "others"],
         {"w": floats(rng, 3, 5), "r": floats(rng, 5, 5)}, kind="Scan", num_scan_inputs=2,
         scan_input_directions=[1, 0], scan_output_directions=[1, 0],
     )  # fmt: skip
@@ -89,7 +87,8 @@ def test_branches_in_a_loop(target: str | None, rng: np.random.Generator) -> Non
     body.node.append(node("If", ["small"], ["r"], then_branch=then, else_branch=other))
     model = graph_model(
         [node("Sin", ["x"], ["start"]), node("Loop", ["n", "", "start"], ["y"], body=body)],
-        {"n": (), "x": (6,)}, ["y"], {"half": np.float32(0.5)}, types={"n": TensorProto.INT64},
+        {"n": (), "x": (6,)}, ["y"], {"half": np.asarray(0.5, np.float32)},
+        types={"n": TensorProto.INT64},
     )  # fmt: skip
     made = compiled(model, target)
     for trips in (0, 1, 5, 6):

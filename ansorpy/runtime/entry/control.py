@@ -25,7 +25,7 @@ Emit = Callable[[], None]
 class Flow:
     """What loops change while they run: numbers of iterations, and pointers.
 
-    All of it is on the stack.  Extents are computed in advance, so that they are known on all paths.
+    All of it is on the stack.  Extents are computed in advance, so they are known on all paths.
     """
 
     def __init__(self, text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:

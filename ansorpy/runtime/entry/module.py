@@ -13,11 +13,11 @@ from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.clock import STAMP_SOURCE
 from ansorpy.errors import CodegenError
+from ansorpy.runtime.control import Argument, Memory
 from ansorpy.runtime.cpu_features import CHECK, emit_cpu_check, is_x86
 from ansorpy.runtime.entry.run import emit_calls, emit_plan, emit_run
 from ansorpy.runtime.entry.sizes import emit_layout
 from ansorpy.runtime.entry.text import ALIGNMENT, at
-from ansorpy.runtime.control import Argument, Memory
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target

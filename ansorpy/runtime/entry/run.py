@@ -9,12 +9,12 @@ from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.clock import SPENT, START
 from ansorpy.graph.control import Inside, nested
 from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.control import Argument, BranchSteps, Memory, PlannedControl
 from ansorpy.runtime.entry.aliases import check_aliases
 from ansorpy.runtime.entry.control import Flow
 from ansorpy.runtime.entry.sizes import Sizes, emit_size
 from ansorpy.runtime.entry.tensors import TENSOR_BYTES, difference, extent_of, place_of
 from ansorpy.runtime.entry.text import ALIGNMENT, aligned, at, require, return_unless
-from ansorpy.runtime.control import Argument, BranchSteps, Memory, PlannedControl
 from ansorpy.runtime.execution_plan import ExecutionPlan, Step
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.status import Status

@@ -46,7 +46,8 @@ class Translator(Protocol):
 
 def body_of(ctx: NodeContext, name: str) -> GraphProto:
     """The body that is the attribute *name*."""
-    return next(a.g for a in ctx.node.attribute if a.name == name)
+    bodies: dict[str, GraphProto] = {a.name: a.g for a in ctx.node.attribute}
+    return bodies[name]
 
 
 class _Captured(MutableMapping[str, V]):

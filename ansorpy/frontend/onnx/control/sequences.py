@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.scopes import Translator, body_of
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Value

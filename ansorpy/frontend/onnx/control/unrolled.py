@@ -102,9 +102,7 @@ def _no_rows(
         names = [info.name for info in body.input]
         made = translator.inlined(body, dict(zip(names, given, strict=True)))
         kinds = [
-            inner.builder.types[row]
-            for row in made[is_loop + len(state) :]
-            if isinstance(row, str)
+            inner.builder.types[row] for row in made[is_loop + len(state) :] if isinstance(row, str)
         ]
     return [
         ctx.builder.add_empty(ctx.node.output[0], TensorType((0, *kind.shape), kind.dtype))
