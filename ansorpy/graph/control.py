@@ -103,9 +103,9 @@ class Loop(Spans):
 
 @dataclass(frozen=True)
 class Branch(Spans):
-    """Calls of which those before number ``middle`` run if ``condition`` (bool) holds, or the others.
+    """Calls of which those before number ``middle`` run if ``condition`` holds, else the others.
 
-    ``condition`` is the name of a value.
+    ``condition`` is the name of a value (bool).
     """
 
     middle: int

@@ -59,8 +59,8 @@ ARRANGING: tuple[Callable[[Graph, Choices], Graph], ...] = (
 def simplify(graph: Graph, *, byte_dots: bool = True) -> Graph:
     """*graph* with scales folded, images channels last, and no needless movements.
 
-    Every pass folds constants and drops dead nodes when it builds its result.  The bodies of regions
-    are graphs, too.
+    Every pass folds constants and drops dead nodes when it builds its result.  Passes change the
+    bodies of regions, too.
 
     Args:
         byte_dots: Whether the target has dot products of unsigned by signed bytes, so that it pays

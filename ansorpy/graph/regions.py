@@ -221,15 +221,15 @@ def with_bodies(graph: Graph, change: Callable[[Graph], Graph]) -> Graph:
     """
     if not any(isinstance(node.op, Result) for node in graph.nodes):
         return graph
-    changed: dict[Region, Node] = {}
+    changed: dict[Region, tuple[Region, tuple[str, ...]]] = {}
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
         if isinstance(node.op, Result):
             region = node.op.region
             if region not in changed:
                 made = region.with_bodies(list(map(change, region.bodies)))
-                changed[region] = replace(node, op=replace(node.op, region=made))
-            first = changed[region]
-            node = replace(first, op=replace(first.op, index=node.op.index), output=node.output)
+                changed[region] = made, node.inputs
+            made, inputs = changed[region]
+            node = Node(Result(made, node.op.index), inputs, node.output)
         builder.add_node(node)
     return builder.finish(graph.outputs)

@@ -150,10 +150,12 @@ class _Places:
             self.moving[row.name] = replace(whole, strides=(*whole.strides, stride))
         carried = tuple(map(self._carried, loop.carried))
         return LoopSteps(
-            loop.start, loop.stop, number, loop.trips, loop.limit and self.of(loop.limit),
-            loop.begins and self.of(loop.begins), loop.goes_on and self.of(loop.goes_on),
-            self.of(loop.counter), carried,
+            loop.start, loop.stop, number, loop.trips, self._maybe(loop.limit),
+            self._maybe(loop.begins), self._maybe(loop.goes_on), self.of(loop.counter), carried,
         )  # fmt: skip
+
+    def _maybe(self, name: str | None) -> Argument | None:
+        return None if name is None else self.of(name)
 
     def _carried(self, value: Carried) -> CarriedPlaces:
         first = sum(place.region is Memory.MOVING for place in self.moving.values())

@@ -64,7 +64,7 @@ def with_tensors(
 
 def is_listed(kind: TypeProto) -> bool:
     """Whether *kind* is a sequence or an optional value."""
-    return kind.HasField("sequence_type") or kind.HasField("optional_type")
+    return bool(kind.HasField("sequence_type") or kind.HasField("optional_type"))
 
 
 def _element(kind: TypeProto) -> TypeProto:
@@ -97,10 +97,11 @@ def _parts(
         operands = [made] if shapes or kind.HasField("sequence_type") else []
         nodes.append(helper.make_node("Optional", operands, [info.name], type=kind))
     if kind.HasField("sequence_type"):
-        operator = "SequenceConstruct" if shapes else "SequenceEmpty"
         code = _element(kind).tensor_type.elem_type
-        attributes = {} if shapes else {"dtype": code}
-        nodes.append(helper.make_node(operator, names, [made], **attributes))
+        nodes.append(
+            helper.make_node("SequenceConstruct", names, [made]) if shapes
+            else helper.make_node("SequenceEmpty", [], [made], dtype=code)
+        )  # fmt: skip
     elif shapes:
         nodes.append(helper.make_node("Identity", names[:1], [made]))
     return tensors, nodes[::-1]

@@ -34,10 +34,12 @@ def _place(ctx: NodeContext, number: int, count: int, default: int) -> int:
 
 
 def empty(translator: Translator, ctx: NodeContext) -> list[Value]:
+    """A sequence of no tensors."""
     return [Listed(())]
 
 
 def construct(translator: Translator, ctx: NodeContext) -> list[Value]:
+    """The operands as a sequence."""
     return [Listed(tuple(ctx.input(n) for n in range(len(ctx.node.input))))]
 
 
@@ -54,6 +56,7 @@ def element(translator: Translator, ctx: NodeContext) -> list[Value]:
 
 
 def insert(translator: Translator, ctx: NodeContext) -> list[Value]:
+    """The sequence with one more tensor, at a position or at the end."""
     items = _listed(translator, ctx).items
     place = len(items)
     if ctx.has_input(2):
@@ -65,12 +68,14 @@ def insert(translator: Translator, ctx: NodeContext) -> list[Value]:
 
 
 def erase(translator: Translator, ctx: NodeContext) -> list[Value]:
+    """The sequence without the tensor at a position, or without the last one."""
     items = _listed(translator, ctx).items
     place = _place(ctx, 1, len(items), len(items) - 1)
     return [Listed((*items[:place], *items[place + 1 :]))]
 
 
 def length(translator: Translator, ctx: NodeContext) -> list[Value]:
+    """The number of tensors in a sequence."""
     items = _listed(translator, ctx).items
     return [ctx.builder.add_constant(ctx.node.output[0], np.asarray(len(items), np.int64))]
 
@@ -132,6 +137,7 @@ def each(translator: Translator, ctx: NodeContext) -> list[Value]:
 
 
 def optional(translator: Translator, ctx: NodeContext) -> list[Value]:
+    """An optional value that has the operand, or none."""
     if not ctx.node.input or not ctx.node.input[0]:
         return [Maybe(None)]
     value = translator.value(ctx.node.input[0])
@@ -141,6 +147,7 @@ def optional(translator: Translator, ctx: NodeContext) -> list[Value]:
 
 
 def get_element(translator: Translator, ctx: NodeContext) -> list[Value]:
+    """What an optional value has; anything else is returned as it is."""
     value = translator.value(ctx.node.input[0])
     if isinstance(value, Maybe):
         if value.value is None:
@@ -150,6 +157,7 @@ def get_element(translator: Translator, ctx: NodeContext) -> list[Value]:
 
 
 def has_element(translator: Translator, ctx: NodeContext) -> list[Value]:
+    """Whether an optional value has one."""
     there = bool(ctx.node.input and ctx.node.input[0])
     if there:
         value = translator.value(ctx.node.input[0])
