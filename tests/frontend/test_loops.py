@@ -200,6 +200,29 @@ def test_a_scan_over_rows(steps: int, backwards: int, rng: np.random.Generator) 
     assert_same(network, model, feeds)
 
 
+@pytest.mark.parametrize(("batch", "steps"), [(3, 2), (7, 5)])
+def test_a_scan_of_operator_set_8_has_a_batch(
+    batch: int, steps: int, rng: np.random.Generator
+) -> None:
+    body = parser.parse_graph(
+        """step (float[2] total, float[2] x) => (float[2] after, float[2] row) {
+        after = Add(total, x)
+        row = Mul(after, x)
+    }"""
+    )
+    scan = node("Scan", ["", "t", "xs"], ["y", "rows"], body=body, num_scan_inputs=1,
+                directions=[1])  # fmt: skip
+    model = graph_model([scan], {"t": (batch, 2), "xs": (batch, steps, 2)}, ["y", "rows"], opset=8)
+    network = compiled(model)
+    assert len(network.controls) == (batch > 4) + (steps > 4)
+    feeds = {"t": floats(rng, batch, 2), "xs": floats(rng, batch, steps, 2)}
+    y, rows = run_network(network, feeds)
+    total, backwards = feeds["t"], feeds["xs"][:, ::-1]
+    sums = total[:, None] + np.cumsum(backwards, 1)
+    np.testing.assert_allclose(y, sums[:, -1], rtol=1e-5)
+    np.testing.assert_allclose(rows, sums * backwards, rtol=1e-5)
+
+
 def test_the_body_of_a_scan_is_a_few_calls() -> None:
     constants = {"w": np.ones((3, 5), np.float32), "r": np.ones((5, 5), np.float32)}
     model = looping(

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from onnx import helper
+
 from ansorpy.frontend.onnx.context import NodeContext, Unequal, Unsupported
 from ansorpy.frontend.onnx.control.loop import run_loop
 from ansorpy.frontend.onnx.control.regions import LoopPlan
 from ansorpy.frontend.onnx.control.scopes import Translator, body_of
 from ansorpy.frontend.onnx.control.values import Value
-from ansorpy.ir.extents import most
+from ansorpy.ir.extents import AnyExtent, most
 
 __all__ = ["OPERATORS"]
+
+_DIRECTIONS = "scan_input_directions"
+"""The attribute that Scan has from operator set 9 on, in place of ``directions``."""
 
 
 def scan(translator: Translator, ctx: NodeContext) -> list[Value]:
     """The state after the last row, then the rows that the body gave."""
-    if ctx.opset < 9:
-        raise Unsupported("operator set 8", "convert the model to operator set 9 or later")
+    if ctx.opset < 9 and not any(a.name == _DIRECTIONS for a in ctx.node.attribute):
+        return _batched(translator, ctx)
     body = body_of(ctx, "body")
     count = ctx.attr("num_scan_inputs", 0)
     states = len(ctx.node.input) - count
@@ -27,15 +32,12 @@ def scan(translator: Translator, ctx: NodeContext) -> list[Value]:
     read = [
         (_first_axis(ctx, value, axis), is_last)
         for value, axis, is_last in zip(
-            values[states:], read_axes, _are_last(ctx, "scan_input_directions", count), strict=True
+            values[states:], read_axes, _are_last(ctx, _DIRECTIONS, count), strict=True
         )
     ]
-    extents = [ctx.builder.types[value].shape[0] for value, _ in read]
-    for extent in extents[1:]:
-        if extent != extents[0]:
-            raise Unequal((extents[0], extent))
     plan = LoopPlan(
-        extents[0], read=tuple(read), written=_are_last(ctx, "scan_output_directions", rows),
+        _rows_of(ctx, [value for value, _ in read]), read=tuple(read),
+        written=_are_last(ctx, "scan_output_directions", rows),
         wanted=tuple(ctx.is_output_used(states + n) for n in range(rows)),
     )  # fmt: skip
     made = run_loop(translator, ctx, body, plan, values[:states])
@@ -44,6 +46,36 @@ def scan(translator: Translator, ctx: NodeContext) -> list[Value]:
         _moved(ctx, value, axis) for value, axis in zip(made[states:], axes, strict=True)
     ]  # fmt: skip
     return [*made[:states], *moved]
+
+
+def _batched(translator: Translator, ctx: NodeContext) -> list[Value]:
+    """Scan of operator set 8: for each element of a batch, a loop over the rows of its tensors."""
+    if ctx.has_input(0):
+        raise Unsupported("sequence_lens", "pad the sequences and leave this input out")
+    body, count = body_of(ctx, "body"), ctx.attr("num_scan_inputs", 0)
+    given, made = [i.name for i in body.input], [f"{o.name}.all" for o in body.output]
+    directions = list(ctx.attr("directions", [0] * count))
+    attributes = {"num_scan_inputs": count, _DIRECTIONS: directions}
+    inner = helper.make_node("Scan", [f"{n}.all" for n in given], made, body=body, **attributes)
+    element = helper.make_graph(
+        [inner], "element", list(map(helper.make_empty_tensor_value_info, inner.input)),
+        list(map(helper.make_empty_tensor_value_info, made)),
+    )  # fmt: skip
+    values = [ctx.input(number) for number in range(1, len(ctx.node.input))]
+    plan = LoopPlan(
+        _rows_of(ctx, values), read=tuple((value, False) for value in values),
+        written=(False,) * len(made), wanted=tuple(map(ctx.is_output_used, range(len(made)))),
+    )  # fmt: skip
+    return run_loop(translator, ctx, element, plan, [])
+
+
+def _rows_of(ctx: NodeContext, values: Sequence[str]) -> AnyExtent:
+    """The extent of the first axis of all *values*."""
+    extents = [ctx.builder.types[value].shape[0] for value in values]
+    for extent in extents[1:]:
+        if extent != extents[0]:
+            raise Unequal((extents[0], extent))
+    return extents[0]
 
 
 def _axes(ctx: NodeContext, name: str, count: int) -> Sequence[int]:
