@@ -39,6 +39,8 @@ __all__ = [
 Array = NDArray[Any]
 Given = Array | list[Array] | None
 """A tensor, a sequence of tensors, or an optional value that has none."""
+_Shapes = list[tuple[int, ...]] | None
+"""The shapes of the tensors in a sequence or optional value, which may have none."""
 _Key = tuple[object, ...]
 """The values of the inputs that are known when a model is compiled, and the shapes in sequences."""
 
@@ -77,19 +79,19 @@ class Prepared(BackendRep):
                         strict=True))  # fmt: skip
         return tuple(_made(info, made) for info in self.model.graph.output)
 
-    def _tensors(
-        self, feeds: Mapping[str, Any]
-    ) -> tuple[dict[str, Array], dict[str, list[tuple[int, ...]]]]:
+    def _tensors(self, feeds: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, _Shapes]]:
         """All tensors in *feeds* by name, and the shapes of those in sequences and optionals."""
         kinds = {info.name: info.type for info in network_inputs(self.model)}
         arrays: dict[str, Array] = {}
-        shapes: dict[str, list[tuple[int, ...]]] = {}
+        shapes: dict[str, _Shapes] = {}
         for name, value in feeds.items():
             if name not in kinds or not is_listed(kinds[name]):
                 arrays[name] = np.asarray(value)
                 continue
-            held = [] if value is None else value if isinstance(value, list) else [value]
-            parts = list(map(np.asarray, held))
+            if value is None:
+                shapes[name] = None
+                continue
+            parts = list(map(np.asarray, value if isinstance(value, list) else [value]))
             arrays |= zip(tensor_names(name, len(parts)), parts, strict=True)
             shapes[name] = [part.shape for part in parts]
         return arrays, shapes
@@ -103,9 +105,7 @@ class Prepared(BackendRep):
             raise UsageError(f"{len(given)} inputs were given, but the model takes {len(names)}")
         return dict(zip(names, given, strict=True))
 
-    def _for(
-        self, feeds: Mapping[str, Array], shapes: Mapping[str, list[tuple[int, ...]]]
-    ) -> CompiledModel:
+    def _for(self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]) -> CompiledModel:
         """The code for the pinned values in *feeds*; more may turn out to be needed."""
         arguments = dict(self.arguments)
         if shapes:

@@ -16,7 +16,7 @@ from ansorpy.size_ranges import AnySize
 
 __all__ = ["is_listed", "tensor_names", "with_tensors"]
 
-Shapes = Mapping[str, Sequence[Any]]
+Shapes = Mapping[str, Any]
 
 
 def tensor_names(name: str, count: int) -> list[str]:
@@ -33,7 +33,8 @@ def with_tensors(
 
     Args:
         shapes: For each sequence, a list with the shape of each of its tensors; for an optional
-            tensor, a list with its shape or none; for a tensor, its shape.
+            tensor, a list with its shape; for an optional value that has none, None; for a tensor,
+            its shape.
 
     Raises:
         UsageError: An input is no list of shapes.
@@ -81,27 +82,26 @@ def _tensor(name: str, kind: TypeProto, rank: int) -> ValueInfoProto:
 
 
 def _parts(
-    info: ValueInfoProto, shapes: Sequence[Any]
+    info: ValueInfoProto, shapes: Sequence[Any] | None
 ) -> tuple[dict[str, Sequence[AnySize]], list[NodeProto]]:
     """The tensors that stand for *info*, and the nodes that make it of them."""
-    if isinstance(shapes, str) or any(isinstance(s, str | int) for s in shapes):
+    kind, is_optional = info.type, info.type.HasField("optional_type")
+    held = kind.optional_type.elem_type if is_optional else kind
+    if shapes is None and is_optional:
+        return {}, [helper.make_node("Optional", [], [info.name], type=held)]
+    if shapes is None or isinstance(shapes, str) or any(isinstance(s, str | int) for s in shapes):
         raise UsageError(
             f"input {info.name!r} is no tensor", hint="give a list of the shapes of its tensors"
         )
     names = tensor_names(info.name, len(shapes))
-    tensors = dict(zip(names, shapes, strict=True))
-    kind, made = info.type, info.name
-    nodes = []
-    if kind.HasField("optional_type"):
-        made, kind = f"{info.name}.value", kind.optional_type.elem_type
-        operands = [made] if shapes or kind.HasField("sequence_type") else []
-        nodes.append(helper.make_node("Optional", operands, [info.name], type=kind))
-    if kind.HasField("sequence_type"):
-        code = _element(kind).tensor_type.elem_type
-        nodes.append(
-            helper.make_node("SequenceConstruct", names, [made]) if shapes
-            else helper.make_node("SequenceEmpty", [], [made], dtype=code)
-        )  # fmt: skip
+    made = f"{info.name}.value" if is_optional else info.name
+    if not held.HasField("sequence_type"):
+        nodes = [helper.make_node("Identity", names, [made])]
     elif shapes:
-        nodes.append(helper.make_node("Identity", names[:1], [made]))
-    return tensors, nodes[::-1]
+        nodes = [helper.make_node("SequenceConstruct", names, [made])]
+    else:
+        code = _element(kind).tensor_type.elem_type
+        nodes = [helper.make_node("SequenceEmpty", [], [made], dtype=code)]
+    if is_optional:
+        nodes.append(helper.make_node("Optional", [made], [info.name], type=held))
+    return dict(zip(names, shapes, strict=True)), nodes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from onnx import helper
 
@@ -55,7 +56,7 @@ def _batched(translator: Translator, ctx: NodeContext) -> list[Value]:
     body, count = body_of(ctx, "body"), ctx.attr("num_scan_inputs", 0)
     given, made = [i.name for i in body.input], [f"{o.name}.all" for o in body.output]
     directions = list(ctx.attr("directions", [0] * count))
-    attributes = {"num_scan_inputs": count, _DIRECTIONS: directions}
+    attributes: dict[str, Any] = {"num_scan_inputs": count, _DIRECTIONS: directions}
     inner = helper.make_node("Scan", [f"{n}.all" for n in given], made, body=body, **attributes)
     element = helper.make_graph(
         [inner], "element", list(map(helper.make_empty_tensor_value_info, inner.input)),
