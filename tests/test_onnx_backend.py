@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 
 from ansorpy import onnx_backend
 from ansorpy.errors import UnsupportedModel, UsageError
@@ -32,6 +32,49 @@ def test_a_node_alone() -> None:
     x = np.random.default_rng(2).standard_normal((2, 3), np.float32)
     [found] = onnx_backend.run_node(helper.make_node("Transpose", ["x"], ["y"]), [x])
     np.testing.assert_array_equal(found, x.T)
+
+
+def sequence(name: str, *, maybe: bool = False) -> ValueInfoProto:
+    """An input or output that is a sequence of floats, or none if *maybe*."""
+    kind = helper.make_sequence_type_proto(
+        helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    )  # fmt: skip
+    return helper.make_value_info(name, helper.make_optional_type_proto(kind) if maybe else kind)
+
+
+def test_sequences_are_lists() -> None:
+    nodes = [
+        helper.make_node("SequenceInsert", ["s", "x", "first"], ["longer"]),
+        helper.make_node("SequenceAt", ["longer", "last"], ["one"]),
+        helper.make_node("Exp", ["one"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "g", [sequence("s"), helper.make_tensor_value_info("x", TensorProto.FLOAT, (2,))],
+        [sequence("longer"), helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.array(n), m) for n, m in ((0, "first"), (-1, "last"))],
+    )  # fmt: skip
+    ready = onnx_backend.prepare(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    )
+    rng = np.random.default_rng(3)
+    for shapes, versions in (([(3,), (2, 4)], 1), ([(3,), (2, 4)], 1), ([(5,)], 2)):
+        given = [rng.standard_normal(shape, np.float32) for shape in shapes]
+        x = rng.standard_normal(2, np.float32)
+        longer, y = ready.run([given, x])
+        for got, want in zip(longer, [x, *given], strict=True):
+            np.testing.assert_array_equal(got, want)
+        np.testing.assert_allclose(y, np.exp(given[-1]), rtol=1e-5)
+        assert ready.versions == versions
+
+
+def test_optional_values_may_be_none() -> None:
+    has = helper.make_node("OptionalHasElement", ["s"], ["y"])
+    output = helper.make_tensor_value_info("y", TensorProto.BOOL, ())
+    graph = helper.make_graph([has], "g", [sequence("s", maybe=True)], [output])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    for given in ([np.ones(2, np.float32)], None):
+        [found] = onnx_backend.run_model(model, [given])
+        assert found == (given is not None)
 
 
 def test_what_is_refused() -> None:

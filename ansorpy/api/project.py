@@ -242,6 +242,11 @@ def open_project(
     # Instructions for unsigned by signed bytes serve all dot products; those for signed do not.
     byte_dots = Function.DOT_U8S8 in codegen_of(request.target).dots(request.target)
     cuts = cuts_of(graph, _own_caches(request), byte_dots=byte_dots)
+    if cuts.network.controls and request.target.capability:
+        raise UsageError(
+            f"programs for {request.target.name} have no loops and branches over kernels",
+            hint="compile for a CPU, or give constant conditions and numbers of iterations",
+        )
     ranges = {**found.ranges, **capacities_in(graph)}
     return Project(name, cuts, _GroupMaker(request, ranges), request.target)
 

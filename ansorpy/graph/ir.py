@@ -152,7 +152,7 @@ class GraphBuilder:
 
     def add_constant(self, name: str, array: Array) -> str:
         """Add *array*; returns the name it got."""
-        name = self._fresh(name)
+        name = self.fresh(name)
         self._hold(name, array)
         return name
 
@@ -161,13 +161,13 @@ class GraphBuilder:
 
         Its array has an extent of 1 where *kind* has one that depends on dimensions.
         """
-        name = self._fresh(name)
+        name = self.fresh(name)
         self._hold_empty(name, kind)
         return name
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes."""
-        name = self._fresh(name)
+        name = self.fresh(name)
         self._append(Node(op, tuple(inputs), name))
         return name
 
@@ -232,7 +232,8 @@ class GraphBuilder:
         found = self.quantized.get(name)
         return (name,) if found is None else (name, *found.parts)
 
-    def _fresh(self, name: str) -> str:
+    def fresh(self, name: str) -> str:
+        """*name*, or if it is taken, *name* with a number."""
         fresh, number = name, self._numbers.get(name, 0)
         while self._is_taken(fresh):
             number += 1
@@ -245,10 +246,17 @@ class GraphBuilder:
 
 
 def text(graph: Graph) -> str:
-    """One line per node: ``value[shape] = op(inputs)``; constants are marked ``%``."""
+    """One line per node: ``value[shape] = op(inputs)``; constants are marked ``%``.
+
+    The bodies of regions follow, indented, behind the last node of each.
+    """
+    last = {id(body): node.output for node in graph.nodes for body in node.op.bodies}
     lines = [f"input {name}{list(graph.types[name].shape)}" for name in graph.inputs]
     for node in graph.nodes:
         args = ", ".join(f"%{i}" if i in graph.constants else i for i in node.inputs)
         lines.append(f"{node.output}{list(graph.types[node.output].shape)} = {node.op!r}({args})")
+        for body in node.op.bodies:
+            if last[id(body)] == node.output:
+                lines += [f"  {line}" for line in text(body).splitlines()]
     lines += [f"output {output.name} = {output.value}" for output in graph.outputs]
     return "\n".join(lines)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 
+from ansorpy.graph.control import Control, Loop, runs_of
 from ansorpy.graph.ir import Array
 from ansorpy.graph.memory import ArenaPlan, Lifetime, padded
 from ansorpy.graph.ops import Shape
@@ -71,6 +72,7 @@ class Call:
 class Workload:
     """A definition shared by ``weight`` calls of a network, with ``packs`` sets of constants.
 
+    A call in a loop counts as often as the loop is expected to repeat it.
     ``touched_bytes`` counts the bytes that the network reads and writes from one call to the next
     call with the same constants, which may be in its next run, at the largest sizes.
     """
@@ -91,7 +93,8 @@ class Network:
     arena, or one of the ``subviews`` of such a value; ``values`` has them all, in their stored
     shapes.  ``titles`` has the caller's names of outputs whose values have other names because
     inputs have the same names.  ``aliases`` are the outputs in the memory of inputs, which are
-    subviews of them.
+    subviews of them.  ``controls`` are loops and branches over calls, each before those inside it;
+    values whose places move from iteration to iteration are not in the arena.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -102,6 +105,7 @@ class Network:
     subviews: Mapping[str, Subview] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[Alias, ...] = ()
+    controls: tuple[Control, ...] = ()
 
     @property
     def results(self) -> tuple[TensorInfo, ...]:
@@ -122,7 +126,8 @@ class Network:
             first = self.calls[same[0]]
             packs = {self.calls[place].pack for place in same}
             touched = self._touched_bytes(same[0])
-            found.append(Workload(key, first.name, first.dag, len(same), len(packs), touched))
+            weight = sum(runs_of(place, self.controls) for place in same)
+            found.append(Workload(key, first.name, first.dag, weight, len(packs), touched))
         return found
 
     def _touched_bytes(self, place: int) -> int:
@@ -142,7 +147,7 @@ class Network:
     def lifetimes(self) -> dict[str, Lifetime]:
         """The lifetime of each value in the arena; if it has parts, from the first one on."""
         external = {t.name for t in (*self.inputs, *self.outputs)}
-        return lifetimes(self.calls, self.values, self.subviews, external)
+        return lifetimes(self.calls, self.values, self.subviews, external, self.controls)
 
 
 def lifetimes(
@@ -150,18 +155,40 @@ def lifetimes(
     values: Mapping[str, TensorInfo],
     subviews: Mapping[str, Subview],
     external: Collection[str],
+    controls: Sequence[Control] = (),
 ) -> dict[str, Lifetime]:
-    """The lifetimes of all *values* that *calls* write and that are not *external*."""
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    for place, call in enumerate(calls):
-        for name in (subviews[n].of if n in subviews else n for n in call.outputs):
-            first.setdefault(name, place)
-            last[name] = place
-        for name in (subviews[n].of if n in subviews else n for n in call.inputs):
-            last[name] = place
+    """The lifetimes of all *values* that *calls* write and that are not *external*.
+
+    A value that a loop reads or writes, and that lives longer than one of its iterations, lives
+    from the loop's first call to the call behind it.
+    """
+    used = _uses(calls, subviews, controls)
+    spans = {name: (min(places), max(places)) for name, places in used.items()}
+    for loop in controls:
+        if isinstance(loop, Loop):
+            held = {subviews[n].of if n in subviews else n for n in loop.handled}
+            for name, places in used.items():
+                inside = [loop.start <= place < loop.stop for place in places]
+                if any(inside) and (name in held or not all(inside)):
+                    first, last = spans[name]
+                    spans[name] = min(first, loop.start), max(last, loop.stop)
+    hidden = {*external, *(name for control in controls for name in control.moving)}
     return {
-        name: Lifetime(place, last[name], values[name].bytes)
-        for name, place in first.items()
-        if name not in external
+        name: Lifetime(first, last, values[name].bytes)
+        for name, (first, last) in spans.items()
+        if name not in hidden
     }
+
+
+def _uses(
+    calls: Sequence[Call], subviews: Mapping[str, Subview], controls: Sequence[Control]
+) -> dict[str, list[int]]:
+    """The numbers of the calls that use each value; what a loop or branch uses, its first does."""
+    used: dict[str, list[int]] = {}
+    inner: dict[int, list[str]] = {}
+    for control in controls:
+        inner.setdefault(control.start, []).extend(control.handled)
+    for place, call in enumerate(calls):
+        for name in (*call.outputs, *inner.get(place, ()), *call.inputs):
+            used.setdefault(subviews[name].of if name in subviews else name, []).append(place)
+    return used

@@ -63,6 +63,8 @@ class CompiledModel(Model):
     ) -> list[tuple[str, float]]:
         """Return the name and median seconds of each call, in order, measured within whole runs.
 
+        The time of a call in a loop is that of all its iterations.
+
         Args:
             feeds: Every input by name.
             runs: Timed runs; one untimed run precedes them.
@@ -85,7 +87,7 @@ class CompiledModel(Model):
         seconds = np.empty((runs, len(self._plan.steps)))
         for row in seconds:
             run()
-            row[:] = np.diff(timed.stamps_ns) * 1e-9
+            row[:] = timed.spent_ns * 1e-9
         medians = np.median(seconds, axis=0).tolist()
         return [(step.name, time) for step, time in zip(self._plan.steps, medians, strict=True)]
 

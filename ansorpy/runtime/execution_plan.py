@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import cached_property
 
 import numpy as np
@@ -26,6 +25,7 @@ from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.printer import text
 from ansorpy.measure.build.built import Built, ParamSpec
+from ansorpy.runtime.control import Argument, Memory, PlannedControl, controls_of
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
 from ansorpy.runtime.programs import ScheduledProgram
@@ -34,31 +34,11 @@ from ansorpy.runtime.sizes import Told, told_by
 from ansorpy.target import Target
 
 __all__ = [
-    "Argument", "CompiledTask", "ExecutionPlan", "Memory", "Step", "constant_ports", "kernel_ports",
-    "plan_kernel", "plan_network",
+    "CompiledTask", "ExecutionPlan", "Step", "constant_ports", "kernel_ports", "plan_kernel",
+    "plan_network",
 ]  # fmt: skip
 
 _ALIGNMENT = 64
-
-
-class Memory(Enum):
-    INPUT = "input"
-    OUTPUT = "output"
-    ARENA = "arena"
-    POOL = "pool"
-    RAW = "raw"
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An address: *offset* bytes into the region, or into its *number*-th input, output or slot.
-
-    Only an arena of values whose sizes depend on the call has slots.
-    """
-
-    region: Memory
-    offset: AnyExtent = 0
-    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -137,7 +117,8 @@ class ExecutionPlan:
     ``raw`` and ``direct`` are the original constants with their offsets in ``RAW`` and ``POOL``;
     ``packs`` fills the rest of the pool from ``RAW``, once.  ``programs`` are those whose schedules
     are known.  ``arena_bytes`` is the size of the arena, at the largest sizes if it has ``slots``.
-    ``aliases`` are the outputs in the memory of inputs.
+    ``aliases`` are the outputs in the memory of inputs.  ``controls`` are loops and branches over
+    the steps, each before those inside it.
     """
 
     kind: str
@@ -156,6 +137,7 @@ class ExecutionPlan:
     programs: tuple[ScheduledProgram, ...] = ()
     slots: tuple[Slot, ...] = ()
     aliases: tuple[Alias, ...] = ()
+    controls: tuple[PlannedControl, ...] = ()
 
     @cached_property
     def told(self) -> tuple[Told, ...]:
@@ -171,9 +153,16 @@ class ExecutionPlan:
         """The dimensions that a run depends on, beyond those of its inputs and capacities."""
         extents = [extent for port in self.outputs for extent in port.shape]
         extents += [slot.size_bytes for slot in self.slots]
-        extents += [argument.offset for step in self.steps for argument in step.args]
+        extents += self.offsets
         extents += [dim_extent(dim) for step in self.steps for dim in step.dims]
         return tuple(dim for dim in dims_of(extents) if dim not in self.capacities)
+
+    @cached_property
+    def offsets(self) -> tuple[AnyExtent, ...]:
+        """The extents that the addresses and the lengths of loops in a run depend on."""
+        found = [extent for step in self.steps for arg in step.args for extent in arg.extents]
+        found += [extent for control in self.controls for extent in control.extents]
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def capacities(self) -> Mapping[Dim, tuple[Alias, ...]]:
@@ -236,6 +225,8 @@ def plan_network(
     for number, port in enumerate(network.outputs):
         maker.values[port.name] = Argument(Memory.OUTPUT, number=number)
     maker.values |= _places(network.arena)
+    controls, moving = controls_of(network, maker.values)
+    maker.values |= moving
     for name, view in network.subviews.items():
         whole = maker.values[view.of]
         maker.values[name] = replace(whole, offset=whole.offset + view.offset_bytes)
@@ -250,6 +241,7 @@ def plan_network(
     return maker.plan(
         "model", _ports(network.inputs), _ports(network.results), arena=network.arena,
         target=target, threads=threads, median_s=median_s, aliases=network.aliases,
+        controls=controls,
     )  # fmt: skip
 
 
@@ -438,10 +430,11 @@ class _Maker:
         threads: int,
         median_s: float | None,
         aliases: tuple[Alias, ...] = (),
+        controls: tuple[PlannedControl, ...] = (),
     ) -> ExecutionPlan:
         return ExecutionPlan(
             kind, inputs, outputs, tuple(self.steps), tuple(self.packs.values()),
             tuple(self.raw.arrays), tuple(self.pool.arrays), arena.bytes, self.pool.bytes,
             self.raw.bytes, target, threads, median_s,
-            tuple(self.programs.values()), arena.slots, aliases,
+            tuple(self.programs.values()), arena.slots, aliases, controls,
         )  # fmt: skip

@@ -21,7 +21,7 @@ from onnx.backend.test.case.test_case import TestCase
 
 from ansorpy.errors import AnsorpyError
 from ansorpy.frontend.onnx import load
-from ansorpy.frontend.onnx.registry import OPERATORS, operator_of
+from ansorpy.frontend.onnx.registry import CONTROL, OPERATORS, operator_of
 from ansorpy.graph import optimize, partition
 from ansorpy.ir.dtypes import as_dtype
 from tests.graph.executor import Array, run_network
@@ -36,21 +36,23 @@ REFUSED = {
 }
 """What the importer says of the cases that it does not translate."""
 
+IMPORTED = sorted({*OPERATORS, *CONTROL})
+
 
 @cache
 def cases() -> dict[str, list[TestCase]]:
     """The cases of each operator with an importer; each module registers its own."""
-    names = {operator.rpartition(".")[2] for operator in OPERATORS}
+    names = {operator.rpartition(".")[2] for operator in IMPORTED}
     for path in sorted(Path(node_cases.__file__).parent.rglob("*.py")):
         if set(re.findall(r'make_node\(\s*"(\w+)"', path.read_text())) & names:
             with warnings.catch_warnings(action="ignore"), undocumented():
                 place = path.relative_to(Path(node_cases.__file__).parent).with_suffix("")
                 importlib.import_module(".".join([node_cases.__name__, *place.parts]))
-    found: dict[str, list[TestCase]] = {name: [] for name in OPERATORS}
+    found: dict[str, list[TestCase]] = {name: [] for name in IMPORTED}
     for case in node_cases._NodeTestCases:
         assert case.model is not None
         kinds = {operator_of(n) for n in case.model.graph.node}
-        if len(kinds) == 1 and kinds <= set(OPERATORS) and has_our_types(case.model):
+        if len(kinds) == 1 and kinds <= set(IMPORTED) and has_our_types(case.model):
             found[kinds.pop()].append(case)
     return found
 
@@ -119,7 +121,7 @@ def refusal(case: TestCase) -> str:
     return reason
 
 
-@pytest.mark.parametrize("operator", sorted(OPERATORS))
+@pytest.mark.parametrize("operator", IMPORTED)
 def test_cases_of_onnx(operator: str) -> None:
     reasons = {case.name: refusal(case) for case in cases()[operator]}
     for name, reason in reasons.items():

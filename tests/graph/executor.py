@@ -13,6 +13,8 @@ from onnx import ModelProto
 from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
+from ansorpy.graph.control import Control, Inside, Loop, nested
+from ansorpy.graph.network import Call
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.strides import Strides, dense_strides, span
@@ -30,29 +32,87 @@ def run_network(
     Args:
         offsets: Bytes into the arena at which values begin, in place of the plan's.
     """
-    offsets = network.arena.offsets if offsets is None else offsets
-    ends = (offset + network.values[name].bytes for name, offset in offsets.items())
-    arena = np.full(max(ends, default=0), 0xFF, np.uint8)
-    outputs = {
-        o.name: np.full(o.shape, 99 if o.dtype.is_int else np.nan, o.dtype.numpy)
-        for o in network.outputs
-    }
+    run = _Run(network, feeds, offsets)
+    run.parts(nested(len(network.calls), network.controls))
+    return [run.outputs[info.name] for info in network.outputs]
 
-    def memory(name: str, shape: Sequence[int], apart: Strides | None) -> Array:
-        info, offset = network.values[name], 0
-        if name in network.subviews:
-            name, offset = network.subviews[name].of, network.subviews[name].offset_bytes
-        if name in feeds or name in outputs:
-            whole = (feeds if name in feeds else outputs)[name].reshape(-1)
-        else:
-            first = offsets[name]
-            whole = arena[first : first + network.values[name].bytes].view(info.dtype.numpy)
+
+class _Run:
+    """One run: its memory, and where loops are."""
+
+    def __init__(
+        self, network: Network, feeds: Mapping[str, Array], offsets: Mapping[str, int] | None
+    ):
+        self.network = network
+        self.feeds = feeds
+        self.offsets = network.arena.offsets if offsets is None else offsets
+        ends = (offset + network.values[name].bytes for name, offset in self.offsets.items())
+        self.arena = np.full(max(ends, default=0), 0xFF, np.uint8)
+        self.outputs = {
+            o.name: np.full(o.shape, 99 if o.dtype.is_int else np.nan, o.dtype.numpy)
+            for o in network.outputs
+        }
+        self.moving: dict[str, Array] = {}
+        """The memory of values that loops move, as it is now."""
+
+    def memory(self, name: str, shape: Sequence[int], apart: Strides | None) -> Array:
+        info, offset = self.network.values[name], 0
+        if name in self.network.subviews:
+            view = self.network.subviews[name]
+            name, offset = view.of, view.offset_bytes
+        whole = self._whole(name, info.dtype)
         return arranged(whole[offset // whole.itemsize :][: _span(shape, apart)], shape, apart)
 
-    for call in network.calls:
+    def _whole(self, name: str, dtype: DType) -> Array:
+        for held in (self.moving, self.feeds, self.outputs):
+            if name in held:
+                return held[name].reshape(-1)
+        first = self.offsets[name]
+        end = first + self.network.values[name].bytes
+        return self.arena[first:end].view(dtype.numpy)
+
+    def value(self, name: str) -> Array:
+        return self.memory(name, self.network.values[name].shape, None)
+
+    def parts(self, parts: Sequence[int | Inside[Control]]) -> None:
+        for part in parts:
+            if isinstance(part, int):
+                self.call(self.network.calls[part])
+            elif isinstance(part.control, Loop):
+                self.loop(part.control, part.parts)
+            else:
+                branch = part.control
+                then = [p for p in part.parts if _first(p) < branch.middle]
+                holds = self.value(branch.condition)
+                self.parts(then if holds else part.parts[len(then) :])
+
+    def loop(self, loop: Loop, parts: Sequence[int | Inside[Control]]) -> None:
+        bound = np.inf if loop.trips is None else loop.trips
+        if loop.limit is not None:
+            bound = min(bound, self.value(loop.limit).item())
+        goes_on = loop.begins is None or bool(self.value(loop.begins))
+        homes = [(self.value(c.result), self.value(c.spare)) for c in loop.carried]
+        for carried, (result, _) in zip(loop.carried, homes, strict=True):
+            self.moving |= {carried.current: self.value(carried.before), carried.next: result}
+        i = 0
+        while goes_on and i < bound:
+            self.value(loop.counter)[...] = i
+            for row in loop.rows:
+                whole = self.value(row.whole)
+                at = len(whole) - 1 - i if row.is_last else i
+                self.moving[row.name] = whole[at : at + 1]
+            self.parts(parts)
+            for carried, (result, spare) in zip(loop.carried, homes, strict=True):
+                written = self.moving[carried.current] = self.moving[carried.next]
+                self.moving[carried.next] = spare if written is result else result
+            goes_on, i = loop.goes_on is None or bool(self.value(loop.goes_on)), i + 1
+        for carried, (result, _) in zip(loop.carried, homes, strict=True):
+            result[...] = self.moving[carried.current].copy()
+
+    def call(self, call: Call) -> None:
         count = len(call.inputs)
         arguments = {
-            p.name: memory(name, p.shape, call.dag.strides.get(p.name)).copy()
+            p.name: self.memory(name, p.shape, call.dag.strides.get(p.name)).copy()
             for p, name in zip(call.dag.args[:count], call.inputs, strict=True)
         }
         arguments.update(call.constants)
@@ -60,8 +120,11 @@ def run_network(
         for op, name, result in zip(
             call.dag.outputs, call.outputs, run_dag(call.dag, arguments), strict=True
         ):
-            memory(name, op.shape, call.dag.strides.get(op.name))[...] = result
-    return [outputs[info.name] for info in network.outputs]
+            self.memory(name, op.shape, call.dag.strides.get(op.name))[...] = result
+
+
+def _first(part: int | Inside[Control]) -> int:
+    return part if isinstance(part, int) else part.control.start
 
 
 def _span(shape: Sequence[int], apart: Strides | None) -> int:

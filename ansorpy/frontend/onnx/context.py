@@ -32,12 +32,14 @@ from ansorpy.ir.extents import AnyExtent, dims_of, least, most
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "Cut", "NodeContext", "TooLarge", "TooShort", "Unequal", "Unknown", "Unsupported", "dtype_of",
-    "one_size",
-    "widely",
+    "UNKNOWN", "Cut", "NodeContext", "TooLarge", "TooShort", "Unequal", "Unknown", "Unsupported",
+    "dtype_of", "one_size", "widely",
 ]  # fmt: skip
 
 T = TypeVar("T")
+
+UNKNOWN = "it must be a constant or follow from the shapes"
+"""What is said of an operand that is not known when the model is compiled."""
 
 
 class Unsupported(Exception):
@@ -72,7 +74,7 @@ class Unknown(Unsupported):
     """An operand must be known when the model is compiled, but depends on *inputs*."""
 
     def __init__(self, attribute: str, inputs: Sequence[str]):
-        super().__init__(attribute, "it must be a constant or follow from the shapes")
+        super().__init__(attribute, UNKNOWN)
         self.inputs = tuple(inputs)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
 
+import numpy as np
 import onnx
 from onnx import (
     GraphProto,
@@ -29,6 +31,9 @@ from ansorpy.frontend.onnx.context import (
     dtype_of,
     one_size,
 )
+from ansorpy.frontend.onnx.control.scopes import Blamed, Inner
+from ansorpy.frontend.onnx.control.sequences import identity
+from ansorpy.frontend.onnx.control.values import Maybe, Value, leaves
 from ansorpy.frontend.onnx.elements import Elements
 from ansorpy.frontend.onnx.equations import lengthened, solved
 from ansorpy.frontend.onnx.nodes import needed
@@ -47,8 +52,9 @@ from ansorpy.frontend.onnx.reader import (
     opset_of,
 )
 from ansorpy.frontend.onnx.reference import reference_values
-from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS, STANDARD, operator_of
+from ansorpy.frontend.onnx.registry import CONTROL, ON_SHAPES, OPERATORS, STANDARD, operator_of
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
+from ansorpy.frontend.onnx.sequence_inputs import tensor_names
 from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
@@ -61,7 +67,6 @@ __all__ = ["Importer", "Solved", "has_importer", "is_known"]
 
 _LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
-_IF = "If"
 _UNKNOWN = "ansorpy does not have it; export the model without it"
 _LARGEST_OPERAND = 1 << 10
 """Elements of constants that may determine a shape."""
@@ -76,8 +81,8 @@ class Solved(Exception):
 
 
 def has_importer(node: NodeProto) -> bool:
-    """Whether *node* is translated by its operator's importer, or as a branch."""
-    return operator_of(node) in {*OPERATORS, _IF}
+    """Whether *node* is translated by its operator's importer."""
+    return operator_of(node) in OPERATORS or operator_of(node) in CONTROL
 
 
 def is_known(node: NodeProto) -> bool:
@@ -96,6 +101,7 @@ class Importer:
         self.builder = GraphBuilder()
         self.values: MutableMapping[str, str] = {}
         self.narrow: MutableMapping[str, NarrowArray] = {}
+        self.lists: MutableMapping[str, Value] = {}
         self.known: dict[str, Elements] = {}
         self.rows: list[UnsupportedRow] = []
         self.used: frozenset[str] = frozenset()
@@ -113,8 +119,18 @@ class Importer:
                 hint="change these nodes in the exporting program, or remove them from the model",
             )
         outputs = [o.name for o in self.model.graph.output]
-        demand_computed(outputs, self.values)
-        return self.builder.finish(Output(name, self.values[name]) for name in outputs)
+        demand_computed(outputs, {*self.values, *self.lists})
+        return self.builder.finish(made for name in outputs for made in self._outputs(name))
+
+    def _outputs(self, name: str) -> list[Output]:
+        """The outputs that the output *name* of the model becomes: one for each of its tensors."""
+        value = self.value(name)
+        if isinstance(value, Maybe) and isinstance(value.value, str):
+            value = value.value
+        if isinstance(value, str):
+            return [Output(name, value)]
+        made = leaves(value)
+        return [Output(*pair) for pair in zip(tensor_names(name, len(made)), made, strict=True)]
 
     def _refuse_output(self, output: ValueInfoProto) -> None:
         """Add a row for *output* if it is a narrow constant or does not have the declared type."""
@@ -178,7 +194,8 @@ class Importer:
         """The element type that the input or output *info* declares; adds a row if unsupported."""
         if info.type.HasField("tensor_type"):
             return self._dtype(info.name, what, info.type.tensor_type.elem_type, shape)
-        self._blame(info.name, what, shape, Unsupported("no tensor", "only tensors are supported"))
+        reason = Unsupported("no tensor", "give the shapes of its tensors, in Python: shapes=")
+        self._blame(info.name, what, shape, reason)
         return None
 
     def _dtype(self, name: str, what: str, code: int, shape: Iterable[int]) -> DType | None:
@@ -201,36 +218,68 @@ class Importer:
         for node in nodes:
             self._import(node)
 
-    def _branch(self, node: NodeProto, context: NodeContext) -> tuple[str | None, ...]:
-        """The values of an ``If``, whose branch is translated in place.
+    def inlined(self, body: GraphProto, given: Mapping[str, Value]) -> list[Value]:
+        """The values of *body*, translated in place; names defined in it are not visible outside.
 
-        A condition computed at run time is refused.
-
-        Names defined in the branch are not visible outside it.
+        Raises:
+            Blamed: Nodes of it are refused.
         """
-        taken = context.constant(0, "condition").item()
-        bodies: dict[str, GraphProto] = {a.name: a.g for a in node.attribute}
-        body = bodies["then_branch" if taken else "else_branch"]
-        outside = self.values, self.narrow, self.used
-        values, narrow = ChainMap({}, self.values), ChainMap({}, self.narrow)
-        self.values, self.narrow = values, narrow
-        self._import_all(body)
-        self.values, self.narrow, self.used = outside
-        for name, made in zip(node.output, body.output, strict=True):
-            if made.name in narrow:
-                self.narrow[name] = narrow[made.name]
-        return tuple(values.get(made.name) for made in body.output)
+        outside = self.values, self.narrow, self.lists, self.used
+        self.values, self.narrow = ChainMap({}, self.values), ChainMap({}, self.narrow)
+        self.lists = ChainMap({}, self.lists)
+        try:
+            for name, value in given.items():
+                self._bind(name, value)
+            self._import_all(body)
+            names = [output.name for output in body.output]
+            held = self.values, self.narrow, self.lists
+            if any(all(name not in kind for kind in held) for name in names):
+                raise Blamed
+            return list(map(self.value, names))
+        finally:
+            self.values, self.narrow, self.lists, self.used = outside
+
+    @contextmanager
+    def inside(self) -> Iterator[Inner]:
+        """While this lasts, what is translated becomes part of the graph of a body."""
+        inner = Inner(self.builder, self.values, self.lists, self.known)
+        outside = self.builder, self.values, self.lists, self.known
+        self.builder, self.values, self.lists = inner.builder, inner.values, inner.lists
+        self.known = inner.known
+        try:
+            yield inner
+        finally:
+            self.builder, self.values, self.lists, self.known = outside
+
+    def value(self, name: str) -> Value:
+        """What *name* stands for."""
+        if name in self.lists:
+            return self.lists[name]
+        return self.narrow[name] if name in self.narrow else self.values[name]
+
+    def _bind(self, name: str, value: Value) -> None:
+        """Let *name* stand for *value*."""
+        if isinstance(value, str):
+            self.values[name] = value
+        elif isinstance(value, np.ndarray):
+            self.narrow[name] = value
+        else:
+            self.lists[name] = value
 
     def _import(self, node: NodeProto) -> None:
         """Translate one node; if it is refused, add a row, and stand-ins to check the rest."""
         operands = [name for name in node.input if name]
         supported = has_importer(node)
-        missing = (n not in self.values and n not in self.narrow for n in operands)
+        held = self.values, self.narrow, self.lists
+        missing = (all(n not in names for names in held) for n in operands)
         if supported and any(missing):
             return  # depends on a node that is in the table already
         context = NodeContext(node, self.opset, self.builder, self.values, self.used, self.known)
         try:
             results = self._translated(node, operands, context, supported)
+        except Blamed:
+            self._stand_in(node)
+            return
         except Unsupported as reason:
             found = self._solution(reason)
             if found is not None:
@@ -244,13 +293,9 @@ class Importer:
                 return
             demand_consistent(self.model)  # reports operands or attributes that no operator takes
             raise
-        self.values.update(
-            {
-                name: value
-                for name, value in zip(node.output, results, strict=False)
-                if name and value is not None
-            }
-        )
+        for name, value in zip(node.output, results, strict=False):
+            if name and value is not None:
+                self._bind(name, value)
 
     def _solution(self, reason: Unsupported) -> tuple[Dim, Extent] | None:
         """A dimension whose range is assumed, and what it must be instead to avoid *reason*."""
@@ -267,15 +312,19 @@ class Importer:
 
     def _translated(
         self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
-    ) -> tuple[str | None, ...]:
+    ) -> Sequence[Value | None]:
         """The node's values, translated by its importer; constants if all its operands are.
 
         If no importer can translate a node on constants, onnx's reference implementation evaluates
         it where that is reliable.  A value of a narrow type is stored separately and returned as
         None.
         """
-        if operator_of(node) == _IF:
-            return self._branch(node, context)
+        if operator_of(node) in CONTROL:
+            return CONTROL[operator_of(node)](self, context)
+        if any(name in self.lists for name in operands):
+            if node.op_type == "Identity":
+                return identity(self, context)
+            raise Unsupported("a sequence or optional", "only its own operators take it")
         held = narrow_constant(node)
         if held is not None:
             return (self._constant(node.output[0], held),)

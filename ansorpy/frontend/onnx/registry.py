@@ -10,6 +10,9 @@ from collections.abc import Callable, Mapping
 from onnx import NodeProto
 
 from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.control import branch, loop, scan, sequences
+from ansorpy.frontend.onnx.control.scopes import Translator
+from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.frontend.onnx.microsoft import OPERATORS as MICROSOFT
 from ansorpy.frontend.onnx.ml import features, linear, trees
 from ansorpy.frontend.onnx.operators import (
@@ -39,7 +42,7 @@ from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
 from ansorpy.frontend.onnx.training import losses, optimisers
 
-__all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "operator_of"]
+__all__ = ["CONTROL", "ON_SHAPES", "OPERATORS", "STANDARD", "operator_of"]
 
 STANDARD = ("", "ai.onnx")
 """The names of onnx's own domain."""
@@ -82,6 +85,14 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **signal.OPERATORS,
     **trees.OPERATORS,
 }
+
+CONTROL: Mapping[str, Callable[[Translator, NodeContext], list[Value]]] = {
+    **branch.OPERATORS,
+    **loop.OPERATORS,
+    **scan.OPERATORS,
+    **sequences.OPERATORS,
+}
+"""Operators with bodies, and those whose operands or results are not all tensors."""
 
 ON_SHAPES = frozenset({
     *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
