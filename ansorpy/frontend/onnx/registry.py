@@ -32,6 +32,7 @@ from ansorpy.frontend.onnx.operators import (
     resize,
     sampling,
     scatter,
+    selection,
     signal,
     training,
 )
@@ -77,6 +78,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **resize.OPERATORS,
     **sampling.OPERATORS,
     **scatter.OPERATORS,
+    **selection.OPERATORS,
     **signal.OPERATORS,
     **training.OPERATORS,
     **trees.OPERATORS,
@@ -85,7 +87,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
 ON_SHAPES = frozenset({
     *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
     *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
-    *reduce.OPERATORS, *scatter.OPERATORS, *signal.OPERATORS,
+    *reduce.OPERATORS, *scatter.OPERATORS, *selection.OPERATORS, *signal.OPERATORS,
 })  # fmt: skip
 """Operators with which exporters compute shapes, on integers and on tensors without elements, which
 no kernel supports.  For other operators, onnx's reference implementation ignores some attributes

@@ -1,0 +1,80 @@
+"""Short forms of statements, with which routines are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr, ExprLike, Load, Var, as_expr
+from ansorpy.ir.extents import AnyExtent, most
+from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, If, Let, Scope, Seq, Stmt, Store
+
+__all__ = [
+    "add", "at", "let", "local", "loop", "over_rows", "put", "same", "seq", "when",
+]  # fmt: skip
+
+_LITTLE = 1 << 12
+"""Fewer elements than this are worked on by one thread: waking another takes longer."""
+
+
+def seq(*parts: Stmt) -> Stmt:
+    """*parts* one after another."""
+    return Seq(parts)
+
+
+def at(buffer: Buffer, *indices: ExprLike) -> Expr:
+    """An element of *buffer*."""
+    return Load(buffer, tuple(as_expr(index, DType.INT64) for index in indices))
+
+
+def put(buffer: Buffer, *indices: ExprLike, value: ExprLike) -> Stmt:
+    """``buffer[indices] = value``."""
+    places = tuple(as_expr(index, DType.INT64) for index in indices)
+    return Store(buffer, places, as_expr(value, buffer.dtype), None)
+
+
+def add(buffer: Buffer, *indices: ExprLike, value: ExprLike) -> Stmt:
+    """``buffer[indices] += value``."""
+    return put(buffer, *indices, value=at(buffer, *indices) + as_expr(value, buffer.dtype))
+
+
+def loop(
+    name: str,
+    extent: AnyExtent,
+    body: Callable[[Expr], Stmt],
+    kind: ForKind = ForKind.SERIAL,
+) -> Stmt:
+    """``for name in range(extent)``."""
+    var = Var(name)
+    return For(var, extent, kind, body(var))
+
+
+def over_rows(rows: AnyExtent, row: AnyExtent, body: Callable[[Expr], Stmt]) -> Stmt:
+    """A loop over *rows*, each of about *row* elements; in parallel if they are enough."""
+    several = most(rows) > 1 and most(prod((rows, row))) >= _LITTLE
+    return loop("row", rows, body, ForKind.PARALLEL if several else ForKind.SERIAL)
+
+
+def let(name: str, value: ExprLike, body: Callable[[Expr], Stmt]) -> Stmt:
+    """``name = value`` in *body*, for an int64 *value*."""
+    var = Var(name)
+    return Let(var, as_expr(value, DType.INT64), body(var))
+
+
+def when(cond: Expr, *parts: Stmt) -> Stmt:
+    """*parts* if *cond* holds."""
+    return If(cond, seq(*parts), None)
+
+
+def local(
+    name: str, shape: tuple[int, ...], dtype: DType, body: Callable[[Buffer], Stmt]
+) -> Stmt:
+    """*body* with a buffer of its own, whose contents are undefined at first."""
+    buffer = Buffer(name, shape, dtype, Scope.LOCAL)
+    return Alloc(buffer, body(buffer))
+
+
+def same(a: AnyExtent, b: AnyExtent) -> bool:
+    """Whether two extents are equal at all sizes."""
+    return bool(a == b)
