@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
-from ansorpy.frontend.onnx.operators import logic
+from ansorpy.frontend.onnx.operators import logic, selection
 from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.registry import OPERATORS
 from tests.frontend.models import operator_model
@@ -411,7 +411,7 @@ def test_every_importer_is_tried() -> None:
     elsewhere |= {"DequantizeLinear", "QuantizeLinear"}  # test_quantize
     elsewhere |= {"DynamicQuantizeLinear", *quantized.OPERATORS}  # test_quantized
     elsewhere |= {"Scatter", "ScatterElements", "ScatterND"}  # test_scatter
-    elsewhere |= {"TopK"}  # test_top_k
+    elsewhere |= {*selection.OPERATORS}  # test_selection, test_top_k
     elsewhere |= {"Range"}  # test_sizes
     elsewhere |= {"IsInf", "IsNaN", "Mod", "OneHot", "Swish"}  # test_onnx_cases
     assert set(OPERATORS) - used - folded - elsewhere == set()
