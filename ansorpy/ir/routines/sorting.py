@@ -1,4 +1,4 @@
-"""Sorting of keys in memory: by ranks, by merging runs, or by digits, as their number suggests."""
+"""Sorting of keys in memory: by ranks if they are few, else by digits."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ansorpy.ir.builders import minimum, select
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, as_expr
+from ansorpy.ir.expr import Const, Expr, ExprLike, ReduceKind, Var, as_expr
 from ansorpy.ir.extents import AnyExtent, most
-from ansorpy.ir.loops import Buffer, If, Seq, Stmt
+from ansorpy.ir.loops import Buffer, For, ForKind, If, Seq, Stmt, Store
 from ansorpy.ir.routines.keys import LARGEST, place_in
 from ansorpy.ir.routines.statements import add, at, let, local, loop, put, seq, when
 
 __all__ = ["Items", "sort", "sort_some", "with_items"]
 
-_RANKED = 48
-"""So many keys are sorted by comparing all pairs, which needs no branches."""
-_MERGED = 300
-"""So many keys are sorted by merging; counting the digits of fewer keys takes longer."""
+_RANKED = 128
+"""So many keys are sorted by comparing all pairs; counting the digits of fewer takes longer."""
+_LANES = 8
+"""Keys that are compared at a time."""
 _DIGIT = 1 << 8
 _PARTS = (64, 1024, 16384)
 """Numbers of keys for which :func:`sort_some` has code, besides the largest one."""
@@ -36,34 +35,42 @@ class Items:
     places: Buffer | None
     room: int
 
-    def put(self, row: int | Expr, at_: Expr, key: Expr, place: Expr) -> Stmt:
+    def put(self, row: ExprLike, at_: ExprLike, key: Expr, place: Expr) -> Stmt:
         """Store one item."""
         stored = put(self.keys, row, at_, value=key)
-        return stored if self.places is None else seq(stored, put(self.places, row, at_, value=place))
-
-    def move(self, source: int | Expr, from_: Expr, row: int | Expr, to: Expr) -> Stmt:
-        """Copy the item *from_* of row *source* to *to* of another *row*."""
-        place = as_expr(0) if self.places is None else at(self.places, source, from_)
-        return self.put(row, to, at(self.keys, source, from_), place)
-
-    def place(self, row: int | Expr, at_: Expr) -> Expr:
-        """The place of an item, as int64."""
         if self.places is None:
-            return place_in(at(self.keys, row, at_))
-        return at(self.places, row, at_)
+            return stored
+        return seq(stored, put(self.places, row, at_, value=place))
+
+    def item(self, row: ExprLike, at_: ExprLike) -> tuple[Expr, Expr]:
+        """The key of an item, and what :meth:`put` needs besides it."""
+        place = as_expr(0) if self.places is None else at(self.places, row, at_)
+        return at(self.keys, row, at_), place
+
+    def move(self, source: ExprLike, from_: ExprLike, row: ExprLike, to: ExprLike) -> Stmt:
+        """Copy the item *from_* of row *source* to *to* of another *row*."""
+        return self.put(row, to, *self.item(source, from_))
+
+    def place(self, row: ExprLike, at_: ExprLike) -> Expr:
+        """The place of an item, as int64."""
+        key, place = self.item(row, at_)
+        return place_in(key) if self.places is None else place
 
     def pad(self, count: Expr, extent: AnyExtent) -> Stmt:
         """Let the first row have items behind all others from number *count* to *extent*."""
 
         def item(i: Expr) -> Stmt:
-            return when(i >= count, self.put(0, i, LARGEST, as_expr(0)))
+            key: Expr = LARGEST
+            if self.places is None:  # keys differ, and those behind have the last places
+                key = (i + 1).astype(DType.UINT64) + Const(2**64 - 1 - self.room, DType.UINT64)
+            return when(i >= count, self.put(0, i, key, as_expr(0)))
 
         return loop("pad", extent, item)
 
 
 def with_items(room: int, has_place: bool, body: Callable[[Items], Stmt]) -> Stmt:
-    """*body* with memory for *room* items, and one more in each row that merging may read."""
-    shape = (2, room + 1)
+    """*body* with memory for *room* items in each row, and for those that fill up a vector."""
+    shape = (2, -(-room // _LANES) * _LANES)
 
     def with_keys(keys: Buffer) -> Stmt:
         if has_place:
@@ -77,9 +84,7 @@ def with_items(room: int, has_place: bool, body: Callable[[Items], Stmt]) -> Stm
 
 def sort(items: Items, count: AnyExtent) -> Stmt:
     """Sort the first *count* items of the first row, in place; equal items keep their order."""
-    if most(count) <= _RANKED:
-        return _by_ranks(items, count)
-    return _by_merging(items, count) if most(count) <= _MERGED else _by_digits(items, count)
+    return _by_ranks(items, count) if most(count) <= _RANKED else _by_digits(items, count)
 
 
 def sort_some(items: Items, count: Expr) -> Stmt:
@@ -94,79 +99,33 @@ def sort_some(items: Items, count: Expr) -> Stmt:
 
 
 def _by_ranks(items: Items, count: AnyExtent) -> Stmt:
-    """The rank of an item is the number of items before it."""
+    """The rank of an item is the number of items before it, which are counted in vectors."""
+    blocks = (count + _LANES - 1) // _LANES
 
     def is_before(j: Expr, i: Expr) -> Expr:
         a, b = at(items.keys, 0, j), at(items.keys, 0, i)
-        return (a < b) | (a.equal(b) & (j < i))
+        return a < b if items.places is None else (a < b) | (a.equal(b) & (j < i))
+
+    def count_some(rank: Buffer, i: Expr, block: Expr) -> Stmt:
+        lane = Var("lane")
+        found = is_before(block * _LANES + lane, i).astype(DType.INT64)
+        added = Store(rank, (as_expr(0),), found, ReduceKind.SUM)
+        return For(lane, _LANES, ForKind.VECTORIZED, added)
 
     def item(rank: Buffer, i: Expr) -> Stmt:
         return seq(
             put(rank, 0, value=0),
-            loop("other", count, lambda j: add(rank, 0, value=is_before(j, i).astype(DType.INT64))),
+            loop("block", blocks, lambda block: count_some(rank, i, block)),
             let("to", at(rank, 0), lambda to: items.move(0, i, 1, to)),
         )
 
+    left = blocks * _LANES - count
+    behind = loop("pad", left, lambda i: items.put(0, i + as_expr(count), LARGEST, as_expr(0)))
     moved = local(
         "rank", (1,), DType.INT64, lambda rank: loop("item", count, lambda i: item(rank, i))
     )
-    return seq(moved, _back(items, count))
-
-
-def _back(items: Items, count: AnyExtent) -> Stmt:
-    return loop("back", count, lambda i: items.move(1, i, 0, i))
-
-
-def _by_merging(items: Items, count: AnyExtent) -> Stmt:
-    """Runs of 1, 2, 4 .. items are merged in pairs.  One loop goes over the items of all pairs.
-
-    The item behind the last one is read where the second run of a pair is used up.
-    """
-    steps = max(most(count) - 1, 1).bit_length()
-    steps += steps % 2  # so that the result is in the first row
-
-    def one_pass(state: Buffer, step: Expr) -> Stmt:
-        width, left, right, middle, end = (at(state, n) for n in range(5))
-
-        def next_pair(to: Expr) -> Stmt:
-            return when(
-                to.equal(end),
-                put(state, 1, value=to),
-                put(state, 3, value=minimum(to + width, as_expr(count))),
-                put(state, 2, value=middle),
-                put(state, 4, value=minimum(middle + width, as_expr(count))),
-            )
-
-        def item(source: Expr, to: Expr) -> Stmt:
-            is_left = (left < middle) & (
-                (right >= end) | (at(items.keys, source, left) <= at(items.keys, source, right))
-            )
-            taken = is_left.astype(DType.INT64)
-
-            def move(is_taken: Expr) -> Stmt:
-                chosen = select(is_taken > 0, left, right)
-                return seq(
-                    let("from", chosen, lambda from_: items.move(source, from_, 1 - source, to)),
-                    add(state, 1, value=is_taken),
-                    add(state, 2, value=1 - is_taken),
-                )
-
-            return seq(next_pair(to), let("taken", taken, move))
-
-        return seq(
-            *(put(state, n, value=0) for n in (1, 2, 3, 4)),
-            let("source", step % 2, lambda source: loop("to", count, lambda to: item(source, to))),
-            put(state, 0, value=width * 2),
-        )
-
-    return local(
-        "state", (5,), DType.INT64,
-        lambda state: seq(
-            *(items.put(row, as_expr(count), LARGEST, as_expr(0)) for row in (0, 1)),
-            put(state, 0, value=1),
-            loop("step", steps, lambda step: one_pass(state, step)),
-        ),
-    )  # fmt: skip
+    back = loop("back", count, lambda i: items.move(1, i, 0, i))
+    return seq(behind, moved, back) if most(left) else seq(moved, back)
 
 
 def _by_digits(items: Items, count: AnyExtent) -> Stmt:

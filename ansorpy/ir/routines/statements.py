@@ -6,12 +6,12 @@ from collections.abc import Callable
 from math import prod
 
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, ExprLike, Load, Var, as_expr
+from ansorpy.ir.expr import Expr, ExprLike, Load, ReduceKind, Var, as_expr
 from ansorpy.ir.extents import AnyExtent, most
 from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, If, Let, Scope, Seq, Stmt, Store
 
 __all__ = [
-    "add", "at", "let", "local", "loop", "over_rows", "put", "same", "seq", "when",
+    "add", "any_of", "at", "in_blocks", "let", "local", "loop", "over_rows", "put", "seq", "when",
 ]  # fmt: skip
 
 _LITTLE = 1 << 12
@@ -50,6 +50,26 @@ def loop(
     return For(var, extent, kind, body(var))
 
 
+def in_blocks(
+    extent: AnyExtent, lanes: int, block: Callable[[Expr], Stmt], single: Callable[[Expr], Stmt]
+) -> Stmt:
+    """*block* of the first element of each *lanes* of them, then *single* of each of the rest."""
+    blocks = extent // lanes
+    first = loop("block", blocks, lambda b: block(b * lanes)) if most(blocks) else seq()
+    left = extent - blocks * lanes
+    if most(left) < 1:
+        return first
+    return seq(first, loop("rest", left, lambda i: single(i + as_expr(blocks * lanes))))
+
+
+def any_of(flag: Buffer, lanes: int, holds: Callable[[Expr], Expr], *then: Stmt) -> Stmt:
+    """*then* if the condition *holds* for one of the numbers below *lanes*, asked as a vector."""
+    var = Var("lane")
+    asked = Store(flag, (as_expr(0),), holds(var).astype(flag.dtype), ReduceKind.MAX)
+    vector = For(var, lanes, ForKind.VECTORIZED, asked)
+    return seq(put(flag, 0, value=0), vector, when(at(flag, 0) > 0, *then))
+
+
 def over_rows(rows: AnyExtent, row: AnyExtent, body: Callable[[Expr], Stmt]) -> Stmt:
     """A loop over *rows*, each of about *row* elements; in parallel if they are enough."""
     several = most(rows) > 1 and most(prod((rows, row))) >= _LITTLE
@@ -73,8 +93,3 @@ def local(
     """*body* with a buffer of its own, whose contents are undefined at first."""
     buffer = Buffer(name, shape, dtype, Scope.LOCAL)
     return Alloc(buffer, body(buffer))
-
-
-def same(a: AnyExtent, b: AnyExtent) -> bool:
-    """Whether two extents are equal at all sizes."""
-    return bool(a == b)
