@@ -15,9 +15,8 @@ from ansorpy.ir.sizes import at
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "MOST_CONSTANT_BYTES", "Array", "Count", "Graph", "GraphBuilder", "LargeConstant", "Node", "Output",
-    "Quantized",
-    "require_small", "text",
+    "MOST_CONSTANT_BYTES", "Array", "Count", "Graph", "GraphBuilder", "LargeConstant", "Node",
+    "Output", "Quantized", "require_small", "text",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -184,7 +183,7 @@ class GraphBuilder:
     def counted(self, value: str, capacity: AnyExtent) -> AnyExtent:
         """The extent that *value*, an int64, tells; it is at most *capacity*."""
         if value in self.constants:
-            return int(self.constants[value].reshape(-1)[0])  # type: ignore[call-overload]
+            return int(self.constants[value].reshape(-1)[0])
         if most(capacity) == 0:
             return 0
         known = {count.dim: count.capacity for count in self.counts.values()}

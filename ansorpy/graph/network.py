@@ -157,6 +157,10 @@ class Network:
         external = {t.name for t in (*self.inputs, *self.outputs)}
         return lifetimes(self.calls, self.values, self.subviews, external, self.capacities)
 
+    def root(self, name: str) -> str:
+        """The value of whose memory the value *name* is a part; itself if it has its own."""
+        return self.subviews[name].of if name in self.subviews else name
+
     @property
     def capacities(self) -> Sizes:
         """The largest size of each dimension that the calls count."""

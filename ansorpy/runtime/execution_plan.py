@@ -204,14 +204,14 @@ def plan_network(
     tells: dict[str, list[Tells]] = {}
     for counted in network.counts:
         told = Tells(counted.dim, maker.values[counted.name])
-        tells.setdefault(counted.name, []).append(told)
+        tells.setdefault(network.root(counted.name), []).append(told)
     for call in network.calls:
         task = tasks[call.key]
         dims = dict(zip(task.dims, call.dag.dims, strict=True))
         maker.add(
             task.built, call.inputs, _named(task, call), call.outputs, call.name,
             tuple(dims.get(dim, dim) for dim in task.sizes),
-            [told for name in call.outputs for told in tells.get(name, ())],
+            [told for name in call.outputs for told in tells.get(network.root(name), ())],
         )  # fmt: skip
         maker.add_program(call.name, task.schedule, call.dag.dims)
     return maker.plan(

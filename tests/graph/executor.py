@@ -73,7 +73,7 @@ def run_network(
         ):
             memory(name, op.shape, dag.strides.get(op.name))[...] = result
         for counted in network.counts:
-            if counted.name in call.outputs:
+            if network.root(counted.name) in map(network.root, call.outputs):
                 sizes[counted.dim] = int(memory(counted.name, (), None))
     shapes = (fixed_all(at(n, sizes) for n in info.shape) for info in network.outputs)
     return [

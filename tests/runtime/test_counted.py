@@ -13,6 +13,7 @@ import ansorpy as ap
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
 from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.model import Model
 from ansorpy.runtime.ports import CTensor
 from ansorpy.runtime.status import Status
@@ -55,16 +56,15 @@ def expected(x: Array) -> list[Array]:
     return [np.concatenate([twice, shares]), np.asarray(np.nonzero(keeps)), np.asarray(twice.shape)]
 
 
-def compiled(model: ModelProto, target: str = "host", **ranges: object) -> CompiledModel:
+def compiled(model: ModelProto, target: str = "host", **ranges: tuple[int, int]) -> CompiledModel:
     network = partition(optimize(load(model, dims=ranges)))
     machine = Target.host() if target == "host" else Target.parse(target)
     return CompiledModel.of(network, tasks(network, machine), target=machine, threads=1)
 
 
-def tasks(network: Network, target: Target) -> dict[str, object]:
+def tasks(network: Network, target: Target) -> dict[str, CompiledTask]:
     return {
-        w.key: task_of(w.dag, f"task{n}", target=target)
-        for n, w in enumerate(network.workloads())
+        w.key: task_of(w.dag, f"task{n}", target=target) for n, w in enumerate(network.workloads())
     }
 
 

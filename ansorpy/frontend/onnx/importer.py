@@ -290,9 +290,6 @@ class Importer:
     def _solution(self, reason: Unsupported) -> tuple[Dim, Extent] | None:
         """A dimension whose range is assumed, and what it must be instead to avoid *reason*."""
         if isinstance(reason, Unequal):
-            counted = {count.dim for count in self.builder.counts.values()}
-            if not counted.isdisjoint(dims_of(reason.equation)):
-                return None
             return solved(reason.equation, self._free)
         return lengthened(reason.missing, self._free) if isinstance(reason, TooShort) else None
 

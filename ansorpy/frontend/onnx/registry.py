@@ -32,13 +32,13 @@ from ansorpy.frontend.onnx.operators import (
     resize,
     sampling,
     scatter,
-    selection,
     signal,
     training,
 )
 from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
+from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
 
 __all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "operator_of"]
 
@@ -55,6 +55,8 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **activation.OPERATORS,
     **attention.OPERATORS,
     **constant.OPERATORS,
+    **boxes.OPERATORS,
+    **chosen.OPERATORS,
     **conv.OPERATORS,
     **conv_transpose.OPERATORS,
     **einsum.OPERATORS,
@@ -78,7 +80,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **resize.OPERATORS,
     **sampling.OPERATORS,
     **scatter.OPERATORS,
-    **selection.OPERATORS,
+    **sorts.OPERATORS,
     **signal.OPERATORS,
     **training.OPERATORS,
     **trees.OPERATORS,
@@ -87,7 +89,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
 ON_SHAPES = frozenset({
     *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
     *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
-    *reduce.OPERATORS, *scatter.OPERATORS, *selection.OPERATORS, *signal.OPERATORS,
+    *reduce.OPERATORS, *scatter.OPERATORS, *sorts.OPERATORS, *signal.OPERATORS,
 })  # fmt: skip
 """Operators with which exporters compute shapes, on integers and on tensors without elements, which
 no kernel supports.  For other operators, onnx's reference implementation ignores some attributes

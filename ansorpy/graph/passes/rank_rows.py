@@ -1,9 +1,11 @@
 """Sort short rows by comparing all pairs, as machines without routines can.
 
-    top_places(x)[r, k]   -->   the i for which k elements of x[r] come before x[r, i]
+top_places(x)[r, k]   -->   the i for which k elements of x[r] come before x[r, i]
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
@@ -48,7 +50,7 @@ class _Ranked(EmitsBeside):
         wanted = self.emit(Iota((node.op.shape[1], 1), dtype=DType.INT32), ())
         place = self.emit(Iota((n,), dtype=DType.INT32), ())
         found = self.apply(Fn.EQUAL, rank, wanted)
-        chosen = self.apply(Fn.WHERE, found, place, self.literal(0, DType.INT32))
+        chosen = self.apply(Fn.WHERE, found, place, self.literal(np.asarray(0), DType.INT32))
         return self.emit(Reduce(ReduceOp.SUM, (2,), False), [chosen])
 
     def _ranks(self, x: str, *, largest: bool) -> str:

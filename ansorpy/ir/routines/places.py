@@ -13,20 +13,21 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.loops import Buffer, Stmt
 from ansorpy.ir.routines.base import Routine
-from ansorpy.ir.routines.statements import add, at, let, local, loop, put, seq, when
+from ansorpy.ir.routines.statements import add, at, let, local, loop, put, seq
 
 __all__ = ["Inverse", "TruePlaces"]
 
 
 @dataclass(frozen=True)
 class TruePlaces(Routine):
-    """The places of the true elements of ``x[n]`` in order, and zeros behind them."""
+    """The places of the true elements of ``x[n]`` in order, then zeros, and last their number."""
 
     name: ClassVar[str] = "true_places"
 
     def body(self, inputs: Sequence[Buffer], output: Buffer) -> Stmt:
         """Each place is stored behind those found so far, whether it counts or not."""
         (x,) = inputs
+        n = x.shape[0]
 
         def element(count: Buffer, i: Expr) -> Stmt:
             stored = let("to", at(count, 0), lambda to: put(output, to, value=i))
@@ -34,9 +35,11 @@ class TruePlaces(Routine):
 
         def run(count: Buffer) -> Stmt:
             return seq(
+                loop("i", n, lambda i: put(output, i, value=0)),
                 put(count, 0, value=0),
-                loop("i", x.shape[0], lambda i: element(count, i)),
-                loop("i", x.shape[0], lambda i: when(i >= at(count, 0), put(output, i, value=0))),
+                loop("i", n, lambda i: element(count, i)),
+                let("to", at(count, 0), lambda to: put(output, to, value=0)),
+                put(output, n, value=at(count, 0)),
             )
 
         return local("count", (1,), DType.INT64, run)
@@ -47,6 +50,7 @@ class TruePlaces(Routine):
         found = np.zeros(shape, np.int64)
         places = np.flatnonzero(inputs[0])
         found[: len(places)] = places
+        found[-1] = len(places)
         return found
 
 
@@ -64,9 +68,7 @@ class Inverse(Routine):
         def element(i: Expr) -> Stmt:
             return let("to", at(x, i) % n, lambda to: put(output, to, value=i))
 
-        return seq(
-            loop("i", n, lambda i: put(output, i, value=0)), loop("i", n, element)
-        )
+        return seq(loop("i", n, lambda i: put(output, i, value=0)), loop("i", n, element))
 
     def evaluate(
         self, inputs: Sequence[npt.NDArray[Any]], shape: tuple[int, ...]

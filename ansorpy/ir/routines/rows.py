@@ -42,7 +42,9 @@ class RowOrder(Routine):
                 return items.put(0, i, key_of(value, i, largest=False), i)
 
             def kept(i: Expr) -> Stmt:
-                return let("was", items.place(0, i), lambda was: put(output, i, value=at(before, was)))
+                return let(
+                    "was", items.place(0, i), lambda was: put(output, i, value=at(before, was))
+                )
 
             return seq(
                 loop("i", n, lambda i: put(before, i, value=at(output, i))),

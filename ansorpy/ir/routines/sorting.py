@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Const, Expr, ExprLike, ReduceKind, Var, as_expr
 from ansorpy.ir.extents import AnyExtent, most
-from ansorpy.ir.loops import Buffer, For, ForKind, If, Seq, Stmt, Store
+from ansorpy.ir.loops import Buffer, For, ForKind, If, Stmt, Store
 from ansorpy.ir.routines.keys import LARGEST, place_in
 from ansorpy.ir.routines.statements import add, at, let, local, loop, put, seq, when
 
@@ -75,9 +75,7 @@ def with_items(room: int, has_place: bool, body: Callable[[Items], Stmt]) -> Stm
     def with_keys(keys: Buffer) -> Stmt:
         if has_place:
             return body(Items(keys, None, room))
-        return local(
-            "places", shape, DType.INT64, lambda places: body(Items(keys, places, room))
-        )
+        return local("places", shape, DType.INT64, lambda places: body(Items(keys, places, room)))
 
     return local("keys", shape, DType.UINT64, with_keys)
 
@@ -129,48 +127,72 @@ def _by_ranks(items: Items, count: AnyExtent) -> Stmt:
 
 
 def _by_digits(items: Items, count: AnyExtent) -> Stmt:
-    """Stable counting sorts by each digit of the keys, the lowest first."""
-    digits = range(4, 8) if items.places is None else range(8)
+    """Stable counting sorts by each digit of the keys, the lowest first.
 
-    def digit(n: int, row: int, i: Expr) -> Expr:
-        return (at(items.keys, row, i) // (1 << 8 * n) % _DIGIT).astype(DType.INT64)
+    Digits of places need none: items come in the order of their places.
+    """
+    digits = range(8) if items.places is not None else range(4, 8)
 
-    def count_one(starts: Buffer, n: int, i: Expr) -> Stmt:
-        return let("digit", digit(n, 0, i), lambda d: add(starts, n - digits[0], d, value=1))
+    def run(starts: Buffer) -> Stmt:
+        def clear(n: Expr) -> Stmt:
+            return loop("d", _DIGIT, lambda d: put(starts, n, d, value=0))
 
-    def begin(starts: Buffer, total: Buffer, n: Expr, d: Expr) -> Stmt:
+        passes = [_Pass(items, starts, n - digits[0], n) for n in digits]
+
+        def count_one(i: Expr) -> Stmt:
+            return seq(*(each.count(i) for each in passes))
+
+        return seq(
+            loop("n", len(digits), clear),
+            loop("i", count, count_one),
+            local("total", (1,), DType.INT64, lambda total: _sums(starts, total, len(digits))),
+            *(loop("i", count, each.scatter) for each in passes),
+        )
+
+    return local("starts", (len(digits), _DIGIT), DType.INT64, run)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """The sort by digit *n*, pass *number*: items move to where those of their digit begin."""
+
+    items: Items
+    starts: Buffer
+    number: int
+    n: int
+
+    def _digit(self, row: int, i: Expr) -> Expr:
+        key = at(self.items.keys, row, i)
+        return (key // (1 << 8 * self.n) % _DIGIT).astype(DType.INT64)
+
+    def count(self, i: Expr) -> Stmt:
+        """Count the digit of item *i*."""
+        return let("digit", self._digit(0, i), lambda d: add(self.starts, self.number, d, value=1))
+
+    def scatter(self, i: Expr) -> Stmt:
+        """Move item *i* to the other row."""
+        row = self.number % 2
+
+        def to(d: Expr, end: Expr) -> Stmt:
+            moved = self.items.move(row, i, 1 - row, end)
+            return seq(moved, add(self.starts, self.number, d, value=1))
+
+        def item(d: Expr) -> Stmt:
+            return let("to", at(self.starts, self.number, d), partial(to, d))
+
+        return let("digit", self._digit(row, i), item)
+
+
+def _sums(starts: Buffer, total: Buffer, digits: int) -> Stmt:
+    """Replace the numbers of items with each value of each digit by the numbers before them."""
+
+    def begin(n: Expr, d: Expr) -> Stmt:
         def step(number: Expr) -> Stmt:
             return seq(put(starts, n, d, value=at(total, 0)), add(total, 0, value=number))
 
         return let("number", at(starts, n, d), step)
 
-    def scatter(starts: Buffer, n: int, i: Expr) -> Stmt:
-        place, row = n - digits[0], (n - digits[0]) % 2
+    def of_digit(n: Expr) -> Stmt:
+        return seq(put(total, 0, value=0), loop("d", _DIGIT, partial(begin, n)))
 
-        def item(d: Expr) -> Stmt:
-            return let(
-                "to", at(starts, place, d),
-                lambda to: seq(items.move(row, i, 1 - row, to), put(starts, place, d, value=to + 1)),
-            )  # fmt: skip
-
-        return let("digit", digit(n, row, i), item)
-
-    def sums(starts: Buffer, total: Buffer) -> Stmt:
-        def of_digit(n: Expr) -> Stmt:
-            return seq(
-                put(total, 0, value=0), loop("d", _DIGIT, lambda d: begin(starts, total, n, d))
-            )
-
-        return loop("n", len(digits), of_digit)
-
-    def passes(starts: Buffer) -> Sequence[Stmt]:
-        return [
-            loop("n", len(digits), lambda n: loop("d", _DIGIT, lambda d: put(starts, n, d, value=0))),
-            loop("i", count, lambda i: Seq(tuple(count_one(starts, n, i) for n in digits))),
-            local("total", (1,), DType.INT64, lambda total: sums(starts, total)),
-            *(loop("i", count, partial(scatter, starts, n)) for n in digits),
-        ]
-
-    return local(
-        "starts", (len(digits), _DIGIT), DType.INT64, lambda starts: seq(*passes(starts))
-    )
+    return loop("n", digits, of_digit)

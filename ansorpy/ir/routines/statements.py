@@ -87,9 +87,7 @@ def when(cond: Expr, *parts: Stmt) -> Stmt:
     return If(cond, seq(*parts), None)
 
 
-def local(
-    name: str, shape: tuple[int, ...], dtype: DType, body: Callable[[Buffer], Stmt]
-) -> Stmt:
+def local(name: str, shape: tuple[int, ...], dtype: DType, body: Callable[[Buffer], Stmt]) -> Stmt:
     """*body* with a buffer of its own, whose contents are undefined at first."""
     buffer = Buffer(name, shape, dtype, Scope.LOCAL)
     return Alloc(buffer, body(buffer))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,18 +12,29 @@ import numpy.typing as npt
 
 from ansorpy.ir.builders import maximum, minimum, select
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, as_expr
+from ansorpy.ir.expr import Expr, ReduceKind, Var, as_expr
 from ansorpy.ir.extents import most
-from ansorpy.ir.loops import Buffer, ForKind, Stmt
+from ansorpy.ir.loops import Buffer, For, ForKind, Stmt, Store
 from ansorpy.ir.routines.base import Routine
 from ansorpy.ir.routines.keys import key_of
 from ansorpy.ir.routines.sorting import Items, sort_some, with_items
-from ansorpy.ir.routines.statements import add, at, let, local, loop, put, seq, when
+from ansorpy.ir.routines.statements import (
+    add,
+    any_of,
+    at,
+    in_blocks,
+    let,
+    local,
+    loop,
+    put,
+    seq,
+    when,
+)
 
 __all__ = ["Suppression"]
 
-_BLOCK = 8
-"""Kept boxes that a candidate is compared with before it is asked whether one overlaps it."""
+_BLOCK = 16
+"""Kept boxes that a candidate is compared with at a time."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +60,9 @@ class Suppression(Routine):
                 def counted(state: Buffer) -> Stmt:
                     return seq(
                         put(state, 0, value=0),
-                        loop("i", n, lambda i: self._candidate(items, state, scores, limit, b, c, i)),
+                        self._candidates(items, state, scores, limit, b, c),
                         sort_some(items, at(state, 0)),
-                        self._select(items, state, inputs, output, b, c),
+                        _select(items, state, inputs, output, b, c, self.is_centred),
                     )
 
                 return local("state", (3,), DType.INT64, counted)
@@ -63,78 +75,29 @@ class Suppression(Routine):
             ForKind.PARALLEL,
         )  # fmt: skip
 
-    def _candidate(
-        self, items: Items, state: Buffer, scores: Buffer, limit: Buffer, b: Expr, c: Expr, i: Expr
+    def _candidates(
+        self, items: Items, state: Buffer, scores: Buffer, limit: Buffer, b: Expr, c: Expr
     ) -> Stmt:
-        """Add box *i* to the candidates; it is overwritten by the next one unless it counts."""
-        score = at(scores, b, c, i)
-        added = items.put(0, at(state, 0), key_of(score, i, largest=True), i)
+        """Collect the boxes that count, state 0 of them; each is overwritten unless it counts."""
+        n = scores.shape[2]
+
+        def add_one(i: Expr) -> Stmt:
+            score = at(scores, b, c, i)
+            counts = (score > at(limit, 0)).astype(DType.INT64) if self.has_limit else as_expr(1)
+            added = items.put(0, at(state, 0), key_of(score, i, largest=True), i)
+            return seq(added, add(state, 0, value=counts))
+
+        def block(flag: Buffer, first: Expr) -> Stmt:
+            each = loop("lane", _BLOCK, lambda lane: let("i", first + lane, add_one))
+            return any_of(
+                flag, _BLOCK, lambda lane: at(scores, b, c, first + lane) > at(limit, 0), each
+            )
+
         if not self.has_limit:
-            return seq(added, add(state, 0, value=1))
-        counts = (score > at(limit, 0)).astype(DType.INT64)
-        return seq(added, add(state, 0, value=counts))
-
-    def _select(
-        self, items: Items, state: Buffer, inputs: Sequence[Buffer], output: Buffer, b: Expr, c: Expr
-    ) -> Stmt:
-        """Go through the candidates, state 0 of them, and keep those that no kept one overlaps.
-
-        State 1 counts those kept; state 2 says whether one overlaps the candidate.
-        """
-        boxes, _, most_kept, overlap, _ = inputs
-        n, room = boxes.shape[1], most(output.shape[2])
-        blocks = -(-room // _BLOCK)
-        candidates, count, is_hit = (at(state, k) for k in range(3))
-        wanted = minimum(at(most_kept, 0), as_expr(output.shape[2]))
-
-        def keep(kept: Buffer, own: Buffer, place: Expr) -> Stmt:
-            return seq(
-                *(put(kept, side, count, value=at(own, side)) for side in range(5)),
-                put(output, b, c, count, value=place),
-                add(state, 1, value=1),
-            )
-
-        def against(kept: Buffer, own: Buffer, block: Expr) -> Stmt:
-            def one(j: Expr) -> Stmt:
-                hit = (_overlap(own, kept, j) > at(overlap, 0)) & (j < count)
-                return add(state, 2, value=hit.astype(DType.INT64))
-
-            each = loop(
-                "j", _BLOCK, lambda j: let("kept", block * _BLOCK + j, one)
-            )
-            return when((block * _BLOCK < count) & is_hit.equal(0), each)
-
-        def candidate(kept: Buffer, own: Buffer, place: Expr) -> Stmt:
-            return seq(
-                *_box(boxes, own, b, place, self.is_centred),
-                put(state, 2, value=0),
-                loop("block", blocks, lambda block: against(kept, own, block)),
-                when(is_hit.equal(0), keep(kept, own, place)),
-            )
-
-        def run(kept: Buffer, own: Buffer) -> Stmt:
-            def step(t: Expr) -> Stmt:
-                return when(
-                    (t < candidates) & (count < wanted),
-                    let("box", items.place(0, t), lambda place: candidate(kept, own, place)),
-                )
-
-            def clear(j: Expr) -> Stmt:
-                return seq(*(put(kept, side, j, value=0.0) for side in range(5)))
-
-            return seq(
-                loop("j", blocks * _BLOCK, clear),
-                put(state, 1, value=0),
-                loop("t", n, step),
-                loop(
-                    "j", output.shape[2],
-                    lambda j: when(j >= count, put(output, b, c, j, value=-1)),
-                ),
-            )  # fmt: skip
-
+            return loop("i", n, add_one)
         return local(
-            "kept", (5, blocks * _BLOCK), boxes.dtype,
-            lambda kept: local("own", (5,), boxes.dtype, lambda own: run(kept, own)),
+            "flag", (1,), DType.INT32,
+            lambda flag: in_blocks(n, _BLOCK, partial(block, flag), add_one),
         )  # fmt: skip
 
     def evaluate(
@@ -156,6 +119,95 @@ class Suppression(Routine):
                     kept.append(int(place))
             found[b, c, : len(kept)] = kept
         return found
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """The candidates of class *c* of batch *b*, sorted, of which those are kept that no kept one
+    overlaps.
+
+    ``state`` holds the number of candidates, the number of kept ones, and whether one of these
+    overlaps the candidate.  ``kept`` and ``own`` have the coordinates and areas of boxes.
+    """
+
+    items: Items
+    state: Buffer
+    kept: Buffer
+    own: Buffer
+    inputs: Sequence[Buffer]
+    output: Buffer
+    b: Expr
+    c: Expr
+    is_centred: bool
+
+    def run(self) -> Stmt:
+        """Go through the candidates."""
+        room, count = self.output.shape[2], at(self.state, 1)
+
+        def clear(j: Expr) -> Stmt:
+            return seq(*(put(self.kept, side, j, value=0.0) for side in range(5)))
+
+        def behind(j: Expr) -> Stmt:
+            return when(j >= count, put(self.output, self.b, self.c, j, value=-1))
+
+        return seq(
+            loop("j", self.kept.shape[1], clear),
+            put(self.state, 1, value=0),
+            in_blocks(self.inputs[1].shape[2], _BLOCK, self._some, self._step),
+            loop("j", room, behind),
+        )
+
+    def _is_open(self, t: Expr) -> Expr:
+        """Whether there is a candidate number *t*, and more may be kept."""
+        wanted = minimum(at(self.inputs[2], 0), as_expr(self.output.shape[2]))
+        return (t < at(self.state, 0)) & (at(self.state, 1) < wanted)
+
+    def _some(self, first: Expr) -> Stmt:
+        each = loop("t", _BLOCK, lambda lane: let("at", first + lane, self._step))
+        return when(self._is_open(first), each)
+
+    def _step(self, t: Expr) -> Stmt:
+        return when(self._is_open(t), let("box", self.items.place(0, t), self._candidate))
+
+    def _candidate(self, place: Expr) -> Stmt:
+        blocks = self.kept.shape[1] // _BLOCK
+        return seq(
+            *_box(self.inputs[0], self.own, self.b, place, self.is_centred),
+            put(self.state, 2, value=0),
+            loop("block", blocks, self._against),
+            when(at(self.state, 2).equal(0), self._keep(place)),
+        )
+
+    def _against(self, block: Expr) -> Stmt:
+        lane, count = Var("lane"), at(self.state, 1)
+        j = block * _BLOCK + lane
+        hit = (_overlap(self.own, self.kept, j) > at(self.inputs[3], 0)) & (j < count)
+        asked = Store(self.state, (as_expr(2),), hit.astype(DType.INT64), ReduceKind.MAX)
+        vector = For(lane, _BLOCK, ForKind.VECTORIZED, asked)
+        return when((block * _BLOCK < count) & at(self.state, 2).equal(0), vector)
+
+    def _keep(self, place: Expr) -> Stmt:
+        count = at(self.state, 1)
+        return seq(
+            *(put(self.kept, side, count, value=at(self.own, side)) for side in range(5)),
+            put(self.output, self.b, self.c, count, value=place),
+            add(self.state, 1, value=1),
+        )
+
+
+def _select(
+    items: Items, state: Buffer, inputs: Sequence[Buffer], output: Buffer, b: Expr, c: Expr,
+    is_centred: bool,
+) -> Stmt:  # fmt: skip
+    blocks, dtype = -(-most(output.shape[2]) // _BLOCK), inputs[0].dtype
+
+    def run(kept: Buffer, own: Buffer) -> Stmt:
+        return _Selection(items, state, kept, own, inputs, output, b, c, is_centred).run()
+
+    return local(
+        "kept", (5, blocks * _BLOCK), dtype,
+        lambda kept: local("own", (5,), dtype, partial(run, kept)),
+    )  # fmt: skip
 
 
 def _box(boxes: Buffer, own: Buffer, b: Expr, place: Expr, is_centred: bool) -> list[Stmt]:

@@ -53,7 +53,7 @@ class TopPlaces(Routine):
 
     Among equal elements, the first comes first; NaN is larger than all numbers.  If few are wanted,
     the row is read once: an element that comes before the last of the first ones found so far is
-    inserted into a list or, if this is long, joins it; then it is sorted and cut whenever it is full.
+    inserted into a list.  It joins one that is long, which is sorted and cut whenever it is full.
     """
 
     name: ClassVar[str] = "top_places"

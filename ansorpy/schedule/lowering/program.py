@@ -48,7 +48,9 @@ def lower(state: State, name: str = "kernel") -> Lowered:
             program=state.text(), hint="resolve them with a row of the space, or pass numbers",
         )  # fmt: skip
     routine = state.definition.routine
-    lowered = _Lowering(state).programs(name) if routine is None else _of_routine(state, routine, name)
+    lowered = (
+        _Lowering(state).programs(name) if routine is None else _of_routine(state, routine, name)
+    )
     if VERIFY.get():
         for program in (lowered.run, lowered.bind):
             if program is not None:
@@ -72,7 +74,10 @@ def _of_routine(state: State, routine: Routine, name: str) -> Lowered:
     (output,) = dag.outputs
     body = routine.body([buffers[op] for op in dag.reads(output)], buffers[output])
     inputs = sorted(dag.args, key=lambda op: op.constant)
-    params = [*(Param(buffers[op], roles[op]) for op in inputs), Param(buffers[output], Role.OUTPUT)]
+    params = [
+        *(Param(buffers[op], roles[op]) for op in inputs),
+        Param(buffers[output], Role.OUTPUT),
+    ]
     return Lowered(Program(name, tuple(params), body), None)
 
 

@@ -1,31 +1,20 @@
-"""Operators that sort, and those whose results' sizes depend on data."""
+"""The first elements of sorted rows, and distinct elements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-
 import numpy as np
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.graph.ops import (
-    Computed,
-    Concat,
-    Fn,
-    Gather,
-    GatherElements,
-    Reduce,
-    ReduceOp,
-    Shape,
-)
+from ansorpy.frontend.onnx.selection.chosen import all_places, true_places
+from ansorpy.graph.ops import Computed, Fn, Gather, GatherElements, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import AnyExtent, extreme, least, most, prod_of
-from ansorpy.ir.routines.places import Inverse, TruePlaces
+from ansorpy.ir.extents import AnyExtent, least, prod_of
+from ansorpy.ir.routines.places import Inverse
 from ansorpy.ir.routines.prefix import Prefixes
 from ansorpy.ir.routines.rows import RowOrder
-from ansorpy.ir.routines.suppression import Suppression
 from ansorpy.ir.routines.top import TopPlaces
-from ansorpy.ir.symbols import SizeOp
 
 __all__ = ["OPERATORS"]
 
@@ -49,96 +38,6 @@ def top_k(ctx: NodeContext) -> tuple[str, str]:
     back = tuple(int(d) for d in np.argsort(last))
     places = ctx.transpose(ctx.reshape(found, (*rows, count)), back)
     return ctx.emit(GatherElements(axis), [ctx.input(), places]), places
-
-
-def non_zero(ctx: NodeContext) -> str:
-    """The places of the elements other than zero: a row for each axis."""
-    shape = ctx.shape()
-    if prod_of(shape) == 0:
-        return ctx.literal(np.zeros((len(shape), 0)), DType.INT64)
-    is_bool = ctx.type().dtype is DType.BOOL
-    flags = ctx.input() if is_bool else ctx.apply(Fn.NOT, _is_zero(ctx))
-    places, count = _true_places(ctx, ctx.reshape(flags, (prod_of(shape),)))
-    rows, inner = [], prod_of(shape)
-    for extent in shape:
-        inner = inner // extent if most(extent) > 0 else 1
-        row = ctx.apply(Fn.DIV, places, ctx.size(inner, DType.INT64))
-        row = ctx.apply(Fn.MOD, row, ctx.size(extent, DType.INT64))
-        rows.append(ctx.reshape(row, (1, count)))
-    if not rows:
-        return ctx.literal(np.zeros((0, 1)), DType.INT64)
-    return ctx.concat(rows, 0)
-
-
-def _is_zero(ctx: NodeContext) -> str:
-    return ctx.apply(Fn.EQUAL, ctx.input(), ctx.literal(0))
-
-
-def compress(ctx: NodeContext) -> str:
-    """The slices along an axis, or the elements, where a condition holds."""
-    shape, axis = ctx.shape(), ctx.attr("axis", None)
-    data = ctx.input()
-    if axis is None:
-        data, place = ctx.reshape(data, (prod_of(shape),)), 0
-    else:
-        place = ctx.axis(axis, len(shape))
-    extent = ctx.builder.types[data].shape[place]
-    (given,) = ctx.shape(1)
-    flags = ctx.slice(ctx.input(1), {0: Cut(0, extreme(SizeOp.MIN, given, extent))})
-    places, _ = _true_places(ctx, flags)
-    return ctx.emit(Gather(place), [data, places])
-
-
-def _true_places(ctx: NodeContext, flags: str) -> tuple[str, AnyExtent]:
-    """The places of the true elements of *flags*, which has one axis, and their number."""
-    (n,) = ctx.builder.types[flags].shape
-    if n == 0:
-        return ctx.literal(np.zeros(0), DType.INT64), 0
-    places = ctx.emit(Computed(TruePlaces(), (n,), DType.INT64), [flags])
-    ones = ctx.cast(flags, DType.INT64)
-    name = f"{ctx.node.output[0]}.count"
-    total = ctx.builder.emit(Reduce(ReduceOp.SUM, (0,), False), [ones], name)
-    count = ctx.builder.counted(total, n)
-    return ctx.slice(places, {0: Cut(0, count)}), count
-
-
-def non_max_suppression(ctx: NodeContext) -> str:
-    """The boxes that are kept: rows of batch, class and box, by falling score in each class."""
-    batch, classes, n = ctx.shape(1)
-    limit = _most_kept(ctx, n)
-    given = [
-        ctx.reshape(ctx.input(k), (1,)) if ctx.has_input(k) else ctx.literal([default], dtype)
-        for k, default, dtype in (
-            (2, 0, DType.INT64), (3, 0.0, DType.FLOAT32), (4, 0.0, DType.FLOAT32)
-        )
-    ]  # fmt: skip
-    if any(extent == 0 for extent in (batch, classes, n, limit)):
-        return ctx.literal(np.zeros((0, 3)), DType.INT64)
-    routine = Suppression(bool(ctx.attr("center_point_box", 0)), ctx.has_input(4))
-    kept = ctx.emit(
-        Computed(routine, (batch, classes, limit), DType.INT64),
-        [ctx.input(0), ctx.input(1), *given],
-    )
-    flat = ctx.reshape(kept, (batch * classes * limit,))
-    flags = ctx.apply(Fn.LESS_EQUAL, ctx.literal(0, DType.INT64), flat)
-    places, count = _true_places(ctx, flags)
-    row = ctx.apply(Fn.DIV, places, ctx.size(limit, DType.INT64))
-    columns = [
-        ctx.apply(Fn.DIV, row, ctx.size(classes, DType.INT64)),
-        ctx.apply(Fn.MOD, row, ctx.size(classes, DType.INT64)),
-        ctx.emit(Gather(0), [flat, places]),
-    ]
-    return ctx.concat([ctx.reshape(column, (count, 1)) for column in columns], 1)
-
-
-def _most_kept(ctx: NodeContext, boxes: AnyExtent) -> AnyExtent:
-    """How many boxes of a class are kept at most; all may be, if only a run knows."""
-    if not ctx.has_input(2):
-        return 0
-    known = ctx.builder.constants.get(ctx.input(2))
-    if known is None:
-        return boxes
-    return extreme(SizeOp.MIN, max(int(np.asarray(known).reshape(-1)[0]), 0), boxes)
 
 
 def unique(ctx: NodeContext) -> tuple[str, ...]:
@@ -186,7 +85,7 @@ def _distinct(
 ) -> tuple[str, str, str, str]:
     """The results, from the *order* of all slices and which of them begin a group of equal ones."""
     (n,) = ctx.builder.types[order].shape
-    begins, count = _true_places(ctx, is_new)
+    begins, count = true_places(ctx, is_new)
     group = _number_before(ctx, is_new)
     rank = ctx.emit(Computed(Inverse(), (n,), DType.INT64), [order])
     own = ctx.emit(Gather(0), [group, rank])
@@ -196,8 +95,7 @@ def _distinct(
     if not ctx.attr("sorted", 1):
         leader = ctx.emit(Gather(0), [first, own])
         is_first = ctx.apply(Fn.EQUAL, leader, ctx.places(n))
-        places = ctx.emit(Computed(TruePlaces(), (n,), DType.INT64), [is_first])
-        first = ctx.slice(places, {0: Cut(0, count)})
+        first = ctx.slice(all_places(ctx, is_first), {0: Cut(0, count)})
         counts = ctx.emit(Gather(0), [counts, ctx.emit(Gather(0), [own, first])])
         own = ctx.emit(Gather(0), [_number_before(ctx, is_first), leader])
     return ctx.emit(Gather(axis), [data, first]), first, own, counts
@@ -220,10 +118,6 @@ def _ends(ctx: NodeContext, begins: str, n: AnyExtent, count: AnyExtent) -> str:
     return ctx.apply(Fn.WHERE, is_last, ctx.size(n, DType.INT64), following)
 
 
-OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
-    "Compress": compress,
-    "NonMaxSuppression": non_max_suppression,
-    "NonZero": non_zero,
-    "TopK": top_k,
-    "Unique": unique,
-}
+OPERATORS: dict[str, Callable[[NodeContext], tuple[str, ...]]] = {
+    "TopK": top_k, "Unique": unique,
+}  # fmt: skip
