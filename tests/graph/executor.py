@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,10 +15,14 @@ from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
 from ansorpy.graph.control import Control, Inside, Loop, nested
-from ansorpy.graph.network import Call
+from ansorpy.graph.network import Call, TensorInfo
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import prod_of
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.ir.sizes import at, fixed, fixed_all
 from ansorpy.ir.strides import Strides, dense_strides, span
+from ansorpy.ir.symbols import Dim
 
 __all__ = ["Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network"]
 
@@ -34,11 +39,11 @@ def run_network(
     """
     run = _Run(network, feeds, offsets)
     run.parts(nested(len(network.calls), network.controls))
-    return [run.outputs[info.name] for info in network.outputs]
+    return [run.result(info) for info in network.outputs]
 
 
 class _Run:
-    """One run: its memory, and where loops are."""
+    """One run: its memory, the sizes it has counted, and where loops are."""
 
     def __init__(
         self, network: Network, feeds: Mapping[str, Array], offsets: Mapping[str, int] | None
@@ -46,20 +51,32 @@ class _Run:
         self.network = network
         self.feeds = feeds
         self.offsets = network.arena.offsets if offsets is None else offsets
-        ends = (offset + network.values[name].bytes for name, offset in self.offsets.items())
+        self.sizes: dict[Dim, int] = {}
+        self.room = {
+            name: fixed(at(info.bytes, network.capacities)) for name, info in network.values.items()
+        }
+        ends = (offset + self.room[name] for name, offset in self.offsets.items())
         self.arena = np.full(max(ends, default=0), 0xFF, np.uint8)
         self.outputs = {
-            o.name: np.full(o.shape, 99 if o.dtype.is_int else np.nan, o.dtype.numpy)
+            o.name: np.full(
+                fixed(at(prod_of(o.shape), network.capacities)),
+                99 if o.dtype.is_int else np.nan, o.dtype.numpy,
+            )
             for o in network.outputs
-        }
+        }  # fmt: skip
         self.moving: dict[str, Array] = {}
         """The memory of values that loops move, as it is now."""
+
+    def result(self, info: TensorInfo) -> Array:
+        """An output, without the room that it did not need."""
+        shape = fixed_all(at(extent, self.sizes) for extent in info.shape)
+        return self.outputs[info.name][: math.prod(shape)].reshape(shape)
 
     def memory(self, name: str, shape: Sequence[int], apart: Strides | None) -> Array:
         info, offset = self.network.values[name], 0
         if name in self.network.subviews:
             view = self.network.subviews[name]
-            name, offset = view.of, view.offset_bytes
+            name, offset = view.of, fixed(at(view.offset_bytes, self.sizes))
         whole = self._whole(name, info.dtype)
         return arranged(whole[offset // whole.itemsize :][: _span(shape, apart)], shape, apart)
 
@@ -68,11 +85,11 @@ class _Run:
             if name in held:
                 return held[name].reshape(-1)
         first = self.offsets[name]
-        end = first + self.network.values[name].bytes
-        return self.arena[first:end].view(dtype.numpy)
+        return self.arena[first : first + self.room[name]].view(dtype.numpy)
 
     def value(self, name: str) -> Array:
-        return self.memory(name, self.network.values[name].shape, None)
+        shape = self.network.values[name].shape
+        return self.memory(name, fixed_all(at(extent, self.sizes) for extent in shape), None)
 
     def parts(self, parts: Sequence[int | Inside[Control]]) -> None:
         for part in parts:
@@ -87,7 +104,7 @@ class _Run:
                 self.parts(then if holds else part.parts[len(then) :])
 
     def loop(self, loop: Loop, parts: Sequence[int | Inside[Control]]) -> None:
-        bound = np.inf if loop.trips is None else loop.trips
+        bound = np.inf if loop.trips is None else fixed(at(loop.trips, self.sizes))
         if loop.limit is not None:
             bound = min(bound, self.value(loop.limit).item())
         goes_on = loop.begins is None or bool(self.value(loop.begins))
@@ -99,8 +116,8 @@ class _Run:
             self.value(loop.counter)[...] = i
             for row in loop.rows:
                 whole = self.value(row.whole)
-                at = len(whole) - 1 - i if row.is_last else i
-                self.moving[row.name] = whole[at : at + 1]
+                at_ = len(whole) - 1 - i if row.is_last else i
+                self.moving[row.name] = whole[at_ : at_ + 1]
             self.parts(parts)
             for carried, (result, spare) in zip(loop.carried, homes, strict=True):
                 written = self.moving[carried.current] = self.moving[carried.next]
@@ -110,17 +127,20 @@ class _Run:
             result[...] = self.moving[carried.current].copy()
 
     def call(self, call: Call) -> None:
-        count = len(call.inputs)
+        count, dag = len(call.inputs), dag_at(call.dag, self.sizes)
         arguments = {
-            p.name: self.memory(name, p.shape, call.dag.strides.get(p.name)).copy()
-            for p, name in zip(call.dag.args[:count], call.inputs, strict=True)
+            p.name: self.memory(name, p.shape, dag.strides.get(p.name)).copy()
+            for p, name in zip(dag.args[:count], call.inputs, strict=True)
         }
         arguments.update(call.constants)
-        assert {p.name for p in call.dag.args[count:]} == set(call.constants)
+        assert {p.name for p in dag.args[count:]} == set(call.constants)
         for op, name, result in zip(
-            call.dag.outputs, call.outputs, run_dag(call.dag, arguments), strict=True
+            dag.outputs, call.outputs, run_dag(dag, arguments), strict=True
         ):
-            self.memory(name, op.shape, call.dag.strides.get(op.name))[...] = result
+            self.memory(name, op.shape, dag.strides.get(op.name))[...] = result
+        for counted in self.network.counts:
+            if self.network.root(counted.name) in map(self.network.root, call.outputs):
+                self.sizes[counted.dim] = int(self.memory(counted.name, (), None))
 
 
 def _first(part: int | Inside[Control]) -> int:

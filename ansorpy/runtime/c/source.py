@@ -17,7 +17,7 @@ from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.control import c_strides, controlled
 from ansorpy.runtime.c.extents import c_count, c_extent, c_told, helpers, size_names
 from ansorpy.runtime.control import Argument, Memory
-from ansorpy.runtime.execution_plan import ExecutionPlan, Step
+from ansorpy.runtime.execution_plan import ExecutionPlan, Step, Tells
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.templates import rendered
 
@@ -53,20 +53,24 @@ def c_source(
     :func:`binary_of` names.
     """
     programs = _programs(plan)
-    names = size_names([*(told.dim for told in plan.told), *plan.capacities])
+    names = size_names([*(told.dim for told in plan.told), *plan.capacities, *plan.counted])
     kinds = dict.fromkeys(step.dims for step in plan.steps if step.dims)
     arrays = {dims: f"sizes{n}" for n, dims in enumerate(kinds)}
+    made = _arrays_by_step(plan, names, arrays)
     declared = "static int32_t {}(void *const *args, void *workspace, int32_t threads);"
 
     def place(argument: Argument) -> str:
         return _place(plan, argument, names)
 
-    def call(step: Step) -> dict[str, object]:
+    def call(number: int) -> dict[str, object]:
+        step = plan.steps[number]
         own = [arrays[step.dims]] if step.dims else []
         return {
             "comment": (step.name or step.code.symbol).replace("*/", "* /"),
             "symbol": programs[step.code.symbol].symbol,
             "arguments": [*map(place, step.args), *own],
+            "counts": [_count(plan, tells, names) for tells in step.tells],
+            "arrays": made[number + 1],
         }
 
     return rendered(
@@ -90,17 +94,16 @@ def c_source(
                 {(s.code.shared_bytes, s.code.thread_bytes) for s in plan.steps} - {(0, 0)}
             ),
             "steps": [
-                part if isinstance(part, str) else call(plan.steps[part])
+                part if isinstance(part, str) else call(part)
                 for part in controlled(plan, names, place)
             ],
-            **_sized(plan, names, arrays),
+            "arrays": made[0],
+            **_sized(plan, names),
         },
     )  # fmt: skip
 
 
-def _sized(
-    plan: ExecutionPlan, names: Mapping[Dim, str], arrays: Mapping[tuple[Dim, ...], str]
-) -> dict[str, object]:
+def _sized(plan: ExecutionPlan, names: Mapping[Dim, str]) -> dict[str, object]:
     """What the template says about sizes and shapes, and functions that these expressions call."""
     values: dict[str, object] = {
         "sizes": [
@@ -112,15 +115,39 @@ def _sized(
             for told in plan.told
         ],
         "inputs": [_port(n, port, names) for n, port in enumerate(plan.inputs)],
-        "outputs": [_port(n, port, names) for n, port in enumerate(plan.outputs)],
+        "outputs": [
+            _port(n, plan.at_most(port), names)
+            | {"final": [c_extent(n, names) for n in port.shape] if plan.is_counted(port) else []}
+            for n, port in enumerate(plan.outputs)
+        ],
         "aliases": [_alias(plan, alias, names) for alias in plan.aliases],
         "capacities": [_capacity(dim, aliases, names) for dim, aliases in plan.capacities.items()],
         "slots": [{"bytes": c_extent(s.size_bytes, names), "behind": s.behind} for s in plan.slots],
         "layout_sizes": [names[dim] for dim in dims_of(slot.size_bytes for slot in plan.slots)],
-        "size_arrays": [(array, [names[dim] for dim in dims]) for dims, array in arrays.items()],
     }  # fmt: skip
     offsets = [c_extent(extent, names) for extent in plan.offsets]
     return {**values, "helpers": helpers(f"{values} {offsets}")}
+
+
+def _arrays_by_step(
+    plan: ExecutionPlan, names: Mapping[Dim, str], arrays: Mapping[tuple[Dim, ...], str]
+) -> list[list[tuple[str, list[str]]]]:
+    """The arrays of sizes, with their elements, that are known first, and behind each step."""
+    unknown, left = set(plan.counted), dict(arrays)
+    found = []
+    for told in ((), *(step.tells for step in plan.steps)):
+        unknown -= {tells.dim for tells in told}
+        known = [dims for dims in left if unknown.isdisjoint(dims)]
+        found.append([(left.pop(dims), [names[dim] for dim in dims]) for dims in known])
+    return found
+
+
+def _count(plan: ExecutionPlan, tells: Tells, names: Mapping[Dim, str]) -> dict[str, object]:
+    """What the template says about a size that a step counts."""
+    return {
+        "name": names[tells.dim], "place": _place(plan, tells.place, names),
+        "high": tells.dim.high, "comment": tells.dim.name.replace("*/", "* /"),
+    }  # fmt: skip
 
 
 def _port(number: int, port: Port, names: Mapping[Dim, str]) -> dict[str, object]:

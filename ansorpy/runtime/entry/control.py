@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ansorpy.codegen.llvm.emit.text import FunctionText
+from ansorpy.ir.extents import dims_of
+from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.control import (
     Argument,
     BranchSteps,
@@ -14,8 +16,9 @@ from ansorpy.runtime.control import (
     Stride,
 )
 from ansorpy.runtime.entry.sizes import Sizes
-from ansorpy.runtime.entry.text import at
+from ansorpy.runtime.entry.text import at, require
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.status import Status
 
 __all__ = ["Flow"]
 
@@ -23,9 +26,10 @@ Emit = Callable[[], None]
 
 
 class Flow:
-    """What loops change while they run: numbers of iterations, and pointers.
+    """What changes while a program runs: numbers of iterations, pointers, and sizes it counts.
 
-    All of it is on the stack.  Extents are computed in advance, so they are known on all paths.
+    Counters and pointers are on the stack, as are the arrays of sizes that calls take.  These and
+    all extents are computed as soon as their sizes are known, so they are on all paths.
     """
 
     def __init__(self, text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:
@@ -36,8 +40,31 @@ class Flow:
         self._counters = {loop.number: self._variable("i64") for loop in loops}
         self._trips: dict[int, str] = {}
         self._pointers = {number: self._variable("ptr") for number in numbers}
-        for extent in plan.offsets if plan.controls else ():
-            sizes.value(extent)
+        self._extents = list(plan.offsets if plan.controls else ())
+        self._kinds = list(dict.fromkeys(step.dims for step in plan.steps if step.dims))
+        self._arrays: dict[tuple[Dim, ...], str] = {}
+        self._compute()
+
+    def _compute(self) -> None:
+        """Emit what depends on known sizes alone, and was not emitted before."""
+        for extent in self._extents:
+            if self._sizes.knows(dims_of([extent])):
+                self._sizes.value(extent)
+        for dims in self._kinds:
+            if dims not in self._arrays and self._sizes.knows(dims):
+                self._arrays[dims] = self._sizes.array(dims)
+
+    def sizes_of(self, dims: tuple[Dim, ...]) -> str:
+        """The address of an array of the sizes of *dims*."""
+        return self._arrays[dims]
+
+    def count(self, told: Iterable[tuple[Dim, str]]) -> None:
+        """Emit that each dimension has the size at a place, which must be in its range."""
+        for dim, place in told:
+            size = self._load("i64", place)
+            require(self._text, f"icmp ule i64 {size}, {dim.high}", Status.TOO_SMALL)
+            self._sizes.add(dim, size)
+        self._compute()
 
     def pointer(self, number: int) -> str:
         """Emit the pointer with this *number* as it is now."""

@@ -36,7 +36,7 @@ def emit_plan(plan: ExecutionPlan, name: str) -> str:
     _require_pointers(text, "%inputs", "%outputs", "%bytes")
     sizes = _sizes(text, plan)
     _check_inputs(text, plan, sizes)
-    _store_shapes(text, plan, sizes)
+    _store_shapes(text, list(map(plan.at_most, plan.outputs)), sizes)
     arena = sizes.layout(plan.slots)[1] if plan.slots else str(plan.arena_bytes)
     count = text.define("zext i32 %threads to i64")
     largest = "0"
@@ -74,18 +74,18 @@ def emit_run(
     require(text, is_ready(text), Status.NOT_INITIALISED)
     require(text, "icmp sgt i32 %threads, 0", Status.BAD_THREADS)
     _require_pointers(text, "%context", "%inputs", "%outputs")
-    sizes = _sizes(text, plan)
+    sizes, largest = _sizes(text, plan), list(map(plan.at_most, plan.outputs))
     data = {
         region: [_tensor(text, table, number, port, sizes) for number, port in enumerate(ports)]
         for region, table, ports in (
-            (Memory.INPUT, "%inputs", plan.inputs), (Memory.OUTPUT, "%outputs", plan.outputs),
+            (Memory.INPUT, "%inputs", plan.inputs), (Memory.OUTPUT, "%outputs", largest),
         )
     }  # fmt: skip
     _check_inputs(text, plan, sizes)
-    for number, port in enumerate(plan.outputs):
+    for number, port in enumerate(largest):
         _check_capacity(text, number, port, sizes)
     check_aliases(text, plan, sizes, data[Memory.INPUT], data[Memory.OUTPUT])
-    _store_shapes(text, plan, sizes)
+    _store_shapes(text, largest, sizes)
     arena, places, arena_bytes = aligned(text, "%context"), "", str(plan.arena_bytes)
     if plan.slots:
         places, arena_bytes = sizes.layout(plan.slots)
@@ -105,8 +105,10 @@ def emit_run(
             base = at(text, arena, offset)
         return flow.moved(at(text, base, sizes.value(argument.offset)), argument.strides)
 
-    calls = _Calls(text, plan.steps, address, workspace, "%threads", stamps, sizes)
+    calls = _Calls(text, plan.steps, address, workspace, "%threads", stamps, flow)
     _emit_parts(calls, nested(len(plan.steps), plan.controls), flow)
+    if plan.counted:
+        _store_shapes(text, plan.outputs, sizes)
     text.emit("ret i32 0")
     return text.render()
 
@@ -135,6 +137,7 @@ class _Calls:
 
     Args:
         stamps: Where the time that each call takes is added up, if anywhere.
+        flow: What knows the sizes on which calls depend, if they do.
     """
 
     def __init__(
@@ -145,13 +148,11 @@ class _Calls:
         workspace: str,
         threads: str,
         stamps: str | None = None,
-        sizes: Sizes | None = None,
+        flow: Flow | None = None,
     ) -> None:
         most = max((len(step.args) + 1 for step in steps), default=1)
-        kinds = dict.fromkeys(step.dims for step in steps if step.dims)
-        self._arrays = {} if sizes is None else {dims: sizes.array(dims) for dims in kinds}
         self._table = text.define(f"alloca [{most} x ptr], align 8")
-        self._text, self._steps, self.address = text, steps, address
+        self._text, self._steps, self.address, self._flow = text, steps, address, flow
         self._last = f"ptr {workspace}, i32 {threads}"
         self._stamps = stamps
         if stamps is not None:
@@ -160,13 +161,19 @@ class _Calls:
     def emit(self, number: int) -> None:
         """Emit call *number*."""
         text, step = self._text, self._steps[number]
-        own = [self._arrays[step.dims]] if step.dims else []
-        for position, place in enumerate([*map(self.address, step.args), *own]):
+        places = list(map(self.address, step.args))
+        if step.dims:
+            assert self._flow is not None
+            places.append(self._flow.sizes_of(step.dims))
+        for position, place in enumerate(places):
             text.emit(f"store ptr {place}, ptr {at(text, self._table, 8 * position)}, align 8")
         status = text.define(f"call i32 @{step.code.symbol}(ptr {self._table}, {self._last})")
         return_unless(text, f"icmp eq i32 {status}, 0", status)
         if self._stamps is not None:
             text.emit(f"call void @{SPENT}(ptr {self._stamps}, i64 {number + 1})")
+        if step.tells:
+            assert self._flow is not None
+            self._flow.count([(tells.dim, self.address(tells.place)) for tells in step.tells])
 
 
 def emit_calls(
@@ -237,8 +244,8 @@ def _check_capacity(text: FunctionText, number: int, port: Port, sizes: Sizes) -
     text.start_block(enough)
 
 
-def _store_shapes(text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:
-    for number, port in enumerate(plan.outputs):
+def _store_shapes(text: FunctionText, outputs: Sequence[Port], sizes: Sizes) -> None:
+    for number, port in enumerate(outputs):
         for axis, extent in enumerate(port.shape):
             place = place_of(text, "%outputs", number, axis)
             text.emit(f"store i64 {sizes.value(extent)}, ptr {place}, align 8")

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from onnx import GraphProto
 
 from ansorpy.errors import UnsupportedRow
-from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.values import Value, leaves, with_leaves
 from ansorpy.frontend.onnx.elements import Elements
 from ansorpy.graph.ir import Graph, GraphBuilder, Output
@@ -136,6 +136,8 @@ class Inner:
 
     def finish(self, outputs: list[Output], behind: list[str]) -> Graph:
         """The body's graph, whose inputs are those added, then those captured and *behind*."""
+        if self.builder.counts:
+            raise Unsupported("sizes in a body", "its shapes may not depend on data")
         graph = self.builder.finish(outputs)
         first = [name for name in self._inputs if name not in behind]
         return Graph(
