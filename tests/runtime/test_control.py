@@ -98,6 +98,42 @@ def test_branches_in_a_loop(target: str | None, rng: np.random.Generator) -> Non
         assert len(times) == len(made.profile({"n": np.int64(0), "x": floats(rng, 6)}, runs=1))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_loop_over_rows_that_a_run_counts(
+    target: str | None, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """The value that it carries has a counted extent, and what is behind it reads sizes anew."""
+    body = parser.parse_graph(
+        """step (int64 i, bool c, float[k, 5] v) => (bool c2, float[k, 5] r) {
+        c2 = Identity(c)
+        half = Constant<value = float {0.5}>()
+        halved = Mul(v, half)
+        r = Add(halved, kept)
+    }"""
+    )
+    model = graph_model(
+        [
+            node("ReduceSum", ["x", "one"], ["sums"], keepdims=0),
+            node("Greater", ["sums", "zero"], ["keeps"]),
+            node("Compress", ["x", "keeps"], ["kept"], axis=0),
+            node("Loop", ["n", "", "kept"], ["y"], body=body),
+            node("Softmax", ["y"], ["shares"]),
+            node("Concat", ["y", "shares"], ["both"], axis=0),
+        ],
+        {"n": (), "x": (6, 5)}, ["both"],
+        {"one": np.asarray([1]), "zero": np.asarray(0, np.float32)},
+        types={"n": TensorProto.INT64},
+    )  # fmt: skip
+    made = compiled(model, target)
+    library = ap.load(made.export(tmp_path / "net.so"))
+    for trips in (0, 1, 4):
+        x = floats(rng, 6, 5)
+        for rows in (x, -np.abs(x), np.abs(x)):
+            feeds = {"n": np.int64(trips), "x": rows}
+            assert_same(made, model, feeds)
+            assert_same(library, model, feeds)
+
+
 def test_gpus_are_refused() -> None:
     model = looping(STEP, {"n": (), "begin": (), "x": (5, 3)}, ["n", "begin", "x"], ["y"],
                     {"weight": np.ones((3, 3), np.float32), "bound": np.float32(1)})  # fmt: skip
