@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from ansorpy.graph.ops import Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
 from ansorpy.ir.extents import dims_of, least
+from ansorpy.ir.narrow import Narrow
 
 __all__ = [
-    "MOST_CONSTANT_BYTES", "Array", "Graph", "GraphBuilder", "LargeConstant", "Node", "Output",
-    "Quantized",
-    "require_small", "text",
+    "MOST_CONSTANT_BYTES", "Array", "Graph", "GraphBuilder", "LargeConstant", "NarrowPort", "Node",
+    "Output", "Quantized", "require_small", "text",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -54,18 +54,27 @@ class Quantized:
 
 
 @dataclass(frozen=True)
+class NarrowPort:
+    """The type and shape that callers see of an input or output whose value holds its bytes."""
+
+    kind: Narrow
+    shape: Shape
+
+
+@dataclass(frozen=True)
 class Output:
-    """A result of the network: the caller's name for it, and its value."""
+    """A result of the network: the caller's name for it, its value, and its type if narrow."""
 
     name: str
     value: str
+    port: NarrowPort | None = None
 
 
 @dataclass(frozen=True)
 class Graph:
     """A network: ``nodes`` in topological order over inputs, constants and each other's outputs.
 
-    ``types`` has every value.  Graphs are not modified after they are built; passes return new ones
+    ``types`` has every value, ``ports`` those inputs whose types are narrow.  Graphs are not modified after they are built; passes return new ones
     and share the constant arrays.  ``quantized`` has the integers that imported values were
     dequantized from; passes do not preserve it.
     """
@@ -76,6 +85,7 @@ class Graph:
     types: Mapping[str, TensorType]
     constants: Mapping[str, Array]
     quantized: Mapping[str, Quantized] = field(default_factory=dict)
+    ports: Mapping[str, NarrowPort] = field(default_factory=dict)
     _seen: dict[tuple[str, Shape], Array] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -128,6 +138,9 @@ class GraphBuilder:
         self.types: dict[str, TensorType] = {}
         self.constants: dict[str, Array] = {}
         self.quantized: dict[str, Quantized] = {}
+        self.narrow: dict[str, Narrow] = {}
+        """The types of values that hold the codes, or the integers, of narrow types."""
+        self.ports: dict[str, NarrowPort] = {}
         self._inputs: list[str] = []
         self._nodes: list[Node] = []
         self._kept: Collection[str] = ()
@@ -140,6 +153,7 @@ class GraphBuilder:
         builder = cls()
         for name in graph.inputs:
             builder.add_input(name, graph.types[name])
+        builder.ports.update(graph.ports)
         for name, array in graph.constants.items():
             builder.add_constant(name, array)
         builder._kept = graph.types.keys()
@@ -225,6 +239,7 @@ class GraphBuilder:
             {name: t for name, t in self.types.items() if name in live},
             {name: a for name, a in self.constants.items() if name in live},
             {name: q for name, q in self.quantized.items() if name in live},
+            dict(self.ports),
         )
 
     def _with_parts(self, name: str) -> tuple[str, ...]:

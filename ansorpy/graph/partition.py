@@ -5,7 +5,7 @@ from __future__ import annotations
 from ansorpy.graph.aliases import aliases_in, fresh, with_own_parts
 from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.fusion import Group, fuse
-from ansorpy.graph.ir import Graph
+from ansorpy.graph.ir import Graph, NarrowPort
 from ansorpy.graph.memory import ArenaPlan, plan_arena
 from ansorpy.graph.network import Call, Network, Subview, TensorInfo, lifetimes
 from ansorpy.graph.ops import Conv, ConvTranspose, Pool, Shape
@@ -43,8 +43,12 @@ class _Partition:
         for value, name in self.copies:
             self.values[name] = self._info(name, value)
             self._add(f"copy_{name}", copy_definition(self.placement, value), name)
-        outputs = tuple(self._info(self.results[o.name], o.value) for o in self.graph.outputs)
-        given = tuple(self.values[name] for name in self.graph.inputs)
+        outputs = tuple(
+            _seen(self._info(self.results[o.name], o.value), o.port) for o in self.graph.outputs
+        )
+        given = tuple(
+            _seen(self.values[name], self.graph.ports.get(name)) for name in self.graph.inputs
+        )
         titles = {buffer: name for name, buffer in self.results.items() if name != buffer}
         return Network(
             given, outputs, self.values, tuple(self.calls), self._arena(), self.subviews, titles,
@@ -98,6 +102,11 @@ class _Partition:
     def _arena(self) -> ArenaPlan:
         external = {*self.graph.inputs, *self.results.values()}
         return plan_arena(lifetimes(self.calls, self.values, self.subviews, external))
+
+
+def _seen(info: TensorInfo, port: NarrowPort | None) -> TensorInfo:
+    """*info* of an input or output as callers see it."""
+    return info if port is None else TensorInfo(info.name, port.shape, port.kind)
 
 
 def _result_buffers(graph: Graph) -> dict[str, str]:

@@ -29,16 +29,21 @@ from ansorpy.frontend.onnx.context import (
     Unequal,
     Unknown,
     Unsupported,
-    dtype_of,
+    element_type_of,
     one_size,
 )
 from ansorpy.frontend.onnx.elements import Elements
 from ansorpy.frontend.onnx.equations import lengthened, solved
 from ansorpy.frontend.onnx.quantized.narrow import (
+    CARRIES,
+    READS,
+    SMALL,
     NarrowArray,
-    is_narrow,
-    narrow_constant,
-    narrow_type,
+    add_constant,
+    add_input,
+    as_stored,
+    constant_array,
+    narrow_array,
     refused,
 )
 from ansorpy.frontend.onnx.ratio import Ratio
@@ -52,10 +57,18 @@ from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS, STANDARD, opera
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
 from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
-from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
+from ansorpy.graph.ir import (
+    Array,
+    Graph,
+    GraphBuilder,
+    LargeConstant,
+    NarrowPort,
+    Output,
+    require_small,
+)
 from ansorpy.graph.ops import Shape, TensorType
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent, dims_of, most
+from ansorpy.ir.narrow import ElementType, Narrow
 from ansorpy.ir.symbols import Dim
 
 __all__ = ["Importer", "Solved", "all_nodes", "has_importer", "is_known"]
@@ -130,7 +143,6 @@ class Importer:
         self.opset = opset_of(model)
         self.builder = GraphBuilder()
         self.values: MutableMapping[str, str] = {}
-        self.narrow: MutableMapping[str, NarrowArray] = {}
         self.known: dict[str, Elements] = {}
         self.rows: list[UnsupportedRow] = []
         self.used: frozenset[str] = frozenset()
@@ -149,18 +161,28 @@ class Importer:
             )
         outputs = [o.name for o in self.model.graph.output]
         demand_computed(outputs, self.values)
-        return self.builder.finish(Output(name, self.values[name]) for name in outputs)
+        return self.builder.finish([self._output(name) for name in outputs])
+
+    def _output(self, name: str) -> Output:
+        value = self.values[name]
+        kind = self.builder.narrow.get(value)
+        if kind is None:
+            return Output(name, value)
+        port = NarrowPort(kind, self.builder.types[value].shape)
+        return Output(name, as_stored(self.builder, value, name), port)
+
+    def _type(self, value: str) -> ElementType:
+        """The element type of a graph value, as the model sees it."""
+        return self.builder.narrow.get(value, self.builder.types[value].dtype)
 
     def _refuse_output(self, output: ValueInfoProto) -> None:
-        """Add a row for *output* if it is a narrow constant or does not have the declared type."""
-        if output.name in self.narrow:
-            array = self.narrow[output.name]
-            self._blame(output.name, "output", array.shape, refused(array))
-        elif output.name in self.values:
+        """Add a row for *output* if it does not have the declared type."""
+        if output.name in self.values:
             made = self.builder.types[self.values[output.name]]
+            given = self._type(self.values[output.name])
             declared = self._declared(output, "output", made.shape)
-            if declared is not None and declared is not made.dtype:
-                advice = f"the nodes give {made.dtype.value}"
+            if declared is not None and declared is not given:
+                advice = f"the nodes give {given.value}"
                 reason = Unsupported(f"element type {declared.value}", advice)
                 self._blame(output.name, "output", made.shape, reason)
             self._warn_of_shape(output, made.shape)
@@ -183,7 +205,9 @@ class Importer:
         for info in network_inputs(self.model):
             shape = shapes[info.name]
             dtype = self._declared(info, "input", shape)
-            if dtype is not None:
+            if isinstance(dtype, Narrow):
+                self.values[info.name] = add_input(self.builder, info.name, dtype, shape)
+            elif dtype is not None:
                 kind = TensorType(shape, dtype)
                 name = self.builder.add_input(info.name, kind)
                 if 0 in shape:  # a value computed from it follows from the shapes
@@ -204,22 +228,23 @@ class Importer:
             name, code = tensor.name, tensor.data_type
             if name not in self.used:
                 continue
-            if narrow_type(code):
-                self.narrow[name] = array_of(held)
-            elif self._dtype(name, "initializer", code, held.dims) is not None:
+            dtype = self._dtype(name, "initializer", code, held.dims)
+            if isinstance(dtype, Narrow):
+                self.values[name] = add_constant(self.builder, name, array_of(held))
+            elif dtype is not None:
                 self.values[name] = self.builder.add_constant(name, array_of(held))
 
-    def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> DType | None:
+    def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> ElementType | None:
         """The element type that the input or output *info* declares; adds a row if unsupported."""
         if info.type.HasField("tensor_type"):
             return self._dtype(info.name, what, info.type.tensor_type.elem_type, shape)
         self._blame(info.name, what, shape, Unsupported("no tensor", "only tensors are supported"))
         return None
 
-    def _dtype(self, name: str, what: str, code: int, shape: Iterable[int]) -> DType | None:
+    def _dtype(self, name: str, what: str, code: int, shape: Iterable[int]) -> ElementType | None:
         """The element type of the tensor *name*; adds a row and returns None if unsupported."""
         try:
-            return dtype_of(code)
+            return element_type_of(code)
         except Unsupported as reason:
             self._blame(name, what, shape, reason)
             return None
@@ -246,22 +271,17 @@ class Importer:
         taken = context.constant(0, "condition").item()
         bodies: dict[str, GraphProto] = {a.name: a.g for a in node.attribute}
         body = bodies["then_branch" if taken else "else_branch"]
-        outside = self.values, self.narrow, self.used
-        values, narrow = ChainMap({}, self.values), ChainMap({}, self.narrow)
-        self.values, self.narrow = values, narrow
+        outside = self.values, self.used
+        self.values = values = ChainMap({}, self.values)
         self._import_all(body)
-        self.values, self.narrow, self.used = outside
-        for name, made in zip(node.output, body.output, strict=True):
-            if made.name in narrow:
-                self.narrow[name] = narrow[made.name]
+        self.values, self.used = outside
         return tuple(values.get(made.name) for made in body.output)
 
     def _import(self, node: NodeProto) -> None:
         """Translate one node; if it is refused, add a row, and stand-ins to check the rest."""
         operands = [name for name in node.input if name]
         supported = has_importer(node)
-        missing = (n not in self.values and n not in self.narrow for n in operands)
-        if supported and any(missing):
+        if supported and any(n not in self.values for n in operands):
             return  # depends on a node that is in the table already
         context = NodeContext(node, self.opset, self.builder, self.values, self.used, self.known)
         try:
@@ -306,33 +326,40 @@ class Importer:
         """The node's values, translated by its importer; constants if all its operands are.
 
         If no importer can translate a node on constants, onnx's reference implementation evaluates
-        it where that is reliable.  A value of a narrow type is stored separately and returned as
-        None.
+        it where that is reliable.
         """
         if operator_of(node) == _IF:
             return self._branch(node, context)
-        held = narrow_constant(node)
+        held = narrow_array(node)
         if held is not None:
             return (self._constant(node.output[0], held),)
         constant = bool(operands) and node.op_type not in _RANDOM and all(
-            name in self.narrow or self.values.get(name) in self.builder.constants
-            for name in operands
+            self.values.get(name) in self.builder.constants for name in operands
         )  # fmt: skip
-        narrow = [self.narrow[name] for name in operands if name in self.narrow]
+        narrow = self._narrow_operands(operands)
         try:
             if not supported:
                 raise Unsupported("", "no importer exists for this operator")
-            if narrow:
-                raise refused(narrow[0])
+            if narrow and operator_of(node) not in CARRIES | READS:
+                raise refused(next(iter(narrow.values())))
             made = OPERATORS[operator_of(node)](context)
             results = (made,) if isinstance(made, str) else made
-            return self._computed(node, results, context) if constant else results
+            if narrow and operator_of(node) in CARRIES:
+                self.builder.narrow.update(dict.fromkeys(results, next(iter(narrow.values()))))
+            keeps = any(self.builder.types[value].size > SMALL for value in narrow)
+            return self._computed(node, results, context) if constant and not keeps else results
         except TooLarge:
             raise
         except Unsupported:
             if not constant or (supported and operator_of(node) not in ON_SHAPES):
                 raise
         return self._folded(node, operands)
+
+    def _narrow_operands(self, operands: Iterable[str]) -> dict[str, Narrow]:
+        """The values of those *operands* that have narrow types."""
+        narrow = self.builder.narrow
+        values = [self.values[name] for name in operands if name in self.values]
+        return {value: narrow[value] for value in values if value in narrow}
 
     def _computed(
         self, node: NodeProto, results: tuple[str, ...], context: NodeContext
@@ -343,12 +370,14 @@ class Importer:
         if all(name in self.builder.constants for name in results):
             return results
         graph = self.builder.finish(Output(name, name) for name in results)
-        for made in graph.nodes:
-            self._require_small([made.output], made.inputs)
-        arrays = constant_values(graph)
-        return tuple(
-            self._constant(name, array) for name, array in zip(node.output, arrays, strict=False)
-        )
+        for step in graph.nodes:
+            self._require_small([step.output], step.inputs)
+        made = []
+        for name, value, array in zip(node.output, results, constant_values(graph), strict=False):
+            made.append(self.builder.add_constant(name, array))
+            if value in self.builder.narrow:
+                self.builder.narrow[made[-1]] = self.builder.narrow[value]
+        return tuple(made)
 
     def _require_small(self, values: Iterable[str], operands: Iterable[str]) -> None:
         """Refuse *values* that are too large for constants made from *operands*."""
@@ -361,10 +390,7 @@ class Importer:
 
     def _folded(self, node: NodeProto, operands: Sequence[str]) -> tuple[str | None, ...]:
         """The values of a node on constants, computed by onnx's reference implementation."""
-        feeds = {
-            n: self.narrow[n] if n in self.narrow else self.builder.constants[self.values[n]]
-            for n in operands
-        }
+        feeds = {n: constant_array(self.builder, self.values[n]) for n in operands}
         try:
             evaluator = _evaluator(node, feeds, self.model)
             results = [np.asarray(result) for result in evaluator.run(None, feeds)]
@@ -377,14 +403,10 @@ class Importer:
             self._constant(name, array) for name, array in zip(node.output, results, strict=False)
         )
 
-    def _constant(self, name: str, array: Array) -> str | None:
-        """Store the value of a node on constants; refuse unsupported element types.
-
-        A value of a narrow type does not become a value of the graph; the result is None.
-        """
-        if is_narrow(array.dtype):
-            self.narrow[name] = array
-            return None
+    def _constant(self, name: str, array: Array) -> str:
+        """Store the value of a node on constants; refuse unsupported element types."""
+        if array.dtype.name in {kind.value for kind in Narrow}:
+            return add_constant(self.builder, name, array)
         try:
             return self.builder.add_constant(name, array)
         except ValueError:

@@ -35,8 +35,8 @@ from ansorpy.frontend.onnx.operators import (
     signal,
     training,
 )
+from ansorpy.frontend.onnx.quantized import casts, quantize
 from ansorpy.frontend.onnx.quantized import products as quantized
-from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
 
 __all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "operator_of"]
@@ -53,6 +53,7 @@ def operator_of(node: NodeProto) -> str:
 OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **activation.OPERATORS,
     **attention.OPERATORS,
+    **casts.OPERATORS,
     **constant.OPERATORS,
     **conv.OPERATORS,
     **conv_transpose.OPERATORS,
@@ -83,7 +84,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
 }
 
 ON_SHAPES = frozenset({
-    *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
+    *casts.OPERATORS, *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
     *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
     *reduce.OPERATORS, *scatter.OPERATORS, *signal.OPERATORS,
 })  # fmt: skip

@@ -28,8 +28,10 @@ from ansorpy.graph.ops.movement import (
     Reshape,
     Shuffle,
     Slice,
+    Spread,
     Transpose,
 )
+from ansorpy.graph.ops.narrow.conversions import Decode, Encode, Pack, Unpack, Wrap
 from ansorpy.graph.ops.pad import Pad, PadMode
 from ansorpy.graph.ops.pool import Pool, PoolKind
 from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
@@ -47,7 +49,9 @@ __all__ = [
     "Conv",
     "ConvTranspose",
     "Cumulative",
+    "Decode",
     "Elementwise",
+    "Encode",
     "Expand",
     "Extend",
     "Fn",
@@ -61,6 +65,7 @@ __all__ = [
     "MatMul",
     "Movement",
     "Op",
+    "Pack",
     "Pad",
     "PadMode",
     "Pattern",
@@ -76,7 +81,10 @@ __all__ = [
     "Sizes",
     "Slice",
     "Softmax",
+    "Spread",
     "TensorType",
     "Transpose",
+    "Unpack",
+    "Wrap",
     "broadcast",
 ]

@@ -87,6 +87,12 @@ class Fn(Enum):
     OR = "or"
     NOT = "not"
     WHERE = "where"
+    BIT_AND = "bit_and"
+    BIT_OR = "bit_or"
+    BIT_XOR = "bit_xor"
+    BIT_NOT = "bit_not"
+    SHIFT_LEFT = "shift_left"
+    SHIFT_RIGHT = "shift_right"
 
 
 _COMPARISONS = frozenset({Fn.EQUAL, Fn.LESS, Fn.LESS_EQUAL, Fn.IS_NAN})
@@ -282,6 +288,12 @@ FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.OR: lambda x, y: x | y,
     Fn.NOT: lambda x: Call(Function.NOT, (x,)),
     Fn.WHERE: b.select,
+    Fn.BIT_AND: lambda x, y: x & y,
+    Fn.BIT_OR: lambda x, y: x | y,
+    Fn.BIT_XOR: lambda x, y: x ^ y,
+    Fn.BIT_NOT: lambda x: x ^ (-1 if x.dtype.is_signed else x.dtype.limits[1]),
+    Fn.SHIFT_LEFT: lambda x, y: x << y,
+    Fn.SHIFT_RIGHT: lambda x, y: x >> y,
 }
 
 _IN_NUMPY: dict[Fn, Callable[..., Any]] = {

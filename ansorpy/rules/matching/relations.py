@@ -77,6 +77,21 @@ def host_iters(state: State, stage: Stage) -> frozenset[str]:
     return frozenset(s.attach.iter for s in state.attached(stage) if s.attach is not None)
 
 
+def widens(state: State, stage: Stage) -> bool:
+    """Whether *stage* computes, element by element, with elements unpacked in each call."""
+    todo, seen = [stage], {stage.name}
+    while todo:
+        top = todo.pop()
+        if top.is_placeholder or top.compute.reduce_axes:
+            continue
+        if top.compute.attrs.each_call:
+            return True
+        found = [state.stage(op.name) for op in state.current_dag.reads(top.op)]
+        todo += [other for other in found if other.name not in seen]
+        seen.update(other.name for other in found)
+    return False
+
+
 def is_input(state: State, stage: Stage) -> bool:
     """Whether *stage* is only read: a placeholder, or a stage computed at bind time."""
     return stage.is_placeholder or stage.op in state.current_dag.constant_ops

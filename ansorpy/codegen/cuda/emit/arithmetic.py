@@ -15,6 +15,7 @@ from ansorpy.codegen.cuda.emit.emitter import Emitter, register_type
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import BinaryOp, Function
+from ansorpy.ir.operators import BITWISE, SHIFTS
 
 __all__ = ["binary", "function"]
 
@@ -55,6 +56,12 @@ def _float(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
 
 def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     kind = register_type(dtype)
+    if op in SHIFTS:
+        e.need("shifts")
+        name = "shift_left" if op is BinaryOp.SHL else "shift_right"
+        return Code(f"{name}<{kind}>({a.text}, {b.text})")
+    if op in BITWISE:
+        return Code(f"({a.at(UNARY)} {op.value} {b.at(UNARY)})")
     if op in _WRAPPING:
         unsigned = _UNSIGNED.get(dtype)
         if unsigned is None:
