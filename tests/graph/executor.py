@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from onnx import ModelProto
 from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
+from ansorpy.graph.network import TensorInfo
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.narrow import Narrow, packed, unpacked
 from ansorpy.ir.strides import Strides, dense_strides, span
 
 __all__ = ["Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network"]
@@ -33,10 +36,11 @@ def run_network(
     offsets = network.arena.offsets if offsets is None else offsets
     ends = (offset + network.values[name].bytes for name, offset in offsets.items())
     arena = np.full(max(ends, default=0), 0xFF, np.uint8)
-    outputs = {
-        o.name: np.full(o.shape, 99 if o.dtype.is_int else np.nan, o.dtype.numpy)
-        for o in network.outputs
-    }
+    feeds = {
+        i.name: packed(feeds[i.name], i.dtype) if isinstance(i.dtype, Narrow) else feeds[i.name]
+        for i in network.inputs if i.name in feeds
+    }  # fmt: skip
+    outputs = {o.name: _unwritten(o) for o in network.outputs}
 
     def memory(name: str, shape: Sequence[int], apart: Strides | None) -> Array:
         info, offset = network.values[name], 0
@@ -61,7 +65,19 @@ def run_network(
             call.dag.outputs, call.outputs, run_dag(call.dag, arguments), strict=True
         ):
             memory(name, op.shape, call.dag.strides.get(op.name))[...] = result
-    return [outputs[info.name] for info in network.outputs]
+    return [_elements(outputs[info.name], info) for info in network.outputs]
+
+
+def _unwritten(info: TensorInfo) -> Array:
+    if isinstance(info.dtype, Narrow):
+        return np.full(info.bytes, 99, np.uint8)
+    return np.full(info.shape, 99 if info.dtype.is_int else np.nan, info.dtype.numpy)
+
+
+def _elements(array: Array, info: TensorInfo) -> Array:
+    if isinstance(info.dtype, Narrow):
+        return unpacked(array, info.dtype, prod(info.shape)).reshape(info.shape)
+    return array
 
 
 def _span(shape: Sequence[int], apart: Strides | None) -> int:
@@ -79,7 +95,7 @@ def random_feeds(network: Network, rng: np.random.Generator) -> dict[str, Array]
         values: Array = rng.standard_normal(info.shape)
         if info.dtype is DType.BOOL:
             values = values > 0
-        elif info.dtype.is_int:
+        elif not info.dtype.is_float:
             values = np.clip(np.rint(values), -2, 2)
         feeds[info.name] = np.asarray(values, info.dtype.numpy)
     return feeds

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.prelude import elementary_name
-from ansorpy.codegen.c.types import computed_type, float_suffix, register_type, short_name
+from ansorpy.codegen.c.types import HALF, computed_type, float_suffix, register_type, short_name
 from ansorpy.codegen.clike.code import ADD, AND, COMPARE, MULTIPLY, OR, UNARY, Code
 from ansorpy.codegen.passes.expand_functions import undefined
 from ansorpy.ir.dots import DOTS
@@ -201,10 +201,14 @@ def _library(name: str) -> Callable[[Emitter, DType, Code], Code]:
 
 
 def _bits(e: Emitter, dtype: DType, x: Code) -> Code:
+    if dtype in HALF:
+        return helper_call(e, f"to_{short_name(dtype)}", x)
     return helper_call(e, f"bits_of_{short_name(dtype)}", x)
 
 
 def _from_bits(e: Emitter, dtype: DType, x: Code) -> Code:
+    if dtype is DType.UINT16:
+        return helper_call(e, "from_f16", x)
     return helper_call(e, f"from_bits_f{dtype.bits}", x)
 
 

@@ -32,6 +32,7 @@ from ansorpy.graph.ops.movement import (
     Transpose,
 )
 from ansorpy.graph.ops.narrow.conversions import Decode, Encode, Pack, Unpack, Wrap
+from ansorpy.graph.ops.narrow.reinterpret import Reinterpret
 from ansorpy.graph.ops.pad import Pad, PadMode
 from ansorpy.graph.ops.pool import Pool, PoolKind
 from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
@@ -73,6 +74,7 @@ __all__ = [
     "PoolKind",
     "Reduce",
     "ReduceOp",
+    "Reinterpret",
     "Repeat",
     "Resample",
     "Reshape",

@@ -11,7 +11,7 @@ from ansorpy.schedule.state import State
 
 __all__ = [
     "consumers", "direct_producers", "has_reduce_iters", "host_iters", "is_input",
-    "is_operand_copy", "is_tiled", "producers", "root_of", "single_consumer",
+    "is_operand_copy", "is_tiled", "producers", "root_of", "single_consumer", "widens",
 ]  # fmt: skip
 
 
@@ -82,12 +82,12 @@ def widens(state: State, stage: Stage) -> bool:
     todo, seen = [stage], {stage.name}
     while todo:
         top = todo.pop()
-        if top.is_placeholder or top.compute.reduce_axes:
+        if not isinstance(top.op, ComputeOp) or top.op.reduce_axes:
             continue
-        if top.compute.attrs.each_call:
+        if top.op.attrs.each_call:
             return True
-        found = [state.stage(op.name) for op in state.current_dag.reads(top.op)]
-        todo += [other for other in found if other.name not in seen]
+        found = [other for other in direct_producers(state, top) if other.name not in seen]
+        todo += found
         seen.update(other.name for other in found)
     return False
 

@@ -253,6 +253,10 @@ def _rounding(name: str) -> Callable[[Emitter, DType, Code], Code]:
 
 
 def _reinterpreted(e: Emitter, dtype: DType, x: Code) -> Code:
+    if dtype in HALF:
+        return narrowed(e, x, dtype)
+    if dtype is DType.UINT16:
+        return helper_call(e, f"from_{_lanes(e, 'f16')}", x)
     wanted = Function.BITS if dtype.is_float else Function.FROM_BITS
     return Code(f"({vector_of(e, wanted.result(dtype))}){x.at(UNARY)}", UNARY)
 

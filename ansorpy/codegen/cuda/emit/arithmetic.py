@@ -167,6 +167,12 @@ _FROM_BITS = {DType.UINT32: "__int_as_float", DType.UINT64: "__longlong_as_doubl
 def _word(e: Emitter, fn: Function, dtype: DType, args: Sequence[Code]) -> Code:
     """Functions of the bits of values."""
     inside = ", ".join(x.text for x in args)
+    if dtype in (DType.FLOAT16, DType.BFLOAT16):
+        e.need(dtype.value)
+        return Code(f"to_{dtype.value}({inside}).bits", ATOM)
+    if dtype is DType.UINT16:
+        e.need("float16")
+        return Code(f"to_float(float16{{{inside}}})", ATOM)
     if fn is Function.BITS:
         return Code(f"{_BITS[dtype]}({inside})", UNARY)
     if fn is Function.FROM_BITS:

@@ -20,10 +20,10 @@ from ansorpy.ir.extents import AnyExtent, prod_of
 from ansorpy.ir.narrow import Narrow
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
-__all__ = ["Decode", "Encode", "Pack", "Unpack", "Wrap", "packed_shape"]
+__all__ = ["Converted", "Decode", "Encode", "Pack", "Unpack", "Wrap", "packed_shape"]
 
 
-class _Converted(Op):
+class Converted(Op):
     """Converts each element."""
 
     pattern: ClassVar[Pattern] = Pattern.ELEMENTWISE
@@ -56,7 +56,7 @@ class _Converted(Op):
 
 
 @dataclass(frozen=True)
-class Decode(_Converted):
+class Decode(Converted):
     """The float32 numbers that codes of ``kind`` stand for."""
 
     kind: Narrow
@@ -71,7 +71,7 @@ class Decode(_Converted):
 
 
 @dataclass(frozen=True)
-class Encode(_Converted):
+class Encode(Converted):
     """The codes of floats as numbers of ``kind`` (:func:`ansorpy.graph.ops.codes.encoded`)."""
 
     kind: Narrow
@@ -87,7 +87,7 @@ class Encode(_Converted):
 
 
 @dataclass(frozen=True)
-class Wrap(_Converted):
+class Wrap(Converted):
     """Numbers as integers of ``kind``, which keep the low bits."""
 
     kind: Narrow
