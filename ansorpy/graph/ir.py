@@ -74,9 +74,10 @@ class Output:
 class Graph:
     """A network: ``nodes`` in topological order over inputs, constants and each other's outputs.
 
-    ``types`` has every value, ``ports`` those inputs whose types are narrow.  Graphs are not modified after they are built; passes return new ones
-    and share the constant arrays.  ``quantized`` has the integers that imported values were
-    dequantized from; passes do not preserve it.
+    ``types`` has every value, ``ports`` those inputs whose types are narrow.  Graphs are not
+    modified after they are built; passes return new ones and share the constant arrays.
+    ``quantized`` has the integers that imported values were dequantized from; passes do not
+    preserve it.
     """
 
     inputs: tuple[str, ...]

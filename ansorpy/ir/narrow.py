@@ -27,7 +27,7 @@ class Format:
         fraction: Bits of the fraction.
         bias: What is taken off the exponent; exponent 0 means a number without a leading 1.
         most: The code of the largest finite number.
-        nan: The code of NaN; for a type without NaN, what it becomes.
+        nan: The code of NaN; for a type without NaN, what it becomes (a zero, as in ml_dtypes).
         beyond: The code of larger numbers, unless they saturate.
         has_negative_zero: Whether the code of -0 means that; else it is that of NaN.
     """
@@ -61,7 +61,7 @@ class Narrow(Enum):
     @property
     def bits(self) -> int:
         """Width of one stored element."""
-        return 4 if self is Narrow.FLOAT4E2M1 else int(self.value.lstrip("uint")[:1] or 8)
+        return int(self.value.removeprefix("float").lstrip("uint")[0])
 
     @property
     def in_a_byte(self) -> int:
@@ -106,7 +106,7 @@ _FORMATS = {
     Narrow.FLOAT8E4M3FNUZ: Format(3, 8, 0x7F, 0x80, 0x80, has_negative_zero=False),
     Narrow.FLOAT8E5M2: Format(2, 15, 0x7B, 0x7E, 0x7C),
     Narrow.FLOAT8E5M2FNUZ: Format(2, 16, 0x7F, 0x80, 0x80, has_negative_zero=False),
-    Narrow.FLOAT4E2M1: Format(1, 1, 0x7, 0x0, 0x7),
+    Narrow.FLOAT4E2M1: Format(1, 1, 0x7, 0x8, 0x7),
 }
 
 ElementType: TypeAlias = DType | Narrow
@@ -133,14 +133,9 @@ def packed(array: npt.NDArray[np.generic], kind: Narrow) -> npt.NDArray[np.uint8
     return np.asarray(np.bitwise_or.reduce(parts, axis=1), np.uint8)
 
 
-def unpacked(
-    stored: npt.NDArray[np.uint8], kind: Narrow, size: int
-) -> npt.NDArray[np.generic]:
+def unpacked(stored: npt.NDArray[np.uint8], kind: Narrow, size: int) -> npt.NDArray[np.generic]:
     """The first *size* elements in the bytes *stored*, one a byte, of the type of ml_dtypes."""
     bits = kind.bits
     places = np.arange(kind.in_a_byte, dtype=np.uint8) * np.uint8(bits)
     codes = (stored[:, None] >> places & np.uint8((1 << bits) - 1)).reshape(-1)[:size]
-    if kind.held.is_signed:
-        sign = np.uint8(1 << (bits - 1))
-        codes = (codes ^ sign) - sign
     return np.ascontiguousarray(codes).view(kind.numpy)

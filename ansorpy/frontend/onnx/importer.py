@@ -346,7 +346,7 @@ class Importer:
             results = (made,) if isinstance(made, str) else made
             if narrow and operator_of(node) in CARRIES:
                 self.builder.narrow.update(dict.fromkeys(results, next(iter(narrow.values()))))
-            keeps = any(self.builder.types[value].size > SMALL for value in narrow)
+            keeps = any(most(self.builder.types[value].size) > SMALL for value in narrow)
             return self._computed(node, results, context) if constant and not keeps else results
         except TooLarge:
             raise

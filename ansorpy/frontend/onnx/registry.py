@@ -84,9 +84,9 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
 }
 
 ON_SHAPES = frozenset({
-    *casts.OPERATORS, *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
-    *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
-    *reduce.OPERATORS, *scatter.OPERATORS, *signal.OPERATORS,
+    *casts.OPERATORS, *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS,
+    *gather.OPERATORS, *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS,
+    *quantize.OPERATORS, *reduce.OPERATORS, *scatter.OPERATORS, *signal.OPERATORS,
 })  # fmt: skip
 """Operators with which exporters compute shapes, on integers and on tensors without elements, which
 no kernel supports.  For other operators, onnx's reference implementation ignores some attributes

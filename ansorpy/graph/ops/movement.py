@@ -195,7 +195,7 @@ class Repeat(Movement):
         return tuple(a if k == 1 else a // k for a, k in zip(i, self.times, strict=True))
 
     def reordered(self, order: Shape) -> Op:
-        return Repeat(pick(self.times, order))
+        return replace(self, times=pick(self.times, order))
 
     def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
         return self if is_first_cut(operands) and self.times[0] == 1 else None
@@ -286,19 +286,19 @@ def flat(index: Sequence[Expr], shape: Shape) -> Expr:
 
 def digits(position: Expr, shape: Shape) -> list[Expr]:
     """The index in *shape* whose row-major position is *position*."""
-    digits: list[Expr] = []
+    found: list[Expr] = []
     leading = True
     stride: AnyExtent = 1
     sizes = list(shape)
     for d in range(len(sizes) - 1, -1, -1):
         if sizes[d] == 1:
-            digits.append(as_expr(0))
+            found.append(as_expr(0))
             continue
         value = position if stride == 1 else position // stride
         leading = all(e == 1 for e in sizes[:d])
-        digits.append(value if leading else value % sizes[d])
+        found.append(value if leading else value % sizes[d])
         stride *= sizes[d]
-    return digits[::-1]
+    return found[::-1]
 
 
 def _regrouped(before: Shape, after: Shape, order: Shape) -> Shape | None:

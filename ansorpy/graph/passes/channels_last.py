@@ -38,10 +38,12 @@ class _Layout:
     def run(self) -> Graph:
         for node in self.graph.nodes:
             self._convert(node)
-        return self.builder.finish(
-            replace(o, value=self._get(o.value, identity_order(len(self.graph.types[o.value].shape))))
-            for o in self.graph.outputs
-        )
+        outputs = [replace(o, value=self._in_order(o.value)) for o in self.graph.outputs]
+        return self.builder.finish(outputs)
+
+    def _in_order(self, value: str) -> str:
+        """*value* in the model's order."""
+        return self._get(value, identity_order(len(self.graph.types[value].shape)))
 
     def _convert(self, node: Node) -> None:
         """Emit *node* on operands in the orders that its operator requires."""

@@ -43,12 +43,13 @@ class AlwaysInline(SketchRule):
     Differs: with ``evaluated_once``, a branch or an expensive call is inlined too if that repeats
     nothing (a sigmoid after a convolution).  A square root or quotient per channel is computed
     once, not at every element that uses it, and so is arithmetic on inputs that a product's tiles
-    re-read; elements of narrow types are converted where they are read once.  A copy of whole rows of an input is inlined if the product's vector loop does not run
-    along it: the product only broadcasts its elements.  A stage that loads more than ``most_loads``
-    elements for each of its own (a Winograd transform) is not inlined into a copy that fills shared
-    tiles: each block that reads an element would recompute it.  A transform is not inlined into
-    another either if that would then select among more than ``most_formulas`` formulas; a
-    convolution over three axes has 216.
+    re-read; elements of narrow types are converted where they are read once.  A copy of whole rows
+    of an input is inlined if the product's vector loop does not run along it: the product only
+    broadcasts its elements.  A stage that loads more than ``most_loads`` elements for each of its
+    own (a Winograd transform) is not inlined into a copy that fills shared tiles: each block that
+    reads an element would recompute it.  A transform is not inlined into another either if that
+    would then select among more than ``most_formulas`` formulas; a convolution over three axes has
+    216.
     """
 
     expensive: frozenset[Function] = frozenset({Function.EXP})

@@ -64,7 +64,9 @@ def add_input(builder: GraphBuilder, name: str, kind: Narrow, shape: Shape) -> s
     port = builder.add_input(name, TensorType(packed_shape(shape, kind), DType.UINT8))
     builder.ports[name] = NarrowPort(kind, shape)
     value = port
-    if kind.in_a_byte > 1:
+    if 0 in shape:
+        value = builder.add_empty(name, TensorType(shape, kind.held))
+    elif kind.in_a_byte > 1:
         value = builder.emit(Unpack(kind, shape), [port], f"{name}.elements")
     builder.narrow[value] = kind
     return value
@@ -74,8 +76,7 @@ def add_constant(builder: GraphBuilder, name: str, array: NarrowArray) -> str:
     """Add a constant of a narrow type; returns the value of its elements."""
     kind = Narrow(array.dtype.name)
     if kind.in_a_byte == 1 or array.size <= SMALL:
-        codes = np.ascontiguousarray(array).view(np.uint8).reshape(array.shape)
-        value = builder.add_constant(name, codes.view(kind.held.numpy))
+        value = builder.add_constant(name, _elements(array, kind))
     else:
         stored = packed(array, kind).reshape(packed_shape(array.shape, kind))
         held = builder.add_constant(f"{name}.packed", stored)
@@ -84,11 +85,20 @@ def add_constant(builder: GraphBuilder, name: str, array: NarrowArray) -> str:
     return value
 
 
+def _elements(array: NarrowArray, kind: Narrow) -> NarrowArray:
+    """The codes of floats, or the values of integers."""
+    if kind.is_float:
+        return np.ascontiguousarray(array).view(np.uint8).reshape(array.shape)
+    return array.astype(kind.held.numpy)
+
+
 def constant_array(builder: GraphBuilder, value: str) -> NarrowArray:
     """The constant *value*, of a narrow type if it is one."""
     array = builder.constants[value]
     kind = builder.narrow.get(value)
-    return array if kind is None else np.ascontiguousarray(array).view(kind.numpy)
+    if kind is None or not kind.is_float:
+        return array if kind is None else array.astype(kind.numpy)
+    return np.ascontiguousarray(array).view(kind.numpy).reshape(array.shape)
 
 
 def as_stored(builder: GraphBuilder, value: str, name: str) -> str:

@@ -126,9 +126,7 @@ def rounded(ctx: NodeContext, value: str, zero: str | None, kind: ElementType) -
     return ctx.cast(value, kind)
 
 
-def _along(
-    ctx: NodeContext, index: int, value: str = "", repeat: type[Repeat] = Repeat
-) -> str:
+def _along(ctx: NodeContext, index: int, value: str = "", repeat: type[Repeat] = Repeat) -> str:
     """Operand *index* (or *value* made of it), shaped to broadcast: one number, or one per index
     or block of ``axis``."""
     own, full, block = ctx.shape(index), ctx.shape(), ctx.attr("block_size", 0)

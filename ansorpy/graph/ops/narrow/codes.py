@@ -76,7 +76,7 @@ def _number(code: Expr, form: Format, bits: int) -> Expr:
     elif form.has_infinity:
         found = select(size > form.beyond, nan, found)
         found = select(size.equal(form.beyond), const(_INFINITY, _WORD), found)
-    elif form.nan > form.most:
+    elif form.nan & (sign - 1):
         found = select(size > form.most, nan, found)
     return found | ((code & sign) << (32 - bits))
 
@@ -117,8 +117,10 @@ def _code(bits: Expr, form: Format, width: int, saturate: bool) -> Expr:
     signed = code | (sign << (width - 1))
     if not form.has_negative_zero:
         signed = select(code.equal(0), code, signed)
-    nan = const(form.nan, _WORD)
-    return select(size > _INFINITY, nan | (sign << (width - 1)), signed)
+    nan: Expr = const(form.nan, _WORD)
+    if form.has_negative_zero:
+        nan = nan ^ (sign << (width - 1))
+    return select(size > _INFINITY, nan, signed)
 
 
 def _exponent(bits: Expr, saturate: bool, rounding: str) -> Expr:

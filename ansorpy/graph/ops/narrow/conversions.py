@@ -72,7 +72,7 @@ class Decode(Converted):
 
 @dataclass(frozen=True)
 class Encode(Converted):
-    """The codes of floats as numbers of ``kind`` (:func:`ansorpy.graph.ops.codes.encoded`)."""
+    """The codes of floats as numbers of ``kind`` (:func:`.codes.encoded`)."""
 
     kind: Narrow
     saturate: bool = True
