@@ -89,7 +89,7 @@ def _c_type(dtype: ElementType) -> str:
     """The C type of what holds one or more elements."""
     if isinstance(dtype, Narrow):
         return "uint8_t"
-    return _C_TYPES.get(dtype, f"{dtype.value}_t")
+    return str(_C_TYPES.get(dtype, f"{dtype.value}_t"))
 
 
 def _dtype_text(dtype: ElementType) -> str:

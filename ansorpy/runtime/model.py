@@ -192,7 +192,7 @@ class Model:
         run = self._executable().prepare(arrays, given, used)
         if not any(self._packed):
             return run
-        made = [(given[number], kind) for number, kind in self._packed[1].items()]
+        made = [(outputs[number], kind) for number, kind in self._packed[1].items()]
         return with_packing(run, copies, made)
 
     def with_room(self, feeds: Mapping[str, Any], capacity: int | None = None) -> dict[str, Any]:

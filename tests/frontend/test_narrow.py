@@ -261,7 +261,7 @@ def test_other_readers_get_constants_that_are_expanded_once(rng: np.random.Gener
         node("DequantizeLinear", ["q", "s"], ["w"]),
         node("Conv", ["x", "w"], ["y"]),
     ]
-    tensors = [stored("INT4", (16, 8, 3, 3), rng, "q"), held("s", np.float32(0.5))]
+    tensors = [stored("INT4", (16, 8, 3, 3), rng, "q"), held("s", np.asarray(0.5, np.float32))]
     made = model(nodes, {"x": ("FLOAT", (1, 8, 6, 6))}, {"y": "FLOAT"}, tensors)
     network = compiled(made)
     constants = [a.dtype for call in network.calls for a in call.constants.values()]
@@ -297,12 +297,12 @@ def test_bits_are_kept(given: str, wanted: str) -> None:
                  {"q": (given, (3, 5))}, {"y": wanted}, opset=26)  # fmt: skip
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(getattr(TensorProto, given)))
     exact = dtype.itemsize == 2
-    codes = np.arange(15).astype(np.uint16 if exact else np.uint8)
+    codes: Array = np.arange(15).astype(np.uint16 if exact else np.uint8)
     array = codes.view(dtype) if exact or given.startswith("FLOAT") else codes.astype(dtype)
     [got] = run_network(compiled(made), {"q": array.reshape(3, 5)})
     mask = 0xFFFF if exact else 0xFF if "8" in given else 0xF
-    found = got.reshape(-1).view(codes.dtype) & mask
-    np.testing.assert_array_equal(found, codes & mask)
+    found: Array = got.reshape(-1).view(np.uint16 if exact else np.uint8)
+    np.testing.assert_array_equal(found & mask, codes & mask)
 
 
 def test_complex_numbers_are_refused() -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import replace
 from math import prod
 
-import numpy as np
 import onnx
 from onnx import (
     GraphProto,
@@ -16,9 +15,7 @@ from onnx import (
     NodeProto,
     SparseTensorProto,
     ValueInfoProto,
-    helper,
 )
-from onnx.reference import ReferenceEvaluator
 
 from ansorpy.constants import constant_flags
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
@@ -38,12 +35,12 @@ from ansorpy.frontend.onnx.quantized.narrow import (
     CARRIES,
     READS,
     SMALL,
-    NarrowArray,
     add_constant,
     add_input,
-    as_stored,
     constant_array,
+    kinds_of,
     narrow_array,
+    output_of,
     refused,
 )
 from ansorpy.frontend.onnx.ratio import Ratio
@@ -53,6 +50,7 @@ from ansorpy.frontend.onnx.reader import (
     demand_consistent,
     opset_of,
 )
+from ansorpy.frontend.onnx.reference import evaluated
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS, STANDARD, operator_of
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
 from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
@@ -62,7 +60,6 @@ from ansorpy.graph.ir import (
     Graph,
     GraphBuilder,
     LargeConstant,
-    NarrowPort,
     Output,
     require_small,
 )
@@ -161,15 +158,9 @@ class Importer:
             )
         outputs = [o.name for o in self.model.graph.output]
         demand_computed(outputs, self.values)
-        return self.builder.finish([self._output(name) for name in outputs])
-
-    def _output(self, name: str) -> Output:
-        value = self.values[name]
-        kind = self.builder.narrow.get(value)
-        if kind is None:
-            return Output(name, value)
-        port = NarrowPort(kind, self.builder.types[value].shape)
-        return Output(name, as_stored(self.builder, value, name), port)
+        return self.builder.finish(
+            [output_of(self.builder, name, self.values[name]) for name in outputs]
+        )
 
     def _type(self, value: str) -> ElementType:
         """The element type of a graph value, as the model sees it."""
@@ -336,7 +327,7 @@ class Importer:
         constant = bool(operands) and node.op_type not in _RANDOM and all(
             self.values.get(name) in self.builder.constants for name in operands
         )  # fmt: skip
-        narrow = self._narrow_operands(operands)
+        narrow = kinds_of(self.builder, [self.values.get(name, "") for name in operands])
         try:
             if not supported:
                 raise Unsupported("", "no importer exists for this operator")
@@ -354,12 +345,6 @@ class Importer:
             if not constant or (supported and operator_of(node) not in ON_SHAPES):
                 raise
         return self._folded(node, operands)
-
-    def _narrow_operands(self, operands: Iterable[str]) -> dict[str, Narrow]:
-        """The values of those *operands* that have narrow types."""
-        narrow = self.builder.narrow
-        values = [self.values[name] for name in operands if name in self.values]
-        return {value: narrow[value] for value in values if value in narrow}
 
     def _computed(
         self, node: NodeProto, results: tuple[str, ...], context: NodeContext
@@ -391,14 +376,7 @@ class Importer:
     def _folded(self, node: NodeProto, operands: Sequence[str]) -> tuple[str | None, ...]:
         """The values of a node on constants, computed by onnx's reference implementation."""
         feeds = {n: constant_array(self.builder, self.values[n]) for n in operands}
-        try:
-            evaluator = _evaluator(node, feeds, self.model)
-            results = [np.asarray(result) for result in evaluator.run(None, feeds)]
-        except Exception as error:  # the reference implementation may raise anything
-            reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise Unsupported(
-                "constant operands", f"onnx cannot evaluate it: {reason[0]}"
-            ) from None
+        results = evaluated(node, feeds, self.model)
         return tuple(
             self._constant(name, array) for name, array in zip(node.output, results, strict=False)
         )
@@ -454,19 +432,6 @@ class Importer:
         for name in node.output:
             if name in made:
                 self.values[name] = self.builder.add_input(name, made[name])
-
-
-def _evaluator(
-    node: NodeProto, feeds: Mapping[str, NarrowArray], model: ModelProto
-) -> ReferenceEvaluator:
-    """onnx's reference implementation of *node*, in the operator sets of *model*."""
-    inputs = [
-        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-        for n, a in feeds.items()
-    ]
-    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output]
-    opsets = {o.domain: o.version for o in model.opset_import} | {"": opset_of(model)}
-    return ReferenceEvaluator(helper.make_graph([node], "node", inputs, outputs), opsets=opsets)
 
 
 def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:

@@ -5,6 +5,8 @@ Ports and large constants keep the bytes that ONNX stores; everything else has o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto
@@ -12,15 +14,15 @@ from onnx import NodeProto, TensorProto
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, element_type_of
 from ansorpy.frontend.onnx.reader import array_of
 from ansorpy.graph.emits import Emits
-from ansorpy.graph.ir import GraphBuilder, NarrowPort
+from ansorpy.graph.ir import GraphBuilder, NarrowPort, Output
 from ansorpy.graph.ops import Decode, Encode, Pack, Shape, TensorType, Unpack, Wrap
 from ansorpy.graph.ops.narrow.conversions import packed_shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import ElementType, Narrow, packed
 
 __all__ = [
-    "CARRIES", "READS", "SMALL", "NarrowArray", "add_constant", "add_input", "as_stored",
-    "constant_array", "narrow_array", "narrow_of", "narrowed", "numbers", "refused",
+    "CARRIES", "READS", "SMALL", "NarrowArray", "add_constant", "add_input", "constant_array",
+    "kinds_of", "narrow_array", "narrow_of", "narrowed", "numbers", "output_of", "refused",
 ]  # fmt: skip
 
 NarrowArray = npt.NDArray[np.generic]
@@ -101,10 +103,21 @@ def constant_array(builder: GraphBuilder, value: str) -> NarrowArray:
     return np.ascontiguousarray(array).view(kind.numpy).reshape(array.shape)
 
 
-def as_stored(builder: GraphBuilder, value: str, name: str) -> str:
-    """The bytes of the output *name*, whose elements are *value*."""
-    kind = builder.narrow[value]
-    return value if kind.in_a_byte == 1 else builder.emit(Pack(kind), [value], f"{name}.bytes")
+def output_of(builder: GraphBuilder, name: str, value: str) -> Output:
+    """The output *name*, whose elements are *value*: packed if it has a narrow type."""
+    kind = builder.narrow.get(value)
+    if kind is None:
+        return Output(name, value)
+    port = NarrowPort(kind, builder.types[value].shape)
+    packs = kind.in_a_byte > 1
+    return Output(
+        name, builder.emit(Pack(kind), [value], f"{name}.bytes") if packs else value, port
+    )
+
+
+def kinds_of(builder: GraphBuilder, values: Iterable[str]) -> dict[str, Narrow]:
+    """The types of those *values* that have narrow ones."""
+    return {value: builder.narrow[value] for value in values if value in builder.narrow}
 
 
 def numbers(ctx: NodeContext, value: str) -> str:
