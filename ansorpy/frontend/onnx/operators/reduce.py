@@ -82,11 +82,10 @@ def reduce_log_sum_exp(ctx: NodeContext) -> str:
     if not axes:
         return ctx.input()
     real = ctx.type().dtype if ctx.type().dtype.is_float else DType.FLOAT64
-    given = ctx.cast(ctx.input(), real)
-    top = ctx.emit(Reduce(ReduceOp.MAX, axes, True), [given])
+    top = ctx.emit(Reduce(ReduceOp.MAX, axes, True), [ctx.cast(ctx.input(), real)])
     is_finite = ctx.apply(Fn.LESS, ctx.apply(Fn.ABS, top), ctx.literal(math.inf, real))
     top = ctx.apply(Fn.WHERE, is_finite, top, ctx.literal(0, real))
-    raised = ctx.apply(Fn.EXP, ctx.apply(Fn.SUB, given, top))
+    raised = ctx.apply(Fn.EXP, ctx.apply(Fn.SUB, ctx.cast(ctx.input(), real), top))
     total = ctx.apply(Fn.ADD, ctx.apply(Fn.LOG, _sum(ctx, raised, True)), top)
     if ctx.attr("keepdims", 1):
         return total
