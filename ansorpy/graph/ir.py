@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from ansorpy.graph.ops import Elementwise, Fn, Op, Shape, Sizes, TensorType
 from ansorpy.ir.dtypes import as_dtype
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, least, most
+from ansorpy.ir.narrow import Narrow
 from ansorpy.ir.sizes import at
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "MOST_CONSTANT_BYTES", "Array", "Count", "Graph", "GraphBuilder", "LargeConstant", "Node",
+    "MOST_CONSTANT_BYTES", "Array", "Count", "Graph", "GraphBuilder", "LargeConstant", "NarrowPort",
+    "Node",
     "Output", "Quantized", "require_small", "text",
 ]  # fmt: skip
 
@@ -63,8 +65,16 @@ class Count:
 
 
 @dataclass(frozen=True)
+class NarrowPort:
+    """The type and shape that callers see of an input or output whose value holds its bytes."""
+
+    kind: Narrow
+    shape: Shape
+
+
+@dataclass(frozen=True)
 class Output:
-    """A result of the network: the caller's name for it, and its value.
+    """A result of the network: the caller's name for it, its value, and its type if narrow.
 
     With *counts*, it is no result for the caller: the value, one int64, is the size of a dimension.
     """
@@ -72,15 +82,17 @@ class Output:
     name: str
     value: str
     counts: Count | None = None
+    port: NarrowPort | None = None
 
 
 @dataclass(frozen=True)
 class Graph:
     """A network: ``nodes`` in topological order over inputs, constants and each other's outputs.
 
-    ``types`` has every value.  Graphs are not modified after they are built; passes return new ones
-    and share the constant arrays.  ``quantized`` has the integers that imported values were
-    dequantized from; passes do not preserve it.
+    ``types`` has every value, ``ports`` those inputs whose types are narrow.  Graphs are not
+    modified after they are built; passes return new ones and share the constant arrays.
+    ``quantized`` has the integers that imported values were dequantized from; passes do not
+    preserve it.
     """
 
     inputs: tuple[str, ...]
@@ -89,6 +101,7 @@ class Graph:
     types: Mapping[str, TensorType]
     constants: Mapping[str, Array]
     quantized: Mapping[str, Quantized] = field(default_factory=dict)
+    ports: Mapping[str, NarrowPort] = field(default_factory=dict)
     _seen: dict[tuple[str, Shape], Array] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -143,6 +156,9 @@ class GraphBuilder:
         self.quantized: dict[str, Quantized] = {}
         self.counts: dict[str, Count] = {}
         """The dimensions that runs count, by the value that is the size."""
+        self.narrow: dict[str, Narrow] = {}
+        """The types of values that hold the codes, or the integers, of narrow types."""
+        self.ports: dict[str, NarrowPort] = {}
         self._inputs: list[str] = []
         self._nodes: list[Node] = []
         self._kept: Collection[str] = ()
@@ -155,6 +171,7 @@ class GraphBuilder:
         builder = cls()
         for name in graph.inputs:
             builder.add_input(name, graph.types[name])
+        builder.ports.update(graph.ports)
         for name, array in graph.constants.items():
             builder.add_constant(name, array)
         builder._kept = graph.types.keys()
@@ -251,6 +268,7 @@ class GraphBuilder:
             {name: t for name, t in self.types.items() if name in live},
             {name: a for name, a in self.constants.items() if name in live},
             {name: q for name, q in self.quantized.items() if name in live},
+            dict(self.ports),
         )
 
     def _reached(self, results: Iterable[Output]) -> tuple[list[Node], set[str]]:

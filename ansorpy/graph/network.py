@@ -13,8 +13,8 @@ from ansorpy.graph.memory import ArenaPlan, Lifetime, padded, plan_arena
 from ansorpy.graph.ops import Shape
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, most, prod_of
+from ansorpy.ir.narrow import ElementType, Narrow
 from ansorpy.ir.sizes import Sizes, at
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.serialize import structural_hash
@@ -28,11 +28,14 @@ class TensorInfo:
 
     name: str
     shape: Shape
-    dtype: DType
+    dtype: ElementType
 
     @cached_property
     def bytes(self) -> AnyExtent:
-        return prod_of(self.shape) * self.dtype.bytes
+        size = prod_of(self.shape)
+        if isinstance(self.dtype, Narrow):
+            return (size + (self.dtype.in_a_byte - 1)) // self.dtype.in_a_byte
+        return size * self.dtype.bytes
 
 
 @dataclass(frozen=True)

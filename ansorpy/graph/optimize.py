@@ -9,6 +9,7 @@ from ansorpy.graph.ir import Graph
 from ansorpy.graph.passes.absorb_transposes import absorb_transposes
 from ansorpy.graph.passes.channels_last import channels_last
 from ansorpy.graph.passes.drop_taps import drop_taps
+from ansorpy.graph.passes.expand_constants import expand_constants
 from ansorpy.graph.passes.fold_scale import fold_scale
 from ansorpy.graph.passes.fuse_attention import fuse_attention
 from ansorpy.graph.passes.fuse_dequantize import fuse_dequantize
@@ -28,6 +29,7 @@ from ansorpy.graph.regions import with_bodies
 __all__ = ["ARRANGING", "SIMPLIFYING", "arrange", "optimize", "simplify"]
 
 SIMPLIFYING: tuple[Callable[[Graph], Graph], ...] = (
+    expand_constants,
     read_fills,
     simplify_moves,
     fuse_norms,

@@ -10,7 +10,7 @@ from ansorpy.graph.aliases import aliases_in, fresh, with_own_parts
 from ansorpy.graph.control import Branch, Carried, Control, Loop, Row
 from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.fusion import Group, fuse
-from ansorpy.graph.ir import Graph, Node, Output
+from ansorpy.graph.ir import Graph, NarrowPort, Node, Output
 from ansorpy.graph.network import Call, Counted, Network, Subview, TensorInfo
 from ansorpy.graph.ops import Conv, ConvTranspose, Pool, Shape, TensorType
 from ansorpy.graph.order import in_order
@@ -61,10 +61,14 @@ class _Partition:
             self._add_copy(value, name)
 
     def network(self) -> Network:
-        outputs = tuple(self._info(self.results[o.name], o.value) for o in self.returned)
+        outputs = tuple(
+            _seen(self._info(self.results[o.name], o.value), o.port) for o in self.returned
+        )
         counts = self._counts()
         calls, controls = in_order(self.calls, self.controls, counts, self.subviews)
-        given = tuple(self.values[name] for name in self.graph.inputs)
+        given = tuple(
+            _seen(self.values[name], self.graph.ports.get(name)) for name in self.graph.inputs
+        )
         titles = {buffer: name for name, buffer in self.results.items() if name != buffer}
         made = Network(
             given, outputs, self.values, calls, subviews=self.subviews, titles=titles,
@@ -241,6 +245,11 @@ class _Partition:
 def _named(outside: Mapping[str, str], name: Callable[[str], str], value: str) -> str:
     """The name that *outside* has for *value*, or else its own, by *name*."""
     return outside[value] if value in outside else name(value)
+
+
+def _seen(info: TensorInfo, port: NarrowPort | None) -> TensorInfo:
+    """*info* of an input or output as callers see it."""
+    return info if port is None else TensorInfo(info.name, port.shape, port.kind)
 
 
 def _result_buffers(inputs: Sequence[str], outputs: Sequence[Output]) -> dict[str, str]:

@@ -171,19 +171,23 @@ class ComputeDAG:
     def constant_ops(self) -> frozenset[Tensor]:
         """Operators that depend on constant placeholders only, so that they run at bind time.
 
-        Outputs, operators whose shapes depend on a call, and operators that read such ones are
-        excluded: each call computes them anew.
+        Outputs, operators whose shapes depend on a call or that ask for it, and operators that
+        read such ones are excluded: each call computes them anew.
         """
         constant: set[Tensor] = set()
         for op in self.ops:
             if isinstance(op, PlaceholderOp):
                 if op.constant:
                     constant.add(op)
-            elif self.is_output(op) or dims_of(op.shape):
+            elif self.is_output(op) or dims_of(op.shape) or _is_of_each_call(op):
                 continue
             elif self.reads(op) and all(p in constant for p in self.reads(op)):
                 constant.add(op)
         return frozenset(constant)
+
+
+def _is_of_each_call(op: Tensor) -> bool:
+    return isinstance(op, ComputeOp) and op.attrs.each_call
 
 
 def _topological(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -135,10 +135,23 @@ class Expr:
         return _compare(CompareOp.NE, self, other)
 
     def __and__(self, other: ExprLike) -> Expr:
+        if self.dtype.is_int:
+            return _binary(BinaryOp.BIT_AND, self, other)
         return Binary(BinaryOp.AND, self, as_expr(other, DType.BOOL))
 
     def __or__(self, other: ExprLike) -> Expr:
+        if self.dtype.is_int:
+            return _binary(BinaryOp.BIT_OR, self, other)
         return Binary(BinaryOp.OR, self, as_expr(other, DType.BOOL))
+
+    def __xor__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.BIT_XOR, self, other)
+
+    def __lshift__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.SHL, self, other)
+
+    def __rshift__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.SHR, self, other)
 
     def __bool__(self) -> bool:
         raise TypeError(

@@ -244,12 +244,10 @@ def test_an_identity_of_an_inputs_shape_is_a_constant(given: dict[str, Any]) -> 
     assert_same_as_onnxruntime(model, RNG)
 
 
-@pytest.mark.parametrize("op_type", ["Pow", "Mean", "ReduceMean"])
-def test_integer_arithmetic_that_rounds_is_refused(op_type: str) -> None:
-    operands = ["x"] if op_type == "ReduceMean" else ["x", "x"]
+def test_integer_arithmetic_that_rounds_is_refused() -> None:
     model = graph_model([node("Relu", ["f"], ["g"])], {"f": (3,)}, ["g"])
     model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.INT64, [3]))
-    model.graph.node.append(node(op_type, operands, ["y"]))
+    model.graph.node.append(node("Mean", ["x", "x"], ["y"]))
     model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.INT64, [None]))
     with pytest.raises(UnsupportedModel, match="element type int64"):
         load(model)

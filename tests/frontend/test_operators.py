@@ -411,6 +411,7 @@ def test_every_importer_is_tried() -> None:
     elsewhere |= {"LSTM", "GRU", "RNN", "Einsum", "Resize", "Upsample"}  # in files of their own
     elsewhere |= {"Attention", "RotaryEmbedding"}  # test_attention
     elsewhere |= {"DequantizeLinear", "QuantizeLinear"}  # test_quantize
+    elsewhere |= {"BitCast"}  # test_narrow
     elsewhere |= {"DynamicQuantizeLinear", *quantized.OPERATORS}  # test_quantized
     elsewhere |= {"Scatter", "ScatterElements", "ScatterND"}  # test_scatter
     elsewhere |= {

@@ -19,8 +19,9 @@ from ansorpy.graph.network import Call, TensorInfo
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.narrow import Narrow, packed, unpacked
 from ansorpy.ir.rewrite.sizes import dag_at
-from ansorpy.ir.sizes import at, fixed, fixed_all
+from ansorpy.ir.sizes import Sizes, at, fixed, fixed_all
 from ansorpy.ir.strides import Strides, dense_strides, span
 from ansorpy.ir.symbols import Dim
 
@@ -49,7 +50,10 @@ class _Run:
         self, network: Network, feeds: Mapping[str, Array], offsets: Mapping[str, int] | None
     ):
         self.network = network
-        self.feeds = feeds
+        self.feeds = {
+            i.name: packed(feeds[i.name], i.dtype) if isinstance(i.dtype, Narrow) else feeds[i.name]
+            for i in network.inputs if i.name in feeds
+        }  # fmt: skip
         self.offsets = network.arena.offsets if offsets is None else offsets
         self.sizes: dict[Dim, int] = {}
         self.room = {
@@ -57,19 +61,15 @@ class _Run:
         }
         ends = (offset + self.room[name] for name, offset in self.offsets.items())
         self.arena = np.full(max(ends, default=0), 0xFF, np.uint8)
-        self.outputs = {
-            o.name: np.full(
-                fixed(at(prod_of(o.shape), network.capacities)),
-                99 if o.dtype.is_int else np.nan, o.dtype.numpy,
-            )
-            for o in network.outputs
-        }  # fmt: skip
+        self.outputs = {o.name: _unwritten(o, network.capacities) for o in network.outputs}
         self.moving: dict[str, Array] = {}
         """The memory of values that loops move, as it is now."""
 
     def result(self, info: TensorInfo) -> Array:
         """An output, without the room that it did not need."""
         shape = fixed_all(at(extent, self.sizes) for extent in info.shape)
+        if isinstance(info.dtype, Narrow):
+            return unpacked(self.outputs[info.name], info.dtype, math.prod(shape)).reshape(shape)
         return self.outputs[info.name][: math.prod(shape)].reshape(shape)
 
     def memory(self, name: str, shape: Sequence[int], apart: Strides | None) -> Array:
@@ -80,7 +80,7 @@ class _Run:
         whole = self._whole(name, info.dtype)
         return arranged(whole[offset // whole.itemsize :][: _span(shape, apart)], shape, apart)
 
-    def _whole(self, name: str, dtype: DType) -> Array:
+    def _whole(self, name: str, dtype: DType | Narrow) -> Array:
         for held in (self.moving, self.feeds, self.outputs):
             if name in held:
                 return held[name].reshape(-1)
@@ -147,6 +147,14 @@ def _first(part: int | Inside[Control]) -> int:
     return part if isinstance(part, int) else part.control.start
 
 
+def _unwritten(info: TensorInfo, capacities: Sizes) -> Array:
+    """The memory of an output."""
+    if isinstance(info.dtype, Narrow):
+        return np.full(info.bytes, 99, np.uint8)
+    size = fixed(at(prod_of(info.shape), capacities))
+    return np.full(size, 99 if info.dtype.is_int else np.nan, info.dtype.numpy)
+
+
 def _span(shape: Sequence[int], apart: Strides | None) -> int:
     return span(shape, dense_strides(shape) if apart is None else apart)
 
@@ -162,7 +170,7 @@ def random_feeds(network: Network, rng: np.random.Generator) -> dict[str, Array]
         values: Array = rng.standard_normal(info.shape)
         if info.dtype is DType.BOOL:
             values = values > 0
-        elif info.dtype.is_int:
+        elif not info.dtype.is_float:
             values = np.clip(np.rint(values), -2, 2)
         feeds[info.name] = np.asarray(values, info.dtype.numpy)
     return feeds

@@ -27,13 +27,14 @@ from ansorpy.graph.ops import (
     TensorType,
     Transpose,
 )
-from ansorpy.ir.dtypes import DType, as_dtype
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most
+from ansorpy.ir.narrow import ElementType, element_type
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
     "UNKNOWN", "Cut", "NodeContext", "TooLarge", "TooShort", "Unequal", "Unknown", "Unsupported",
-    "dtype_of", "one_size", "widely",
+    "dtype_of", "element_type_of", "one_size", "widely",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -110,9 +111,18 @@ class TooLarge(Unsupported):
 
 
 def dtype_of(code: int) -> DType:
-    """The element type of an ONNX type code; raises :class:`Unsupported` for others (strings)."""
+    """The type of an ONNX type code; raises :class:`Unsupported` for others (strings, float8)."""
+    found = element_type_of(code)
+    if isinstance(found, DType):
+        return found
+    raise Unsupported(f"element type {found.value}", "convert the model to float32")
+
+
+def element_type_of(code: int) -> ElementType:
+    """The type, perhaps a narrow one, of an ONNX type code; raises :class:`Unsupported` if it is
+    none of ours (texts, complex numbers)."""
     try:
-        return as_dtype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)))
+        return element_type(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)).name)
     except (KeyError, ValueError, TypeError):
         names = onnx.TensorProto.DataType
         name = names.Name(code) if code in names.values() else code

@@ -6,10 +6,8 @@ import logging
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from math import prod
 
-import numpy as np
 import onnx
 from onnx import (
     GraphProto,
@@ -20,7 +18,7 @@ from onnx import (
 )
 
 from ansorpy.constants import constant_flags
-from ansorpy.errors import UnsupportedModel, UnsupportedRow
+from ansorpy.errors import UnsupportedModel, UnsupportedRow, grouped
 from ansorpy.frontend.onnx.context import (
     NodeContext,
     TooLarge,
@@ -28,7 +26,7 @@ from ansorpy.frontend.onnx.context import (
     Unequal,
     Unknown,
     Unsupported,
-    dtype_of,
+    element_type_of,
     one_size,
 )
 from ansorpy.frontend.onnx.control.scopes import Blamed, Inner
@@ -38,20 +36,20 @@ from ansorpy.frontend.onnx.elements import Elements
 from ansorpy.frontend.onnx.equations import lengthened, solved
 from ansorpy.frontend.onnx.nodes import needed
 from ansorpy.frontend.onnx.quantized.narrow import (
-    NarrowArray,
-    is_narrow,
-    narrow_constant,
-    narrow_type,
+    CARRIES,
+    READS,
+    SMALL,
+    add_constant,
+    add_input,
+    constant_array,
+    kinds_of,
+    narrow_array,
+    output_of,
     refused,
 )
 from ansorpy.frontend.onnx.ratio import Ratio
-from ansorpy.frontend.onnx.reader import (
-    array_of,
-    demand_computed,
-    demand_consistent,
-    opset_of,
-)
-from ansorpy.frontend.onnx.reference import reference_values
+from ansorpy.frontend.onnx.reader import array_of, demand_computed, demand_consistent, opset_of
+from ansorpy.frontend.onnx.reference import evaluated
 from ansorpy.frontend.onnx.registry import CONTROL, ON_SHAPES, OPERATORS, STANDARD, operator_of
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
 from ansorpy.frontend.onnx.sequence_inputs import tensor_names
@@ -59,8 +57,8 @@ from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent, dims_of, most
+from ansorpy.ir.narrow import ElementType, Narrow
 from ansorpy.ir.symbols import Dim
 
 __all__ = ["Importer", "Solved", "has_importer", "is_known"]
@@ -100,7 +98,6 @@ class Importer:
         self.opset = opset_of(model)
         self.builder = GraphBuilder()
         self.values: MutableMapping[str, str] = {}
-        self.narrow: MutableMapping[str, NarrowArray] = {}
         self.lists: MutableMapping[str, Value] = {}
         self.known: dict[str, Elements] = {}
         self.rows: list[UnsupportedRow] = []
@@ -115,7 +112,7 @@ class Importer:
         if self.rows:
             raise UnsupportedModel(
                 f"{len(self.rows)} node(s) of the model cannot be compiled",
-                rows=_grouped(self.rows),
+                rows=grouped(self.rows),
                 hint="change these nodes in the exporting program, or remove them from the model",
             )
         outputs = [o.name for o in self.model.graph.output]
@@ -127,21 +124,22 @@ class Importer:
         value = self.value(name)
         if isinstance(value, Maybe) and isinstance(value.value, str):
             value = value.value
-        if isinstance(value, str):
-            return [Output(name, value)]
         made = leaves(value)
-        return [Output(*pair) for pair in zip(tensor_names(name, len(made)), made, strict=True)]
+        names = [name] if isinstance(value, str) else tensor_names(name, len(made))
+        return [output_of(self.builder, *pair) for pair in zip(names, made, strict=True)]
+
+    def _type(self, value: str) -> ElementType:
+        """The element type of a graph value, as the model sees it."""
+        return self.builder.narrow.get(value, self.builder.types[value].dtype)
 
     def _refuse_output(self, output: ValueInfoProto) -> None:
-        """Add a row for *output* if it is a narrow constant or does not have the declared type."""
-        if output.name in self.narrow:
-            array = self.narrow[output.name]
-            self._blame(output.name, "output", array.shape, refused(array))
-        elif output.name in self.values:
+        """Add a row for *output* if it does not have the declared type."""
+        if output.name in self.values:
             made = self.builder.types[self.values[output.name]]
+            given = self._type(self.values[output.name])
             declared = self._declared(output, "output", made.shape)
-            if declared is not None and declared is not made.dtype:
-                advice = f"the nodes give {made.dtype.value}"
+            if declared is not None and declared is not given:
+                advice = f"the nodes give {given.value}"
                 reason = Unsupported(f"element type {declared.value}", advice)
                 self._blame(output.name, "output", made.shape, reason)
             self._warn_of_shape(output, made.shape)
@@ -164,7 +162,9 @@ class Importer:
         for info in network_inputs(self.model):
             shape = shapes[info.name]
             dtype = self._declared(info, "input", shape)
-            if dtype is not None:
+            if isinstance(dtype, Narrow):
+                self.values[info.name] = add_input(self.builder, info.name, dtype, shape)
+            elif dtype is not None:
                 kind = TensorType(shape, dtype)
                 name = self.builder.add_input(info.name, kind)
                 if 0 in shape:  # a value computed from it follows from the shapes
@@ -185,12 +185,13 @@ class Importer:
             name, code = tensor.name, tensor.data_type
             if name not in self.used:
                 continue
-            if narrow_type(code):
-                self.narrow[name] = array_of(held)
-            elif self._dtype(name, "initializer", code, held.dims) is not None:
+            dtype = self._dtype(name, "initializer", code, held.dims)
+            if isinstance(dtype, Narrow):
+                self.values[name] = add_constant(self.builder, name, array_of(held))
+            elif dtype is not None:
                 self.values[name] = self.builder.add_constant(name, array_of(held))
 
-    def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> DType | None:
+    def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> ElementType | None:
         """The element type that the input or output *info* declares; adds a row if unsupported."""
         if info.type.HasField("tensor_type"):
             return self._dtype(info.name, what, info.type.tensor_type.elem_type, shape)
@@ -198,10 +199,10 @@ class Importer:
         self._blame(info.name, what, shape, reason)
         return None
 
-    def _dtype(self, name: str, what: str, code: int, shape: Iterable[int]) -> DType | None:
+    def _dtype(self, name: str, what: str, code: int, shape: Iterable[int]) -> ElementType | None:
         """The element type of the tensor *name*; adds a row and returns None if unsupported."""
         try:
-            return dtype_of(code)
+            return element_type_of(code)
         except Unsupported as reason:
             self._blame(name, what, shape, reason)
             return None
@@ -224,20 +225,18 @@ class Importer:
         Raises:
             Blamed: Nodes of it are refused.
         """
-        outside = self.values, self.narrow, self.lists, self.used
-        self.values, self.narrow = ChainMap({}, self.values), ChainMap({}, self.narrow)
-        self.lists = ChainMap({}, self.lists)
+        outside = self.values, self.lists, self.used
+        self.values, self.lists = ChainMap({}, self.values), ChainMap({}, self.lists)
         try:
             for name, value in given.items():
                 self._bind(name, value)
             self._import_all(body)
             names = [output.name for output in body.output]
-            held = self.values, self.narrow, self.lists
-            if any(all(name not in kind for kind in held) for name in names):
+            if any(name not in self.values and name not in self.lists for name in names):
                 raise Blamed
             return list(map(self.value, names))
         finally:
-            self.values, self.narrow, self.lists, self.used = outside
+            self.values, self.lists, self.used = outside
 
     @contextmanager
     def inside(self) -> Iterator[Inner]:
@@ -253,16 +252,12 @@ class Importer:
 
     def value(self, name: str) -> Value:
         """What *name* stands for."""
-        if name in self.lists:
-            return self.lists[name]
-        return self.narrow[name] if name in self.narrow else self.values[name]
+        return self.lists[name] if name in self.lists else self.values[name]
 
     def _bind(self, name: str, value: Value) -> None:
         """Let *name* stand for *value*."""
         if isinstance(value, str):
             self.values[name] = value
-        elif isinstance(value, np.ndarray):
-            self.narrow[name] = value
         else:
             self.lists[name] = value
 
@@ -270,8 +265,7 @@ class Importer:
         """Translate one node; if it is refused, add a row, and stand-ins to check the rest."""
         operands = [name for name in node.input if name]
         supported = has_importer(node)
-        held = self.values, self.narrow, self.lists
-        missing = (all(n not in names for names in held) for n in operands)
+        missing = (n not in self.values and n not in self.lists for n in operands)
         if supported and any(missing):
             return  # depends on a node that is in the table already
         context = NodeContext(node, self.opset, self.builder, self.values, self.used, self.known)
@@ -316,8 +310,7 @@ class Importer:
         """The node's values, translated by its importer; constants if all its operands are.
 
         If no importer can translate a node on constants, onnx's reference implementation evaluates
-        it where that is reliable.  A value of a narrow type is stored separately and returned as
-        None.
+        it where that is reliable.
         """
         if operator_of(node) in CONTROL:
             return CONTROL[operator_of(node)](self, context)
@@ -325,28 +318,37 @@ class Importer:
             if node.op_type == "Identity":
                 return identity(self, context)
             raise Unsupported("a sequence or optional", "only its own operators take it")
-        held = narrow_constant(node)
+        held = narrow_array(node)
         if held is not None:
             return (self._constant(node.output[0], held),)
         constant = bool(operands) and node.op_type not in _RANDOM and all(
-            name in self.narrow or self.values.get(name) in self.builder.constants
-            for name in operands
+            self.values.get(name) in self.builder.constants for name in operands
         )  # fmt: skip
-        narrow = [self.narrow[name] for name in operands if name in self.narrow]
         try:
             if not supported:
                 raise Unsupported("operator", _UNKNOWN)
-            if narrow:
-                raise refused(narrow[0])
-            made = OPERATORS[operator_of(node)](context)
-            results = (made,) if isinstance(made, str) else made
-            return self._computed(node, results, context) if constant else results
+            return self._from_importer(node, operands, context, constant)
         except TooLarge:
             raise
         except Unsupported:
             if not constant or (supported and operator_of(node) not in ON_SHAPES):
                 raise
         return self._folded(node, operands)
+
+    def _from_importer(
+        self, node: NodeProto, operands: Sequence[str], context: NodeContext, constant: bool
+    ) -> Sequence[str | None]:
+        """What the operator's importer makes, evaluated if it is *constant*, of the narrow types
+        of its operands if it carries these."""
+        narrow = kinds_of(self.builder, [self.values.get(name, "") for name in operands])
+        if narrow and operator_of(node) not in CARRIES | READS:
+            raise refused(next(iter(narrow.values())))
+        made = OPERATORS[operator_of(node)](context)
+        results = (made,) if isinstance(made, str) else made
+        if narrow and operator_of(node) in CARRIES:
+            self.builder.narrow.update(dict.fromkeys(results, next(iter(narrow.values()))))
+        keeps = any(most(self.builder.types[value].size) > SMALL for value in narrow)
+        return self._computed(node, results, context) if constant and not keeps else results
 
     def _computed(
         self, node: NodeProto, results: tuple[str, ...], context: NodeContext
@@ -357,12 +359,14 @@ class Importer:
         if all(name in self.builder.constants for name in results):
             return results
         graph = self.builder.finish(Output(name, name) for name in results)
-        for made in graph.nodes:
-            self._require_small([made.output], made.inputs)
-        arrays = constant_values(graph)
-        return tuple(
-            self._constant(name, array) for name, array in zip(node.output, arrays, strict=False)
-        )
+        for step in graph.nodes:
+            self._require_small([step.output], step.inputs)
+        made = []
+        for name, value, array in zip(node.output, results, constant_values(graph), strict=False):
+            made.append(self.builder.add_constant(name, array))
+            if value in self.builder.narrow:
+                self.builder.narrow[made[-1]] = self.builder.narrow[value]
+        return tuple(made)
 
     def _require_small(self, values: Iterable[str], operands: Iterable[str]) -> None:
         """Refuse *values* that are too large for constants made from *operands*."""
@@ -375,23 +379,16 @@ class Importer:
 
     def _folded(self, node: NodeProto, operands: Sequence[str]) -> tuple[str | None, ...]:
         """The values of a node on constants, computed by onnx's reference implementation."""
-        feeds = {
-            n: self.narrow[n] if n in self.narrow else self.builder.constants[self.values[n]]
-            for n in operands
-        }
-        results = reference_values(node, feeds, self.model)
+        feeds = {n: constant_array(self.builder, self.values[n]) for n in operands}
+        results = evaluated(node, feeds, self.model)
         return tuple(
             self._constant(name, array) for name, array in zip(node.output, results, strict=False)
         )
 
-    def _constant(self, name: str, array: Array) -> str | None:
-        """Store the value of a node on constants; refuse unsupported element types.
-
-        A value of a narrow type does not become a value of the graph; the result is None.
-        """
-        if is_narrow(array.dtype):
-            self.narrow[name] = array
-            return None
+    def _constant(self, name: str, array: Array) -> str:
+        """Store the value of a node on constants; refuse unsupported element types."""
+        if array.dtype.name in {kind.value for kind in Narrow}:
+            return add_constant(self.builder, name, array)
         try:
             return self.builder.add_constant(name, array)
         except ValueError:
@@ -447,11 +444,3 @@ class Importer:
         for name in node.output:
             if name in made:
                 self.values[name] = self.builder.add_input(name, made[name])
-
-
-def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:
-    """Rows with the same operator and message become one, of the first node and their number."""
-    groups: dict[tuple[str, str, str, str], list[UnsupportedRow]] = {}
-    for row in rows:
-        groups.setdefault((row.domain, row.op, row.attribute, row.advice), []).append(row)
-    return [replace(found[0], count=len(found)) for found in groups.values()]

@@ -37,8 +37,8 @@ from ansorpy.frontend.onnx.operators import (
     scatter,
     signal,
 )
+from ansorpy.frontend.onnx.quantized import casts, quantize
 from ansorpy.frontend.onnx.quantized import products as quantized
-from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
 from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
 from ansorpy.frontend.onnx.training import losses, optimisers
@@ -57,6 +57,7 @@ def operator_of(node: NodeProto) -> str:
 OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **activation.OPERATORS,
     **attention.OPERATORS,
+    **casts.OPERATORS,
     **constant.OPERATORS,
     **boxes.OPERATORS,
     **chosen.OPERATORS,
@@ -99,9 +100,10 @@ CONTROL: Mapping[str, Callable[[Translator, NodeContext], list[Value]]] = {
 """Operators with bodies, and those whose operands or results are not all tensors."""
 
 ON_SHAPES = frozenset({
-    *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
-    *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
-    *reduce.OPERATORS, *scatter.OPERATORS, *sorts.OPERATORS, *signal.OPERATORS,
+    *casts.OPERATORS, *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS,
+    *gather.OPERATORS, *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS,
+    *quantize.OPERATORS, *reduce.OPERATORS, *scatter.OPERATORS, *signal.OPERATORS,
+    *sorts.OPERATORS,
 })  # fmt: skip
 """Operators with which exporters compute shapes, on integers and on tensors without elements, which
 no kernel supports.  For other operators, onnx's reference implementation ignores some attributes

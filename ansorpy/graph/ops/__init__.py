@@ -28,8 +28,11 @@ from ansorpy.graph.ops.movement import (
     Reshape,
     Shuffle,
     Slice,
+    Spread,
     Transpose,
 )
+from ansorpy.graph.ops.narrow.conversions import Decode, Encode, Pack, Unpack, Wrap
+from ansorpy.graph.ops.narrow.reinterpret import Reinterpret
 from ansorpy.graph.ops.pad import Pad, PadMode
 from ansorpy.graph.ops.pool import Pool, PoolKind
 from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
@@ -49,7 +52,9 @@ __all__ = [
     "Conv",
     "ConvTranspose",
     "Cumulative",
+    "Decode",
     "Elementwise",
+    "Encode",
     "Expand",
     "Extend",
     "Fn",
@@ -63,6 +68,7 @@ __all__ = [
     "MatMul",
     "Movement",
     "Op",
+    "Pack",
     "Pad",
     "PadMode",
     "Pattern",
@@ -70,6 +76,7 @@ __all__ = [
     "PoolKind",
     "Reduce",
     "ReduceOp",
+    "Reinterpret",
     "Repeat",
     "Resample",
     "Reshape",
@@ -78,7 +85,10 @@ __all__ = [
     "Sizes",
     "Slice",
     "Softmax",
+    "Spread",
     "TensorType",
     "Transpose",
+    "Unpack",
+    "Wrap",
     "broadcast",
 ]

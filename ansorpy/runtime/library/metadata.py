@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.alias import Alias
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import least
+from ansorpy.ir.narrow import ElementType
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.library.extents import extent_of
 from ansorpy.runtime.ports import MAX_RANK, Port
@@ -46,7 +46,7 @@ class TensorSpec(_Part):
 
     name: str
     shape: tuple[int | list[Any], ...]
-    dtype: DType
+    dtype: ElementType
 
 
 class AliasSpec(_Part):

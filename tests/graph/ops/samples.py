@@ -17,7 +17,9 @@ from ansorpy.graph.ops import (
     Conv,
     ConvTranspose,
     Cumulative,
+    Decode,
     Elementwise,
+    Encode,
     Expand,
     Extend,
     Fn,
@@ -29,12 +31,14 @@ from ansorpy.graph.ops import (
     Lrn,
     MatMul,
     Op,
+    Pack,
     Pad,
     PadMode,
     Pool,
     PoolKind,
     Reduce,
     ReduceOp,
+    Reinterpret,
     Repeat,
     Resample,
     Reshape,
@@ -42,12 +46,16 @@ from ansorpy.graph.ops import (
     Shuffle,
     Slice,
     Softmax,
+    Spread,
     Transpose,
+    Unpack,
+    Wrap,
 )
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.narrow import Narrow
 from ansorpy.ir.routines.top import TopPlaces
 from ansorpy.ir.tensor import placeholder
 
@@ -63,13 +71,16 @@ class Sample:
     integers: tuple[tuple[Shape, int], ...] = ()
     """Shape of each, and the bound (exclusive) of its values."""
     floats_behind: tuple[Shape, ...] = ()
+    codes: tuple[Shape, ...] = ()
+    """Shapes of bytes with any bits."""
 
     def arrays(self) -> list[Array]:
         rng = np.random.default_rng(7)
         floats = [rng.standard_normal(shape).astype(np.float32) for shape in self.shapes]
         places = [rng.integers(0, bound, shape) for shape, bound in self.integers]
         behind = [rng.standard_normal(shape).astype(np.float32) for shape in self.floats_behind]
-        return [*floats, *places, *behind]
+        codes = [rng.integers(0, 256, shape).astype(np.uint8) for shape in self.codes]
+        return [*floats, *places, *behind, *codes]
 
     def defined(self) -> Array:
         """The result of the operator's compute definition."""
@@ -100,9 +111,11 @@ SAMPLES = [
     Sample(ConvTranspose(TWO, ONE, (9, 8), ONE, groups=2), (IMAGE, (4, 3, 3, 2))),
     Sample(Computed(TopPlaces(largest=True), (3, 2), DType.INT64), ((3, 8),)),
     Sample(Cumulative(ReduceOp.SUM, 1, exclusive=True), (X,)),
+    Sample(Decode(Narrow.FLOAT8E5M2), (), codes=(X,)),
     Sample(Elementwise(Fn.ADD), (X, (6, 1))),
     Sample(Elementwise(Fn.DIV), (X, X)),
     Sample(Elementwise(Fn.CLIP, (-0.5, 0.5)), (IMAGE,)),
+    Sample(Encode(Narrow.FLOAT8E4M3FN), (X,)),
     Sample(Expand((2, 6, 3)), ((2, 6, 1),)),
     Sample(Gather(1), (X,), (((4,), 6),)),
     Sample(GatherElements(2), (X,), (((2, 3, 4), 5),)),
@@ -112,12 +125,15 @@ SAMPLES = [
     Sample(Lrn(3, 1e-2, 0.75, 1.0), (IMAGE,)),
     Sample(MatMul((0, 2, 1)), (X, (5, 3))),
     Sample(GridSample("linear", "zeros", False), ((2, 3, 5, 7), (2, 4, 3, 2))),
+    Sample(Pack(Narrow.UINT4), (), codes=(X,)),
+    Sample(Pack(Narrow.INT2), (), codes=(IMAGE,)),
     Sample(Pad((0, 1, 2), (1, 0, 2), PadMode.REFLECT, 0.0), (X,)),
     Sample(Pad((0, 1, -1), (1, 0, 2), PadMode.CONSTANT, 0.5), (X,)),
     Sample(Pool(PoolKind.MAX, (3, 2), TWO, ONE, NONE, ONE), (IMAGE,)),
     Sample(Pool(PoolKind.SUM, (2, 2), ONE, NONE, ONE, TWO), (IMAGE,)),
     Sample(Reduce(ReduceOp.SUM, (1,), keepdims=False), (IMAGE,)),
     Sample(Reduce(ReduceOp.MAX, (0, 2), keepdims=True), (IMAGE,)),
+    Sample(Reinterpret(DType.INT32), (X,)),
     Sample(Repeat((1, 2, 3)), (X,)),
     Sample(Resample(2, 8), (IMAGE,), (((8, 3), 5),), ((8, 3),)),
     Sample(Reshape((2, 3, 10)), (X,)),
@@ -125,5 +141,9 @@ SAMPLES = [
     Sample(Slice((1, 5, 0), (1, 2, 5), (1, -3, 1)), (X,)),
     Sample(Softmax((2,)), (X,)),
     Sample(Softmax((0, 1), guarded=True), (IMAGE,)),
+    Sample(Spread((1, 2, 3)), (X,)),
     Sample(Transpose((2, 0, 1)), (X,)),
+    Sample(Unpack(Narrow.INT4, (2, 6, 10)), (), codes=(X,)),
+    Sample(Unpack(Narrow.UINT2, (3, 3)), (), codes=((3,),)),
+    Sample(Wrap(Narrow.INT4), (X,)),
 ]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.scopes import Inner, Translator, body_of
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Value, leaves, with_leaves
-from ansorpy.frontend.onnx.quantized.narrow import refused
 from ansorpy.graph.ir import Graph, Output
 from ansorpy.graph.ops import TensorType
 from ansorpy.graph.regions import Branches, Result
@@ -56,8 +53,6 @@ Kind = tuple[str, tuple[TensorType, ...]]
 
 def _kinds(inner: Inner, value: Value) -> Kind:
     """What kind of value this is, and the types of the tensors in it."""
-    if isinstance(value, np.ndarray):
-        raise refused(value)
     kind = {Listed: "sequence", Maybe: "optional"}.get(type(value), "tensor")
     return kind, tuple(inner.builder.types[leaf] for leaf in leaves(value))
 

@@ -12,6 +12,7 @@ from ansorpy.errors import UnsupportedRow
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.values import Value, leaves, with_leaves
 from ansorpy.frontend.onnx.elements import Elements
+from ansorpy.frontend.onnx.quantized.narrow import refused
 from ansorpy.graph.ir import Graph, GraphBuilder, Output
 from ansorpy.graph.ops import Sizes, TensorType
 from ansorpy.ir.dtypes import DType
@@ -115,7 +116,9 @@ class Inner:
 
     def _capture(self, value: str) -> str:
         if value not in self._copied:
-            self._copied[value] = self._new(value)
+            self._copied[value] = made = self._new(value)
+            if value in self._outside.narrow:
+                self.builder.narrow[made] = self._outside.narrow[value]
         return self._copied[value]
 
     def _new(self, value: str) -> str:
@@ -138,6 +141,9 @@ class Inner:
         """The body's graph, whose inputs are those added, then those captured and *behind*."""
         if self.builder.counts:
             raise Unsupported("sizes in a body", "its shapes may not depend on data")
+        for output in outputs:
+            if output.value in self.builder.narrow:
+                raise refused(self.builder.narrow[output.value])
         graph = self.builder.finish(outputs)
         first = [name for name in self._inputs if name not in behind]
         return Graph(

@@ -7,7 +7,6 @@ import numpy as np
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.scopes import Translator, body_of
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Value
-from ansorpy.frontend.onnx.quantized.narrow import refused
 from ansorpy.graph.ops import Gather
 
 __all__ = ["OPERATORS", "identity"]
@@ -141,8 +140,6 @@ def optional(translator: Translator, ctx: NodeContext) -> list[Value]:
     if not ctx.node.input or not ctx.node.input[0]:
         return [Maybe(None)]
     value = translator.value(ctx.node.input[0])
-    if isinstance(value, np.ndarray):
-        raise refused(value)
     return [value if isinstance(value, Maybe) else Maybe(value)]
 
 

@@ -9,10 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from ansorpy.frontend.onnx.quantized.narrow import NarrowArray
-
 __all__ = ["Listed", "Maybe", "Value", "leaves", "with_leaves"]
 
 
@@ -30,8 +26,8 @@ class Maybe:
     value: str | Listed | None
 
 
-Value = str | Listed | Maybe | NarrowArray
-"""A name of a graph value, what consists of graph values, or a constant of a narrow type."""
+Value = str | Listed | Maybe
+"""A name of a graph value, or what consists of graph values."""
 
 
 def leaves(value: Value) -> tuple[str, ...]:
@@ -40,7 +36,7 @@ def leaves(value: Value) -> tuple[str, ...]:
         return value.items
     if isinstance(value, Maybe):
         return () if value.value is None else leaves(value.value)
-    return () if isinstance(value, np.ndarray) else (value,)
+    return (value,)
 
 
 def with_leaves(value: Value, names: Iterator[str]) -> Value:
@@ -53,4 +49,4 @@ def with_leaves(value: Value, names: Iterator[str]) -> Value:
         held = with_leaves(value.value, names)
         assert isinstance(held, str | Listed)
         return Maybe(held)
-    return value if isinstance(value, np.ndarray) else next(names)
+    return next(names)
