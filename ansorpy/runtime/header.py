@@ -96,7 +96,7 @@ def _c_type(dtype: ElementType) -> str:
 def _dtype_text(dtype: ElementType) -> str:
     if isinstance(dtype, Narrow) and dtype.in_a_byte > 1:
         return f"{dtype.value}, {dtype.in_a_byte} in a byte from its lowest bits on"
-    return dtype.value
+    return str(dtype.value)
 
 
 def _in_comment(name: str) -> str:

@@ -26,7 +26,6 @@ from ansorpy.ir.expr import (
     Reduce,
     ReduceKind,
     Select,
-    is_held,
     size_var,
 )
 from ansorpy.ir.extents import Extent, least
@@ -194,7 +193,7 @@ class _RowReader:
     def _const(self, kind: DType, value: object) -> Expr:
         if kind.is_float and isinstance(value, str):
             return Const(_float(value), kind)
-        if kind.is_float or type(value) is not int or not is_held(value, kind):
+        if kind.is_float or type(value) is not int or not kind.holds(value):
             raise _Bad(f"{self.name}: constant {value!r} of type {kind.value}")
         return Const(bool(value) if kind is DType.BOOL else value, kind)
 
