@@ -15,9 +15,11 @@ from ansorpy.ir.alias import Alias
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, most, prod_of
+from ansorpy.ir.sizes import Sizes, at
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.serialize import structural_hash
 
-__all__ = ["Call", "Network", "Subview", "TensorInfo", "Workload", "lifetimes"]
+__all__ = ["Call", "Counted", "Network", "Subview", "TensorInfo", "Workload", "lifetimes"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,15 @@ class Subview:
 
     of: str
     offset_bytes: AnyExtent
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A dimension whose size a run counts: the value *name* is the size, at most *capacity*."""
+
+    name: str
+    dim: Dim
+    capacity: AnyExtent
 
 
 @dataclass(frozen=True)
@@ -93,8 +104,10 @@ class Network:
     arena, or one of the ``subviews`` of such a value; ``values`` has them all, in their stored
     shapes.  ``titles`` has the caller's names of outputs whose values have other names because
     inputs have the same names.  ``aliases`` are the outputs in the memory of inputs, which are
-    subviews of them.  ``controls`` are loops and branches over calls, each before those inside it;
-    values whose places move from iteration to iteration are not in the arena.
+    subviews of them.  ``counts`` are the dimensions that the calls count; what depends on one is
+    called after the call that computes its size.  ``controls`` are loops and branches over calls,
+    each before those inside it; values whose places move from iteration to iteration are not in the
+    arena.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -105,6 +118,7 @@ class Network:
     subviews: Mapping[str, Subview] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[Alias, ...] = ()
+    counts: tuple[Counted, ...] = ()
     controls: tuple[Control, ...] = ()
 
     @property
@@ -147,7 +161,18 @@ class Network:
     def lifetimes(self) -> dict[str, Lifetime]:
         """The lifetime of each value in the arena; if it has parts, from the first one on."""
         external = {t.name for t in (*self.inputs, *self.outputs)}
-        return lifetimes(self.calls, self.values, self.subviews, external, self.controls)
+        return lifetimes(
+            self.calls, self.values, self.subviews, external, self.controls, self.capacities
+        )
+
+    def root(self, name: str) -> str:
+        """The value of whose memory the value *name* is a part; itself if it has its own."""
+        return self.subviews[name].of if name in self.subviews else name
+
+    @property
+    def capacities(self) -> Sizes:
+        """The largest size of each dimension that the calls count."""
+        return {counted.dim: counted.capacity for counted in self.counts}
 
 
 def lifetimes(
@@ -156,17 +181,19 @@ def lifetimes(
     subviews: Mapping[str, Subview],
     external: Collection[str],
     controls: Sequence[Control] = (),
+    capacities: Sizes | None = None,
 ) -> dict[str, Lifetime]:
     """The lifetimes of all *values* that *calls* write and that are not *external*.
 
     A value that a loop reads or writes, and that lives longer than one of its iterations, lives
-    from the loop's first call to the call behind it.
+    from the loop's first call to the call behind it.  Those whose sizes are counted get the room of
+    their *capacities*.
     """
     used = _uses(calls, subviews, controls)
     spans = {name: (min(places), max(places)) for name, places in used.items()}
     for loop in controls:
         if isinstance(loop, Loop):
-            held = {subviews[n].of if n in subviews else n for n in loop.handled}
+            held = {subviews[n].of if n in subviews else n for n in (*loop.reads, *loop.writes)}
             for name, places in used.items():
                 inside = [loop.start <= place < loop.stop for place in places]
                 if any(inside) and (name in held or not all(inside)):
@@ -174,7 +201,7 @@ def lifetimes(
                     spans[name] = min(first, loop.start), max(last, loop.stop)
     hidden = {*external, *(name for control in controls for name in control.moving)}
     return {
-        name: Lifetime(first, last, values[name].bytes)
+        name: Lifetime(first, last, at(values[name].bytes, capacities or {}))
         for name, (first, last) in spans.items()
         if name not in hidden
     }
@@ -187,7 +214,7 @@ def _uses(
     used: dict[str, list[int]] = {}
     inner: dict[int, list[str]] = {}
     for control in controls:
-        inner.setdefault(control.start, []).extend(control.handled)
+        inner.setdefault(control.start, []).extend((*control.reads, *control.writes))
     for place, call in enumerate(calls):
         for name in (*call.outputs, *inner.get(place, ()), *call.inputs):
             used.setdefault(subviews[name].of if name in subviews else name, []).append(place)

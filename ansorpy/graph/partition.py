@@ -10,10 +10,11 @@ from ansorpy.graph.aliases import aliases_in, fresh, with_own_parts
 from ansorpy.graph.control import Branch, Carried, Control, Loop, Row
 from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.fusion import Group, fuse
-from ansorpy.graph.ir import Graph, Node
-from ansorpy.graph.memory import ArenaPlan, plan_arena
-from ansorpy.graph.network import Call, Network, Subview, TensorInfo, lifetimes
+from ansorpy.graph.ir import Graph, Node, Output
+from ansorpy.graph.memory import plan_arena
+from ansorpy.graph.network import Call, Counted, Network, Subview, TensorInfo, lifetimes
 from ansorpy.graph.ops import Conv, ConvTranspose, Pool, Shape, TensorType
+from ansorpy.graph.order import in_order
 from ansorpy.graph.placement import place_values
 from ansorpy.graph.regions import Branches, Region, Result
 from ansorpy.graph.regions import Loop as LoopRegion
@@ -36,7 +37,8 @@ class _Partition:
         self.graph = graph = with_own_parts(graph)
         self.placement = place_values(graph)
         self.names: dict[str, str] = {name: name for name in graph.inputs}
-        self.results = _result_buffers(graph)
+        self.returned = tuple(output for output in graph.outputs if output.counts is None)
+        self.results = _result_buffers(graph.inputs, self.returned)
         self.copies = self._name_outputs()
         self.taken = {*self.names.values(), *self.results.values()}
         self.values = {name: self._info(name, name) for name in graph.inputs}
@@ -60,13 +62,28 @@ class _Partition:
             self._add_copy(value, name)
 
     def network(self) -> Network:
-        outputs = tuple(self._info(self.results[o.name], o.value) for o in self.graph.outputs)
+        outputs = tuple(self._info(self.results[o.name], o.value) for o in self.returned)
+        counts = self._counts()
+        calls, controls = in_order(self.calls, counts, self.subviews, self.controls)
         given = tuple(self.values[name] for name in self.graph.inputs)
         titles = {buffer: name for name, buffer in self.results.items() if name != buffer}
+        capacities = {counted.dim: counted.capacity for counted in counts}
+        external = {*self.graph.inputs, *self.results.values()}
+        arena = plan_arena(
+            lifetimes(calls, self.values, self.subviews, external, controls, capacities)
+        )
         return Network(
-            given, outputs, self.values, tuple(self.calls), self._arena(), self.subviews, titles,
-            aliases_in(self.graph), tuple(self.controls),
+            given, outputs, self.values, calls, arena, self.subviews, titles,
+            aliases_in(self.graph), counts, controls,
         )  # fmt: skip
+
+    def _counts(self) -> tuple[Counted, ...]:
+        """The dimensions that calls count, and the values that are their sizes."""
+        return tuple(
+            Counted(self._buffer(output.value), output.counts.dim, output.counts.capacity)
+            for output in self.graph.outputs
+            if output.counts is not None
+        )
 
     def _name_outputs(self) -> list[tuple[str, str]]:
         """Let producers write to the caller's buffers; return (value, buffer) pairs to copy.
@@ -74,7 +91,7 @@ class _Partition:
         Nothing is written to an output without elements.
         """
         copies: list[tuple[str, str]] = []
-        for output in self.graph.outputs:
+        for output in self.returned:
             buffer, root = self.results[output.name], self.placement.root(output.value)
             made = root not in self.names and root not in self.graph.constants
             if made and self.placement.is_whole(output.value):
@@ -115,12 +132,6 @@ class _Partition:
         self.values[name] = self._info(name, value)
         self._add(f"copy_{name}", copy_definition(self.placement, value), name)
 
-    def _arena(self) -> ArenaPlan:
-        external = {*self.graph.inputs, *self.results.values()}
-        return plan_arena(
-            lifetimes(self.calls, self.values, self.subviews, external, self.controls)
-        )
-
     def _add_region(self, node: Node, region: Region) -> None:
         """Add the calls of the bodies of *region*, of which *node* is a result."""
         operands = list(map(self._operand, node.inputs))
@@ -156,13 +167,15 @@ class _Partition:
             )
         ]
         read = zip(inputs[1 + count :], left[count:], region.read, strict=False)
-        written = zip(made[count:], results[count:], region.written, strict=True)
+        written = zip(made[count:], results[count:], region.written, strict=False)
         start, at = len(self.calls), len(self.controls)
         captured = zip(region.body.inputs[1 + count + rows :], left[count + rows :], strict=True)
         self._include(body, partial(_named, dict(captured), name))
         loop = Loop(
             start, len(self.calls), region.trips, limit, begins, goes_on, inputs[0],
-            tuple(carried), tuple(Row(*row) for row in (*read, *written)),
+            tuple(carried),
+            (*(Row(*row, False) for row in read), *(Row(*row, True) for row in written)),
+            results[-1] if region.counts else None,
         )  # fmt: skip
         self.controls.insert(at, loop)
 
@@ -237,11 +250,11 @@ def _named(outside: Mapping[str, str], name: Callable[[str], str], value: str) -
     return outside[value] if value in outside else name(value)
 
 
-def _result_buffers(graph: Graph) -> dict[str, str]:
+def _result_buffers(inputs: Sequence[str], outputs: Sequence[Output]) -> dict[str, str]:
     """The buffer of each output, which has the output's name unless an input has that name."""
-    buffers = {output.name: output.name for output in graph.outputs}
-    taken = {*graph.inputs, *buffers}
-    for name in filter(buffers.__contains__, graph.inputs):
+    buffers = {output.name: output.name for output in outputs}
+    taken = {*inputs, *buffers}
+    for name in filter(buffers.__contains__, inputs):
         buffers[name] = fresh(name, taken)
         taken.add(buffers[name])
     return buffers

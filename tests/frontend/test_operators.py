@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto
 from ansorpy.frontend.onnx.operators import logic
 from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.registry import OPERATORS
+from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
 from tests.frontend.models import operator_model
 from tests.graph.executor import Array, assert_same_as_onnxruntime
 
@@ -411,7 +412,11 @@ def test_every_importer_is_tried() -> None:
     elsewhere |= {"DequantizeLinear", "QuantizeLinear"}  # test_quantize
     elsewhere |= {"DynamicQuantizeLinear", *quantized.OPERATORS}  # test_quantized
     elsewhere |= {"Scatter", "ScatterElements", "ScatterND"}  # test_scatter
-    elsewhere |= {"TopK"}  # test_top_k
+    elsewhere |= {
+        *boxes.OPERATORS,
+        *chosen.OPERATORS,
+        *sorts.OPERATORS,
+    }  # of their own
     elsewhere |= {"Range"}  # test_sizes
     elsewhere |= {"IsInf", "IsNaN", "Mod", "OneHot", "Swish"}  # test_onnx_cases
     assert set(OPERATORS) - used - folded - elsewhere == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,8 +17,12 @@ from ansorpy.graph import Network, optimize, partition
 from ansorpy.graph.control import Control, Inside, Loop, nested
 from ansorpy.graph.network import Call
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import prod_of
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.ir.sizes import at, fixed, fixed_all
 from ansorpy.ir.strides import Strides, dense_strides, span
+from ansorpy.ir.symbols import Dim
 
 __all__ = ["Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network"]
 
@@ -34,7 +39,11 @@ def run_network(
     """
     run = _Run(network, feeds, offsets)
     run.parts(nested(len(network.calls), network.controls))
-    return [run.outputs[info.name] for info in network.outputs]
+    shapes = (fixed_all(at(n, run.sizes) for n in info.shape) for info in network.outputs)
+    return [
+        run.outputs[info.name][: math.prod(shape)].reshape(shape)
+        for info, shape in zip(network.outputs, shapes, strict=True)
+    ]
 
 
 class _Run:
@@ -46,12 +55,19 @@ class _Run:
         self.network = network
         self.feeds = feeds
         self.offsets = network.arena.offsets if offsets is None else offsets
-        ends = (offset + network.values[name].bytes for name, offset in self.offsets.items())
+        self.sizes: dict[Dim, int] = {}
+        """Of the dimensions that calls and loops count."""
+        capacities = network.capacities
+        self.room = {n: fixed(at(info.bytes, capacities)) for n, info in network.values.items()}
+        ends = (offset + self.room[name] for name, offset in self.offsets.items())
         self.arena = np.full(max(ends, default=0), 0xFF, np.uint8)
         self.outputs = {
-            o.name: np.full(o.shape, 99 if o.dtype.is_int else np.nan, o.dtype.numpy)
+            o.name: np.full(
+                fixed(at(prod_of(o.shape), capacities)),
+                99 if o.dtype.is_int else np.nan, o.dtype.numpy,
+            )
             for o in network.outputs
-        }
+        }  # fmt: skip
         self.moving: dict[str, Array] = {}
         """The memory of values that loops move, as it is now."""
 
@@ -59,7 +75,7 @@ class _Run:
         info, offset = self.network.values[name], 0
         if name in self.network.subviews:
             view = self.network.subviews[name]
-            name, offset = view.of, view.offset_bytes
+            name, offset = view.of, fixed(at(view.offset_bytes, self.sizes))
         whole = self._whole(name, info.dtype)
         return arranged(whole[offset // whole.itemsize :][: _span(shape, apart)], shape, apart)
 
@@ -68,11 +84,12 @@ class _Run:
             if name in held:
                 return held[name].reshape(-1)
         first = self.offsets[name]
-        end = first + self.network.values[name].bytes
-        return self.arena[first:end].view(dtype.numpy)
+        return self.arena[first : first + self.room[name]].view(dtype.numpy)
 
     def value(self, name: str) -> Array:
-        return self.memory(name, self.network.values[name].shape, None)
+        sizes = {**self.network.capacities, **self.sizes}
+        shape = fixed_all(at(extent, sizes) for extent in self.network.values[name].shape)
+        return self.memory(name, shape, None)
 
     def parts(self, parts: Sequence[int | Inside[Control]]) -> None:
         for part in parts:
@@ -87,7 +104,7 @@ class _Run:
                 self.parts(then if holds else part.parts[len(then) :])
 
     def loop(self, loop: Loop, parts: Sequence[int | Inside[Control]]) -> None:
-        bound = np.inf if loop.trips is None else loop.trips
+        bound = np.inf if loop.trips is None else fixed(at(loop.trips, self.sizes))
         if loop.limit is not None:
             bound = min(bound, self.value(loop.limit).item())
         goes_on = loop.begins is None or bool(self.value(loop.begins))
@@ -99,8 +116,8 @@ class _Run:
             self.value(loop.counter)[...] = i
             for row in loop.rows:
                 whole = self.value(row.whole)
-                at = len(whole) - 1 - i if row.is_last else i
-                self.moving[row.name] = whole[at : at + 1]
+                place = len(whole) - 1 - i if row.is_last else i
+                self.moving[row.name] = whole[place : place + 1]
             self.parts(parts)
             for carried, (result, spare) in zip(loop.carried, homes, strict=True):
                 written = self.moving[carried.current] = self.moving[carried.next]
@@ -108,19 +125,30 @@ class _Run:
             goes_on, i = loop.goes_on is None or bool(self.value(loop.goes_on)), i + 1
         for carried, (result, _) in zip(loop.carried, homes, strict=True):
             result[...] = self.moving[carried.current].copy()
+        if loop.count is not None:
+            self.value(loop.count)[...] = i
+            self.tell([loop.count])
+
+    def tell(self, written: Sequence[str]) -> None:
+        """Note the sizes that the values *written* tell."""
+        root = self.network.root
+        for counted in self.network.counts:
+            if root(counted.name) in map(root, written):
+                self.sizes[counted.dim] = int(self.memory(counted.name, (), None))
 
     def call(self, call: Call) -> None:
-        count = len(call.inputs)
+        count, dag = len(call.inputs), dag_at(call.dag, self.sizes)
         arguments = {
-            p.name: self.memory(name, p.shape, call.dag.strides.get(p.name)).copy()
-            for p, name in zip(call.dag.args[:count], call.inputs, strict=True)
+            p.name: self.memory(name, p.shape, dag.strides.get(p.name)).copy()
+            for p, name in zip(dag.args[:count], call.inputs, strict=True)
         }
         arguments.update(call.constants)
-        assert {p.name for p in call.dag.args[count:]} == set(call.constants)
+        assert {p.name for p in dag.args[count:]} == set(call.constants)
         for op, name, result in zip(
-            call.dag.outputs, call.outputs, run_dag(call.dag, arguments), strict=True
+            dag.outputs, call.outputs, run_dag(dag, arguments), strict=True
         ):
-            self.memory(name, op.shape, call.dag.strides.get(op.name))[...] = result
+            self.memory(name, op.shape, dag.strides.get(op.name))[...] = result
+        self.tell(call.outputs)
 
 
 def _first(part: int | Inside[Control]) -> int:

@@ -34,6 +34,7 @@ from ansorpy.graph.ops.pad import Pad, PadMode
 from ansorpy.graph.ops.pool import Pool, PoolKind
 from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
 from ansorpy.graph.ops.resample import Resample
+from ansorpy.graph.ops.routine import Computed
 from ansorpy.graph.ops.scan import Cumulative
 from ansorpy.graph.ops.sizes import Iota, Sizes
 from ansorpy.graph.ops.softmax import Softmax
@@ -43,6 +44,7 @@ __all__ = [
     "ArgReduce",
     "Attention",
     "Cast",
+    "Computed",
     "Concat",
     "Conv",
     "ConvTranspose",

@@ -53,7 +53,7 @@ def c_source(
     :func:`binary_of` names.
     """
     programs = _programs(plan)
-    names = size_names([*(told.dim for told in plan.told), *plan.capacities])
+    names = size_names([*(told.dim for told in plan.told), *plan.capacities, *plan.counted])
     kinds = dict.fromkeys(step.dims for step in plan.steps if step.dims)
     arrays = {dims: f"sizes{n}" for n, dims in enumerate(kinds)}
     declared = "static int32_t {}(void *const *args, void *workspace, int32_t threads);"
@@ -91,7 +91,7 @@ def c_source(
             ),
             "steps": [
                 part if isinstance(part, str) else call(plan.steps[part])
-                for part in controlled(plan, names, place)
+                for part in controlled(plan, names, arrays, place, f"{name.upper()}_TOO_SMALL")
             ],
             **_sized(plan, names, arrays),
         },
@@ -112,12 +112,15 @@ def _sized(
             for told in plan.told
         ],
         "inputs": [_port(n, port, names) for n, port in enumerate(plan.inputs)],
-        "outputs": [_port(n, port, names) for n, port in enumerate(plan.outputs)],
+        "outputs": [
+            _port(n, plan.at_most(port), names)
+            | {"final": [c_extent(n, names) for n in port.shape] if plan.is_counted(port) else []}
+            for n, port in enumerate(plan.outputs)
+        ],
         "aliases": [_alias(plan, alias, names) for alias in plan.aliases],
         "capacities": [_capacity(dim, aliases, names) for dim, aliases in plan.capacities.items()],
         "slots": [{"bytes": c_extent(s.size_bytes, names), "behind": s.behind} for s in plan.slots],
         "layout_sizes": [names[dim] for dim in dims_of(slot.size_bytes for slot in plan.slots)],
-        "size_arrays": [(array, [names[dim] for dim in dims]) for dims, array in arrays.items()],
     }  # fmt: skip
     offsets = [c_extent(extent, names) for extent in plan.offsets]
     return {**values, "helpers": helpers(f"{values} {offsets}")}

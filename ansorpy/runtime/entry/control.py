@@ -25,7 +25,7 @@ Emit = Callable[[], None]
 class Flow:
     """What loops change while they run: numbers of iterations, and pointers.
 
-    All of it is on the stack.  Extents are computed in advance, so they are known on all paths.
+    All of it is on the stack.  The extents that it needs must be computed in advance.
     """
 
     def __init__(self, text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:
@@ -36,8 +36,6 @@ class Flow:
         self._counters = {loop.number: self._variable("i64") for loop in loops}
         self._trips: dict[int, str] = {}
         self._pointers = {number: self._variable("ptr") for number in numbers}
-        for extent in plan.offsets if plan.controls else ():
-            sizes.value(extent)
 
     def pointer(self, number: int) -> str:
         """Emit the pointer with this *number* as it is now."""
@@ -113,6 +111,8 @@ class Flow:
         else:
             text.branch(head)
         text.start_block(done)
+        if loop.count is not None:
+            self._store("i64", self._load("i64", counter), address(loop.count))
         for c, (result, _) in zip(loop.carried, homes, strict=True):
             self._settle(c, result)
 

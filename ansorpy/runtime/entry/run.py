@@ -36,7 +36,7 @@ def emit_plan(plan: ExecutionPlan, name: str) -> str:
     _require_pointers(text, "%inputs", "%outputs", "%bytes")
     sizes = _sizes(text, plan)
     _check_inputs(text, plan, sizes)
-    _store_shapes(text, plan, sizes)
+    _store_shapes(text, list(map(plan.at_most, plan.outputs)), sizes)
     arena = sizes.layout(plan.slots)[1] if plan.slots else str(plan.arena_bytes)
     count = text.define("zext i32 %threads to i64")
     largest = "0"
@@ -74,18 +74,18 @@ def emit_run(
     require(text, is_ready(text), Status.NOT_INITIALISED)
     require(text, "icmp sgt i32 %threads, 0", Status.BAD_THREADS)
     _require_pointers(text, "%context", "%inputs", "%outputs")
-    sizes = _sizes(text, plan)
+    sizes, largest = _sizes(text, plan), list(map(plan.at_most, plan.outputs))
     data = {
         region: [_tensor(text, table, number, port, sizes) for number, port in enumerate(ports)]
         for region, table, ports in (
-            (Memory.INPUT, "%inputs", plan.inputs), (Memory.OUTPUT, "%outputs", plan.outputs),
+            (Memory.INPUT, "%inputs", plan.inputs), (Memory.OUTPUT, "%outputs", largest),
         )
     }  # fmt: skip
     _check_inputs(text, plan, sizes)
-    for number, port in enumerate(plan.outputs):
+    for number, port in enumerate(largest):
         _check_capacity(text, number, port, sizes)
     check_aliases(text, plan, sizes, data[Memory.INPUT], data[Memory.OUTPUT])
-    _store_shapes(text, plan, sizes)
+    _store_shapes(text, largest, sizes)
     arena, places, arena_bytes = aligned(text, "%context"), "", str(plan.arena_bytes)
     if plan.slots:
         places, arena_bytes = sizes.layout(plan.slots)
@@ -106,9 +106,21 @@ def emit_run(
         return flow.moved(at(text, base, sizes.value(argument.offset)), argument.strides)
 
     calls = _Calls(text, plan.steps, address, workspace, "%threads", stamps, sizes)
-    _emit_parts(calls, nested(len(plan.steps), plan.controls), flow)
+    _emit_all(plan, calls, flow, sizes)
+    if plan.counted:
+        _store_shapes(text, plan.outputs, sizes)
     text.emit("ret i32 0")
     return text.render()
+
+
+def _emit_all(plan: ExecutionPlan, calls: _Calls, flow: Flow, sizes: Sizes) -> None:
+    """Emit all calls; each size that one tells is known to those behind it."""
+    for part in nested(len(plan.steps), plan.controls):
+        if isinstance(part, Inside):
+            calls.prepare(part.control, plan.controls)
+        _emit_parts(calls, [part], flow)
+        for tells in part.control.tells if isinstance(part, Inside) else plan.steps[part].tells:
+            _count(calls.text, tells.dim, calls.address(tells.place), sizes)
 
 
 def _emit_parts(calls: _Calls, parts: Sequence[int | Inside[PlannedControl]], flow: Flow) -> None:
@@ -148,19 +160,42 @@ class _Calls:
         sizes: Sizes | None = None,
     ) -> None:
         most = max((len(step.args) + 1 for step in steps), default=1)
-        kinds = dict.fromkeys(step.dims for step in steps if step.dims)
-        self._arrays = {} if sizes is None else {dims: sizes.array(dims) for dims in kinds}
+        self._arrays: dict[tuple[Dim, ...], str] = {}
+        self._sizes = sizes
         self._table = text.define(f"alloca [{most} x ptr], align 8")
-        self._text, self._steps, self.address = text, steps, address
+        self.text, self._steps, self.address = text, steps, address
         self._last = f"ptr {workspace}, i32 {threads}"
         self._stamps = stamps
         if stamps is not None:
             text.emit(f"call void @{START}(ptr {stamps}, i64 {len(steps)})")
 
+    def prepare(self, control: PlannedControl, controls: Sequence[PlannedControl]) -> None:
+        """Compute all extents that are used inside *control*, so that they are known on all paths.
+
+        Loops and branches inside it are among *controls*.
+        """
+        assert self._sizes is not None
+        steps = self._steps[control.start : control.stop]
+        extents = [extent for step in steps for arg in step.args for extent in arg.extents]
+        inside = (c for c in controls if control.start <= c.start and c.stop <= control.stop)
+        extents += [extent for c in inside for extent in c.extents]
+        for extent in extents:
+            self._sizes.value(extent)
+        for step in steps:
+            self._array(step.dims)
+
+    def _array(self, dims: tuple[Dim, ...]) -> list[str]:
+        """The array of the sizes of *dims*; none without dimensions."""
+        if not dims or self._sizes is None:
+            return []
+        if dims not in self._arrays:
+            self._arrays[dims] = self._sizes.array(dims)
+        return [self._arrays[dims]]
+
     def emit(self, number: int) -> None:
         """Emit call *number*."""
-        text, step = self._text, self._steps[number]
-        own = [self._arrays[step.dims]] if step.dims else []
+        text, step = self.text, self._steps[number]
+        own = self._array(step.dims)
         for position, place in enumerate([*map(self.address, step.args), *own]):
             text.emit(f"store ptr {place}, ptr {at(text, self._table, 8 * position)}, align 8")
         status = text.define(f"call i32 @{step.code.symbol}(ptr {self._table}, {self._last})")
@@ -177,6 +212,13 @@ def emit_calls(
     for number in range(len(steps)):
         calls.emit(number)
     text.emit("ret i32 0")
+
+
+def _count(text: FunctionText, dim: Dim, place: str, sizes: Sizes) -> None:
+    """Let *dim* have the size at *place*, which must be in its range."""
+    size = text.define(f"load i64, ptr {place}, align 8")
+    require(text, f"icmp ule i64 {size}, {dim.high}", Status.TOO_SMALL)
+    sizes.add(dim, size)
 
 
 # Tensors
@@ -237,8 +279,8 @@ def _check_capacity(text: FunctionText, number: int, port: Port, sizes: Sizes) -
     text.start_block(enough)
 
 
-def _store_shapes(text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:
-    for number, port in enumerate(plan.outputs):
+def _store_shapes(text: FunctionText, outputs: Sequence[Port], sizes: Sizes) -> None:
+    for number, port in enumerate(outputs):
         for axis, extent in enumerate(port.shape):
             place = place_of(text, "%outputs", number, axis)
             text.emit(f"store i64 {sizes.value(extent)}, ptr {place}, align 8")
