@@ -87,9 +87,15 @@ class _Run:
         return self.arena[first : first + self.room[name]].view(dtype.numpy)
 
     def value(self, name: str) -> Array:
+        return self.memory(name, self.shape(name), None)
+
+    def shape(self, name: str) -> tuple[int, ...]:
         sizes = {**self.network.capacities, **self.sizes}
-        shape = fixed_all(at(extent, sizes) for extent in self.network.values[name].shape)
-        return self.memory(name, shape, None)
+        return fixed_all(at(extent, sizes) for extent in self.network.values[name].shape)
+
+    def size(self, name: str) -> int:
+        """The number of elements of the value *name*, at least one."""
+        return max(1, math.prod(self.shape(name)))
 
     def parts(self, parts: Sequence[int | Inside[Control]]) -> None:
         for part in parts:
@@ -115,16 +121,17 @@ class _Run:
         while goes_on and i < bound:
             self.value(loop.counter)[...] = i
             for row in loop.rows:
-                whole = self.value(row.whole)
-                place = len(whole) - 1 - i if row.is_last else i
-                self.moving[row.name] = whole[place : place + 1]
+                whole = self.value(row.whole).reshape(-1)
+                size = self.size(row.name)
+                place = whole.size // size - 1 - i if row.is_last else i
+                self.moving[row.name] = whole[place * size :][:size]
             self.parts(parts)
             for carried, (result, spare) in zip(loop.carried, homes, strict=True):
                 written = self.moving[carried.current] = self.moving[carried.next]
                 self.moving[carried.next] = spare if written is result else result
             goes_on, i = loop.goes_on is None or bool(self.value(loop.goes_on)), i + 1
         for carried, (result, _) in zip(loop.carried, homes, strict=True):
-            result[...] = self.moving[carried.current].copy()
+            result[...] = self.moving[carried.current].reshape(result.shape).copy()
         if loop.count is not None:
             self.value(loop.count)[...] = i
             self.tell([loop.count])
