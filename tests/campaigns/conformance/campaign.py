@@ -21,6 +21,9 @@ from tests.campaigns.conformance.suite import Array, DataSet, SuiteCase, suite
 
 __all__ = ["CONFORMANCE"]
 
+_NOT_BY_REFERENCE = frozenset({"test_scan_sum"})
+"""Cases that onnx's reference implementation cannot compute: Scan of operator set 8."""
+
 
 def _case(rng: np.random.Generator, number: int) -> Tally:
     case = suite()[number]
@@ -58,8 +61,9 @@ def _run_on_other_data(
     before = ready.versions
     found = ready.run(inputs)
     assert ready.versions == before, "other data was compiled again"
-    want = ReferenceEvaluator(case.model).run(None, dict(zip(names, inputs, strict=True)))
-    _compare(case, found, want)
+    feeds = dict(zip(names, inputs, strict=True))
+    if case.name not in _NOT_BY_REFERENCE:
+        _compare(case, found, ReferenceEvaluator(case.model).run(None, feeds))
 
 
 def _permuted(given: Any, rng: np.random.Generator) -> Any:
