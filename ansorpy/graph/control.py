@@ -49,12 +49,13 @@ class Carried:
 class Row:
     """The row ``name`` of ``whole`` that belongs to an iteration: row ``i``, or the ``i``-th last.
 
-    Rows are along the first axis of ``whole``, which is dense.
+    Rows are along the first axis of ``whole``, which is dense.  The iteration reads or writes it.
     """
 
     name: str
     whole: str
     is_last: bool
+    is_written: bool
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Loop(Spans):
     counter: str
     carried: tuple[Carried, ...]
     rows: tuple[Row, ...]
+    count: str | None = None
 
     @property
     def moving(self) -> frozenset[str]:
@@ -81,11 +83,19 @@ class Loop(Spans):
         return frozenset((*(name for pair in pairs for name in pair), *(r.name for r in self.rows)))
 
     @property
-    def handled(self) -> tuple[str, ...]:
-        """The values that it reads or writes apart from what its calls do."""
-        own = (self.limit, self.begins, self.goes_on, self.counter)
-        held = (name for c in self.carried for name in (c.before, c.result, c.spare))
-        return (*filter(None, own), *held, *(row.whole for row in self.rows))
+    def reads(self) -> tuple[str, ...]:
+        """The values that it reads apart from what its calls do."""
+        rows = (row.whole for row in self.rows if not row.is_written)
+        own = filter(None, (self.limit, self.begins))
+        return (*own, *(c.before for c in self.carried), *rows)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The values that it writes apart from what its calls do, or by rows."""
+        rows = (row.whole for row in self.rows if row.is_written)
+        held = (name for c in self.carried for name in (c.result, c.spare))
+        own = filter(None, (self.goes_on, self.counter, self.count))
+        return (*own, *held, *rows)
 
     def moved(self, name: Callable[[str], str], by: int) -> Loop:
         """The same loop, *by* calls later, where each value has another name."""
@@ -97,7 +107,8 @@ class Loop(Spans):
                 Carried(*map(name, (c.before, c.current, c.next, c.result, c.spare)))
                 for c in self.carried
             ),
-            rows=tuple(Row(name(r.name), name(r.whole), r.is_last) for r in self.rows),
+            rows=tuple(replace(r, name=name(r.name), whole=name(r.whole)) for r in self.rows),
+            count=self.count and name(self.count),
         )  # fmt: skip
 
 
@@ -112,9 +123,10 @@ class Branch(Spans):
     condition: str
 
     moving: frozenset[str] = frozenset()
+    writes: tuple[str, ...] = ()
 
     @property
-    def handled(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         """The values that it reads apart from what its calls do."""
         return (self.condition,)
 

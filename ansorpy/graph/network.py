@@ -107,9 +107,10 @@ class Network:
     arena, or one of the ``subviews`` of such a value; ``values`` has them all, in their stored
     shapes.  ``titles`` has the caller's names of outputs whose values have other names because
     inputs have the same names.  ``aliases`` are the outputs in the memory of inputs, which are
-    subviews of them.  ``controls`` are loops and branches over calls, each before those inside it;
-    values whose places move from iteration to iteration are not in the arena.  ``counts`` are the
-    dimensions that the calls count; what depends on one is called after the call that computes it.
+    subviews of them.  ``counts`` are the dimensions that the calls count; what depends on one is
+    called after the call that computes its size.  ``controls`` are loops and branches over calls,
+    each before those inside it; values whose places move from iteration to iteration are not in the
+    arena.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -120,8 +121,8 @@ class Network:
     subviews: Mapping[str, Subview] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[Alias, ...] = ()
-    controls: tuple[Control, ...] = ()
     counts: tuple[Counted, ...] = ()
+    controls: tuple[Control, ...] = ()
 
     @property
     def results(self) -> tuple[TensorInfo, ...]:
@@ -184,7 +185,7 @@ class Network:
         spans = {name: (min(places), max(places)) for name, places in used.items()}
         for loop in self.controls:
             if isinstance(loop, Loop):
-                held = set(map(self.root, loop.handled))
+                held = set(map(self.root, (*loop.reads, *loop.writes)))
                 for name, places in used.items():
                     inside = [loop.start <= place < loop.stop for place in places]
                     if any(inside) and (name in held or not all(inside)):
@@ -204,7 +205,7 @@ def _uses(network: Network) -> dict[str, list[int]]:
     used: dict[str, list[int]] = {}
     inner: dict[int, list[str]] = {}
     for control in network.controls:
-        inner.setdefault(control.start, []).extend(control.handled)
+        inner.setdefault(control.start, []).extend((*control.reads, *control.writes))
     for place, call in enumerate(network.calls):
         for name in (*call.outputs, *inner.get(place, ()), *call.inputs):
             used.setdefault(network.root(name), []).append(place)

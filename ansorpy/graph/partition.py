@@ -65,14 +65,14 @@ class _Partition:
             _seen(self._info(self.results[o.name], o.value), o.port) for o in self.returned
         )
         counts = self._counts()
-        calls, controls = in_order(self.calls, self.controls, counts, self.subviews)
+        calls, controls = in_order(self.calls, counts, self.subviews, self.controls)
         given = tuple(
             _seen(self.values[name], self.graph.ports.get(name)) for name in self.graph.inputs
         )
         titles = {buffer: name for name, buffer in self.results.items() if name != buffer}
         made = Network(
             given, outputs, self.values, calls, subviews=self.subviews, titles=titles,
-            aliases=aliases_in(self.graph), controls=controls, counts=counts,
+            aliases=aliases_in(self.graph), counts=counts, controls=controls,
         )  # fmt: skip
         return made.with_arena()
 
@@ -166,13 +166,15 @@ class _Partition:
             )
         ]
         read = zip(inputs[1 + count :], left[count:], region.read, strict=False)
-        written = zip(made[count:], results[count:], region.written, strict=True)
+        written = zip(made[count:], results[count:], region.written, strict=False)
         start, at = len(self.calls), len(self.controls)
         captured = zip(region.body.inputs[1 + count + rows :], left[count + rows :], strict=True)
         self._include(body, partial(_named, dict(captured), name))
         loop = Loop(
             start, len(self.calls), region.trips, limit, begins, goes_on, inputs[0],
-            tuple(carried), tuple(Row(*row) for row in (*read, *written)),
+            tuple(carried),
+            (*(Row(*row, False) for row in read), *(Row(*row, True) for row in written)),
+            results[-1] if region.counts else None,
         )  # fmt: skip
         self.controls.insert(at, loop)
 

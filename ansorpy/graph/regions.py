@@ -22,6 +22,7 @@ from ansorpy.graph.ops import Op, TensorType
 from ansorpy.graph.ops.base import Arrangement, Operand, Pattern, Rows, Shape, Stored
 from ansorpy.graph.ops.base import identity_order as model_order
 from ansorpy.graph.ops.names import Names
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, Symbolic
 from ansorpy.ir.tensor import ComputeOp
 
@@ -66,9 +67,9 @@ class Loop(Region):
     whether to go on, if ``has_condition``; the carried values for the next iteration; and rows, of
     which results are made.
 
-    The results are the carried values after the last iteration, and the tensors of all ``written``
-    rows, for which ``trips`` is the number of iterations.  ``read`` and ``written`` say for each
-    whether iteration ``i`` has the ``i``-th last row.
+    The results are the carried values after the last iteration, the tensors of all ``written``
+    rows, of which there are ``length``, and if it ``counts``, the number of iterations (int64).
+    ``read`` and ``written`` say for each whether iteration ``i`` has the ``i``-th last row.
     """
 
     body: Graph
@@ -79,6 +80,8 @@ class Loop(Region):
     has_condition: bool = False
     read: tuple[bool, ...] = ()
     written: tuple[bool, ...] = ()
+    length: AnyExtent = 0
+    counts: bool = False
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
@@ -89,16 +92,15 @@ class Loop(Region):
 
     @cached_property
     def is_sized(self) -> bool:
-        return isinstance(self.trips, Symbolic) or _is_sized(self.body)
+        held = (self.trips, self.length)
+        return any(isinstance(e, Symbolic) for e in held) or _is_sized(self.body)
 
     def types(self) -> tuple[TensorType, ...]:
         made = [self.body.types[o.value] for o in self.body.outputs[self.has_condition :]]
         rows = made[self.carried :]
-        if not rows:
-            return tuple(made)
-        assert self.trips is not None, "rows are written by a loop of known length"
-        whole = [TensorType((self.trips, *row.shape), row.dtype) for row in rows]
-        return (*made[: self.carried], *whole)
+        whole = [TensorType((self.length, *row.shape), row.dtype) for row in rows]
+        count = [TensorType((), DType.INT64)] if self.counts else []
+        return (*made[: self.carried], *whole, *count)
 
     def run(self, operands: Sequence[Array]) -> list[Array]:
         left = list(operands)
@@ -121,7 +123,8 @@ class Loop(Region):
             held[::-1] if is_last else held
             for held, is_last in zip(rows, self.written, strict=True)
         )
-        return [*state, *(np.stack(held) for held in ordered)]
+        count = [np.asarray(i, np.int64)] if self.counts else []
+        return [*state, *(np.stack(held) for held in ordered), *count]
 
     def __repr__(self) -> str:
         trips = "" if self.trips is None else f"trips={self.trips}, "

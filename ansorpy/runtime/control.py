@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from ansorpy.graph.control import Branch, Carried, Spans
+from ansorpy.graph.control import Branch, Carried, Control, Spans
 from ansorpy.graph.control import Loop as NetworkLoop
 from ansorpy.graph.network import Network
 from ansorpy.ir.extents import AnyExtent
+from ansorpy.ir.symbols import Dim
 
 __all__ = [
     "Argument", "BranchSteps", "CarriedPlaces", "LoopSteps", "Memory", "PlannedControl", "Stride",
-    "controls_of",
+    "Tells", "controls_of",
 ]  # fmt: skip
 
 
@@ -58,6 +59,14 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class Tells:
+    """After a step or loop, the int64 at *place* is the size of *dim*."""
+
+    dim: Dim
+    place: Argument
+
+
+@dataclass(frozen=True)
 class CarriedPlaces:
     """A value of ``bytes`` that each iteration reads at pointer ``current`` and writes at ``next``.
 
@@ -74,7 +83,7 @@ class CarriedPlaces:
 
 @dataclass(frozen=True)
 class LoopSteps(Spans):
-    """A loop over steps; see :class:`ansorpy.graph.control.Loop`."""
+    """A loop over steps, whose results tell sizes; see :class:`ansorpy.graph.control.Loop`."""
 
     number: int
     trips: AnyExtent | None
@@ -83,11 +92,13 @@ class LoopSteps(Spans):
     goes_on: Argument | None
     counter: Argument
     carried: tuple[CarriedPlaces, ...]
+    count: Argument | None = None
+    tells: tuple[Tells, ...] = ()
 
     @property
     def extents(self) -> tuple[AnyExtent, ...]:
         """What it depends on that may depend on sizes."""
-        own = (self.limit, self.begins, self.goes_on, self.counter)
+        own = (self.limit, self.begins, self.goes_on, self.counter, self.count)
         held = [place for c in self.carried for place in (c.before, c.result, c.spare)]
         places = [*(place for place in own if place is not None), *held]
         found = [extent for place in places for extent in place.extents]
@@ -97,10 +108,11 @@ class LoopSteps(Spans):
 
 @dataclass(frozen=True)
 class BranchSteps(Spans):
-    """A branch over steps; see :class:`ansorpy.graph.control.Branch`."""
+    """A branch over steps, whose results tell sizes; see :class:`ansorpy.graph.control.Branch`."""
 
     middle: int
     condition: Argument
+    tells: tuple[Tells, ...] = ()
 
     @property
     def extents(self) -> tuple[AnyExtent, ...]:
@@ -121,7 +133,7 @@ def controls_of(
     """
     found = _Places(network, places)
     controls = tuple(
-        BranchSteps(c.start, c.stop, c.middle, found.of(c.condition))
+        BranchSteps(c.start, c.stop, c.middle, found.of(c.condition), found.tells(c))
         if isinstance(c, Branch) else found.loop(number, c)
         for number, c in enumerate(network.controls)
     )  # fmt: skip
@@ -152,7 +164,18 @@ class _Places:
         return LoopSteps(
             loop.start, loop.stop, number, loop.trips, self._maybe(loop.limit),
             self._maybe(loop.begins), self._maybe(loop.goes_on), self.of(loop.counter), carried,
+            self._maybe(loop.count),
+            self.tells(loop),
         )  # fmt: skip
+
+    def tells(self, control: Control) -> tuple[Tells, ...]:
+        """The sizes that what *control* computes tells."""
+        network = self.network
+        calls = network.calls[control.start : control.stop]
+        made = {network.root(name) for call in calls for name in call.outputs}
+        made.update(control.writes)
+        counts = (counted for counted in network.counts if network.root(counted.name) in made)
+        return tuple(Tells(counted.dim, self.of(counted.name)) for counted in counts)
 
     def _maybe(self, name: str | None) -> Argument | None:
         return None if name is None else self.of(name)

@@ -24,7 +24,7 @@ from ansorpy.ir.sizes import Sizes, at
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled_task import CompiledTask
-from ansorpy.runtime.control import Argument, Memory, PlannedControl, controls_of
+from ansorpy.runtime.control import Argument, Memory, PlannedControl, Tells, controls_of
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
 from ansorpy.runtime.programs import ScheduledProgram
@@ -32,19 +32,10 @@ from ansorpy.runtime.sizes import Told, told_by
 from ansorpy.target import Target
 
 __all__ = [
-    "ExecutionPlan", "Step", "Tells", "constant_ports", "kernel_ports",
-    "plan_kernel", "plan_network",
+    "ExecutionPlan", "Step", "constant_ports", "kernel_ports", "plan_kernel", "plan_network",
 ]  # fmt: skip
 
 _ALIGNMENT = 64
-
-
-@dataclass(frozen=True)
-class Tells:
-    """After a step, the int64 at *place* is the size of *dim*."""
-
-    dim: Dim
-    place: Argument
 
 
 @dataclass(frozen=True)
@@ -68,9 +59,9 @@ class ExecutionPlan:
     ``raw`` and ``direct`` are the original constants with their offsets in ``RAW`` and ``POOL``;
     ``packs`` fills the rest of the pool from ``RAW``, once.  ``programs`` are those whose schedules
     are known.  ``arena_bytes`` is the size of the arena, at the largest sizes if it has ``slots``.
-    ``aliases`` are the outputs in the memory of inputs.  ``controls`` are loops and branches over
-    the steps, each before those inside it.  ``counted`` are the dimensions whose sizes steps tell,
-    and the largest size of each.
+    ``aliases`` are the outputs in the memory of inputs.  ``counted`` are the dimensions whose sizes
+    steps tell, and the largest size of each.  ``controls`` are loops and branches over the steps,
+    each before those inside it.
     """
 
     kind: str
@@ -89,8 +80,8 @@ class ExecutionPlan:
     programs: tuple[ScheduledProgram, ...] = ()
     slots: tuple[Slot, ...] = ()
     aliases: tuple[Alias, ...] = ()
-    controls: tuple[PlannedControl, ...] = ()
     counted: Sizes = field(default_factory=dict)
+    controls: tuple[PlannedControl, ...] = ()
 
     @cached_property
     def told(self) -> tuple[Told, ...]:
@@ -208,7 +199,7 @@ def plan_network(
     return maker.plan(
         "model", _ports(network.inputs), _ports(network.results), arena=network.arena,
         target=target, threads=threads, median_s=median_s, aliases=network.aliases,
-        controls=controls, counted=network.capacities,
+        counted=network.capacities, controls=controls,
     )  # fmt: skip
 
 
@@ -401,12 +392,12 @@ class _Maker:
         threads: int,
         median_s: float | None,
         aliases: tuple[Alias, ...] = (),
-        controls: tuple[PlannedControl, ...] = (),
         counted: Sizes | None = None,
+        controls: tuple[PlannedControl, ...] = (),
     ) -> ExecutionPlan:
         return ExecutionPlan(
             kind, inputs, outputs, tuple(self.steps), tuple(self.packs.values()),
             tuple(self.raw.arrays), tuple(self.pool.arrays), arena.bytes, self.pool.bytes,
             self.raw.bytes, target, threads, median_s,
-            tuple(self.programs.values()), arena.slots, aliases, controls, counted or {},
+            tuple(self.programs.values()), arena.slots, aliases, counted or {}, controls,
         )  # fmt: skip

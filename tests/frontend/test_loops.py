@@ -18,7 +18,9 @@ from ansorpy.graph.ir import text
 from tests.frontend.models import graph_model, node
 from tests.graph.executor import Array, run_network
 
-__all__ = ["SCAN", "STEP", "Feeds", "assert_same", "compiled", "expected", "floats", "looping"]
+__all__ = ["SCAN", "STEP", "Feeds", "assert_same", "compiled", "expected", "floats", "growing",
+    "looping",
+]  # fmt: skip
 
 INT64, BOOL = TensorProto.INT64, TensorProto.BOOL
 Shapes = Mapping[str, Sequence[int | str | None]]
@@ -315,3 +317,34 @@ def test_sizes_may_be_open(rng: np.random.Generator) -> None:
     network = compiled(model, dims={"t": (0, 30), "b": (1, 4)})
     (loop,) = network.controls
     assert isinstance(loop, Loop) and str(loop.trips) == "t"
+
+
+GROWING = """step (int64 i, bool c, float[3] v) => (bool go, float[3] w, float[3] row, int64 j) {
+    w = Mul(v, x)
+    row = Neg(w)
+    j = Identity(i)
+    s = ReduceMax<keepdims = 0>(w)
+    go = Less(s, most)
+}"""
+
+
+def growing(trips: int) -> ModelProto:
+    """A loop of at most *trips* iterations, all of whose rows are results."""
+    model = looping(
+        GROWING, {"x": (3,)}, ["trips", "", "x"], ["y", "rows", "numbers"],
+        {"most": np.float32(100), "trips": np.int64(trips)},
+        more=[node("ReduceSum", ["rows"], ["sums"], keepdims=0)],
+        results=["y", "sums", "rows", "numbers"],
+    )  # fmt: skip
+    model.graph.output[3].type.tensor_type.elem_type = INT64
+    return model
+
+
+def test_a_condition_decides_how_many_rows_there_are() -> None:
+    model = growing(9)
+    network = compiled(model)
+    assert len(network.controls) == 1 and len(network.counts) == 1
+    for scale, rows in ((0.5, 9), (2, 6), (99, 1), (3, 4)):
+        feeds = {"x": np.asarray([scale, 1, 0.25], np.float32)}
+        assert_same(network, model, feeds)
+        assert run_network(network, feeds)[2].shape == (rows, 3)

@@ -56,12 +56,12 @@ class _Run:
         }  # fmt: skip
         self.offsets = network.arena.offsets if offsets is None else offsets
         self.sizes: dict[Dim, int] = {}
-        self.room = {
-            name: fixed(at(info.bytes, network.capacities)) for name, info in network.values.items()
-        }
+        """Of the dimensions that calls and loops count."""
+        capacities = network.capacities
+        self.room = {n: fixed(at(info.bytes, capacities)) for n, info in network.values.items()}
         ends = (offset + self.room[name] for name, offset in self.offsets.items())
         self.arena = np.full(max(ends, default=0), 0xFF, np.uint8)
-        self.outputs = {o.name: _unwritten(o, network.capacities) for o in network.outputs}
+        self.outputs = {o.name: _unwritten(o, capacities) for o in network.outputs}
         self.moving: dict[str, Array] = {}
         """The memory of values that loops move, as it is now."""
 
@@ -88,8 +88,15 @@ class _Run:
         return self.arena[first : first + self.room[name]].view(dtype.numpy)
 
     def value(self, name: str) -> Array:
-        shape = self.network.values[name].shape
-        return self.memory(name, fixed_all(at(extent, self.sizes) for extent in shape), None)
+        return self.memory(name, self.shape(name), None)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        sizes = {**self.network.capacities, **self.sizes}
+        return fixed_all(at(extent, sizes) for extent in self.network.values[name].shape)
+
+    def size(self, name: str) -> int:
+        """The number of elements of the value *name*, at least one."""
+        return max(1, math.prod(self.shape(name)))
 
     def parts(self, parts: Sequence[int | Inside[Control]]) -> None:
         for part in parts:
@@ -115,16 +122,27 @@ class _Run:
         while goes_on and i < bound:
             self.value(loop.counter)[...] = i
             for row in loop.rows:
-                whole = self.value(row.whole)
-                at_ = len(whole) - 1 - i if row.is_last else i
-                self.moving[row.name] = whole[at_ : at_ + 1]
+                whole = self.value(row.whole).reshape(-1)
+                size = self.size(row.name)
+                place = whole.size // size - 1 - i if row.is_last else i
+                self.moving[row.name] = whole[place * size :][:size]
             self.parts(parts)
             for carried, (result, spare) in zip(loop.carried, homes, strict=True):
                 written = self.moving[carried.current] = self.moving[carried.next]
                 self.moving[carried.next] = spare if written is result else result
             goes_on, i = loop.goes_on is None or bool(self.value(loop.goes_on)), i + 1
         for carried, (result, _) in zip(loop.carried, homes, strict=True):
-            result[...] = self.moving[carried.current].copy()
+            result[...] = self.moving[carried.current].reshape(result.shape).copy()
+        if loop.count is not None:
+            self.value(loop.count)[...] = i
+            self.tell([loop.count])
+
+    def tell(self, written: Sequence[str]) -> None:
+        """Note the sizes that the values *written* tell."""
+        root = self.network.root
+        for counted in self.network.counts:
+            if root(counted.name) in map(root, written):
+                self.sizes[counted.dim] = int(self.memory(counted.name, (), None))
 
     def call(self, call: Call) -> None:
         count, dag = len(call.inputs), dag_at(call.dag, self.sizes)
@@ -138,9 +156,7 @@ class _Run:
             dag.outputs, call.outputs, run_dag(dag, arguments), strict=True
         ):
             self.memory(name, op.shape, dag.strides.get(op.name))[...] = result
-        for counted in self.network.counts:
-            if self.network.root(counted.name) in map(self.network.root, call.outputs):
-                self.sizes[counted.dim] = int(self.memory(counted.name, (), None))
+        self.tell(call.outputs)
 
 
 def _first(part: int | Inside[Control]) -> int:

@@ -14,7 +14,7 @@ import ansorpy as ap
 from ansorpy.errors import UsageError
 from ansorpy.runtime.compiled import CompiledModel
 from tests.frontend.models import graph_model, node
-from tests.frontend.test_loops import SCAN, STEP, Feeds, expected, floats, looping
+from tests.frontend.test_loops import SCAN, STEP, Feeds, expected, floats, growing, looping
 
 TARGETS = [
     None, pytest.param("c", marks=pytest.mark.skipif(shutil.which("cc") is None, reason="no cc")),
@@ -132,6 +132,50 @@ def test_a_loop_over_rows_that_a_run_counts(
             feeds = {"n": np.int64(trips), "x": rows}
             assert_same(made, model, feeds)
             assert_same(library, model, feeds)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_condition_decides_how_many_rows_there_are(target: str | None, tmp_path: Path) -> None:
+    model = growing(9)
+    made = compiled(model, target)
+    library = ap.load(made.export(tmp_path / "net.so"))
+    for scale, rows in ((0.5, 9), (2, 6), (99, 1), (3, 4)):
+        feeds = {"x": np.asarray([scale, 1, 0.25], np.float32)}
+        assert_same(made, model, feeds)
+        assert_same(library, model, feeds)
+        assert made.run(["rows"], feeds)[0].shape == (rows, 3)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_loops_read_what_is_counted(
+    target: str | None, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    body = parser.parse_graph(
+        """step (float total, int64[2] place) => (float after, float[3] row) {
+        f = Cast<to = 1>(place)
+        s = ReduceSum<keepdims = 0>(f)
+        after = Add(total, s)
+        row = Add(after, v)
+    }"""
+    )
+    nodes = [
+        node("Greater", ["x", "v"], ["above"]),
+        node("NonZero", ["above"], ["places"]),
+        node("Scan", ["zero", "places"], ["sum", "rows"], body=body, num_scan_inputs=1,
+             scan_input_axes=[1]),
+        node("Neg", ["rows"], ["y"]),
+    ]  # fmt: skip
+    model = graph_model(
+        nodes, {"x": (4, 3), "v": (3,)}, ["sum", "y"], {"zero": np.zeros((), np.float32)}
+    )
+    made = compiled(model, target)
+    library = ap.load(made.export(tmp_path / "net.so"))
+    for shift in (-9, 0, 0.5):
+        feeds = {"x": floats(rng, 4, 3), "v": floats(rng, 3) + np.float32(shift)}
+        assert_same(made, model, feeds)
+        assert_same(library, model, feeds)
+    total, rows = made.run(None, {"x": floats(rng, 4, 3), "v": np.full(3, 99, np.float32)})
+    assert total == 0 and rows.shape == (0, 3)  # onnxruntime divides by zero
 
 
 def test_gpus_are_refused() -> None:

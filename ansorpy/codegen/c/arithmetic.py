@@ -57,7 +57,8 @@ def helper_call(e: Emitter, name: str, *arguments: Code) -> Code:
 
 def as_type(x: Code, kind: str) -> Code:
     """*x* converted to the C type *kind*."""
-    if x.text.startswith("(int") and kind == f"u{x.text[1 : x.text.index(')')]}":
+    is_cast = x.level == UNARY and x.text.startswith("(int")
+    if is_cast and kind == f"u{x.text[1 : x.text.index(')')]}":
         return Code(f"(u{x.text[1:]}", UNARY)
     return Code(f"({kind}){x.at(UNARY)}", UNARY)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +14,21 @@ from ansorpy.ir.expr import Expr, as_expr
 from ansorpy.ir.extents import most
 from ansorpy.ir.loops import Buffer, Stmt
 from ansorpy.ir.routines.base import Routine
-from ansorpy.ir.routines.statements import at, let, local, loop, over_rows, put, seq
+from ansorpy.ir.routines.statements import (
+    at,
+    in_vectors,
+    let,
+    local,
+    loop,
+    over_rows,
+    put,
+    seq,
+)
 
 __all__ = ["Prefixes"]
+
+_LANES = 16
+"""Columns that are added at a time."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +57,16 @@ class Prefixes(Routine):
             return seq(told, new) if self.exclusive else seq(new, told)
 
         def of_row(row: Expr) -> Stmt:
+            def each(body: Callable[[Expr], Stmt]) -> Stmt:
+                return in_vectors(columns, _LANES, body)
+
             def step(total: Buffer, i: Expr) -> Stmt:
                 place = as_expr(n) - 1 - i if self.backwards else i
-                return let(
-                    "place", place,
-                    lambda at_: loop("c", columns, lambda c: element(total, row, at_, c)),
-                )  # fmt: skip
+                return let("place", place, lambda p: each(partial(element, total, row, p)))
 
             def run(total: Buffer) -> Stmt:
-                begin = loop("c", columns, lambda c: put(total, c, value=first.astype(total.dtype)))
-                return seq(begin, loop("i", n, lambda i: step(total, i)))
+                begin = each(lambda c: put(total, c, value=first.astype(total.dtype)))
+                return seq(begin, loop("i", n, partial(step, total)))
 
             return local("total", (most(columns),), x.dtype.of_sums, run)
 

@@ -11,7 +11,8 @@ from ansorpy.ir.extents import AnyExtent, most
 from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, If, Let, Scope, Seq, Stmt, Store
 
 __all__ = [
-    "add", "any_of", "at", "in_blocks", "let", "local", "loop", "over_rows", "put", "seq", "when",
+    "add", "any_of", "at", "in_blocks", "in_vectors", "let", "local", "loop", "over_rows", "put",
+    "seq", "when",
 ]  # fmt: skip
 
 _LITTLE = 1 << 12
@@ -60,6 +61,16 @@ def in_blocks(
     if most(left) < 1:
         return first
     return seq(first, loop("rest", left, lambda i: single(i + as_expr(blocks * lanes))))
+
+
+def in_vectors(extent: AnyExtent, lanes: int, body: Callable[[Expr], Stmt]) -> Stmt:
+    """A loop over *extent*, *lanes* iterations at a time as a vector, then those that are left."""
+
+    def block(first: Expr) -> Stmt:
+        var = Var("lane")
+        return For(var, lanes, ForKind.VECTORIZED, body(first + var))
+
+    return in_blocks(extent, lanes, block, body)
 
 
 def any_of(flag: Buffer, lanes: int, holds: Callable[[Expr], Expr], *then: Stmt) -> Stmt:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ansorpy.graph.control import Inside, nested
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent
-from ansorpy.runtime.control import Argument, BranchSteps, LoopSteps, PlannedControl, Stride
+from ansorpy.runtime.control import Argument, BranchSteps, LoopSteps, PlannedControl, Stride, Tells
 from ansorpy.runtime.execution_plan import ExecutionPlan
 
 __all__ = ["c_strides", "controlled"]
@@ -26,20 +26,49 @@ def _row(stride: Stride) -> str:
 
 
 def controlled(
-    plan: ExecutionPlan, names: Mapping[Dim, str], place: Callable[[Argument], str]
+    plan: ExecutionPlan,
+    names: Mapping[Dim, str],
+    arrays: Mapping[tuple[Dim, ...], str],
+    place: Callable[[Argument], str],
+    too_large: str,
 ) -> list[int | str]:
     """The calls of *plan* by number, and lines of C between them, in order.
 
     Args:
+        arrays: The array with the sizes of several dimensions, by these.
         place: The address of an argument as an expression.
+        too_large: The status of a run that counts more than there is room for.
     """
-    return list(_Writer(names, place).parts(nested(len(plan.steps), plan.controls)))
+    writer = _Writer(names, place)
+    found: list[int | str] = []
+    made = set[tuple[Dim, ...]]()
+    for part in nested(len(plan.steps), plan.controls):
+        if isinstance(part, int):
+            steps, told = plan.steps[part : part + 1], plan.steps[part].tells
+        else:
+            steps, told = plan.steps[part.control.start : part.control.stop], part.control.tells
+        new = dict.fromkeys(step.dims for step in steps if step.dims)
+        for dims in (dims for dims in new if dims not in made):
+            sizes = ", ".join(names[dim] for dim in dims)
+            found.append(f"int64_t {arrays[dims]}[] = {{{sizes}}};")
+        made.update(new)
+        found += writer.parts([part])
+        for tells in told:
+            found += writer.count(tells, too_large)
+    return found
 
 
 class _Writer:
     def __init__(self, names: Mapping[Dim, str], place: Callable[[Argument], str]):
         self.names = names
         self.place = place
+
+    def count(self, tells: Tells, too_large: str) -> Iterator[str]:
+        """The size that *tells* states."""
+        name, comment = self.names[tells.dim], tells.dim.name.replace("*/", "* /")
+        yield f"int64_t {name}; /* {comment} */"
+        yield f"memcpy(&{name}, {self.place(tells.place)}, sizeof {name});"
+        yield f"if ({name} < 0 || {name} > {tells.dim.high}) return {too_large};"
 
     def parts(self, parts: Sequence[Part]) -> Iterator[int | str]:
         for part in parts:
@@ -87,8 +116,10 @@ class _Writer:
             yield f"moving{c.current} = moving{c.next};"
             yield f"moving{c.next} = moving{c.current} == {result} ? {spare} : {result};"
         if loop.goes_on is not None:
-            yield f"if (!{self._flag(loop.goes_on)}) break;"
+            yield f"if (!{self._flag(loop.goes_on)}) bound{loop.number} = 0;"
         yield "}"
+        if loop.count is not None:
+            yield f"memcpy({self.place(loop.count)}, &row{loop.number}, sizeof row{loop.number});"
         for c in loop.carried:
             size = c_extent(c.bytes, self.names)
             copied = f"memcpy(result{c.current}, moving{c.current}, {size})"

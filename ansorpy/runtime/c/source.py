@@ -17,7 +17,7 @@ from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.control import c_strides, controlled
 from ansorpy.runtime.c.extents import c_count, c_extent, c_told, helpers, size_names
 from ansorpy.runtime.control import Argument, Memory
-from ansorpy.runtime.execution_plan import ExecutionPlan, Step, Tells
+from ansorpy.runtime.execution_plan import ExecutionPlan, Step
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.templates import rendered
 
@@ -56,21 +56,17 @@ def c_source(
     names = size_names([*(told.dim for told in plan.told), *plan.capacities, *plan.counted])
     kinds = dict.fromkeys(step.dims for step in plan.steps if step.dims)
     arrays = {dims: f"sizes{n}" for n, dims in enumerate(kinds)}
-    made = _arrays_by_step(plan, names, arrays)
     declared = "static int32_t {}(void *const *args, void *workspace, int32_t threads);"
 
     def place(argument: Argument) -> str:
         return _place(plan, argument, names)
 
-    def call(number: int) -> dict[str, object]:
-        step = plan.steps[number]
+    def call(step: Step) -> dict[str, object]:
         own = [arrays[step.dims]] if step.dims else []
         return {
             "comment": (step.name or step.code.symbol).replace("*/", "* /"),
             "symbol": programs[step.code.symbol].symbol,
             "arguments": [*map(place, step.args), *own],
-            "counts": [_count(plan, tells, names) for tells in step.tells],
-            "arrays": made[number + 1],
         }
 
     return rendered(
@@ -94,16 +90,17 @@ def c_source(
                 {(s.code.shared_bytes, s.code.thread_bytes) for s in plan.steps} - {(0, 0)}
             ),
             "steps": [
-                part if isinstance(part, str) else call(part)
-                for part in controlled(plan, names, place)
+                part if isinstance(part, str) else call(plan.steps[part])
+                for part in controlled(plan, names, arrays, place, f"{name.upper()}_TOO_SMALL")
             ],
-            "arrays": made[0],
-            **_sized(plan, names),
+            **_sized(plan, names, arrays),
         },
     )  # fmt: skip
 
 
-def _sized(plan: ExecutionPlan, names: Mapping[Dim, str]) -> dict[str, object]:
+def _sized(
+    plan: ExecutionPlan, names: Mapping[Dim, str], arrays: Mapping[tuple[Dim, ...], str]
+) -> dict[str, object]:
     """What the template says about sizes and shapes, and functions that these expressions call."""
     values: dict[str, object] = {
         "sizes": [
@@ -127,27 +124,6 @@ def _sized(plan: ExecutionPlan, names: Mapping[Dim, str]) -> dict[str, object]:
     }  # fmt: skip
     offsets = [c_extent(extent, names) for extent in plan.offsets]
     return {**values, "helpers": helpers(f"{values} {offsets}")}
-
-
-def _arrays_by_step(
-    plan: ExecutionPlan, names: Mapping[Dim, str], arrays: Mapping[tuple[Dim, ...], str]
-) -> list[list[tuple[str, list[str]]]]:
-    """The arrays of sizes, with their elements, that are known first, and behind each step."""
-    unknown, left = set(plan.counted), dict(arrays)
-    found = []
-    for told in ((), *(step.tells for step in plan.steps)):
-        unknown -= {tells.dim for tells in told}
-        known = [dims for dims in left if unknown.isdisjoint(dims)]
-        found.append([(left.pop(dims), [names[dim] for dim in dims]) for dims in known])
-    return found
-
-
-def _count(plan: ExecutionPlan, tells: Tells, names: Mapping[Dim, str]) -> dict[str, object]:
-    """What the template says about a size that a step counts."""
-    return {
-        "name": names[tells.dim], "place": _place(plan, tells.place, names),
-        "high": tells.dim.high, "comment": tells.dim.name.replace("*/", "* /"),
-    }  # fmt: skip
 
 
 def _port(number: int, port: Port, names: Mapping[Dim, str]) -> dict[str, object]:

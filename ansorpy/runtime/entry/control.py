@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from ansorpy.codegen.llvm.emit.text import FunctionText
-from ansorpy.ir.extents import dims_of
-from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.control import (
     Argument,
     BranchSteps,
@@ -16,9 +14,8 @@ from ansorpy.runtime.control import (
     Stride,
 )
 from ansorpy.runtime.entry.sizes import Sizes
-from ansorpy.runtime.entry.text import at, require
+from ansorpy.runtime.entry.text import at
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.status import Status
 
 __all__ = ["Flow"]
 
@@ -26,10 +23,9 @@ Emit = Callable[[], None]
 
 
 class Flow:
-    """What changes while a program runs: numbers of iterations, pointers, and sizes it counts.
+    """What loops change while they run: numbers of iterations, and pointers.
 
-    Counters and pointers are on the stack, as are the arrays of sizes that calls take.  These and
-    all extents are computed as soon as their sizes are known, so they are on all paths.
+    All of it is on the stack.  The extents that it needs must be computed in advance.
     """
 
     def __init__(self, text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:
@@ -40,31 +36,6 @@ class Flow:
         self._counters = {loop.number: self._variable("i64") for loop in loops}
         self._trips: dict[int, str] = {}
         self._pointers = {number: self._variable("ptr") for number in numbers}
-        self._extents = list(plan.offsets if plan.controls else ())
-        self._kinds = list(dict.fromkeys(step.dims for step in plan.steps if step.dims))
-        self._arrays: dict[tuple[Dim, ...], str] = {}
-        self._compute()
-
-    def _compute(self) -> None:
-        """Emit what depends on known sizes alone, and was not emitted before."""
-        for extent in self._extents:
-            if self._sizes.knows(dims_of([extent])):
-                self._sizes.value(extent)
-        for dims in self._kinds:
-            if dims not in self._arrays and self._sizes.knows(dims):
-                self._arrays[dims] = self._sizes.array(dims)
-
-    def sizes_of(self, dims: tuple[Dim, ...]) -> str:
-        """The address of an array of the sizes of *dims*."""
-        return self._arrays[dims]
-
-    def count(self, told: Iterable[tuple[Dim, str]]) -> None:
-        """Emit that each dimension has the size at a place, which must be in its range."""
-        for dim, place in told:
-            size = self._load("i64", place)
-            require(self._text, f"icmp ule i64 {size}, {dim.high}", Status.TOO_SMALL)
-            self._sizes.add(dim, size)
-        self._compute()
 
     def pointer(self, number: int) -> str:
         """Emit the pointer with this *number* as it is now."""
@@ -140,6 +111,8 @@ class Flow:
         else:
             text.branch(head)
         text.start_block(done)
+        if loop.count is not None:
+            self._store("i64", self._load("i64", counter), address(loop.count))
         for c, (result, _) in zip(loop.carried, homes, strict=True):
             self._settle(c, result)
 

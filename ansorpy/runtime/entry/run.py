@@ -105,12 +105,22 @@ def emit_run(
             base = at(text, arena, offset)
         return flow.moved(at(text, base, sizes.value(argument.offset)), argument.strides)
 
-    calls = _Calls(text, plan.steps, address, workspace, "%threads", stamps, flow)
-    _emit_parts(calls, nested(len(plan.steps), plan.controls), flow)
+    calls = _Calls(text, plan.steps, address, workspace, "%threads", stamps, sizes)
+    _emit_all(plan, calls, flow, sizes)
     if plan.counted:
         _store_shapes(text, plan.outputs, sizes)
     text.emit("ret i32 0")
     return text.render()
+
+
+def _emit_all(plan: ExecutionPlan, calls: _Calls, flow: Flow, sizes: Sizes) -> None:
+    """Emit all calls; each size that one tells is known to those behind it."""
+    for part in nested(len(plan.steps), plan.controls):
+        if isinstance(part, Inside):
+            calls.prepare(part.control, plan.controls)
+        _emit_parts(calls, [part], flow)
+        for tells in part.control.tells if isinstance(part, Inside) else plan.steps[part].tells:
+            _count(calls.text, tells.dim, calls.address(tells.place), sizes)
 
 
 def _emit_parts(calls: _Calls, parts: Sequence[int | Inside[PlannedControl]], flow: Flow) -> None:
@@ -137,7 +147,6 @@ class _Calls:
 
     Args:
         stamps: Where the time that each call takes is added up, if anywhere.
-        flow: What knows the sizes on which calls depend, if they do.
     """
 
     def __init__(
@@ -148,32 +157,51 @@ class _Calls:
         workspace: str,
         threads: str,
         stamps: str | None = None,
-        flow: Flow | None = None,
+        sizes: Sizes | None = None,
     ) -> None:
         most = max((len(step.args) + 1 for step in steps), default=1)
+        self._arrays: dict[tuple[Dim, ...], str] = {}
+        self._sizes = sizes
         self._table = text.define(f"alloca [{most} x ptr], align 8")
-        self._text, self._steps, self.address, self._flow = text, steps, address, flow
+        self.text, self._steps, self.address = text, steps, address
         self._last = f"ptr {workspace}, i32 {threads}"
         self._stamps = stamps
         if stamps is not None:
             text.emit(f"call void @{START}(ptr {stamps}, i64 {len(steps)})")
 
+    def prepare(self, control: PlannedControl, controls: Sequence[PlannedControl]) -> None:
+        """Compute all extents that are used inside *control*, so that they are known on all paths.
+
+        Loops and branches inside it are among *controls*.
+        """
+        assert self._sizes is not None
+        steps = self._steps[control.start : control.stop]
+        extents = [extent for step in steps for arg in step.args for extent in arg.extents]
+        inside = (c for c in controls if control.start <= c.start and c.stop <= control.stop)
+        extents += [extent for c in inside for extent in c.extents]
+        for extent in extents:
+            self._sizes.value(extent)
+        for step in steps:
+            self._array(step.dims)
+
+    def _array(self, dims: tuple[Dim, ...]) -> list[str]:
+        """The array of the sizes of *dims*; none without dimensions."""
+        if not dims or self._sizes is None:
+            return []
+        if dims not in self._arrays:
+            self._arrays[dims] = self._sizes.array(dims)
+        return [self._arrays[dims]]
+
     def emit(self, number: int) -> None:
         """Emit call *number*."""
-        text, step = self._text, self._steps[number]
-        places = list(map(self.address, step.args))
-        if step.dims:
-            assert self._flow is not None
-            places.append(self._flow.sizes_of(step.dims))
-        for position, place in enumerate(places):
+        text, step = self.text, self._steps[number]
+        own = self._array(step.dims)
+        for position, place in enumerate([*map(self.address, step.args), *own]):
             text.emit(f"store ptr {place}, ptr {at(text, self._table, 8 * position)}, align 8")
         status = text.define(f"call i32 @{step.code.symbol}(ptr {self._table}, {self._last})")
         return_unless(text, f"icmp eq i32 {status}, 0", status)
         if self._stamps is not None:
             text.emit(f"call void @{SPENT}(ptr {self._stamps}, i64 {number + 1})")
-        if step.tells:
-            assert self._flow is not None
-            self._flow.count([(tells.dim, self.address(tells.place)) for tells in step.tells])
 
 
 def emit_calls(
@@ -184,6 +212,13 @@ def emit_calls(
     for number in range(len(steps)):
         calls.emit(number)
     text.emit("ret i32 0")
+
+
+def _count(text: FunctionText, dim: Dim, place: str, sizes: Sizes) -> None:
+    """Let *dim* have the size at *place*, which must be in its range."""
+    size = text.define(f"load i64, ptr {place}, align 8")
+    require(text, f"icmp ule i64 {size}, {dim.high}", Status.TOO_SMALL)
+    sizes.add(dim, size)
 
 
 # Tensors

@@ -25,6 +25,7 @@ from ansorpy.ir.tensor import computed_by, placeholder
 from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict, structural_hash
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from tests.codegen.c.compiled import needs_cc
 
 Array = np.ndarray
 Rng = np.random.Generator
@@ -193,3 +194,14 @@ def test_a_routine_is_a_definition_of_its_own() -> None:
         ComputeDAG([ap.compute((2, 3), lambda i, j: y[i, j] + 1, name="z")])
     with pytest.raises(ValueError, match="reads each input once"):
         computed_by(Inverse(), [x, x], (2, 9), DType.INT64, name="y")
+
+
+@needs_cc
+@pytest.mark.parametrize("target", ["c", "c:word=32,vector=256"])
+@pytest.mark.parametrize("kind", ["float32", "float64", "bool"])
+def test_routines_in_c(target: str, kind: str, rng: Rng) -> None:
+    for n, k in ((50, 3), (150, 20), (200, 200)):
+        x = drawn((3, n), kind, rng)
+        dag = definition(TopPlaces(True), [x], (3, k))
+        [want] = run_dag(dag, {"x0": x})
+        np.testing.assert_array_equal(ap.build(State.initial(dag), target=target)(x), want)

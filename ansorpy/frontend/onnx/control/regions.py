@@ -12,11 +12,13 @@ from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.scopes import Inner, Translator
 from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.graph.emits import EmitsBeside
-from ansorpy.graph.ir import Output
+from ansorpy.graph.ir import Count, Output
 from ansorpy.graph.ops import TensorType
 from ansorpy.graph.regions import Loop, Result
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import AnyExtent
+from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most
+from ansorpy.ir.sizes import at
+from ansorpy.ir.symbols import Dim
 
 __all__ = ["LoopPlan", "Varying", "compiled_loop"]
 
@@ -111,8 +113,11 @@ class _Body:
             condition = None
         count = len(plan.state)
         wanted = [number for number, needed in enumerate(plan.wanted) if needed]
-        if wanted and (condition or plan.limit or plan.begins or plan.trips is None):
-            raise Varying("rows of a loop", "their number must be known")
+        if self.inner.builder.counts:
+            raise Varying("a size that depends on data", "a loop cannot have it in its body")
+        counts = bool(wanted and (condition or plan.limit or plan.begins))
+        if wanted and plan.trips is None:
+            raise Varying("rows of a loop", "give the loop a known number of iterations at most")
         after = [self._as_before(*pair) for pair in zip(self.state, left[:count], strict=True)]
         changed = [n for n in range(count) if after[n] != self.state[n]]
         outputs = [*([] if condition is None else [condition]), *(after[n] for n in changed),
@@ -126,6 +131,7 @@ class _Body:
             graph, plan.trips, len(changed), plan.limit is not None, plan.begins is not None,
             condition is not None, tuple(is_last for _, is_last in plan.read),
             tuple(plan.written[n] for n in wanted),
+            self._length(counts) if wanted else 0, counts,
         )  # fmt: skip
         operands = [
             *filter(None, (plan.limit, plan.begins)), *(plan.state[n] for n in changed),
@@ -139,6 +145,8 @@ class _Body:
     ) -> list[Value]:
         """The final state and all rows, as far as they are wanted, of *region*."""
         count = len(self.plan.state)
+        if region.counts:
+            self._count(region, operands)
         numbers = [*changed, *(count + n for n in wanted)]
         found = {
             number: self.ctx.emit(Result(region, index), operands)
@@ -147,6 +155,29 @@ class _Body:
         total = count + len(self.plan.written)
         first = dict(enumerate(self.plan.state))
         return [found.get(number, first.get(number, "")) for number in range(total)]
+
+    def _length(self, counts: bool) -> AnyExtent:
+        """The number of rows: that of iterations, which a run counts if it depends on data."""
+        trips = self.plan.trips
+        assert trips is not None
+        if not counts:
+            return trips
+        return dim_extent(Dim(self.ctx.builder.fresh(self._name), 0, most(trips)))
+
+    @property
+    def _name(self) -> str:
+        """The name of the number of iterations."""
+        return f"{self.ctx.node.output[0]}.iterations"
+
+    def _count(self, region: Loop, operands: list[str]) -> None:
+        """Let the number of iterations tell the number of rows."""
+        builder, trips = self.ctx.builder, self.plan.trips
+        (dim,) = dims_of([region.length])
+        assert trips is not None
+        value = builder.emit(Result(region, len(region.types()) - 1), operands, self._name)
+        assert value == dim.name
+        known = {count.dim: count.capacity for count in builder.counts.values()}
+        builder.counts[value] = Count(dim, at(trips, known))
 
     def _is_true(self, condition: str) -> bool:
         array = self.inner.builder.constants.get(condition)

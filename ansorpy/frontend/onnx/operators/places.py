@@ -10,26 +10,30 @@ from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import (
     ArgReduce,
     Cast,
-    Cumulative,
+    Computed,
     Expand,
     Fn,
     GatherElements,
     ReduceOp,
 )
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import dims_of
+from ansorpy.ir.extents import dims_of, prod_of
+from ansorpy.ir.routines.prefix import Prefixes
 
 __all__ = ["OPERATORS"]
 
 
-def _cumulative(kind: ReduceOp) -> Callable[[NodeContext], str]:
+def _cumulative(*, product: bool) -> Callable[[NodeContext], str]:
     """The cumulative sum or product along an axis, forwards or backwards."""
 
     def build(ctx: NodeContext) -> str:
-        (axis,) = ctx.constant_ints(1, "axis")
+        (given,) = ctx.constant_ints(1, "axis")
+        shape = ctx.shape()
+        axis = ctx.axis(given, len(shape))
+        flat = prod_of(shape[:axis]), shape[axis], prod_of(shape[axis + 1 :])
         exclusive, backwards = bool(ctx.attr("exclusive", 0)), bool(ctx.attr("reverse", 0))
-        op = Cumulative(kind, ctx.axis(axis, len(ctx.shape())), exclusive, backwards)
-        return ctx.emit(op, [ctx.input()])
+        op = Computed(Prefixes(product, exclusive, backwards), flat, ctx.type().dtype)
+        return ctx.reshape(ctx.emit(op, [ctx.reshape(ctx.input(), flat)]), shape)
 
     return build
 
@@ -100,8 +104,8 @@ def hardmax(ctx: NodeContext) -> str:
 
 
 OPERATORS: dict[str, Callable[[NodeContext], str]] = {
-    "CumProd": _cumulative(ReduceOp.PROD),
-    "CumSum": _cumulative(ReduceOp.SUM),
+    "CumProd": _cumulative(product=True),
+    "CumSum": _cumulative(product=False),
     "Hardmax": hardmax,
     "OneHot": one_hot,
     "ReverseSequence": reverse_sequence,

@@ -10,7 +10,7 @@ from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.selection.chosen import all_places, true_places
 from ansorpy.graph.ops import Computed, Fn, Gather, GatherElements, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import AnyExtent, least, prod_of
+from ansorpy.ir.extents import AnyExtent, dims_of, least, prod_of
 from ansorpy.ir.routines.places import Inverse
 from ansorpy.ir.routines.prefix import Prefixes
 from ansorpy.ir.routines.rows import RowOrder
@@ -30,6 +30,8 @@ def top_k(ctx: NodeContext) -> tuple[str, str]:
     extent = shape[axis]
     if least(count) < 0 or ctx.is_less(extent, count):
         raise Unsupported(f"K={count}", f"the axis has {extent} elements")
+    if extent == count == 1 and not dims_of(shape):
+        return ctx.input(), ctx.literal(np.zeros(shape), DType.INT64)
     last = (*(d for d in range(len(shape)) if d != axis), axis)
     rows = tuple(shape[d] for d in last[:-1])
     flat = ctx.reshape(ctx.transpose(ctx.input(), last), (prod_of(rows), extent))

@@ -9,35 +9,38 @@ import numpy as np
 
 from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.ops import Cast, Computed, Fn, Iota, Reduce, ReduceOp
+from ansorpy.graph.ops import Cast, Computed, Cumulative, Fn, Iota, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import most
+from ansorpy.ir.routines.prefix import Prefixes
 from ansorpy.ir.routines.top import TopPlaces
 
-__all__ = ["rank_rows"]
+__all__ = ["without_routines"]
 
 _MOST = 1024
 """Comparing all pairs of this many elements takes about 0.1 ms on a CPU core."""
 
 
-def rank_rows(graph: Graph) -> Graph:
-    """*graph* with the places in rows of up to 1,024 elements computed by formulas."""
-    if not any(_is_short(graph, node) for node in graph.nodes):
-        return graph
+def without_routines(graph: Graph) -> Graph:
+    """*graph* with formulas for the routines that have one."""
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
         if _is_short(graph, node):
             chosen = _Ranked(builder, f"{node.output}.rank").places(node)
-            builder.add_node(Node(Cast(DType.INT64), (chosen,), node.output))
-        else:
-            builder.add_node(node)
+            node = Node(Cast(DType.INT64), (chosen,), node.output)
+        elif isinstance(node.op, Computed) and isinstance(node.op.routine, Prefixes):
+            of = node.op.routine
+            kind = ReduceOp.PROD if of.product else ReduceOp.SUM
+            formula = Cumulative(kind, 1, of.exclusive, of.backwards)
+            node = Node(formula, node.inputs, node.output)
+        builder.add_node(node)
     return builder.finish(graph.outputs)
 
 
 def _is_short(graph: Graph, node: Node) -> bool:
     if not isinstance(node.op, Computed) or not isinstance(node.op.routine, TopPlaces):
         return False
-    return most(graph.types[node.inputs[0]].shape[1]) <= _MOST
+    return 1 < most(graph.types[node.inputs[0]].shape[1]) <= _MOST
 
 
 class _Ranked(EmitsBeside):
