@@ -11,7 +11,8 @@ from ansorpy.ir.extents import AnyExtent, most
 from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, If, Let, Scope, Seq, Stmt, Store
 
 __all__ = [
-    "add", "any_of", "at", "in_blocks", "in_vectors", "let", "local", "loop", "over_rows", "put", "seq", "when",
+    "add", "any_of", "at", "in_blocks", "in_vectors", "let", "local", "loop", "over_rows", "put",
+    "seq", "when",
 ]  # fmt: skip
 
 _LITTLE = 1 << 12
