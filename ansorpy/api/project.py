@@ -236,6 +236,7 @@ def open_project(
         )
     graph = without_routines(graph) if request.target.capability else graph
     routines = [node.op.label for node in graph.nodes if isinstance(node.op, Computed)]
+    routines += [str(o.counts.dim) for o in graph.outputs if o.counts is not None]
     if routines and request.target.capability:
         raise UsageError(
             f"{name} sorts, or counts sizes ({', '.join(sorted(set(routines)))}), which programs "

@@ -39,5 +39,5 @@ def test_tuned_programs_sort_and_count(tmp_path: Path, rng: np.random.Generator)
 
 
 def test_programs_for_gpus_do_not_count() -> None:
-    with pytest.raises(UsageError, match="counts sizes .true_places., which programs for sm_90"):
+    with pytest.raises(UsageError, match="counts sizes .kept.count=0..3, true_places., which"):
         ap.compile(best_rows(), target="sm_90", effort="none")

@@ -57,7 +57,7 @@ from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType
-from ansorpy.ir.extents import Extent, dims_of, most
+from ansorpy.ir.extents import Extent, dims_of, least, most
 from ansorpy.ir.narrow import ElementType, Narrow
 from ansorpy.ir.symbols import Dim
 
@@ -148,7 +148,9 @@ class Importer:
         """Say if *output* has another shape than the model declares: what reads it may not fit."""
         declared = output.type.tensor_type.shape.dim
         fits = len(declared) == len(made) and all(
-            not dim.HasField("dim_value") or dim.dim_value in (-1, size)
+            not dim.HasField("dim_value")
+            or dim.dim_value < 0
+            or least(size) <= dim.dim_value <= most(size)
             for dim, size in zip(declared, made, strict=True)
         )
         if output.type.tensor_type.HasField("shape") and not fits:

@@ -6,9 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unknown, Unsupported
 from ansorpy.frontend.onnx.selection.chosen import all_places, true_places
-from ansorpy.graph.ops import Computed, Fn, Gather, GatherElements, Reduce, ReduceOp
+from ansorpy.graph.ops import (
+    Computed,
+    Elementwise,
+    Fn,
+    Gather,
+    GatherElements,
+    Reduce,
+    ReduceOp,
+)
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, prod_of
 from ansorpy.ir.routines.places import Inverse
@@ -26,10 +34,8 @@ def top_k(ctx: NodeContext) -> tuple[str, str]:
     """
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", -1), len(shape))
-    (count,) = ctx.extents(1, "K") if ctx.opset >= 10 else (ctx.attr("k", 0),)
     extent = shape[axis]
-    if least(count) < 0 or ctx.is_less(extent, count):
-        raise Unsupported(f"K={count}", f"the axis has {extent} elements")
+    count = _count(ctx, extent)
     if extent == count == 1 and not dims_of(shape):
         return ctx.input(), ctx.literal(np.zeros(shape), DType.INT64)
     last = (*(d for d in range(len(shape)) if d != axis), axis)
@@ -40,6 +46,23 @@ def top_k(ctx: NodeContext) -> tuple[str, str]:
     back = tuple(int(d) for d in np.argsort(last))
     places = ctx.transpose(ctx.reshape(found, (*rows, count)), back)
     return ctx.emit(GatherElements(axis), [ctx.input(), places]), places
+
+
+def _count(ctx: NodeContext, extent: AnyExtent) -> AnyExtent:
+    """How many of *extent* elements are wanted; if only a run knows it, as many as there are."""
+    try:
+        (count,) = ctx.extents(1, "K") if ctx.opset >= 10 else (ctx.attr("k", 0),)
+    except Unknown:
+        given = ctx.cast(ctx.reshape(ctx.input(1), ()), DType.INT64)
+        limit = [
+            ctx.apply(Fn.MAX, given, ctx.literal(0, DType.INT64)),
+            ctx.size(extent, DType.INT64),
+        ]
+        name = f"{ctx.node.output[0]}.count"
+        return ctx.builder.counted(ctx.builder.emit(Elementwise(Fn.MIN), limit, name), extent)
+    if least(count) < 0 or ctx.is_less(extent, count):
+        raise Unsupported(f"K={count}", f"the axis has {extent} elements")
+    return count
 
 
 def unique(ctx: NodeContext) -> tuple[str, ...]:
