@@ -320,12 +320,39 @@ def upgraded(model: ModelProto) -> ModelProto:
     if opset >= OLDEST_OPSET:
         return model
     try:
-        return onnx.version_converter.convert_version(model, _CONVERT_TO)
+        return onnx.version_converter.convert_version(_with_channel_slopes(model), _CONVERT_TO)
     except Exception as error:  # onnx's converter raises whatever its C++ adapters throw
         raise UnsupportedModel(
             f"operator set {opset} is too old and onnx cannot convert it: {_reason(error)}",
             hint=f"export the model with opset {OLDEST_OPSET} or later",
         ) from None
+
+
+def _with_channel_slopes(model: ModelProto) -> ModelProto:
+    """*model*, which is old, with the slopes of each PRelu along its channels.
+
+    In old operator sets, a list of slopes belongs to the channels.  onnx's converter keeps it, and
+    newer ones broadcast it to the last axis.
+    """
+    lists = {t.name for t in model.graph.initializer if len(t.dims) == 1 and t.dims[0] != 1}
+    nodes = [n for n in model.graph.node if n.op_type == "PRelu" and n.input[1] in lists]
+    if not nodes:
+        return model
+    graph = onnx.shape_inference.infer_shapes(without_weights(model)).graph
+    infos = (*graph.input, *graph.value_info)
+    ranks = {info.name: len(info.type.tensor_type.shape.dim) for info in infos}
+    made = ModelProto()
+    made.CopyFrom(model)
+    held = {tensor.name: tensor for tensor in made.graph.initializer}
+    for node in nodes:
+        slopes = held[node.input[1]]
+        slopes.dims[1:] = [1] * (ranks.get(node.input[0], 2) - 2)
+    for info in made.graph.input:
+        if info.name in held:  # stated once more
+            info.CopyFrom(helper.make_tensor_value_info(
+                info.name, held[info.name].data_type, held[info.name].dims
+            ))  # fmt: skip
+    return made
 
 
 def _reason(error: Exception) -> str:
