@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from numpy.typing import ArrayLike
 
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.main import main
@@ -57,7 +58,7 @@ def test_what_a_library_was_compiled_with_must_be_said(
 
 
 def test_commands_repeat_the_values() -> None:
-    given = {"axes": [0, 1], "mask": np.array([True, False])}
+    given: dict[str, ArrayLike] = {"axes": [0, 1], "mask": np.array([True, False])}
     lookup = Lookup(Path("net.onnx"), constants=given)
     said = "ansorpy tune net.onnx --const 'axes=[0,1]' --const 'mask=[true,false]'"
     assert lookup.command("tune") == said

@@ -26,8 +26,8 @@ from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.graph.ir import Array
 
 __all__ = [
-    "OLDEST_OPSET", "array_of", "check", "demand_computed", "demand_consistent", "demand_own_texts",
-    "opset_of", "read", "upgraded", "with_definitions", "without_weights",
+    "OLDEST_OPSET", "array_of", "check", "copied", "demand_computed", "demand_consistent",
+    "demand_own_texts", "opset_of", "read", "upgraded", "with_definitions", "without_weights",
 ]  # fmt: skip
 
 OLDEST_OPSET = 7
@@ -242,17 +242,25 @@ def without_weights(model: ModelProto) -> ModelProto:
         for t in large.values()
         if t.name not in given
     ]
-    light = helper.make_graph(
-        graph.node,
-        graph.name,
-        [*graph.input, *weights],
-        graph.output,
-        [t for t in graph.initializer if t.name not in large],
-        value_info=graph.value_info,
-        sparse_initializer=graph.sparse_initializer,
-    )
+    kept = [t for t in graph.initializer if t.name not in large]
+    return _with(model, [*graph.input, *weights], kept)
+
+
+def copied(model: ModelProto) -> ModelProto:
+    """A copy of *model*, part by part: protobuf copies a whole message of up to 2 GiB only."""
+    return _with(model, model.graph.input, model.graph.initializer)
+
+
+def _with(
+    model: ModelProto, inputs: Iterable[ValueInfoProto], initializers: Iterable[TensorProto]
+) -> ModelProto:
+    """A copy of *model* with other inputs and initializers."""
+    graph = helper.make_graph(
+        model.graph.node, model.graph.name, list(inputs), model.graph.output, list(initializers),
+        value_info=model.graph.value_info, sparse_initializer=model.graph.sparse_initializer,
+    )  # fmt: skip
     return helper.make_model(
-        light, ir_version=model.ir_version, opset_imports=model.opset_import,
+        graph, ir_version=model.ir_version, opset_imports=model.opset_import,
         functions=model.functions,
     )  # fmt: skip
 
@@ -341,8 +349,7 @@ def _with_channel_slopes(model: ModelProto) -> ModelProto:
     graph = onnx.shape_inference.infer_shapes(without_weights(model)).graph
     infos = (*graph.input, *graph.value_info)
     ranks = {info.name: len(info.type.tensor_type.shape.dim) for info in infos}
-    made = ModelProto()
-    made.CopyFrom(model)
+    made = copied(model)
     held = {tensor.name: tensor for tensor in made.graph.initializer}
     for node in nodes:
         slopes = held[node.input[1]]
