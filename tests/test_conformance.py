@@ -6,6 +6,7 @@ import importlib
 import unittest
 import warnings
 from io import StringIO
+from pathlib import Path
 from unittest.mock import patch
 
 import onnx.backend.test.case.node as node_cases
@@ -15,7 +16,7 @@ from onnx.backend.test.case import base
 from onnx.backend.test.case.test_case import TestCase
 
 from ansorpy import onnx_backend
-from tests.campaigns.conformance.results import RESULTS, Result, lost, read
+from tests.campaigns.conformance.results import RESULTS, Result, lost, read, write
 from tests.campaigns.conformance.scope import is_drawn, out_of_scope
 from tests.campaigns.conformance.table import PAGE, page
 
@@ -64,6 +65,17 @@ def test_what_fails_has_a_reason() -> None:
     outside = [name for name in results if out_of_scope(name)]
     assert {results[name].reason for name in outside} == {out_of_scope(n) for n in outside}
     assert len(outside) == 41 and sum(map(is_drawn, results)) == 10
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+    found = [
+        Result("b", "Add", 13, "float", "failed", 'Error: "1, 2" | 3'),
+        Result("a", "ai.onnx.ml.Scaler", 1, "float int64", "passed"),
+    ]
+    write(tmp_path / "r.csv", found)
+    assert read(tmp_path / "missing.csv") == {}
+    assert list(read(tmp_path / "r.csv").values()) == found[::-1]
+    assert '| Add | 13 | float | 1 | failed | Error: "1, 2" \\| 3 |' in page(found)
 
 
 @pytest.mark.parametrize(("verdict", "worse"), [("passed", 0), ("refused", 1), ("failed", 1)])
