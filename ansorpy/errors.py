@@ -6,13 +6,13 @@ instead.  Errors take programs as text, so this module imports nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 __all__ = [
     "AnsorpyError", "CodegenError", "DeviceLost", "ForeignFile", "Interrupted", "LoweringError",
     "MissingDependency", "NoValidProgram", "ScheduleError", "UnsupportedModel", "UnsupportedRow",
-    "UsageError", "VerificationFailed", "grouped",
+    "UsageError", "VerificationFailed",
 ]  # fmt: skip
 
 
@@ -59,14 +59,6 @@ class UnsupportedRow:
     domain: str = ""
     opset: int | None = None
     count: int = 1
-
-
-def grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:
-    """Rows with the same operator and message become one, of the first node and their number."""
-    groups: dict[tuple[str, str, str, str], list[UnsupportedRow]] = {}
-    for row in rows:
-        groups.setdefault((row.domain, row.op, row.attribute, row.advice), []).append(row)
-    return [replace(found[0], count=len(found)) for found in groups.values()]
 
 
 class UnsupportedModel(AnsorpyError):

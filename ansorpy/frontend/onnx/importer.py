@@ -18,7 +18,7 @@ from onnx import (
 )
 
 from ansorpy.constants import constant_flags
-from ansorpy.errors import UnsupportedModel, UnsupportedRow, grouped
+from ansorpy.errors import UnsupportedRow
 from ansorpy.frontend.onnx.context import (
     NodeContext,
     TooLarge,
@@ -50,6 +50,7 @@ from ansorpy.frontend.onnx.quantized.narrow import (
 from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import array_of, demand_computed, demand_consistent, opset_of
 from ansorpy.frontend.onnx.reference import evaluated
+from ansorpy.frontend.onnx.refusal import unsupported
 from ansorpy.frontend.onnx.registry import CONTROL, ON_SHAPES, OPERATORS, STANDARD, operator_of
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
 from ansorpy.frontend.onnx.sequence_inputs import tensor_names
@@ -110,11 +111,7 @@ class Importer:
         for output in self.model.graph.output:
             self._refuse_output(output)
         if self.rows:
-            raise UnsupportedModel(
-                f"{len(self.rows)} node(s) of the model cannot be compiled",
-                rows=grouped(self.rows),
-                hint="change these nodes in the exporting program, or remove them from the model",
-            )
+            raise unsupported(self.rows)
         outputs = [o.name for o in self.model.graph.output]
         demand_computed(outputs, {*self.values, *self.lists})
         return self.builder.finish(made for name in outputs for made in self._outputs(name))
