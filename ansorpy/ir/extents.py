@@ -224,14 +224,50 @@ def _made(terms: Mapping[Monomial, int]) -> Extent:
 
 
 def _undivided(atoms: Monomial, c: int) -> tuple[Extent, int] | None:
-    """``c * (x // b) * ..`` as a multiple of ``x * ..``, if *b* divides *c* and x for all sizes."""
+    """``c * (x // b) * ..``, where *b* divides x for all sizes, in another form; None if it has one.
+
+    Its one form has a quotient only where a coefficient cannot take *b*, and then of the first
+    factor that *b* divides: ``(h // 2) * (w // 2)`` is ``(h // 4) * w`` if 4 divides h.
+    """
     for atom in atoms:
         if not isinstance(atom, Form) or atom.op is not SizeOp.FLOORDIV:
             continue
         x, b = atom.a, atom.b
-        if isinstance(b, int) and c % b == 0 and multiple_of(x) % b == 0:
+        if not isinstance(b, int) or not isinstance(x, Symbolic) or multiple_of(x) % b:
+            continue
+        if c % b == 0:
             return _product(x, _made({_without(atoms, atom): 1})), c // b
+        if len(x.terms) == 1:
+            return _divided_once(atoms, c)
     return None
+
+
+def _divided_once(atoms: Monomial, c: int) -> tuple[Extent, int] | None:
+    """``c`` times *atoms*, with all that divides without remainder divided in one order."""
+    factors: list[Atom] = []
+    below = 1
+    for atom in atoms:
+        inner = atom.a if isinstance(atom, Form) and atom.op is SizeOp.FLOORDIV else None
+        if isinstance(inner, Symbolic) and _is_whole(atom) and len(inner.terms) == 1:
+            ((own, k),) = inner.terms
+            factors, c, below = [*factors, *own], c * k, below * atom.b
+        else:
+            factors.append(atom)
+    common = gcd(c, below)
+    c, below = c // common, below // common
+    made: list[Atom] = []
+    for atom in sorted(factors, key=str):
+        share = gcd(_divisor(atom), below)
+        below //= share
+        one = Symbolic((((atom,), 1),))
+        made.append(atom if share == 1 else Form(SizeOp.FLOORDIV, one, share))
+    found = tuple(sorted(made, key=str))
+    return None if found == atoms else (Symbolic(((found, 1),)), c)
+
+
+def _is_whole(atom: Form) -> bool:
+    """Whether the quotient *atom* has no remainder for all sizes."""
+    return isinstance(atom.b, int) and multiple_of(atom.a) % atom.b == 0
 
 
 def _text(atoms: Monomial) -> tuple[str, ...]:
@@ -420,7 +456,7 @@ def _divisor(atom: Atom) -> int:
     if isinstance(atom, Dim):
         return atom.step
     if atom.op is SizeOp.FLOORDIV:
-        return 1
+        return multiple_of(atom.a) // atom.b if isinstance(atom.b, int) and _is_whole(atom) else 1
     return gcd(multiple_of(atom.a), multiple_of(atom.b))
 
 
