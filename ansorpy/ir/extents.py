@@ -14,10 +14,10 @@ extents that are equal for all values are equal objects wherever this form shows
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import gcd, prod
+from math import gcd, lcm, prod
 from typing import Any, TypeAlias
 
 from ansorpy.ir.symbols import Dim, SizeOp, Symbol
@@ -246,11 +246,13 @@ def _divided_once(atoms: Monomial, c: int) -> tuple[Extent, int] | None:
     """``c`` times *atoms*, with all that divides without remainder divided in one order."""
     factors: list[Atom] = []
     below = 1
-    for atom in atoms:
+    left = list(atoms)
+    while left:
+        atom = left.pop()
         inner = atom.a if isinstance(atom, Form) and atom.op is SizeOp.FLOORDIV else None
         if isinstance(inner, Symbolic) and _is_whole(atom) and len(inner.terms) == 1:
             ((own, k),) = inner.terms
-            factors, c, below = [*factors, *own], c * k, below * atom.b
+            left, c, below = [*left, *own], c * k, below * atom.b
         else:
             factors.append(atom)
     common = gcd(c, below)
@@ -263,6 +265,14 @@ def _divided_once(atoms: Monomial, c: int) -> tuple[Extent, int] | None:
         made.append(atom if share == 1 else Form(SizeOp.FLOORDIV, one, share))
     found = tuple(sorted(made, key=str))
     return None if found == atoms else (Symbolic(((found, 1),)), c)
+
+
+def _divisors(atoms: Monomial) -> Iterator[int]:
+    """The divisors of those of *atoms* that are quotients without remainder."""
+    for atom in atoms:
+        if isinstance(atom, Form) and atom.op is SizeOp.FLOORDIV and _is_whole(atom):
+            assert isinstance(atom.b, int)
+            yield atom.b
 
 
 def _is_whole(atom: Form) -> bool:
@@ -341,8 +351,18 @@ def _small_quotient(rest: dict[Monomial, int], inner: list[int], b: int) -> Exte
 
 def _quotient_by_symbol(a: Extent, b: Symbolic) -> Extent:
     """``a // b``, which is a polynomial if *b* divides *a* as one."""
-    whole = _exact_quotient(a, b)
-    return _made({(Form(SizeOp.FLOORDIV, a, b),): 1}) if whole is None else whole
+    above, below = _scale(a), _scale(b)
+    divisor = _product(b, below)
+    assert isinstance(divisor, Symbolic)
+    whole = _exact_quotient(_product(a, above), divisor)
+    if whole is None:
+        return _made({(Form(SizeOp.FLOORDIV, a, b),): 1})
+    return _quotient(_product(whole, below), above)
+
+
+def _scale(extent: Extent) -> int:
+    """A number whose product with *extent* has no quotients without remainder."""
+    return lcm(*(prod(_divisors(atoms)) for atoms, _ in _terms(extent)))
 
 
 def _exact_quotient(a: Extent, b: Symbolic) -> Extent | None:

@@ -187,12 +187,13 @@ def _rows(features: int, whole: int = 0, missing: bool = False) -> Feeds:
 def _classical(
     name: str, feeds: Feeds, outputs: tuple[str, ...] = ("label", "probabilities")
 ) -> Network:
-    sizes: tuple[Sizes, ...] = ({"rows": 5}, {"rows": 1}, {"rows": 67})
+    sizes: tuple[Sizes, ...] = ({"rows": 5}, {"rows": 1}, {"rows": 31})
     return Network(name, "scikit-learn pipeline", feeds, sizes, {"X": {0: "rows"}}, outputs,
                    ("sklearn",))  # fmt: skip
 
 
 _BOXES = ("boxes", "scores", "labels")
+_ANY_SIZE = {"image": {2: "height", 3: "width"}}
 _DETECTED = _images((1, 64, 96), (1, 96, 64), (1, 128, 128))
 
 NETWORKS: Sequence[Network] = (
@@ -200,17 +201,18 @@ NETWORKS: Sequence[Network] = (
             _ANY_IMAGE, ("masks",)),
     Network("lraspp", "segmentation", _image, _images((2, 64, 96), (1, 32, 32), (1, 128, 64)),
             _ANY_IMAGE, ("masks",)),
-    Network("fpn", "segmentation", _image, _images((2, 64, 96), (1, 45, 71), (1, 130, 61)),
+    Network("fpn", "segmentation", _image, _images((2, 64, 96), (1, 32, 32), (1, 128, 64)),
             _ANY_IMAGE, ("masks",)),
     Network("deeplab", "segmentation", _image, _images((2, 64, 96), (1, 32, 32), (1, 128, 64)),
             _ANY_IMAGE, ("masks",)),
-    Network("yolo", "detection, one stage", _image, _DETECTED, _ANY_IMAGE, _BOXES, selects=True),
-    Network("ssdlite", "detection, one stage", _image, _images((1, 96, 96)), {}, _BOXES,
+    Network("yolo", "detection, one stage", _image, _DETECTED, _ANY_SIZE, _BOXES, ("script",),
             selects=True),
-    Network("retinanet", "detection, one stage", _image, _DETECTED,
-            {"image": {2: "height", 3: "width"}}, _BOXES, selects=True),
-    Network("faster_rcnn", "detection, two stages", _image, _DETECTED,
-            {"image": {2: "height", 3: "width"}}, _BOXES, selects=True),
+    Network("ssdlite", "detection, one stage", _image, _images((1, 96, 96)), {}, _BOXES,
+            ("script",), selects=True),
+    Network("retinanet", "detection, one stage", _image, _DETECTED, _ANY_SIZE, _BOXES, ("script",),
+            selects=True),
+    Network("faster_rcnn", "detection, two stages", _image, _DETECTED, _ANY_SIZE, _BOXES,
+            ("script",), selects=True),
     Network("bert", "text encoder", _tokens(99), _TEXTS, _TEXT, ("hidden", "pooled")),
     Network("roberta", "text encoder", _tokens(99), _TEXTS, _TEXT, ("hidden", "pooled")),
     Network("deberta", "text encoder", _tokens(99), _TEXTS, _TEXT, ("hidden",)),
@@ -238,7 +240,7 @@ NETWORKS: Sequence[Network] = (
     Network("timm_vit", "vision transformer", _image, _images((2, 64, 64), (1, 64, 64)), _SQUARE,
             ("scores",)),
     Network("diffusion", "diffusion U-Net block", _latent,
-            tuple({**s, "tokens": 7} for s in _images((2, 16, 24), (1, 8, 8), (1, 32, 16))),
+            tuple({**s, "tokens": 7} for s in _images((2, 32, 64), (1, 32, 32), (1, 64, 32))),
             {"latent": {0: "batch", 2: "height", 3: "width"}, "timestep": {0: "batch"},
              "context": {0: "batch", 1: "tokens"}}, ("noise",)),
     Network("tagger", "LSTM tagger with lengths", _sentences, _TEXTS,

@@ -13,6 +13,7 @@ from onnx import ModelProto
 
 from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.importer import Importer, Solved, all_nodes, has_importer, is_known
+from ansorpy.frontend.onnx.ml.maps import without_maps
 from ansorpy.frontend.onnx.pinned import with_constants
 from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded, with_definitions
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
@@ -99,6 +100,7 @@ def _imported(
     if all(map(is_known, all_nodes(model.graph))):
         check(model, source)
         model = upgraded(model)
+    model = without_maps(model)
     unknown = [node for node in all_nodes(model.graph) if not has_importer(node)]
     model = with_definitions(model, unknown)
     inputs = input_shapes(model, shapes, dims)

@@ -21,7 +21,7 @@ def assert_agree(names: Sequence[str], found: Sequence[Array], wanted: Sequence[
     """Check every output; returns the largest difference over the largest element."""
     worst = 0.0
     for name, got, want in zip(names, found, wanted, strict=True):
-        want = np.asarray(want)
+        want = _array(want)
         assert (got.dtype, got.shape) == (want.dtype, want.shape), (
             f"{name} is {got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}"
         )
@@ -53,6 +53,13 @@ def assert_same_boxes(found: Sequence[Array], wanted: Sequence[Array]) -> float:
         f"{missed:.0%} of {len(wanted[0])} boxes are not found, {extra:.0%} of {len(boxes)} too many"
     )
     return max(missed, extra)
+
+
+def _array(value: Any) -> Array:
+    """*value* of an output; maps from class to score become rows of a matrix."""
+    if isinstance(value, list):
+        return np.array([list(row.values()) for row in value], np.float32)
+    return np.asarray(value)
 
 
 def _overlaps(a: Array, b: Array) -> Array:
