@@ -27,9 +27,9 @@ class _Spectrum(nn.Module):
 
     def forward(self, wave: Tensor) -> Tensor:
         found = torch.stft(
-            wave, 128, hop_length=40, window=self.window, center=True, return_complex=True
+            wave, 128, hop_length=40, window=self.window, center=True, return_complex=False
         )
-        power = torch.view_as_real(found).pow(2).sum(-1)
+        power = found.pow(2).sum(-1)
         return torch.log(torch.clamp(self.bands @ power, min=1e-5))
 
 
@@ -41,7 +41,7 @@ class _Conformer(nn.Module):
         self.spectrum = _Spectrum(20)
         self.norm = nn.BatchNorm1d(20)
         self.shrink = nn.Conv1d(20, 32, 3, 2, 1)
-        self.attend = nn.MultiheadAttention(32, 4, batch_first=True)
+        self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
         self.before, self.between = nn.LayerNorm(32), nn.LayerNorm(32)
         self.wide = nn.Conv1d(32, 64, 1)
         self.along = nn.Conv1d(32, 32, 7, padding=3, groups=32)
@@ -50,7 +50,9 @@ class _Conformer(nn.Module):
     def forward(self, wave: Tensor) -> Tensor:
         x = self.shrink(self.norm(self.spectrum(wave))).transpose(1, 2)
         y = self.before(x)
-        x = x + self.attend(y, y, y, need_weights=False)[0]
+        parts = self.qkv(y).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
+        mixed = F.scaled_dot_product_attention(*parts.unbind(0))
+        x = x + self.out(mixed.transpose(1, 2).flatten(2))
         y = F.glu(self.wide(self.between(x).transpose(1, 2)), dim=1)
         y = F.silu(self.after(self.along(y)))
         return x + y.transpose(1, 2)

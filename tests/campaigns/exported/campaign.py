@@ -12,12 +12,21 @@ import onnxruntime
 from onnx import ModelProto
 
 import ansorpy as ap
+from ansorpy.frontend.onnx import load
+from ansorpy.graph import optimize, partition
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.measure.build.handlers import build_lowered
+from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.schedule.lowering.program import lower
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
 from benchmarks.exported.catalogue import Network, by_name
 from benchmarks.exported.stored import restored, stored_names
 from tests.campaigns.campaign import Campaign, Tally
 from tests.campaigns.exported.compare import assert_agree, assert_same_boxes
 
-__all__ = ["EXPORTED"]
+__all__ = ["EXPORTED", "compared", "compiled_as_users_do", "plainly_compiled"]
 
 _QUICKEST = ("experts.dynamo", "scaled_logistic.sklearn")
 
@@ -27,7 +36,8 @@ def _case(rng: np.random.Generator, number: int) -> Tally:
     tally = Tally()
     try:
         network = by_name(name)
-        worst = _compared(restored(name), network, rng)
+        model = restored(name)
+        worst = compared(model, compiled_as_users_do(model), network, rng)
     except Exception as error:
         raise AssertionError(f"{name}: {error}") from error
     tally.kinds[network.kind] += 1
@@ -35,11 +45,31 @@ def _case(rng: np.random.Generator, number: int) -> Tally:
     return tally
 
 
-def _compared(model: ModelProto, network: Network, rng: np.random.Generator) -> float:
-    """Compile *model*, and compare it at all sizes; returns the largest difference."""
-    logging.getLogger("ansorpy").setLevel(logging.ERROR)
+def compiled_as_users_do(model: ModelProto) -> CompiledModel:
+    """*model* with no options but that nothing is measured."""
     with TemporaryDirectory() as folder:
-        compiled = ap.compile(model, effort="none", db=Path(folder, "tune.db"), threads=1)
+        return ap.compile(model, effort="none", db=Path(folder, "tune.db"), threads=1)
+
+
+def plainly_compiled(model: ModelProto) -> CompiledModel:
+    """*model* with the loops of its definitions, which nothing has chosen."""
+    network = partition(optimize(load(model)))
+    target = Target.host()
+    tasks = {w.key: _plain(w.dag, target, n) for n, w in enumerate(network.workloads())}
+    return CompiledModel.of(network, tasks, target=target, threads=1)
+
+
+def _plain(dag: ComputeDAG, target: Target, number: int) -> CompiledTask:
+    state = State.initial(dag)
+    lowered = lower(state)
+    built = build_lowered(lowered, target, f"task_{number:08x}")
+    return CompiledTask.of(dag, built, compiled_from=state.definition, program=lowered.run)
+
+
+def compared(
+    model: ModelProto, compiled: CompiledModel, network: Network, rng: np.random.Generator
+) -> float:
+    """Compare *compiled* with onnxruntime at all sizes; returns the largest difference."""
     session = _session(model)
     names = [output.name for output in session.get_outputs()]
     read = {port.name for port in session.get_inputs()}
