@@ -37,7 +37,8 @@ def default_range(name: str, info: ValueInfoProto, axis: int) -> SizeRange:
     """The range for the dimension *name*, first seen at *axis* of the input *info*.
 
     Its name decides; or else its place: the first axis is a batch, one of a cache is what the cache
-    holds, the last one of a sound is its samples, and two more axes beside one of colours are an image.
+    holds, the last one of a sound is its samples, and two more axes beside one of colours are an
+    image.
     """
     for pattern, sizes in _BY_NAME.items():
         if name != f"{info.name}.{axis}" and re.search(pattern, name.lower()):

@@ -144,9 +144,9 @@ def solved(equation: Equation, free: Collection[Dim]) -> tuple[Dim, Extent] | No
         found = _alone(difference, dim)
         if found is not None:
             return dim, found
-    found = _merged(difference, free) or _stepped(difference, free)
-    if found is not None:
-        return found
+    fewer = _merged(difference, free) or _stepped(difference, free)
+    if fewer is not None:
+        return fewer
     x, y = (_dim(extent) for extent in equation)
     if x and y and (x.low, x.high, x.step) == (y.low, y.high, y.step):
         return y, dim_extent(x)
