@@ -35,9 +35,7 @@ class _Yolo(nn.Module):
         for x, head, stride in zip((fine, self.second(fine)), self.heads, (8, 16), strict=True):
             y = head(x)
             rows, columns = y.shape[2], y.shape[3]
-            down, along = torch.meshgrid(
-                torch.arange(rows), torch.arange(columns), indexing="ij"
-            )
+            down, along = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
             grid = torch.stack([along, down], 0).to(y.dtype)[None]
             centre = (y[:, :2].sigmoid() + grid) * stride
             size = (y[:, 2:4].sigmoid() * 2) ** 2 * (stride * 2)

@@ -25,9 +25,7 @@ class _UNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         widths = (8, 16, 24)
-        self.down = nn.ModuleList(
-            _twice(a, b) for a, b in zip((3, *widths), widths, strict=False)
-        )
+        self.down = nn.ModuleList(_twice(a, b) for a, b in zip((3, *widths), widths, strict=False))
         self.up = nn.ModuleList(_twice(a + b, b) for a, b in ((24, 16), (16, 8)))
         self.head = nn.Conv2d(8, 5, 1)
 
