@@ -1,7 +1,7 @@
 """``python -m benchmarks.exported [NAME ...]``: export the networks and store their graphs.
 
-It needs torch, torchvision, timm, transformers, onnxscript, scikit-learn and skl2onnx, which nothing
-else does.
+It needs torch, torchvision, timm, transformers, onnxscript, scikit-learn and skl2onnx, which
+nothing else does.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def _exported(network: Network, exporter: str) -> onnx.ModelProto:
     tensors = tuple(torch.from_numpy(array) for array in feeds.values())
     names = list(feeds)
     common: dict[str, Any] = {
-        "input_names": names, "output_names": list(network.outputs), "opset_version": network.opset, "verbose": False,
+        "input_names": names, "output_names": list(network.outputs),
+        "opset_version": network.opset, "verbose": False,
     }  # fmt: skip
     with warnings.catch_warnings(action="ignore"), torch.no_grad():
         if exporter == "script":

@@ -1,4 +1,4 @@
-"""The networks: their inputs, the sizes at which they are tried, and which axes their files leave open.
+"""The networks: their inputs, sizes at which they are tried, and which axes their files leave open.
 
 ``modules/`` has the networks themselves, which need torch; this file does not.
 """

@@ -1,8 +1,8 @@
-"""Models without their weights: what is left of a file is its graph, and how its weights were spread.
+"""Models without their weights: the graph, and how the weights were spread.
 
 A large float initializer keeps its name, type and shape.  In place of its values stand their mean
-and standard deviation, from which seeded random ones are drawn.  Tables of few distinct values, such
-as masks, and all integers are structure and are kept.
+and standard deviation, from which seeded random ones are drawn.  Tables of few distinct values,
+such as masks, and all integers are structure and are kept.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ REFUSED = {
     "neighbours.sklearn": {"Scan"},
     "retinanet.script": {"NonZero", "Resize"},
     "ssdlite.script": {"NonZero"},
-    "support_vectors.sklearn": {"ai.onnx.ml.SVMClassifier"},
+    "support_vectors.sklearn": {"SVMClassifier"},
     "swin_any.dynamo": {"ScatterND"},
     "swin_any.script": {"ScatterND"},
     "tagger.script": {"LSTM"},

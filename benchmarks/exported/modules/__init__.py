@@ -1,1 +1,1 @@
-"""The networks in torch, torchvision, timm, transformers and scikit-learn; only writing needs these."""
+"""The networks in torch, torchvision, timm, transformers and scikit-learn."""

@@ -37,7 +37,7 @@ def assert_agree(names: Sequence[str], found: Sequence[Array], wanted: Sequence[
 
 
 def assert_same_boxes(found: Sequence[Array], wanted: Sequence[Array]) -> float:
-    """Check that nearly all boxes have a partner of the same label; returns the share that has none.
+    """Check that nearly all boxes have a partner of the same label; returns the share without.
 
     Outputs are boxes, scores and labels.
     """
@@ -50,7 +50,8 @@ def assert_same_boxes(found: Sequence[Array], wanted: Sequence[Array]) -> float:
     missed = 1 - float((overlap.max(1, initial=0.0) >= _OVERLAP).mean())
     extra = 1 - float((overlap.max(0, initial=0.0) >= _OVERLAP).mean()) if len(boxes) else 0.0
     assert max(missed, extra) <= 1 - _MATCHED, (
-        f"{missed:.0%} of {len(wanted[0])} boxes are not found, {extra:.0%} of {len(boxes)} too many"
+        f"{missed:.0%} of {len(wanted[0])} boxes are not found, "
+        f"{extra:.0%} of {len(boxes)} are too many"
     )
     return max(missed, extra)
 
