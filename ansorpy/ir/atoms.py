@@ -51,6 +51,14 @@ class Form:
         ends = [x // y for x in a for y in (max(b[0], 1), max(b[1], 1))]
         return min(ends), max(ends)
 
+    @cached_property
+    def whole(self) -> tuple[Any, int] | None:
+        """Dividend and divisor of a quotient that has no remainder for all sizes."""
+        if self.op is not SizeOp.FLOORDIV or isinstance(self.a, int):
+            return None
+        fits = isinstance(self.b, int) and multiple_of(self.a) % self.b == 0
+        return (self.a, self.b) if fits else None
+
 
 Atom: TypeAlias = Dim | Form
 Monomial: TypeAlias = tuple[Atom, ...]
@@ -84,10 +92,7 @@ def whole_quotient(atom: Atom) -> tuple[Any, int] | None:
 
     The dividend depends on a size.
     """
-    if not isinstance(atom, Form) or atom.op is not SizeOp.FLOORDIV or isinstance(atom.a, int):
-        return None
-    fits = isinstance(atom.b, int) and multiple_of(atom.a) % atom.b == 0
-    return (atom.a, atom.b) if fits else None
+    return atom.whole if isinstance(atom, Form) else None
 
 
 def _divisors(atoms: Monomial) -> Iterator[int]:

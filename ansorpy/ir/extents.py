@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import product
 from math import gcd, prod
@@ -176,62 +177,60 @@ def _terms(extent: Extent) -> Terms:
 def _made(terms: Mapping[Monomial, int]) -> Extent:
     """The extent with these *terms*, a number if only the constant one is there."""
     kept = {atoms: c for atoms, c in terms.items() if c}
-    for atoms, c in kept.items():
-        whole = _undivided(atoms, c)
-        if whole is not None:
-            return _sum([(_made({**kept, atoms: 0}), 1), whole])
+    if any(whole_quotient(atom) for atoms in kept for atom in atoms):
+        kept = _undivided(kept)
     if not kept.keys() - {()}:
         return kept.get((), 0)
-    return Symbolic(
-        tuple(sorted(kept.items(), key=lambda term: (not term[0], text_of_monomial(term[0]))))
-    )
+    return Symbolic(tuple(sorted(kept.items(), key=_text_order)))
 
 
 def _text_order(term: tuple[Monomial, int]) -> tuple[bool, tuple[str, ...]]:
     return not term[0], text_of_monomial(term[0])
 
 
-def _undivided(atoms: Monomial, c: int) -> tuple[Extent, int] | None:
-    """``c * (x // b) * ..``, where *b* divides x for all sizes, in its one form; None if it has it.
+def _undivided(terms: Mapping[Monomial, int]) -> dict[Monomial, int]:
+    """*terms* in the one form of a sum with quotients that have no remainder.
 
-    That form has a quotient only where a coefficient cannot take *b*, and then of the first
-    factor that *b* divides: ``(h // 2) * (w // 2)`` is ``(h // 4) * w`` if 4 divides h.
+    It is that of a polynomial with fractions as coefficients.  What a coefficient is divided by
+    divides the first factors that are multiples of it: ``(h // 2) * (w // 2) + h * w`` is
+    ``5 * (h // 4) * w`` if 4 divides h.
     """
+    total: dict[Monomial, Fraction] = {}
+    for atoms, c in terms.items():
+        for own, part in _expanded(atoms).items():
+            total[own] = total.get(own, Fraction(0)) + c * part
+    return dict(_divided(atoms, c) for atoms, c in total.items() if c)
+
+
+def _expanded(atoms: Monomial) -> dict[Monomial, Fraction]:
+    """The product of *atoms* without quotients that have no remainder."""
+    total: dict[Monomial, Fraction] = {(): Fraction(1)}
     for atom in atoms:
         over = whole_quotient(atom)
-        if over is None:
-            continue
-        x, b = over
-        if c % b == 0:
-            return _product(x, _made({without(atoms, atom): 1})), c // b
-        if len(x.terms) == 1:
-            return _divided_once(atoms, c)
-    return None
+        factor: dict[Monomial, Fraction] = {(atom,): Fraction(1)}
+        if over is not None:
+            factor = {}
+            for own, c in over[0].terms:
+                for inner, part in _expanded(own).items():
+                    factor[inner] = factor.get(inner, Fraction(0)) + part * c / over[1]
+        made: dict[Monomial, Fraction] = {}
+        for (left, a), (right, b) in product(total.items(), factor.items()):
+            both = tuple(sorted((*left, *right), key=str))
+            made[both] = made.get(both, Fraction(0)) + a * b
+        total = made
+    return total
 
 
-def _divided_once(atoms: Monomial, c: int) -> tuple[Extent, int] | None:
-    """``c`` times *atoms*, with all that divides without remainder divided in one order."""
-    factors: list[Atom] = []
-    below = 1
-    left = list(atoms)
-    while left:
-        atom = left.pop()
-        over = whole_quotient(atom)
-        if over is None or len(over[0].terms) > 1:
-            factors.append(atom)
-            continue
-        ((own, k),) = over[0].terms
-        left, c, below = [*left, *own], c * k, below * over[1]
-    common = gcd(c, below)
-    c, below = c // common, below // common
-    made: list[Atom] = []
-    for atom in sorted(factors, key=str):
+def _divided(atoms: Monomial, c: Fraction) -> tuple[Monomial, int]:
+    """*c* times *atoms*, which are multiples of its denominator, as a term."""
+    below = c.denominator
+    found: list[Atom] = []
+    for atom in atoms:
         share = gcd(divisor_of(atom), below)
         below //= share
         one = Symbolic((((atom,), 1),))
-        made.append(atom if share == 1 else Form(SizeOp.FLOORDIV, one, share))
-    found = tuple(sorted(made, key=str))
-    return None if found == atoms else (Symbolic(((found, 1),)), c)
+        found.append(atom if share == 1 else Form(SizeOp.FLOORDIV, one, share))
+    return tuple(sorted(found, key=str)), c.numerator
 
 
 def _sum(parts: Iterable[tuple[Extent, int]]) -> Extent:
@@ -306,7 +305,9 @@ def _quotient_by_symbol(a: Extent, b: Symbolic) -> Extent:
     assert isinstance(divisor, Symbolic)
     whole = _exact_quotient(_product(a, above), divisor)
     if whole is None:
-        return _made({(Form(SizeOp.FLOORDIV, a, b),): 1})
+        form = Form(SizeOp.FLOORDIV, a, b)
+        low, high = form.ends
+        return low if low == high else _made({(form,): 1})
     return _quotient(_product(whole, below), above)
 
 

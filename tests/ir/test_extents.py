@@ -125,6 +125,8 @@ def test_quotients_without_remainder_have_one_form() -> None:
     image = n * (h // 4) * (w // 4) * 24
     assert image % 24 == 0 and image // (w // 4) // (h // 4) // n == 24
     assert n * (h // 16) * w * 4 // (w // 2) == n * h // 2
+    assert (h // 32) * (w // 2) + (h // 32) * (w // 8) == 5 * h * w // 256
+    assert (h + w) // 8 == h // 8 + w // 8 and 2 // (h // 4) == 0
     assert multiple_of(h // 2) == 16 and (h // 2) // 8 * 16 == h
 
 
