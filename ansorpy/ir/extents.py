@@ -14,52 +14,39 @@ extents that are equal for all values are equal objects wherever this form shows
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import product
 from math import gcd, prod
 from typing import Any, TypeAlias
 
+from ansorpy.ir.atoms import (
+    Atom,
+    Form,
+    Monomial,
+    Terms,
+    divisor_of,
+    ends_of,
+    least,
+    most,
+    multiple_of,
+    product_ends,
+    rank_of,
+    shared_factor,
+    text_of,
+    text_of_monomial,
+    whole_quotient,
+    whole_scale,
+    without,
+)
 from ansorpy.ir.symbols import Dim, SizeOp, Symbol
 
 __all__ = [
     "AnyExtent", "Atom", "Extent", "Form", "Symbolic", "dim", "dim_extent",
     "dims_of", "extreme", "least", "most", "multiple_of", "prod_of",
 ]  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Form:
-    """``a op b`` for a quotient, a minimum or a maximum."""
-
-    op: SizeOp
-    a: Extent
-    b: Extent
-
-    def __str__(self) -> str:
-        return self._text
-
-    @cached_property
-    def _text(self) -> str:
-        if self.op is SizeOp.FLOORDIV:
-            return f"{_factor(self.a)}//{_factor(self.b)}"
-        return f"{self.op.value}({self.a}, {self.b})"
-
-    @cached_property
-    def ends(self) -> tuple[int, int]:
-        """The least and the greatest value."""
-        a, b = (least(self.a), most(self.a)), (least(self.b), most(self.b))
-        if self.op is SizeOp.MIN:
-            return min(a[0], b[0]), min(a[1], b[1])
-        if self.op is SizeOp.MAX:
-            return max(a[0], b[0]), max(a[1], b[1])
-        ends = [x // y for x in a for y in (max(b[0], 1), max(b[1], 1))]
-        return min(ends), max(ends)
-
-
-Atom: TypeAlias = Dim | Form
-Monomial: TypeAlias = tuple[Atom, ...]
-Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +70,7 @@ class Symbolic(Symbol):
 
     @cached_property
     def _text(self) -> str:
-        parts = []
-        for atoms, c in self.terms:
-            alone = len(atoms) == 1 and abs(c) == 1
-            names = [_named(atom, alone=alone) for atom in atoms]
-            shown = [str(abs(c))] if abs(c) != 1 or not atoms else []
-            parts.append(("- " if c < 0 else "+ ") + "*".join([*shown, *names]))
-        text = " ".join(parts)
-        return text[2:] if text.startswith("+") else f"-{text[2:]}"
+        return text_of(self.terms)
 
     __repr__ = __str__
 
@@ -163,23 +143,6 @@ def dim_extent(dim: Dim) -> Extent:
     return _made({(dim,): 1})
 
 
-def least(extent: Extent) -> int:
-    """A lower bound of *extent* for all sizes; the least value, unless atoms are correlated."""
-    return extent if isinstance(extent, int) else extent.ends[0]
-
-
-def most(extent: Extent) -> int:
-    """An upper bound of *extent* for all sizes."""
-    return extent if isinstance(extent, int) else extent.ends[1]
-
-
-def multiple_of(extent: Extent) -> int:
-    """A number that divides *extent* for all sizes; 0 for 0."""
-    if isinstance(extent, int):
-        return extent
-    return gcd(*(c * prod(map(_divisor, atoms)) for atoms, c in extent.terms))
-
-
 def dims_of(extents: Iterable[Extent]) -> tuple[Dim, ...]:
     """The dimensions that occur in *extents*, in order of appearance."""
     found: dict[Dim, None] = {}
@@ -214,28 +177,60 @@ def _terms(extent: Extent) -> Terms:
 def _made(terms: Mapping[Monomial, int]) -> Extent:
     """The extent with these *terms*, a number if only the constant one is there."""
     kept = {atoms: c for atoms, c in terms.items() if c}
-    for atoms, c in kept.items():
-        whole = _undivided(atoms, c)
-        if whole is not None:
-            return _sum([(_made({**kept, atoms: 0}), 1), whole])
+    if any(whole_quotient(atom) for atoms in kept for atom in atoms):
+        kept = _undivided(kept)
     if not kept.keys() - {()}:
         return kept.get((), 0)
-    return Symbolic(tuple(sorted(kept.items(), key=lambda term: (not term[0], _text(term[0])))))
+    return Symbolic(tuple(sorted(kept.items(), key=_text_order)))
 
 
-def _undivided(atoms: Monomial, c: int) -> tuple[Extent, int] | None:
-    """``c * (x // b) * ..`` as a multiple of ``x * ..``, if *b* divides *c* and x for all sizes."""
+def _text_order(term: tuple[Monomial, int]) -> tuple[bool, tuple[str, ...]]:
+    return not term[0], text_of_monomial(term[0])
+
+
+def _undivided(terms: Mapping[Monomial, int]) -> dict[Monomial, int]:
+    """*terms* in the one form of a sum with quotients that have no remainder.
+
+    It is that of a polynomial with fractions as coefficients.  What a coefficient is divided by
+    divides the first factors that are multiples of it: ``(h // 2) * (w // 2) + h * w`` is
+    ``5 * (h // 4) * w`` if 4 divides h.
+    """
+    total: dict[Monomial, Fraction] = {}
+    for atoms, c in terms.items():
+        for own, part in _expanded(atoms).items():
+            total[own] = total.get(own, Fraction(0)) + c * part
+    return dict(_divided(atoms, c) for atoms, c in total.items() if c)
+
+
+def _expanded(atoms: Monomial) -> dict[Monomial, Fraction]:
+    """The product of *atoms* without quotients that have no remainder."""
+    total: dict[Monomial, Fraction] = {(): Fraction(1)}
     for atom in atoms:
-        if not isinstance(atom, Form) or atom.op is not SizeOp.FLOORDIV:
-            continue
-        x, b = atom.a, atom.b
-        if isinstance(b, int) and c % b == 0 and multiple_of(x) % b == 0:
-            return _product(x, _made({_without(atoms, atom): 1})), c // b
-    return None
+        over = whole_quotient(atom)
+        factor: dict[Monomial, Fraction] = {(atom,): Fraction(1)}
+        if over is not None:
+            factor = {}
+            for own, c in over[0].terms:
+                for inner, part in _expanded(own).items():
+                    factor[inner] = factor.get(inner, Fraction(0)) + part * c / over[1]
+        made: dict[Monomial, Fraction] = {}
+        for (left, a), (right, b) in product(total.items(), factor.items()):
+            both = tuple(sorted((*left, *right), key=str))
+            made[both] = made.get(both, Fraction(0)) + a * b
+        total = made
+    return total
 
 
-def _text(atoms: Monomial) -> tuple[str, ...]:
-    return tuple(map(str, atoms))
+def _divided(atoms: Monomial, c: Fraction) -> tuple[Monomial, int]:
+    """*c* times *atoms*, which are multiples of its denominator, as a term."""
+    below = c.denominator
+    found: list[Atom] = []
+    for atom in atoms:
+        share = gcd(divisor_of(atom), below)
+        below //= share
+        one = Symbolic((((atom,), 1),))
+        found.append(atom if share == 1 else Form(SizeOp.FLOORDIV, one, share))
+    return tuple(sorted(found, key=str)), c.numerator
 
 
 def _sum(parts: Iterable[tuple[Extent, int]]) -> Extent:
@@ -284,7 +279,7 @@ def _small_quotient(rest: dict[Monomial, int], inner: list[int], b: int) -> Exte
     if common > 1:
         reduced = {atoms: c // common for atoms, c in rest.items()}
         return _quotient(_made(reduced), b // common)
-    step = gcd(b, *(c * prod(map(_divisor, atoms)) for atoms, c in rest.items() if atoms))
+    step = gcd(b, *(c * prod(map(divisor_of, atoms)) for atoms, c in rest.items() if atoms))
     offset = rest.get((), 0) // step * step
     if offset != rest.get((), 0):
         return _quotient(_made({**rest, (): offset}), b)
@@ -305,30 +300,32 @@ def _small_quotient(rest: dict[Monomial, int], inner: list[int], b: int) -> Exte
 
 def _quotient_by_symbol(a: Extent, b: Symbolic) -> Extent:
     """``a // b``, which is a polynomial if *b* divides *a* as one."""
-    whole = _exact_quotient(a, b)
-    return _made({(Form(SizeOp.FLOORDIV, a, b),): 1}) if whole is None else whole
+    above, below = whole_scale(a), whole_scale(b)
+    divisor = _product(b, below)
+    assert isinstance(divisor, Symbolic)
+    whole = _exact_quotient(_product(a, above), divisor)
+    if whole is None:
+        form = Form(SizeOp.FLOORDIV, a, b)
+        low, high = form.ends
+        return low if low == high else _made({(form,): 1})
+    return _quotient(_product(whole, below), above)
 
 
 def _exact_quotient(a: Extent, b: Symbolic) -> Extent | None:
     """The polynomial whose product with *b* is *a*, by long division; None if there is none."""
-    atoms, c = max(b.terms, key=_rank)
+    atoms, c = max(b.terms, key=rank_of)
     total: Extent = 0
     while a != 0:
-        own, k = max(_terms(a), key=_rank)
+        own, k = max(_terms(a), key=rank_of)
         factor = Counter(own)
         factor.subtract(atoms)
         if k % c or min(factor.values(), default=0) < 0:
             return None
         term = _made({tuple(sorted(factor.elements(), key=str)): k // c})
         total, a = _sum([(total, 1), (term, 1)]), _sum([(a, 1), (_product(term, b), -1)])
-        if _rank(max(_terms(a), key=_rank, default=((), 0))) >= _rank((own, k)):
+        if rank_of(max(_terms(a), key=rank_of, default=((), 0))) >= rank_of((own, k)):
             return None  # equal forms that are not equal objects
     return total
-
-
-def _rank(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
-    """The place of *term* in an order in which products of terms keep the order of the terms."""
-    return len(term[0]), tuple(map(str, term[0]))
 
 
 @_remembered
@@ -356,17 +353,39 @@ def _least(terms: Terms) -> int:
 
     Remembered, because forms are replaced in every order, which leads to the same sums again.
     """
-    known = sum(c * _product_ends(atoms)[0 if c > 0 else 1] for atoms, c in terms)
-    shared = _shared_factor(terms)
+    known = sum(c * product_ends(atoms)[0 if c > 0 else 1] for atoms, c in terms)
+    if len(terms) > 1 and any(len(atoms) > 1 for atoms, _ in terms):
+        corner = _least_corner(terms)
+        if corner is not None:
+            return corner
+    shared = shared_factor(terms)
     if shared is not None:
-        low, high = _ends(shared)
-        rest = _least(tuple((_without(atoms, shared), c) for atoms, c in terms))
+        low, high = ends_of(shared)
+        rest = _least(tuple((without(atoms, shared), c) for atoms, c in terms))
         return max(known, rest * (low if rest > 0 else high))
     alone = [atoms[0] if len(atoms) == 1 else None for atoms, _ in terms]
     forms = [n for n, atom in enumerate(alone) if isinstance(atom, Form)]
     if len(terms) == 1 or len(forms) > _MOST_CASES:
         return known
     return max([known, *(_least_without(terms, n) for n in forms)])
+
+
+def _least_corner(terms: Terms) -> int | None:
+    """The least value of a sum in which no dimension is multiplied by itself: one with all
+    dimensions at their ends.  None for other sums, and for those of many dimensions."""
+    whole = Symbolic(terms)
+    scale = whole_scale(whole)
+    flat = _terms(_product(whole, scale))
+    dims = {atom for atoms, _ in flat for atom in atoms if isinstance(atom, Dim)}
+    if len(dims) > _MOST_CASES or any(
+        len({*atoms}) < len(atoms) or not dims.issuperset(atoms) for atoms, _ in flat
+    ):
+        return None
+    corners: Iterator[dict[Atom, int]] = (
+        dict(zip(dims, ends, strict=True)) for ends in product(*map(ends_of, dims))
+    )
+    values = [sum([c * prod([at[a] for a in atoms]) for atoms, c in flat]) for at in corners]
+    return -(-min(values) // scale)
 
 
 def _least_without(terms: Terms, n: int) -> int:
@@ -386,56 +405,3 @@ def _least_without(terms: Terms, n: int) -> int:
         return -(-least(_sum([(rest, k), (inside, k * c // form.b)])) // k)
     cases = [with_it(form.a, c), with_it(form.b, c)]
     return min(cases) if (form.op is SizeOp.MIN) is (c > 0) else max(cases)
-
-
-def _shared_factor(terms: Terms) -> Atom | None:
-    """An atom that is never negative and a factor of every term, of which there are several."""
-    if len(terms) < 2:
-        return None
-    for atom in terms[0][0]:
-        if _ends(atom)[0] >= 0 and all(atom in atoms for atoms, _ in terms):
-            return atom
-    return None
-
-
-def _without(atoms: Monomial, atom: Atom) -> Monomial:
-    at_ = atoms.index(atom)
-    return (*atoms[:at_], *atoms[at_ + 1 :])
-
-
-def _product_ends(atoms: Monomial) -> tuple[int, int]:
-    low, high = 1, 1
-    for atom in atoms:
-        ends = [x * y for x in (low, high) for y in _ends(atom)]
-        low, high = min(ends), max(ends)
-    return low, high
-
-
-def _ends(atom: Atom) -> tuple[int, int]:
-    return (atom.low, atom.high) if isinstance(atom, Dim) else atom.ends
-
-
-def _divisor(atom: Atom) -> int:
-    """A number that divides *atom* for all sizes."""
-    if isinstance(atom, Dim):
-        return atom.step
-    if atom.op is SizeOp.FLOORDIV:
-        return 1
-    return gcd(multiple_of(atom.a), multiple_of(atom.b))
-
-
-def _named(atom: Atom, *, alone: bool) -> str:
-    if isinstance(atom, Dim):
-        return atom.name
-    return str(atom) if alone else _factor(atom)
-
-
-def _factor(value: Extent | Form) -> str:
-    """*value* as a factor: in parentheses if it is a sum, a product or a quotient."""
-    if isinstance(value, Symbolic):
-        ((atoms, c), *others) = value.terms
-        if len(atoms) == 1 and c == 1 and not others:
-            return _named(atoms[0], alone=False)
-    elif isinstance(value, int) or value.op is not SizeOp.FLOORDIV:
-        return str(value)
-    return f"({value})"

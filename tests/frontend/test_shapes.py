@@ -129,6 +129,7 @@ def test_an_expression_may_be_set_itself() -> None:
         ((1, None, 64, 3), "x.1", "32..1280:step=32"),
         ((1, 3, "image_height", 224), "image_height", "32..1280:step=32"),
         ((1, None), "x.1", "1..512"),
+        (("batch", "samples"), "samples", "1..480000"),
     ],
 )
 def test_what_is_left_open_gets_a_range_that_is_said(
@@ -140,6 +141,17 @@ def test_what_is_left_open_gets_a_range_that_is_said(
     found = load_with_ranges(one_input(*axes))
     assert {d.name: str(r) for d, r in found.ranges.items()}[name] == want
     assert f"--dim {name}={want}" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "want"),
+    [("past_key_0", (1, 4, None, 8), "0..511"), ("audio", (1, None), "1..480000")],
+)
+def test_the_name_of_an_input_tells_of_its_axes(
+    name: str, shape: tuple[int | None, ...], want: str
+) -> None:
+    model = graph_model([node("Relu", [name], ["y"])], {name: shape}, ["y"])
+    assert [str(r) for r in load_with_ranges(model).ranges.values()] == [want]
 
 
 def test_flags_can_be_given_to_a_shell(caplog: pytest.LogCaptureFixture) -> None:
@@ -158,6 +170,32 @@ def test_dimensions_that_must_be_equal_are_one(caplog: pytest.LogCaptureFixture)
     assert [str(e) for e in found.graph.types["mask"].shape] == ["b", "past + seq", "1"]
     assert {d.name for d in found.ranges} == {"b", "seq", "past"}
     assert "past.0 = b" in caplog.text and "total = past + seq" in caplog.text
+
+
+def test_dimensions_that_are_equal_only_if_two_are_one() -> None:
+    """An exporter that names every axis apart divides one batch by the other."""
+    sizes = [
+        node("Shape", ["x"], ["sx"], end=1), node("Shape", ["t"], ["st"]),
+        node("ReduceProd", ["sx3"], ["all"]), node("Div", ["all", "st"], ["each"]),
+        node("Shape", ["x"], ["sx3"], end=2), node("Concat", ["st", "each", "c"], ["to"], axis=0),
+        node("Reshape", ["x", "to"], ["y"]),
+    ]  # fmt: skip
+    ordered = [sizes[n] for n in (1, 4, 2, 3, 5, 6)]
+    held = {"c": np.asarray([8], np.int64)}
+    model = graph_model(ordered, {"x": (None, "rows", 8), "t": (None,)}, ["y"], held)
+    assert len({d.name for d in load_with_ranges(model).ranges}) == 2
+
+
+def test_halves_that_are_doubled_need_even_sizes() -> None:
+    halved = node("MaxPool", ["x"], ["h"], kernel_shape=[3], strides=[2], pads=[1, 1])
+    scales = {"s": np.asarray([1, 1, 2], np.float32)}
+    doubled = node("Resize", ["h", "", "s"], ["d"])
+    joined = node("Concat", ["x", "d"], ["y"], axis=1)
+    model = graph_model([halved, doubled, joined], {"x": (1, 4, None)}, ["y"], scales)
+    found = load_with_ranges(model)
+    assert {d.name: str(r) for d, r in found.ranges.items()} == {"x.2": "2..512:step=2"}
+    with pytest.raises(UnsupportedModel, match="they must be equal"):
+        load(model, dims={"x.2": (1, 9)})
 
 
 def test_extents_that_never_agree_are_refused() -> None:

@@ -119,6 +119,47 @@ def test_a_step_makes_divisions_exact() -> None:
     assert w % 8 == 0 and multiple_of(w * 3) == 96
 
 
+def test_quotients_without_remainder_have_one_form() -> None:
+    h, w, n = dim("h", 32, 1280, step=32), dim("w", 32, 1280, step=32), dim("n", 1, 32)
+    assert str((h // 2) * (w // 2)) == str((h * w) // 4) == "(h//4)*w"
+    image = n * (h // 4) * (w // 4) * 24
+    assert image % 24 == 0 and image // (w // 4) // (h // 4) // n == 24
+    assert n * (h // 16) * w * 4 // (w // 2) == n * h // 2
+    assert (h // 32) * (w // 2) + (h // 32) * (w // 8) == 5 * h * w // 256
+    assert (h + w) // 8 == h // 8 + w // 8 and 2 // (h // 4) == 0
+    assert multiple_of(h // 2) == 16 and (h // 2) // 8 * 16 == h
+
+
+@examples(100)
+@given(seed=integers(0, 2**32 - 1))
+def test_images_of_multiples_are_what_their_numbers_give(seed: int) -> None:
+    """Products and quotients of sizes that are multiples, in random order."""
+    h, w = Dim("h", 32, 256, 32), Dim("w", 8, 64, 8)
+
+    def drawn(a: Extent, b: Extent) -> AnyExtent:
+        rng = np.random.default_rng(seed)
+        made: AnyExtent = 1
+        for _ in range(int(rng.integers(2, 6))):
+            part = (a, b, a // 2, b // 4, a // 32, b // 8, int(rng.integers(1, 5)))
+            made = made * part[int(rng.integers(7))]
+            made = made // int(rng.choice([1, 1, 2, 3])) + int(rng.choice([0, 0, 2]))
+        return made // (b // 2) if rng.random() < 0.5 else made
+
+    extent = drawn(dim("h", 32, 256, step=32), dim("w", 8, 64, step=8))
+    for high, wide in ((32, 8), (96, 40), (256, 64)):
+        want = drawn(high, wide)
+        assert at(extent, {h: high, w: wide}) == want
+        assert least(extent) <= want <= most(extent)
+
+
+def test_products_that_depend_on_each_other_have_exact_bounds() -> None:
+    n, m = dim("n", 1, 9), dim("m", 0, 5)
+    every = [a * b - a - b + 1 for a in range(1, 10) for b in range(6)]
+    assert (least(n * m - n - m + 1), most(n * m - n - m + 1)) == (min(every), max(every))
+    h, w = dim("h", 32, 1280, step=32), dim("w", 32, 1280, step=32)
+    assert least((h // 32) * (w // 2) - h // 2 - w // 2 + 16) == 0
+
+
 def test_a_dimension_of_one_size_is_a_number() -> None:
     assert dim("n", 7, 7) == 7
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
-from itertools import zip_longest
+from itertools import product, zip_longest
 from math import gcd
 from operator import and_
 
@@ -44,6 +44,9 @@ __all__ = ["Equation", "lengthened", "negative", "solved", "unequal"]
 
 _LONGEST = 1 << 20
 """No operator needs more elements of an axis, whatever came before."""
+
+_STEPS = (2, 4, 8, 16, 32, 64)
+"""Sizes that networks which halve and double them need multiples of."""
 
 Equation = tuple[Extent, Extent]
 """Two extents that an operator needs to be equal."""
@@ -141,10 +144,35 @@ def solved(equation: Equation, free: Collection[Dim]) -> tuple[Dim, Extent] | No
         found = _alone(difference, dim)
         if found is not None:
             return dim, found
+    fewer = _merged(difference, free) or _stepped(difference, free)
+    if fewer is not None:
+        return fewer
     x, y = (_dim(extent) for extent in equation)
     if x and y and (x.low, x.high, x.step) == (y.low, y.high, y.step):
         return y, dim_extent(x)
     return _shortened(a, b, free) or _shortened(b, a, free)
+
+
+def _merged(difference: Symbolic, free: Collection[Dim]) -> tuple[Dim, Extent] | None:
+    """One of two dimensions with the same range, and the other, if *difference* is 0 once they are
+    the same."""
+    pairs = ((x, y) for x in difference.dims for y in difference.dims if x in free and x is not y)
+    for x, y in pairs:
+        same = (x.low, x.high, x.step) == (y.low, y.high, y.step)
+        if same and at(difference, {x: dim_extent(y)}) == 0:
+            return x, dim_extent(y)
+    return None
+
+
+def _stepped(difference: Symbolic, free: Collection[Dim]) -> tuple[Dim, Extent] | None:
+    """A dimension, and itself with multiples of a power of two only, if *difference* is 0 then."""
+    for dim, step in product((d for d in difference.dims if d in free), _STEPS):
+        low, high = -(-max(dim.low, 1) // step) * step, dim.high // step * step
+        if step > dim.step and low < high:
+            fewer = dim_extent(Dim(dim.name, low, high, step))
+            if at(difference, {dim: fewer}) == 0:
+                return dim, fewer
+    return None
 
 
 def _without_factors(extent: Symbolic) -> Symbolic:

@@ -14,6 +14,7 @@ from onnx import ModelProto
 from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.formal import mended
 from ansorpy.frontend.onnx.importer import Importer, Solved, has_importer, is_known
+from ansorpy.frontend.onnx.ml.maps import without_maps
 from ansorpy.frontend.onnx.nodes import all_nodes
 from ansorpy.frontend.onnx.pinned import with_constants
 from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded, with_definitions
@@ -103,6 +104,7 @@ def _imported(
     if all(map(is_known, all_nodes(model.graph))):
         check(model, source if model is found else model)
         model = upgraded(model)
+    model = without_maps(model)
     unknown = [node for node in all_nodes(model.graph) if not has_importer(node)]
     model = with_definitions(model, unknown)
     inputs = input_shapes(model, shapes, dims)

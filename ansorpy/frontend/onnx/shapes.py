@@ -37,7 +37,7 @@ class InputShapes:
         old = ranges.pop(dim)
         for used in dims_of([extent]):
             if used not in ranges:  # the same dimension with a smaller range
-                ranges[used] = replace(old, low=used.low, high=used.high)
+                ranges[used] = replace(old, low=used.low, high=used.high, step=used.step)
         return InputShapes(shapes, ranges, self.assumed)
 
     @property

@@ -2,6 +2,7 @@
 
 x + expand(c)                          -->   x + c, where x has the shape of the sum
 expand(c) + d                          -->   expand(c + d), where d is a number too
+gather(expand(c), i)                   -->   expand(c)
 
 Exporters write masks and states as tensors of one number, in shapes that depend on sizes.
 """
@@ -13,9 +14,22 @@ from dataclasses import replace
 
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
-from ansorpy.graph.ops import Cast, Elementwise, Expand, Movement, Op, broadcast
+from ansorpy.graph.ops import (
+    Cast,
+    Elementwise,
+    Expand,
+    Gather,
+    GatherElements,
+    GatherND,
+    Movement,
+    Op,
+    broadcast,
+)
 
 __all__ = ["read_fills"]
+
+_MOVING = Movement | Gather | GatherElements | GatherND
+"""Operators whose results are elements of their first operand."""
 
 
 def read_fills(graph: Graph) -> Graph:
@@ -41,7 +55,7 @@ class _Pass:
         if arithmetic and numbers and all(numbers):
             self._fill(node, self._computed(node.op, [n for n in numbers if n]))
             return
-        if isinstance(node.op, Movement) and numbers[0] and self._is_large(node.output):
+        if isinstance(node.op, _MOVING) and numbers[0] and self._is_large(node.output):
             self._fill(node, numbers[0])
             return
         self.builder.add_node(replace(node, inputs=self._read(node)) if arithmetic else node)

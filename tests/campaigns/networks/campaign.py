@@ -34,7 +34,7 @@ _FLOATS = (
     *(np.dtype(np.float32),) * 10, *(np.dtype(np.float16),) * 2, np.dtype(np.float64),
     np.dtype(ml_dtypes.bfloat16),
 )  # fmt: skip
-_OPSETS = (18, 20, 21, 22)
+_OPSETS = (18, 20, 21, 22, 23)
 _MOST_STEPS = 20
 _TRIES = 3
 _COMPILED_EVERY = 40

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.graph.ir import GraphBuilder, Output
-from ansorpy.graph.ops import Cast, Concat, Elementwise, Expand, Fn, TensorType, Transpose
+from ansorpy.graph.ops import (
+    Cast,
+    Concat,
+    Elementwise,
+    Expand,
+    Fn,
+    Gather,
+    TensorType,
+    Transpose,
+)
 from ansorpy.graph.passes.read_fills import read_fills
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import dim
@@ -41,3 +50,11 @@ def test_what_needs_the_tensor_keeps_it() -> None:
     both = made.emit(Concat(0), [wide, ones, x], "both")
     graph = read_fills(made.finish([Output("y", both)]))
     assert [type(node.op) for node in graph.nodes] == [Expand, Elementwise, Concat]
+
+
+def test_a_gather_reads_the_number() -> None:
+    made, _, ones = builder()
+    rows = made.add_input("rows", TensorType((N,), DType.INT64))
+    graph = read_fills(made.finish([Output("y", made.emit(Gather(0), [ones, rows], "y"))]))
+    [node] = graph.nodes
+    assert node.op == Expand((N, 8)) and graph.constants[node.inputs[0]] == 1

@@ -44,6 +44,7 @@ from ansorpy.ir.expr import (
     Load,
     ReduceKind,
     Select,
+    SizeVar,
     Var,
     walk,
 )
@@ -361,6 +362,6 @@ _FUNCTIONS: Mapping[Function, Callable[..., Code]] = {
     Function.WORD: _word, **{fn: _dot(fn) for fn in DOTS},
 }  # fmt: skip
 _VECTORS: Mapping[type[Expr], Callable[[Emitter, Any], Code]] = {
-    Var: _index, Axis: _index, Binary: _binary, Compare: _compare, Call: _call, Select: _select,
-    Cast: _cast, Load: load,
+    Var: _index, Axis: _index, SizeVar: _index, Binary: _binary, Compare: _compare, Call: _call,
+    Select: _select, Cast: _cast, Load: load,
 }  # fmt: skip

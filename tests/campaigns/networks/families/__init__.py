@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.campaigns.networks.families.elementwise import ELEMENTWISE
+from tests.campaigns.networks.families.further import FURTHER
 from tests.campaigns.networks.families.movement import MOVEMENT
 from tests.campaigns.networks.families.patterns import PATTERNS
 from tests.campaigns.networks.families.products import PRODUCTS
@@ -17,6 +18,6 @@ from tests.campaigns.networks.growing import Growing
 __all__ = ["FAMILIES"]
 
 FAMILIES: dict[Callable[[Growing], None], float] = {
-    **ELEMENTWISE, **MOVEMENT, **PATTERNS, **PRODUCTS, **REDUCTIONS,
+    **ELEMENTWISE, **FURTHER, **MOVEMENT, **PATTERNS, **PRODUCTS, **REDUCTIONS,
 }  # fmt: skip
 """The functions, and how often each is drawn relative to the others."""

@@ -1,0 +1,1 @@
+"""Networks as exporters write them, stored without their weights."""

@@ -1,0 +1,1 @@
+"""The networks in torch, torchvision, timm, transformers and scikit-learn."""

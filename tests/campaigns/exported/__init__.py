@@ -1,0 +1,1 @@
+"""Networks as exporters write them, compiled as they come and compared with onnxruntime."""

@@ -1,0 +1,70 @@
+"""Networks as exporters write them: each imports as it comes and agrees with onnxruntime.
+
+The programs are the loops of the definitions; the campaign ``exported`` compiles them as users do.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from ansorpy.errors import UnsupportedModel
+from ansorpy.frontend.onnx import load
+from benchmarks.exported.catalogue import by_name
+from benchmarks.exported.stored import restored, stored_names
+from tests.campaigns.exported.campaign import compared, plainly_compiled
+
+SMALL = (
+    "columns_forest.sklearn", "gpt2.dynamo", "roberta.script", "scaled_logistic.sklearn",
+    "timm_vit.dynamo", "unet.script", "whisper.script",
+)  # fmt: skip
+"""At least one of each exporter, some with sizes, a cache and a spectrum."""
+
+REFUSED = {
+    "experts.dynamo": {"ScatterElements"},
+    "experts.script": {"ScatterElements"},
+    "faster_rcnn.script": {"NonZero", "Resize", "RoiAlign"},
+    "neighbours.sklearn": {"Scan"},
+    "retinanet.script": {"NonZero", "Resize"},
+    "ssdlite.script": {"NonZero"},
+    "support_vectors.sklearn": {"SVMClassifier"},
+    "swin_any.dynamo": {"ScatterND"},
+    "swin_any.script": {"ScatterND"},
+    "tagger.script": {"LSTM"},
+    "yolo.script": {"NonZero"},
+}
+"""The operators that are refused, by network."""
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_network_agrees_at_all_sizes(name: str, rng: np.random.Generator) -> None:
+    model = restored(name)
+    assert compared(model, plainly_compiled(model), by_name(name), rng) < 1e-3
+
+
+@pytest.mark.parametrize("name", [n for n in stored_names() if n not in SMALL])
+def test_a_network_imports_as_it_comes(name: str) -> None:
+    if name not in REFUSED:
+        assert load(restored(name)).nodes
+        return
+    with pytest.raises(UnsupportedModel) as caught:
+        load(restored(name))
+    assert {row.op for row in caught.value.rows} == REFUSED[name]
+
+
+def test_weights_are_drawn_again() -> None:
+    """The same seed gives the same ones; what is no weight is kept."""
+    one, same, other = (restored("swin.dynamo", seed) for seed in (1, 1, 2))
+    assert one == same and one != other
+    kept = {t.name: t for t in other.graph.initializer if t.data_type != 1}
+    assert kept and all(t == kept[t.name] for t in one.graph.initializer if t.data_type != 1)
+
+
+def test_maps_become_matrices(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        graph = load(restored("scaled_logistic.sklearn"))
+    shapes = {o.name: graph.types[o.value].shape for o in graph.outputs}
+    assert len(shapes["output_probability"]) == 2 and shapes["output_probability"][1] == 3
+    assert "output_probability is a matrix with a column for each class" in caplog.text
