@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from onnx import ModelProto
 
+from ansorpy.frontend.onnx.definitions import with_definitions
 from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.importer import Importer, Solved, all_nodes, has_importer, is_known
 from ansorpy.frontend.onnx.pinned import with_constants
-from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded, with_definitions
+from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
 from ansorpy.graph.ir import Graph
 from ansorpy.ir.symbols import Dim
