@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,7 +17,7 @@ from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.run.policies import POLICIES
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.options import completed
-from ansorpy.registry import Registry
+from ansorpy.registry import Registry, described_error
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.tasks.parts import TUNING_PARTS, with_parts
 from ansorpy.tasks.tune import TuneOptions
@@ -107,12 +106,4 @@ def _load_plugin(path: Path) -> None:
     except AnsorpyError:
         raise
     except Exception as error:
-        raise UsageError(f"the plugin {path} failed: {_where(error, path)}") from error
-
-
-def _where(error: Exception, path: Path) -> str:
-    """The error in one line, with the number of the line in the plugin that raised it."""
-    text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [f.lineno for f in frames if Path(f.filename) == path.absolute()]
-    return f"line {lines[-1]}: {text}" if lines else text
+        raise UsageError(f"the plugin {path} failed: {described_error(error, path.absolute())}") from error

@@ -48,7 +48,7 @@ from ansorpy.frontend.onnx.reader import (
     demand_consistent,
     opset_of,
 )
-from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS, STANDARD, operator_of
+from ansorpy.frontend.onnx.registry import ON_SHAPES, STANDARD, importer_of, operator_of
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
 from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
@@ -93,7 +93,8 @@ def _bodies(node: NodeProto) -> Iterator[GraphProto]:
 
 def has_importer(node: NodeProto) -> bool:
     """Whether *node* is translated by its operator's importer, or as a branch."""
-    return operator_of(node) in {*OPERATORS, _IF}
+    operator = operator_of(node)
+    return operator == _IF or importer_of(operator) is not None
 
 
 def is_known(node: NodeProto) -> bool:
@@ -135,6 +136,7 @@ class Importer:
         self.known: dict[str, Elements] = {}
         self.rows: list[UnsupportedRow] = []
         self.used: frozenset[str] = frozenset()
+        self._stated = stated_types(model)
         self._free = inputs.free
         self._add_inputs(inputs.shapes)
 
@@ -264,7 +266,9 @@ class Importer:
         missing = (n not in self.values and n not in self.narrow for n in operands)
         if supported and any(missing):
             return  # depends on a node that is in the table already
-        context = NodeContext(node, self.opset, self.builder, self.values, self.used, self.known)
+        context = NodeContext(
+            node, self.opset, self.builder, self.values, self.used, self.known, self._stated
+        )
         try:
             results = self._translated(node, operands, context, supported)
         except Unsupported as reason:
@@ -321,11 +325,12 @@ class Importer:
         )  # fmt: skip
         narrow = [self.narrow[name] for name in operands if name in self.narrow]
         try:
-            if not supported:
+            importer = importer_of(operator_of(node))
+            if importer is None:
                 raise Unsupported("", "no importer exists for this operator")
             if narrow:
                 raise refused(narrow[0])
-            made = OPERATORS[operator_of(node)](context)
+            made = importer(context)
             results = (made,) if isinstance(made, str) else made
             return self._computed(node, results, context) if constant else results
         except TooLarge:
@@ -429,7 +434,7 @@ class Importer:
             for name, type_ in types.items()
             if self.values[name] in self.builder.constants and prod(type_.shape) <= _LARGEST_OPERAND
         }
-        made = stated_types(self.model) | inferred_types(self.model, node, types, constants)
+        made = self._stated | inferred_types(self.model, node, types, constants)
         for name in node.output:
             if name in made:
                 self.values[name] = self.builder.add_input(name, made[name])

@@ -1,15 +1,20 @@
 """The table of ONNX operators, from name to importer, collected from the family modules.
 
-Operators of other domains than onnx's own have it in front: ``com.microsoft.FusedMatMul``.
+Operators of other domains than onnx's own have it in front: ``com.microsoft.FusedMatMul``.  Users
+add operators of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
 
 from onnx import NodeProto
 
+from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.custom import CUSTOM, Definition, import_custom
 from ansorpy.frontend.onnx.microsoft import OPERATORS as MICROSOFT
 from ansorpy.frontend.onnx.ml import features, linear, trees
 from ansorpy.frontend.onnx.operators import (
@@ -40,7 +45,10 @@ from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
 
-__all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "operator_of"]
+__all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "importer_of", "operator_of", "register_op"]
+
+Importer = Callable[[NodeContext], str | tuple[str, ...]]
+Defined = TypeVar("Defined", bound=Definition)
 
 STANDARD = ("", "ai.onnx")
 """The names of onnx's own domain."""
@@ -51,7 +59,7 @@ def operator_of(node: NodeProto) -> str:
     return node.op_type if node.domain in STANDARD else f"{node.domain}.{node.op_type}"
 
 
-OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+OPERATORS: Mapping[str, Importer] = {
     **activation.OPERATORS,
     **attention.OPERATORS,
     **constant.OPERATORS,
@@ -92,3 +100,36 @@ ON_SHAPES = frozenset({
 """Operators with which exporters compute shapes, on integers and on tensors without elements, which
 no kernel supports.  For other operators, onnx's reference implementation ignores some attributes
 (the clip of an LSTM) and the semantics of older operator sets (softmax)."""
+
+
+def importer_of(operator: str) -> Importer | None:
+    """The importer of an operator in the table, or of one that a user registered."""
+    if operator in CUSTOM:
+        return partial(import_custom, name=operator)
+    return OPERATORS.get(operator)
+
+
+def register_op(domain: str, operator: str) -> Callable[[Defined], Defined]:
+    """Return a decorator that makes a function the definition of an operator of ONNX models.
+
+    The function gets a :class:`~ansorpy.Tensor` for each operand (None for one that is left out) and
+    the node's attributes as keywords, and returns what :func:`~ansorpy.compute` returns, or a tuple
+    with one for each output.  It is called for each node.
+
+    >>> import ansorpy as ap
+    >>> @ap.register_op("com.example", "Scale")
+    ... def scale(x, *, factor: float = 2.0):
+    ...     return ap.compute(x.shape, lambda *i: x[i] * factor, name="scaled")
+
+    Raises:
+        UsageError: The domain is onnx's own, or the operator is known already.
+    """
+    name = f"{domain}.{operator}"
+    if domain in STANDARD or domain.startswith("ai.onnx"):
+        raise UsageError(
+            f'operators of the domain "{domain}" are defined by onnx',
+            hint="choose a domain of your own: com.example",
+        )
+    if name in OPERATORS:
+        raise UsageError(f"ansorpy defines {name} itself", hint="choose another name or domain")
+    return CUSTOM.register(name)

@@ -14,6 +14,7 @@ from ansorpy.graph.ops.base import NARROW, Op, Pattern, Shape, TensorType, broad
 from ansorpy.graph.ops.concat import Concat
 from ansorpy.graph.ops.conv import Conv
 from ansorpy.graph.ops.conv_transpose import ConvTranspose
+from ansorpy.graph.ops.custom import Attribute, Custom
 from ansorpy.graph.ops.elementwise import Cast, Elementwise, Fn
 from ansorpy.graph.ops.extend import Extend
 from ansorpy.graph.ops.gather import Gather, GatherElements, GatherND
@@ -42,11 +43,13 @@ __all__ = [
     "NARROW",
     "ArgReduce",
     "Attention",
+    "Attribute",
     "Cast",
     "Concat",
     "Conv",
     "ConvTranspose",
     "Cumulative",
+    "Custom",
     "Elementwise",
     "Expand",
     "Extend",
