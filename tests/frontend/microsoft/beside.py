@@ -14,7 +14,7 @@ from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from tests.graph.executor import run_network
 
-__all__ = ["Array", "assert_as_onnxruntime", "model_of", "normal"]
+__all__ = ["Array", "assert_as_onnxruntime", "both", "model_of", "normal"]
 
 Array = NDArray[Any]
 
@@ -46,6 +46,23 @@ def model_of(
     return helper.make_model(graph, opset_imports=opsets, ir_version=8)
 
 
+def both(
+    operator: str,
+    operands: Mapping[str, Array | None],
+    outputs: Mapping[str, int],
+    constants: Sequence[str] = (),
+    domain: str = "com.microsoft",
+    **attributes: Any,
+) -> tuple[list[Array], list[Array]]:
+    """Our results and those of onnxruntime."""
+    model = model_of(operator, operands, outputs, constants, domain, **attributes)
+    feeds = {n: a for n, a in operands.items() if a is not None and n not in constants}
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return run_network(partition(optimize(load(model))), feeds), session.run(None, feeds)
+
+
 def assert_as_onnxruntime(
     operator: str,
     operands: Mapping[str, Array | None],
@@ -55,14 +72,10 @@ def assert_as_onnxruntime(
     domain: str = "com.microsoft",
     **attributes: Any,
 ) -> None:
-    wanted = {"y": TensorProto.FLOAT} if outputs is None else outputs
-    model = model_of(operator, operands, wanted, constants, domain, **attributes)
-    feeds = {n: a for n, a in operands.items() if a is not None and n not in constants}
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    found = run_network(partition(optimize(load(model))), feeds)
-    for got, want in zip(found, session.run(None, feeds), strict=True):
+    """Require results of the same types, and of the same values within *tolerance*."""
+    outputs = {"y": TensorProto.FLOAT} if outputs is None else outputs
+    found = both(operator, operands, outputs, constants, domain, **attributes)
+    for got, want in zip(*found, strict=True):
         assert (got.dtype, got.shape) == (want.dtype, want.shape)
         np.testing.assert_allclose(
             got.astype(np.float64), want.astype(np.float64), rtol=tolerance, atol=tolerance

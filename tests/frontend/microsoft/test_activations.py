@@ -60,9 +60,7 @@ def test_fused_gemm() -> None:
         ((5,), (5, 4), {}),
     ],
 )
-def test_fused_matmul(
-    a: tuple[int, ...], b: tuple[int, ...], attributes: dict[str, Any]
-) -> None:
+def test_fused_matmul(a: tuple[int, ...], b: tuple[int, ...], attributes: dict[str, Any]) -> None:
     assert_as_onnxruntime("FusedMatMul", {"a": normal(0, *a), "b": normal(1, *b)}, **attributes)
 
 

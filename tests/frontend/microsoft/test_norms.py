@@ -18,9 +18,7 @@ def test_skip_layer_normalization(skip: tuple[int, ...], bias: bool) -> None:
         "x": normal(0, 2, 5, 12), "skip": normal(1, *skip), "gamma": normal(2, 12),
         "beta": normal(3, 12), "bias": normal(4, 12) if bias else None,
     }  # fmt: skip
-    assert_as_onnxruntime(
-        "SkipLayerNormalization", operands, None, ["gamma", "beta"], epsilon=1e-5
-    )
+    assert_as_onnxruntime("SkipLayerNormalization", operands, None, ["gamma", "beta"], epsilon=1e-5)
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -207,7 +207,8 @@ def _refuse_parts_of_group_query_attention(ctx: NodeContext) -> None:
     for name in ("smooth_softmax", "sliding_window_cache", "qk_output"):
         if ctx.attr(name, 0) > 0:
             raise Unsupported(f"{name}=1", "export without it")
-    known = ctx.known.get(ctx.operand(6)) if ctx.has_input(6) else None
+    total = ctx.operand(6)
+    known = ctx.known.get(total, ctx.builder.constants.get(total))
     if known is not None and ctx.has_input(3) and known.reshape(-1)[0] == ctx.shape(3)[2]:
         raise Unsupported("past_key", "it must have the past rows only, without room for new ones")
 
