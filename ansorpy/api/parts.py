@@ -106,4 +106,6 @@ def _load_plugin(path: Path) -> None:
     except AnsorpyError:
         raise
     except Exception as error:
-        raise UsageError(f"the plugin {path} failed: {described_error(error, path.absolute())}") from error
+        raise UsageError(
+            f"the plugin {path} failed: {described_error(error, path.absolute())}"
+        ) from error

@@ -101,7 +101,7 @@ def _demand_arguments(op: Custom) -> None:
 
 
 def _demand_declared(name: str, output: str, made: TensorType, declared: TensorType | None) -> None:
-    """Refuse a result of the custom operator *name* that is not of the type that the model declares.
+    """Refuse a result of the operator *name* that is not of the type that the model declares.
 
     Raises:
         UsageError: *output* has another shape or element type.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import onnx
 from google.protobuf.message import EncodeError
@@ -37,7 +38,7 @@ def _is_defined(operator: str, domain: str) -> bool:
     """Whether onnx defines *operator* by other operators."""
     if not onnx.defs.has(operator, domain):
         return False
-    schema = onnx.defs.get_schema(operator, domain)
+    schema: Any = onnx.defs.get_schema(operator, domain)  # its annotations lack these properties
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 
@@ -64,9 +65,7 @@ def _with_gaps_filled(model: ModelProto, defined: Iterable[tuple[str, str]]) -> 
 def _types(model: ModelProto) -> Mapping[str, TypeProto]:
     """The types of the values of *model*'s graph, as far as they are known."""
     graph = model.graph
-    held = {
-        t.name: helper.make_tensor_type_proto(t.data_type, t.dims) for t in graph.initializer
-    }
+    held = {t.name: helper.make_tensor_type_proto(t.data_type, t.dims) for t in graph.initializer}
     return {**held, **{info.name: info.type for info in (*graph.input, *graph.value_info)}}
 
 
@@ -75,7 +74,7 @@ def _definition(
 ) -> FunctionProto | None:
     """The function that onnx makes for *node*, which gets the attributes that it leaves out."""
     versions = {opset.domain: opset.version for opset in model.opset_import}
-    schema = onnx.defs.get_schema(node.op_type, versions[node.domain], node.domain)
+    schema: Any = onnx.defs.get_schema(node.op_type, versions[node.domain], node.domain)
     if not schema.has_context_dependent_function:
         return None
     given = {attribute.name for attribute in node.attribute}

@@ -156,21 +156,29 @@ def _dense(tensor: SparseTensorProto) -> Array:
     return whole
 
 
-def opset_of(model: ModelProto) -> int:
-    """The version of the standard operator set that the model imports (1 if it names none)."""
-    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
-    return max(versions, default=1)
+def opset_of(model: ModelProto, domain: str = "") -> int:
+    """The version of an operator set that *model* imports, by default of the standard one.
+
+    That is 1 if it names no operator set at all, as old models do.  If it names only others, it is
+    the newest one: then none of its nodes is of this set.
+    """
+    names = ("", "ai.onnx") if domain == "" else (domain,)
+    versions = [o.version for o in model.opset_import if o.domain in names]
+    newest = onnx.defs.onnx_opset_version() if domain == "" and model.opset_import else 1
+    return max(versions, default=newest)
 
 
 def check(model: ModelProto, source: str | Path | ModelProto) -> None:
     """Run onnx's checker without large weights, or by path for files, so models over 2 GiB pass.
 
-    Outputs may omit their shapes, which can be inferred, although the checker does not allow it.
+    Inputs and outputs may omit their shapes, which the caller gives or which can be inferred,
+    although the checker does not allow it.
 
     Raises:
         ForeignFile: The checker rejects the model, or several outputs have the same name.
     """
-    by_path = not isinstance(source, ModelProto) and not any(map(_lacks_shape, model.graph.output))
+    infos = (*model.graph.input, *model.graph.output)
+    by_path = not isinstance(source, ModelProto) and not any(map(_lacks_shape, infos))
     try:
         onnx.checker.check_model(str(source) if by_path else _with_shapes(without_weights(model)))
     except (onnx.checker.ValidationError, ValueError) as error:
@@ -186,9 +194,9 @@ def _lacks_shape(info: ValueInfoProto) -> bool:
 
 
 def _with_shapes(model: ModelProto) -> ModelProto:
-    """*model* itself, after giving outputs without a shape that of a scalar."""
-    for output in filter(_lacks_shape, model.graph.output):
-        output.type.tensor_type.shape.SetInParent()
+    """*model* itself, after giving inputs and outputs without a shape that of a scalar."""
+    for info in filter(_lacks_shape, (*model.graph.input, *model.graph.output)):
+        info.type.tensor_type.shape.SetInParent()
     return model
 
 

@@ -28,7 +28,6 @@ from ansorpy.frontend.onnx.operators import (
     functions,
     gather,
     logic,
-    losses,
     matmul,
     movement,
     normalization,
@@ -39,11 +38,11 @@ from ansorpy.frontend.onnx.operators import (
     sampling,
     scatter,
     signal,
-    training,
 )
 from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
+from ansorpy.frontend.onnx.training import losses, optimisers
 
 __all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "importer_of", "operator_of", "register_op"]
 
@@ -79,6 +78,7 @@ OPERATORS: Mapping[str, Importer] = {
     **MICROSOFT,
     **movement.OPERATORS,
     **normalization.OPERATORS,
+    **optimisers.OPERATORS,
     **places.OPERATORS,
     **pool.OPERATORS,
     **quantize.OPERATORS,
@@ -88,7 +88,6 @@ OPERATORS: Mapping[str, Importer] = {
     **sampling.OPERATORS,
     **scatter.OPERATORS,
     **signal.OPERATORS,
-    **training.OPERATORS,
     **trees.OPERATORS,
 }
 
@@ -112,9 +111,9 @@ def importer_of(operator: str) -> Importer | None:
 def register_op(domain: str, operator: str) -> Callable[[Defined], Defined]:
     """Return a decorator that makes a function the definition of an operator of ONNX models.
 
-    The function gets a :class:`~ansorpy.Tensor` for each operand (None for one that is left out) and
-    the node's attributes as keywords, and returns what :func:`~ansorpy.compute` returns, or a tuple
-    with one for each output.  It is called for each node.
+    The function gets a :class:`~ansorpy.Tensor` for each operand (None for one that is left out)
+    and the node's attributes as keywords.  It returns what :func:`~ansorpy.compute` returns, or a
+    tuple with one for each output.  It is called several times for each node.
 
     >>> import ansorpy as ap
     >>> @ap.register_op("com.example", "Scale")

@@ -165,5 +165,3 @@ class _Named(Rewriter):
     def source(self, source: Tensor | Buffer) -> Tensor | Buffer:
         assert isinstance(source, Tensor)
         return self._made.get(source, source)
-
-
