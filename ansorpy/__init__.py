@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ansorpy.api.parts import PARTS
     from ansorpy.api.replay import replay
     from ansorpy.errors import AnsorpyError
-    from ansorpy.frontend.onnx.registry import register_op
+    from ansorpy.frontend.onnx.registry import register_op, unregister_op
     from ansorpy.ir.attrs import Attrs
     from ansorpy.ir.builders import (
         abs,
@@ -106,6 +106,7 @@ __all__ = [
     "sum",
     "tanh",
     "tune",
+    "unregister_op",
 ]  # fmt: skip
 
 _HOME = {
@@ -131,6 +132,7 @@ _HOME = {
     "register_op": "ansorpy.frontend.onnx.registry",
     "replay": "ansorpy.api.replay",
     "tune": "ansorpy.api.operators",
+    "unregister_op": "ansorpy.frontend.onnx.registry",
 }
 
 

@@ -62,7 +62,7 @@ __all__ = ["Importer", "Solved", "has_importer", "is_known"]
 _LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 _IF = "If"
-_UNKNOWN = "ansorpy does not have it; export the model without it"
+_UNKNOWN = "ansorpy does not have it; export the model without it, or define it: ap.register_op"
 _LARGEST_OPERAND = 1 << 10
 """Elements of constants that may determine a shape."""
 

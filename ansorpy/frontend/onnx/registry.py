@@ -44,7 +44,10 @@ from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
 from ansorpy.frontend.onnx.training import losses, optimisers
 
-__all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "importer_of", "operator_of", "register_op"]
+__all__ = [
+    "ON_SHAPES", "OPERATORS", "STANDARD", "importer_of", "operator_of", "register_op",
+    "unregister_op",
+]  # fmt: skip
 
 Importer = Callable[[NodeContext], str | tuple[str, ...]]
 Defined = TypeVar("Defined", bound=Definition)
@@ -115,11 +118,6 @@ def register_op(domain: str, operator: str) -> Callable[[Defined], Defined]:
     and the node's attributes as keywords.  It returns what :func:`~ansorpy.compute` returns, or a
     tuple with one for each output.  It is called several times for each node.
 
-    >>> import ansorpy as ap
-    >>> @ap.register_op("com.example", "Scale")
-    ... def scale(x, *, factor: float = 2.0):
-    ...     return ap.compute(x.shape, lambda *i: x[i] * factor, name="scaled")
-
     Raises:
         UsageError: The domain is onnx's own, or the operator is known already.
     """
@@ -132,3 +130,12 @@ def register_op(domain: str, operator: str) -> Callable[[Defined], Defined]:
     if name in OPERATORS:
         raise UsageError(f"ansorpy defines {name} itself", hint="choose another name or domain")
     return CUSTOM.register(name)
+
+
+def unregister_op(domain: str, operator: str) -> None:
+    """Forget an operator that :func:`register_op` added, as a cell that runs again must.
+
+    Raises:
+        UsageError: No script registered it.
+    """
+    CUSTOM.remove(f"{domain}.{operator}")

@@ -16,6 +16,7 @@ from ansorpy.graph.ops import (
     Conv,
     ConvTranspose,
     Cumulative,
+    Custom,
     Elementwise,
     Expand,
     Extend,
@@ -47,7 +48,7 @@ from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.interpret import run_dag
-from ansorpy.ir.tensor import placeholder
+from ansorpy.ir.tensor import Tensor, compute, placeholder
 
 Array = NDArray[Any]
 
@@ -85,6 +86,13 @@ X = (2, 6, 5)
 IMAGE = (2, 4, 5, 7)
 TWO, ONE, NONE = (2, 1), (1, 1), (0, 0)
 
+
+def _halves(x: Tensor) -> Tensor:
+    """What a user may define: ``x / 2``, in two stages."""
+    half = compute(x.shape, lambda *i: x[i] * 0.25, name="half")
+    return compute(x.shape, lambda *i: half[i] + x[i] * 0.25, name="y")
+
+
 SAMPLES = [
     Sample(ArgReduce(ReduceOp.MIN, 1, last=True), (X,)),
     Sample(Attention(0.5, (0, 2, 1)), ((2, 3, 4), (2, 4, 5), (2, 5, 6), (3, 5))),
@@ -97,6 +105,7 @@ SAMPLES = [
     Sample(ConvTranspose(TWO, ONE, (9, 8), ONE), (IMAGE, (4, 3, 3, 2))),
     Sample(ConvTranspose(TWO, ONE, (9, 8), ONE, groups=2), (IMAGE, (4, 3, 3, 2))),
     Sample(Cumulative(ReduceOp.SUM, 1, exclusive=True), (X,)),
+    Sample(Custom("com.example.Halves", _halves), (X,)),
     Sample(Elementwise(Fn.ADD), (X, (6, 1))),
     Sample(Elementwise(Fn.DIV), (X, X)),
     Sample(Elementwise(Fn.CLIP, (-0.5, 0.5)), (IMAGE,)),
