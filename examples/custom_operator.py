@@ -37,7 +37,7 @@ def gated_norm(
 def network(width: int = 24, seed: int = 0) -> onnx.ModelProto:
     """A layer ``GatedNorm(x w, x)`` for any number of rows."""
     weight = np.random.default_rng(seed).standard_normal((width, width)).astype(np.float32)
-    shape = ["rows", width]
+    shape: list[str | int | None] = ["rows", width]
     info = helper.make_tensor_value_info
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["h"]),

@@ -43,7 +43,7 @@ Plugins = Annotated[
     typer.Option(
         "--plugin",
         metavar="FILE",
-        help="A Python script, or an importable module, that registers your own parts or operators.",
+        help="A Python script or importable module that registers your own parts or operators.",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, envvar=SEED.name, help="Seed of all random choices.")]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from numpy.typing import NDArray
 
 import ansorpy as ap
 from ansorpy.api.parts import load_plugins
@@ -16,6 +18,7 @@ from ansorpy.cli.main import main
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.custom import CUSTOM
 
+Array = NDArray[Any]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_operator.py"
 NAME = "com.example.GatedNorm"
 
@@ -27,7 +30,7 @@ def no_operator_stays() -> Iterator[None]:
         CUSTOM.remove(NAME)
 
 
-def expected(x: np.ndarray, weight: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def expected(x: Array, weight: Array) -> Array:
     h = x @ weight
     root = np.sqrt((h * h).mean(-1, keepdims=True) + 0.01)
     return np.asarray(h / root / (1 + np.exp(-x)))

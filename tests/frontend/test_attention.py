@@ -67,7 +67,8 @@ def test_a_mask_may_be_known_at_run_time(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
 def test_scores_of_each_stage_are_results(stage: int) -> None:
     shapes = {**FOUR, "mask": (5, 7)}
-    checked(attention(shapes, outputs=4, qk_matmul_output_mode=stage, softcap=1.5))
+    cap = 1.5 if stage else 0.0  # onnx's reference gives capped scores instead of those of stage 0
+    checked(attention(shapes, outputs=4, qk_matmul_output_mode=stage, softcap=cap))
 
 
 @pytest.mark.parametrize("causal", [0, 1])

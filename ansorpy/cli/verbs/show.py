@@ -16,7 +16,6 @@ from ansorpy.cli.options import AsJson, Plugins
 if TYPE_CHECKING:
     from ansorpy.api.project import Project
     from ansorpy.api.tuner import Tuner
-    from ansorpy.api.parts import load_plugins
     from ansorpy.cli.lookup import Lookup
     from ansorpy.ir.task import Task
     from ansorpy.report.kernels import ShownKernel
@@ -51,6 +50,7 @@ def show(
 
     Of a library, print the kernels: each schedule below the sizes that it serves.
     """
+    from ansorpy.api.parts import load_plugins
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import is_library
     from ansorpy.cli.program_text import require_form

@@ -25,7 +25,7 @@ def normal(seed: int, *shape: int) -> NDArray[np.float32]:
 
 def model_of(
     operator: str,
-    operands: Mapping[str, Array | None],
+    operands: Mapping[str, Any],
     outputs: Mapping[str, int],
     constants: Sequence[str] = (),
     domain: str = "com.microsoft",
@@ -48,7 +48,7 @@ def model_of(
 
 def both(
     operator: str,
-    operands: Mapping[str, Array | None],
+    operands: Mapping[str, Any],
     outputs: Mapping[str, int],
     constants: Sequence[str] = (),
     domain: str = "com.microsoft",
@@ -65,7 +65,7 @@ def both(
 
 def assert_as_onnxruntime(
     operator: str,
-    operands: Mapping[str, Array | None],
+    operands: Mapping[str, Any],
     outputs: Mapping[str, int] | None = None,
     constants: Sequence[str] = (),
     tolerance: float = 2e-5,

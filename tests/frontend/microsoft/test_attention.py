@@ -56,7 +56,8 @@ def test_attention_with_a_bias_of_scores() -> None:
 
 def test_attention_with_values_of_another_width() -> None:
     operands = {
-        "x": normal(0, BATCH, ROWS, 7), "w": normal(1, 7, 2 * WIDTH + 6), "b": normal(2, 2 * WIDTH + 6)
+        "x": normal(0, BATCH, ROWS, 7), "w": normal(1, 7, 2 * WIDTH + 6),
+        "b": normal(2, 2 * WIDTH + 6),
     }  # fmt: skip
     assert_as_onnxruntime(
         "Attention", operands, None, ["w", "b"], num_heads=HEADS,
@@ -159,7 +160,7 @@ def test_texts_of_different_lengths() -> None:
     lengths = [4, 7]
     operands = group_operands(6, 1, lengths, rotary=True)
     outputs = {"y": FLOAT, "present_k": FLOAT, "present_v": FLOAT}
-    attributes = {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1}
+    attributes: dict[str, Any] = {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1}
     (got, *caches), (want, *wanted) = both(
         "GroupQueryAttention", operands, outputs, ["total"], **attributes
     )

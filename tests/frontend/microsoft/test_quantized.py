@@ -11,10 +11,10 @@ from onnx import TensorProto
 from tests.frontend.microsoft.beside import Array, assert_as_onnxruntime, normal
 
 STEP = 1.01
-KINDS = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8}
+KINDS: dict[Any, int] = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8}
 
 
-def integers(seed: int, dtype: type, *shape: int) -> Array:
+def integers(seed: int, dtype: Any, *shape: int) -> Array:
     info = np.iinfo(dtype)
     return np.random.default_rng(seed).integers(info.min, info.max + 1, shape).astype(dtype)
 
@@ -23,12 +23,12 @@ def part(name: str, value: Array, scale: float, zero: int) -> dict[str, Array | 
     """Integers, their scale and their zero point."""
     return {
         name: value,
-        f"{name}_scale": np.float32(scale).reshape(()),
+        f"{name}_scale": np.array(scale, np.float32),
         f"{name}_zero": np.array(zero, value.dtype),
     }
 
 
-def result(dtype: type, scale: float, zero: int) -> dict[str, Array | None]:
+def result(dtype: Any, scale: float, zero: int) -> dict[str, Array | None]:
     return {"y_scale": np.array(scale, np.float32), "y_zero": np.array(zero, dtype)}
 
 
@@ -38,7 +38,7 @@ def held(operands: dict[str, Array | None]) -> list[str]:
 
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("operator", ["QLinearAdd", "QLinearMul"])
-def test_pairs(operator: str, dtype: type) -> None:
+def test_pairs(operator: str, dtype: Any) -> None:
     operands = {
         **part("a", integers(0, dtype, 3, 5), 0.02, 3),
         **part("b", integers(1, dtype, 5), 0.05, 7),
@@ -62,7 +62,7 @@ def test_pairs(operator: str, dtype: type) -> None:
         ("QLinearAveragePool", {"kernel_shape": [2, 2], "channels_last": 1, "strides": [2, 1]}),
     ],
 )
-def test_on_one_operand(operator: str, attributes: dict[str, Any], dtype: type) -> None:
+def test_on_one_operand(operator: str, attributes: dict[str, Any], dtype: Any) -> None:
     if operator == "QLinearReduceMean":
         pytest.skip("onnxruntime has no such kernel on CPUs")
     zero = 5 if operator != "QLinearSoftmax" else np.iinfo(dtype).min

@@ -63,8 +63,8 @@ def _bits(ctx: NodeContext, usual: int) -> int:
 def _unpacked(packed: Array, bits: int) -> Array:
     """The numbers in each byte of the last axis, the first one in its lowest bits."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    found = (packed[..., None] >> shifts) & np.uint8((1 << bits) - 1)
-    return found.reshape(*packed.shape[:-1], -1)
+    found = np.right_shift(packed.astype(np.uint8)[..., None], shifts) & np.uint8((1 << bits) - 1)
+    return np.reshape(found, (*packed.shape[:-1], -1))
 
 
 def _dequantized(ctx: NodeContext, codes: str, scales: str, zeros: str | None, axis: int) -> str:

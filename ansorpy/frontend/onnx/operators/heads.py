@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import Fn, MatMul, Repeat, Shape, Softmax
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent
@@ -109,7 +109,8 @@ class Window:
         """
         start = ctx.builder.constants.get(first)
         if isinstance(queries, int) and isinstance(keys, int) and start is not None:
-            return self._known(ctx, start + np.arange(queries)[:, None] - np.arange(keys))
+            places = start.astype(np.int64) + np.arange(queries)[:, None]
+            return self._known(ctx, places - np.arange(keys))
         place = ctx.apply(Fn.ADD, ctx.places(queries, 1), first)
         distance = ctx.apply(Fn.SUB, place, ctx.places(keys))
         conditions = []
@@ -127,7 +128,7 @@ class Window:
         limits = [0] * self.causal + [-self.behind] * (self.behind >= 0)
         return max(limits, default=None)
 
-    def _known(self, ctx: NodeContext, distance: Array) -> list[str]:
+    def _known(self, ctx: NodeContext, distance: NDArray[np.int64]) -> list[str]:
         kept = np.ones(distance.shape, bool)
         if self._least is not None:
             kept &= distance >= self._least
