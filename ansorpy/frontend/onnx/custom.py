@@ -10,8 +10,8 @@ from onnx import NodeProto, helper
 
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import Attribute, Custom, TensorType
-from ansorpy.graph.ops.custom import reads, unread
+from ansorpy.graph.custom import Attribute, Custom, reads, unread
+from ansorpy.graph.ops import TensorType
 from ansorpy.ir.extents import most
 from ansorpy.registry import Registry
 

@@ -14,14 +14,13 @@ from ansorpy.graph.ops.base import NARROW, Op, Pattern, Shape, TensorType, broad
 from ansorpy.graph.ops.concat import Concat
 from ansorpy.graph.ops.conv import Conv
 from ansorpy.graph.ops.conv_transpose import ConvTranspose
-from ansorpy.graph.ops.custom import Attribute, Custom
 from ansorpy.graph.ops.elementwise import Cast, Elementwise, Fn
 from ansorpy.graph.ops.extend import Extend
 from ansorpy.graph.ops.gather import Gather, GatherElements, GatherND
 from ansorpy.graph.ops.grid_sample import GridSample
 from ansorpy.graph.ops.layer_norm import LayerNorm
 from ansorpy.graph.ops.lrn import Lrn
-from ansorpy.graph.ops.matmul import MatMul
+from ansorpy.graph.ops.matmul import MatMul, PackedMatMul
 from ansorpy.graph.ops.movement import (
     Expand,
     Movement,
@@ -43,13 +42,11 @@ __all__ = [
     "NARROW",
     "ArgReduce",
     "Attention",
-    "Attribute",
     "Cast",
     "Concat",
     "Conv",
     "ConvTranspose",
     "Cumulative",
-    "Custom",
     "Elementwise",
     "Expand",
     "Extend",
@@ -64,6 +61,7 @@ __all__ = [
     "MatMul",
     "Movement",
     "Op",
+    "PackedMatMul",
     "Pad",
     "PadMode",
     "Pattern",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorpy.graph.custom import Custom
 from ansorpy.graph.ops import (
     ArgReduce,
     Attention,
@@ -16,7 +17,6 @@ from ansorpy.graph.ops import (
     Conv,
     ConvTranspose,
     Cumulative,
-    Custom,
     Elementwise,
     Expand,
     Extend,
@@ -29,6 +29,7 @@ from ansorpy.graph.ops import (
     Lrn,
     MatMul,
     Op,
+    PackedMatMul,
     Pad,
     PadMode,
     Pool,
@@ -118,6 +119,7 @@ SAMPLES = [
     Sample(Lrn(3, 1e-2, 0.75, 1.0), (IMAGE,)),
     Sample(MatMul((0, 2, 1)), (X, (5, 3))),
     Sample(GridSample("linear", "zeros", False), ((2, 3, 5, 7), (2, 4, 3, 2))),
+    Sample(PackedMatMul(4, 2), (X,), (((3, 4), 256),), ((3, 4), (3, 4))),
     Sample(Pad((0, 1, 2), (1, 0, 2), PadMode.REFLECT, 0.0), (X,)),
     Sample(Pad((0, 1, -1), (1, 0, 2), PadMode.CONSTANT, 0.5), (X,)),
     Sample(Pool(PoolKind.MAX, (3, 2), TWO, ONE, NONE, ONE), (IMAGE,)),
