@@ -48,3 +48,25 @@ def test_what_is_refused() -> None:
         onnx_backend.prepare(texts)
     with pytest.raises(UsageError, match="2 inputs were given, but the model takes 3"):
         onnx_backend.run_model(summed(), [np.ones((3, 5), np.float32), np.array([0])])
+
+
+def test_inputs_that_are_found_to_be_needed_later() -> None:
+    """The rank of a computed shape is not known before the first input is."""
+    infos = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 6)),
+        helper.make_tensor_value_info("shape", TensorProto.INT64, ("rank",)),
+        helper.make_tensor_value_info("axes", TensorProto.INT64, (1,)),
+    ]
+    nodes = [
+        helper.make_node("Reshape", ["x", "shape"], ["r"]),
+        helper.make_node("ReduceSum", ["r", "axes"], ["y"], keepdims=0),
+    ]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", infos, [output])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    ready = onnx_backend.prepare(model)
+    x = np.random.default_rng(3).standard_normal((2, 6), np.float32)
+    for shape, axis, versions in (((3, 4), 1, 1), ((12,), 0, 2), ((3, 4), 1, 2)):
+        [found] = ready.run([x, np.array(shape), np.array([axis])])
+        np.testing.assert_allclose(found, x.reshape(shape).sum(axis), rtol=1e-5, atol=1e-6)
+        assert (set(ready.pinned), ready.versions) == ({"shape", "axes"}, versions)

@@ -112,7 +112,7 @@ class Importer:
             raise UnsupportedModel(
                 f"{len(self.rows)} node(s) of the model cannot be compiled",
                 rows=_grouped(self.rows),
-                hint="change these nodes in the exporting program, or remove them from the model",
+                hint=_hint(self.rows),
             )
         outputs = [o.name for o in self.model.graph.output]
         demand_computed(outputs, self.values)
@@ -403,6 +403,14 @@ class Importer:
         for name in node.output:
             if name in made:
                 self.values[name] = self.builder.add_input(name, made[name])
+
+
+def _hint(rows: Sequence[UnsupportedRow]) -> str:
+    """What to do about all *rows* together."""
+    if all(row.needs for row in rows):
+        names = dict.fromkeys(name for row in rows for name in row.needs)
+        return f"the nodes need inputs that are known when you compile: {constant_flags(names)}"
+    return "change these nodes in the exporting program, or remove them from the model"
 
 
 def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:

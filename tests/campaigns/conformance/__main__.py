@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from tests.campaigns.conformance.table import PAGE, page
 from tests.campaigns.pool import Ended, ended
 
 _ROOT = Path(__file__).parents[3]
+_REASON = 160
+"""Characters of a reason."""
 _STATE = _ROOT / "build" / "conformance"
 
 
@@ -31,7 +34,10 @@ def main() -> int:
     state = _STATE / f"{_digest()}.csv"
     found = {} if given.again else read(state)
     with TemporaryDirectory(prefix="ansorpy-conformance-") as folder:
-        os.environ.update(ANSORPY_CALIBRATE="0", ANSORPY_CACHE=folder, ANSORPY_STATE=folder)
+        # Nothing is timed: with locks of their own, processes wait for no tuner's turn.
+        os.environ.update(
+            ANSORPY_CALIBRATE="0", ANSORPY_CACHE=folder, ANSORPY_STATE=folder, TMPDIR=folder
+        )
         _run(found, state, given)
     before = read(RESULTS)
     worse = lost(before, found)
@@ -69,11 +75,12 @@ def _ended(numbers: list[int], given: argparse.Namespace) -> Iterator[Ended]:
 
 
 def _result(case: SuiteCase, one: Ended) -> Result:
-    """What became of *case*; an error is told by its last line that says something."""
+    """What became of *case*; an error is told by its message, which ends the traceback."""
     if one.error:
-        lines = [line.strip() for line in one.error.splitlines() if line.strip()]
-        said = next((line for line in lines if "Error" in line), lines[-1])
-        verdict, reason = "failed", said[:160]
+        lines = one.error.splitlines()
+        began = [n for n, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
+        said = " ".join(lines[began[0] if began else 0 :])
+        verdict, reason = "failed", " ".join(said.split())[:_REASON]
     else:
         [kind] = one.tally.kinds
         verdict, _, reason = kind.partition(": ")
