@@ -23,6 +23,7 @@ def graph_model(
     constants: Mapping[str, Array] | None = None,
     opset: int = 17,
     types: Mapping[str, int] | None = None,
+    domains: Sequence[str] = (),
 ) -> ModelProto:
     """A model whose inputs and outputs are float32 unless *types* names another element type.
 
@@ -40,7 +41,8 @@ def graph_model(
         [info(n, None) for n in outputs],
         [numpy_helper.from_array(a, n) for n, a in (constants or {}).items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in domains)]
+    model = helper.make_model(graph, opset_imports=opsets)
     model.ir_version = 8
     return onnx.shape_inference.infer_shapes(model)
 

@@ -11,7 +11,7 @@ import typer
 
 from ansorpy.api.arguments import HostLookupArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import AsJson, ModelOption, Seed
+from ansorpy.cli.options import AsJson, ModelOption, Plugins, Seed
 
 if TYPE_CHECKING:
     from ansorpy.cli.lookup import Lookup
@@ -40,6 +40,7 @@ def verify(
     ] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
+    plugin: Plugins = None,
     **arguments: Unpack[HostLookupArguments],
 ) -> None:
     """Compare a network's outputs with onnxruntime's or the reference evaluator's.
@@ -47,12 +48,14 @@ def verify(
     With --static, prove instead that its programs stay in their buffers, have no data races and
     read nothing before it is written.
     """
+    from ansorpy.api.parts import load_plugins
     from ansorpy.cli.comparison import verify_model
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import is_library, onnx_beside, with_known_inputs, with_own_sizes
     from ansorpy.errors import UsageError
     from ansorpy.report.tables import show
 
+    load_plugins(plugin or ())
     lookup = Lookup(model, **arguments)
     if static:
         _prove(with_own_sizes(lookup, original), as_json=as_json)

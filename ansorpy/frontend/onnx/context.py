@@ -134,7 +134,8 @@ class NodeContext(Emits):
     """One ONNX node, its operands as graph values, and the builder to emit into.
 
     ``values`` maps ONNX tensor names to graph values; ``used`` holds the names that are read.
-    ``known`` has the elements of graph values that follow from sizes.
+    ``known`` has the elements of graph values that follow from sizes, ``stated`` the types that the
+    model declares.
     If ``wide``, operands are read in the type in which sums are computed (16-bit floats as
     float32).  Each read has its own cast, so that it is fused into the kernel that reads the
     operand.
@@ -146,6 +147,7 @@ class NodeContext(Emits):
     values: Mapping[str, str]
     used: frozenset[str]
     known: MutableMapping[str, Elements] = field(default_factory=dict)
+    stated: Mapping[str, TensorType] = field(default_factory=dict)
     wide: bool = False
 
     def attr(self, name: str, default: T) -> T:

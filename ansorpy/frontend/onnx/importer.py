@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
@@ -51,22 +50,28 @@ from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import array_of, demand_computed, demand_consistent, opset_of
 from ansorpy.frontend.onnx.reference import evaluated
 from ansorpy.frontend.onnx.refusal import unsupported
-from ansorpy.frontend.onnx.registry import CONTROL, ON_SHAPES, OPERATORS, STANDARD, operator_of
-from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
+from ansorpy.frontend.onnx.registry import (
+    CONTROL,
+    ON_SHAPES,
+    STANDARD,
+    Translate,
+    importer_of,
+    operator_of,
+)
+from ansorpy.frontend.onnx.result_types import inferred_types, stated_types, warn_of_shape
 from ansorpy.frontend.onnx.sequence_inputs import tensor_names
 from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType
-from ansorpy.ir.extents import Extent, dims_of, least, most
+from ansorpy.ir.extents import Extent, dims_of, most
 from ansorpy.ir.narrow import ElementType, Narrow
 from ansorpy.ir.symbols import Dim
 
 __all__ = ["Importer", "Solved", "has_importer", "is_known"]
 
-_LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
-_UNKNOWN = "ansorpy does not have it; export the model without it"
+_UNKNOWN = "ansorpy does not have it; export the model without it, or define it: ap.register_op"
 _LARGEST_OPERAND = 1 << 10
 """Elements of constants that may determine a shape."""
 
@@ -81,7 +86,7 @@ class Solved(Exception):
 
 def has_importer(node: NodeProto) -> bool:
     """Whether *node* is translated by its operator's importer."""
-    return operator_of(node) in OPERATORS or operator_of(node) in CONTROL
+    return operator_of(node) in CONTROL or importer_of(operator_of(node)) is not None
 
 
 def is_known(node: NodeProto) -> bool:
@@ -103,6 +108,7 @@ class Importer:
         self.known: dict[str, Elements] = {}
         self.rows: list[UnsupportedRow] = []
         self.used: frozenset[str] = frozenset()
+        self._stated = stated_types(model)
         self._free = inputs.free
         self._add_inputs(inputs.shapes)
 
@@ -139,23 +145,7 @@ class Importer:
                 advice = f"the nodes give {given.value}"
                 reason = Unsupported(f"element type {declared.value}", advice)
                 self._blame(output.name, "output", made.shape, reason)
-            self._warn_of_shape(output, made.shape)
-
-    def _warn_of_shape(self, output: ValueInfoProto, made: Shape) -> None:
-        """Say if *output* has another shape than the model declares: what reads it may not fit."""
-        declared = output.type.tensor_type.shape.dim
-        fits = len(declared) == len(made) and all(
-            not dim.HasField("dim_value")
-            or dim.dim_value < 0
-            or least(size) <= dim.dim_value <= most(size)
-            for dim, size in zip(declared, made, strict=True)
-        )
-        if output.type.tensor_type.HasField("shape") and not fits:
-            sizes = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in declared]
-            _LOG.warning(
-                "output %s has shape %s, though the model declares %s",
-                output.name, list(made), sizes,
-            )  # fmt: skip
+            warn_of_shape(output, made.shape)
 
     def _add_inputs(self, shapes: Mapping[str, Shape]) -> None:
         for info in network_inputs(self.model):
@@ -267,7 +257,9 @@ class Importer:
         missing = (n not in self.values and n not in self.lists for n in operands)
         if supported and any(missing):
             return  # depends on a node that is in the table already
-        context = NodeContext(node, self.opset, self.builder, self.values, self.used, self.known)
+        context = NodeContext(
+            node, self.opset, self.builder, self.values, self.used, self.known, self._stated
+        )
         try:
             results = self._translated(node, operands, context, supported)
         except Blamed:
@@ -324,9 +316,10 @@ class Importer:
             self.values.get(name) in self.builder.constants for name in operands
         )  # fmt: skip
         try:
-            if not supported:
+            importer = importer_of(operator_of(node))
+            if importer is None:
                 raise Unsupported("operator", _UNKNOWN)
-            return self._from_importer(node, operands, context, constant)
+            return self._from_importer(importer, operands, context, constant)
         except TooLarge:
             raise
         except Unsupported:
@@ -335,14 +328,19 @@ class Importer:
         return self._folded(node, operands)
 
     def _from_importer(
-        self, node: NodeProto, operands: Sequence[str], context: NodeContext, constant: bool
+        self,
+        importer: Translate,
+        operands: Sequence[str],
+        context: NodeContext,
+        constant: bool,
     ) -> Sequence[str | None]:
         """What the operator's importer makes, evaluated if it is *constant*, of the narrow types
         of its operands if it carries these."""
+        node = context.node
         narrow = kinds_of(self.builder, [self.values.get(name, "") for name in operands])
         if narrow and operator_of(node) not in CARRIES | READS:
             raise refused(next(iter(narrow.values())))
-        made = OPERATORS[operator_of(node)](context)
+        made = importer(context)
         results = (made,) if isinstance(made, str) else made
         if narrow and operator_of(node) in CARRIES:
             self.builder.narrow.update(dict.fromkeys(results, next(iter(narrow.values()))))
@@ -439,7 +437,7 @@ class Importer:
             for name, type_ in types.items()
             if self.values[name] in self.builder.constants and prod(type_.shape) <= _LARGEST_OPERAND
         }
-        made = stated_types(self.model) | inferred_types(self.model, node, types, constants)
+        made = self._stated | inferred_types(self.model, node, types, constants)
         for name in node.output:
             if name in made:
                 self.values[name] = self.builder.add_input(name, made[name])

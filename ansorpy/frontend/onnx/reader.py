@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -27,7 +26,7 @@ from ansorpy.graph.ir import Array
 
 __all__ = [
     "OLDEST_OPSET", "array_of", "check", "copied", "demand_computed", "demand_consistent",
-    "demand_own_texts", "opset_of", "read", "upgraded", "with_definitions", "without_weights",
+    "demand_own_texts", "opset_of", "read", "upgraded", "without_weights",
 ]  # fmt: skip
 
 OLDEST_OPSET = 7
@@ -124,33 +123,6 @@ def _converted(model: ModelProto) -> ModelProto:
             f"{opset_of(model)}: {_reason(error)}",
             hint="export all functions for one operator set",
         ) from None
-
-
-def with_definitions(model: ModelProto, unknown: Iterable[NodeProto]) -> ModelProto:
-    """*model* with nodes whose operators onnx defines by others in place of those of *unknown*.
-
-    Other nodes stay.
-    """
-    defined = {
-        (node.domain, node.op_type) for node in unknown if _is_defined(node.op_type, node.domain)
-    }
-    if not defined:
-        return model
-    try:
-        typed = onnx.shape_inference.infer_shapes(model)  # some definitions depend on types
-        return inliner.inline_selected_functions(
-            typed, sorted(defined), inline_schema_functions=True
-        )
-    except (EncodeError, onnx.checker.ValidationError, ValueError, RuntimeError):
-        return model  # the importer names the nodes
-
-
-def _is_defined(operator: str, domain: str) -> bool:
-    """Whether onnx defines *operator* by other operators."""
-    if not onnx.defs.has(operator, domain):
-        return False
-    schema: Any = onnx.defs.get_schema(operator, domain)  # its annotations lack these properties
-    return bool(schema.has_function or schema.has_context_dependent_function)
 
 
 def _not_valid(error: Exception, hint: str = _EXPORT_AGAIN) -> ForeignFile:

@@ -20,7 +20,7 @@ from ansorpy.graph.ops.gather import Gather, GatherElements, GatherND
 from ansorpy.graph.ops.grid_sample import GridSample
 from ansorpy.graph.ops.layer_norm import LayerNorm
 from ansorpy.graph.ops.lrn import Lrn
-from ansorpy.graph.ops.matmul import MatMul
+from ansorpy.graph.ops.matmul import MatMul, PackedMatMul
 from ansorpy.graph.ops.movement import (
     Expand,
     Movement,
@@ -69,6 +69,7 @@ __all__ = [
     "Movement",
     "Op",
     "Pack",
+    "PackedMatMul",
     "Pad",
     "PadMode",
     "Pattern",

@@ -11,6 +11,7 @@ from onnx import TensorProto
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from tests.frontend.microsoft.beside import Array, assert_as_onnxruntime, both, model_of, normal
+from tests.graph.executor import compiled, run_network
 
 BATCH, ROWS, HEADS, SIZE = 2, 5, 3, 4
 WIDTH = HEADS * SIZE
@@ -153,6 +154,39 @@ def test_group_query_attention(past: int, interleaved: int | None, packed: bool)
 def test_scores_of_groups(attributes: dict[str, Any]) -> None:
     assert_group(group_operands(0, 5, [5, 5]), **attributes)
     assert_group(group_operands(6, 1, [7]), **attributes)
+
+
+@pytest.mark.parametrize("past", [0, 6])
+def test_sinks_of_groups(past: int) -> None:
+    operands = group_operands(past, 1 if past else 5, [7 if past else 5] * 2)
+    assert_group(operands, smooth_softmax=1)
+    none = dict.fromkeys(("cos", "sin", "places", "bias"))
+    assert_group({**operands, **none, "sink": normal(8, 4)})
+
+
+@pytest.mark.parametrize("past", [0, 6])
+def test_groups_with_normalised_rows(past: int) -> None:
+    """onnxruntime normalises them only on GPUs, so it gets operands that are normalised before."""
+    operands = group_operands(past, 1 if past else 5, [7 if past else 5] * 2, rotary=True)
+    attributes: dict[str, Any] = {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1}
+    outputs = {"y": FLOAT, "present_k": FLOAT, "present_v": FLOAT}
+    weights = {"q_norm": normal(8, 16), "k_norm": normal(9, 16)}
+    before = dict(operands)
+    for name, weight in zip(("q", "k"), weights.values(), strict=True):
+        held = operands[name]
+        assert held is not None
+        rows = held.reshape(*held.shape[:2], -1, 16)
+        root = np.sqrt((rows * rows).mean(-1, keepdims=True) + np.float32(1e-3))
+        before[name] = np.asarray(rows / root * weight).reshape(held.shape)
+    _, expected = both("GroupQueryAttention", before, outputs, ["total"], **attributes)
+    none = dict.fromkeys(("places", "bias", "sink", "k_scale", "v_scale"))
+    given = {**operands, **none, **weights}
+    model = model_of(
+        "GroupQueryAttention", given, outputs, ["total"], qk_norm_epsilon=1e-3, **attributes
+    )
+    feeds = {n: x for n, x in given.items() if x is not None and n != "total"}
+    for got, want in zip(run_network(compiled(model), feeds), expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
 
 
 def test_texts_of_different_lengths() -> None:

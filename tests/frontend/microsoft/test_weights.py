@@ -36,6 +36,22 @@ def test_matmul_nbits(bits: int, zeros: str, rows: int) -> None:
     )
 
 
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_weights_stay_packed_for_any_number_of_rows(bits: int) -> None:
+    rng = np.random.default_rng(0)
+    packed = rng.integers(0, 256, (5, 3, 4 * bits)).astype(np.uint8)
+    operands = {"x": normal(0, 2, 90), "w": packed, "s": normal(1, 15)}
+    model = model_of(
+        "MatMulNBits", operands, {"y": TensorProto.FLOAT}, ["w", "s"],
+        K=90, N=5, bits=bits, block_size=32,
+    )  # fmt: skip
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "rows"
+    graph = load(model, dims={"rows": (1, 9)})
+    held = [array for array in graph.constants.values() if array.size > 15]
+    assert [array.shape for array in held] == [(-(-90 * bits // 8), 5)]
+    assert held[0].dtype == np.uint8
+
+
 def test_a_bias_is_added() -> None:
     rng = np.random.default_rng(0)
     operands = {

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorpy.graph.custom import Custom
 from ansorpy.graph.ops import (
     ArgReduce,
     Attention,
@@ -32,6 +33,7 @@ from ansorpy.graph.ops import (
     MatMul,
     Op,
     Pack,
+    PackedMatMul,
     Pad,
     PadMode,
     Pool,
@@ -57,7 +59,7 @@ from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.narrow import Narrow
 from ansorpy.ir.routines.top import TopPlaces
-from ansorpy.ir.tensor import placeholder
+from ansorpy.ir.tensor import Tensor, compute, placeholder
 
 Array = NDArray[Any]
 
@@ -98,6 +100,13 @@ X = (2, 6, 5)
 IMAGE = (2, 4, 5, 7)
 TWO, ONE, NONE = (2, 1), (1, 1), (0, 0)
 
+
+def _halves(x: Tensor) -> Tensor:
+    """What a user may define: ``x / 2``, in two stages."""
+    half = compute(x.shape, lambda *i: x[i] * 0.25, name="half")
+    return compute(x.shape, lambda *i: half[i] + x[i] * 0.25, name="y")
+
+
 SAMPLES = [
     Sample(ArgReduce(ReduceOp.MIN, 1, last=True), (X,)),
     Sample(Attention(0.5, (0, 2, 1)), ((2, 3, 4), (2, 4, 5), (2, 5, 6), (3, 5))),
@@ -111,6 +120,7 @@ SAMPLES = [
     Sample(ConvTranspose(TWO, ONE, (9, 8), ONE, groups=2), (IMAGE, (4, 3, 3, 2))),
     Sample(Computed(TopPlaces(largest=True), (3, 2), DType.INT64), ((3, 8),)),
     Sample(Cumulative(ReduceOp.SUM, 1, exclusive=True), (X,)),
+    Sample(Custom("com.example.Halves", _halves), (X,)),
     Sample(Decode(Narrow.FLOAT8E5M2), (), codes=(X,)),
     Sample(Elementwise(Fn.ADD), (X, (6, 1))),
     Sample(Elementwise(Fn.DIV), (X, X)),
@@ -127,6 +137,7 @@ SAMPLES = [
     Sample(GridSample("linear", "zeros", False), ((2, 3, 5, 7), (2, 4, 3, 2))),
     Sample(Pack(Narrow.UINT4), (), codes=(X,)),
     Sample(Pack(Narrow.INT2), (), codes=(IMAGE,)),
+    Sample(PackedMatMul(4, 2), (X,), (((3, 4), 256),), ((3, 4), (3, 4))),
     Sample(Pad((0, 1, 2), (1, 0, 2), PadMode.REFLECT, 0.0), (X,)),
     Sample(Pad((0, 1, -1), (1, 0, 2), PadMode.CONSTANT, 0.5), (X,)),
     Sample(Pool(PoolKind.MAX, (3, 2), TWO, ONE, NONE, ONE), (IMAGE,)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
 from ansorpy.frontend.onnx.microsoft.quantized import number_or_row, product
@@ -16,7 +18,7 @@ from ansorpy.frontend.onnx.operators.heads import (
 )
 from ansorpy.frontend.onnx.quantized.quantize import moves
 from ansorpy.graph.integers import Integers
-from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, MatMul, Shape
+from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, LayerNorm, MatMul, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent
 
@@ -184,6 +186,8 @@ def group_query_attention(ctx: NodeContext) -> tuple[str, ...]:
         parts = _columns(ctx, ctx.input(0), sizes)
     counts = ((heads, "num_heads"), (kv_heads, "kv_num_heads"), (kv_heads, "kv_num_heads"))
     q, k, v = (split_heads(ctx, part, *count) for part, count in zip(parts, counts, strict=True))
+    if ctx.has_input(14):
+        q, k = (_normed(ctx, x, n) for x, n in ((q, 14), (k, 15)))
     batch, _, rows, size = _extents(ctx, q)
     total = ctx.reshape(ctx.cast(ctx.input(5), DType.INT64), (ctx.shape(5)[0], 1, 1, 1))
     total = ctx.apply(Fn.ADD, total, ctx.literal(1, DType.INT64))
@@ -200,11 +204,11 @@ def group_query_attention(ctx: NodeContext) -> tuple[str, ...]:
 
 
 def _refuse_parts_of_group_query_attention(ctx: NodeContext) -> None:
-    others = {11: "head_sink", 12: "k_scale", 13: "v_scale", 14: "q_norm_weight"}
+    others = {12: "k_scale", 13: "v_scale"}
     for index, name in others.items():
         if ctx.has_input(index):
             raise Unsupported(name, "export without it")
-    for name in ("smooth_softmax", "sliding_window_cache", "qk_output"):
+    for name in ("sliding_window_cache", "qk_output"):
         if ctx.attr(name, 0) > 0:
             raise Unsupported(f"{name}=1", "export without it")
     total = ctx.operand(6)
@@ -227,7 +231,23 @@ def _group_scores(
     if ctx.has_input(10):
         masks.append(ctx.input(10))
     scale = ctx.attr("scale", 0.0) or ctx.number(size, "heads") ** -0.5
-    return Scores(scale, ctx.attr("softcap", 0.0), tuple(masks), guarded=False)
+    return Scores(
+        scale, ctx.attr("softcap", 0.0), tuple(masks), guarded=False, sink=_sink(ctx, dtype)
+    )
+
+
+def _sink(ctx: NodeContext, dtype: DType) -> str | None:
+    """A score of each head that no key has; 0 if the softmax is only smooth."""
+    if ctx.has_input(11):
+        return ctx.reshape(ctx.input(11), (ctx.shape(11)[0], 1, 1))
+    is_smooth = ctx.attr("smooth_softmax", 0) > 0
+    return ctx.literal(np.zeros((1, 1, 1)), dtype) if is_smooth else None
+
+
+def _normed(ctx: NodeContext, x: str, weight: int) -> str:
+    """The rows of *x*, each divided by its root mean square, times the operand *weight*."""
+    norm = LayerNorm((3,), float(ctx.attr("qk_norm_epsilon", 1e-6)), centred=False)
+    return ctx.apply(Fn.MUL, ctx.emit(norm, [x]), ctx.input(weight))
 
 
 def _turned(ctx: NodeContext, x: str, first: str) -> str:

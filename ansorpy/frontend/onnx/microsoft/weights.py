@@ -7,7 +7,7 @@ import numpy as np
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
 from ansorpy.graph.ir import Array, Quantized
-from ansorpy.graph.ops import Fn, Gather, MatMul, Repeat
+from ansorpy.graph.ops import Fn, Gather, PackedMatMul, Repeat
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -19,17 +19,19 @@ def matmul_nbits(ctx: NodeContext) -> str:
     if ctx.has_input(4):
         raise Unsupported("g_idx", "quantize without reordering of groups")
     blocks = -(-rows // ctx.attr("block_size", 0))
-    packed = np.asarray(ctx.constant(1, "B")).reshape(columns, -1)
-    codes = _unpacked(packed, _bits(ctx, 4))[:, :rows]
-    scales = ctx.reshape(ctx.input(2), (columns, blocks))
-    zeros = None
+    bits, dtype = _bits(ctx, 4), ctx.type().dtype
+    packed = np.asarray(ctx.constant(1, "B")).reshape(columns, -1)[:, : -(-rows * bits // 8)]
+    scales = ctx.transpose(ctx.reshape(ctx.input(2), (columns, blocks)), (1, 0))
     if ctx.has_input(3) and ctx.type(3).dtype is not DType.UINT8:
-        zeros = ctx.reshape(ctx.input(3), (columns, blocks))
-    elif ctx.has_input(3):
-        held = np.asarray(ctx.constant(3, "zero_points")).reshape(columns, -1)
-        zeros = ctx.literal(_unpacked(held, _bits(ctx, 4))[:, :blocks], DType.UINT8)
-    weight = _dequantized(ctx, ctx.literal(codes, DType.UINT8), scales, zeros, 1)
-    product = ctx.emit(MatMul(), [ctx.input(0), ctx.transpose(weight, (1, 0))])
+        zeros = ctx.transpose(ctx.reshape(ctx.input(3), (columns, blocks)), (1, 0))
+    else:
+        held = np.full((columns, blocks), 1 << (bits - 1))
+        if ctx.has_input(3):
+            given = np.asarray(ctx.constant(3, "zero_points")).reshape(columns, -1)
+            held = _unpacked(given, bits)[:, :blocks]
+        zeros = ctx.literal(held.T, dtype)
+    operands = [ctx.input(0), ctx.literal(packed.T, DType.UINT8), scales, zeros]
+    product = ctx.emit(PackedMatMul(bits, ctx.attr("block_size", 0)), operands)
     return ctx.apply(Fn.ADD, product, ctx.input(5)) if ctx.has_input(5) else product
 
 

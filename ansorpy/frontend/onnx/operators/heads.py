@@ -10,8 +10,8 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import Fn, MatMul, Repeat, Shape, Softmax
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.graph.ops import Concat, Expand, Fn, MatMul, Repeat, Shape, Softmax
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent
 
@@ -44,6 +44,8 @@ class Scores:
     Args:
         masks: Values that are added; rows of which all keys are masked give 0 if *guarded*.
         dtype: The type in which they are normalised; None for that of the queries.
+        sink: A score of each head, ``[heads, 1, 1]``, which takes part in the softmax but has no
+            value; None for none.
         seen: Called with the number of each stage (scaled, capped, masked, normalised) and its
             value.
     """
@@ -53,6 +55,7 @@ class Scores:
     masks: tuple[str, ...] = ()
     guarded: bool = True
     dtype: DType | None = None
+    sink: str | None = None
     seen: Callable[[int, str], None] | None = None
 
 
@@ -76,11 +79,21 @@ def attended(ctx: NodeContext, q: str, k: str, v: str, how: Scores) -> str:
     stages.append(scores)
     wide = ctx.cast(scores, how.dtype or dtype)
     guarded = how.guarded and bool(how.masks)
-    weights = ctx.cast(ctx.emit(Softmax((3,), guarded=guarded), [wide]), dtype)
+    weights = ctx.cast(_normalised(ctx, wide, how.sink, guarded=guarded), dtype)
     if how.seen is not None:
         for number, stage in enumerate([*stages, weights]):
             how.seen(number, stage)
     return ctx.emit(MatMul(), [weights, v])
+
+
+def _normalised(ctx: NodeContext, scores: str, sink: str | None, *, guarded: bool) -> str:
+    """The softmax of each row of *scores*, which *sink* takes a part of."""
+    if sink is None:
+        return ctx.emit(Softmax((3,), guarded=guarded), [scores])
+    *lead, keys = _extents(ctx, scores)
+    column = ctx.emit(Expand((*lead, 1)), [ctx.cast(sink, ctx.builder.types[scores].dtype)])
+    weights = ctx.emit(Softmax((3,)), [ctx.emit(Concat(3), [scores, column])])
+    return ctx.slice(weights, {3: Cut(0, keys)})
 
 
 def as_added(ctx: NodeContext, kept: str, dtype: DType, dropped: float = -math.inf) -> str:
