@@ -287,15 +287,6 @@ def test_a_default_is_the_value_that_a_model_would_hold(
         np.testing.assert_array_equal(array, written.constants[constant])
 
 
-def test_batch_norm_in_training_is_refused() -> None:
-    net = Net(x=(1, 2, 3, 3))
-    y = net.batch_norm("x", 2)
-    net.nodes[0].attribute.append(helper.make_attribute("training_mode", 1))
-    net.nodes[0].output.extend(["mean", "var"])
-    with pytest.raises(UnsupportedModel, match="training_mode=1"):
-        load(net.model(y))
-
-
 @pytest.mark.parametrize(
     "content", [b"", b"hello, this is not a model", b"\x7fELF\x02\x01\x01", bytes(range(256)) * 8]
 )

@@ -28,9 +28,6 @@ from tests.graph.executor import Array, run_network
 
 REFUSED = {
     "Attention": ("output qk_matmul_output", "nonpad_kv_seqlen"),
-    "BatchNormalization": ("training_mode=1",),
-    "Dropout": ("output mask", "training_mode=True"),
-    "MaxPool": ("output Indices",),
     "Pad": ("mode=wrap",),
     "Pow": ("element type",),
 }

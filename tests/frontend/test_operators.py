@@ -9,7 +9,8 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
-from ansorpy.frontend.onnx.operators import logic
+from ansorpy.frontend.onnx.images import patches, regions
+from ansorpy.frontend.onnx.operators import logic, random
 from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.registry import OPERATORS
 from tests.frontend.models import operator_model
@@ -411,6 +412,8 @@ def test_every_importer_is_tried() -> None:
     elsewhere |= {"DequantizeLinear", "QuantizeLinear"}  # test_quantize
     elsewhere |= {"DynamicQuantizeLinear", *quantized.OPERATORS}  # test_quantized
     elsewhere |= {"Scatter", "ScatterElements", "ScatterND"}  # test_scatter
+    elsewhere |= {"Det", "MaxUnpool", "TfIdfVectorizer", *random.OPERATORS}  # in files of their own
+    elsewhere |= {*patches.OPERATORS, *regions.OPERATORS}  # test_regions
     elsewhere |= {"TopK"}  # test_top_k
     elsewhere |= {"Range"}  # test_sizes
     elsewhere |= {"IsInf", "IsNaN", "Mod", "OneHot", "Swish"}  # test_onnx_cases

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from onnx import NodeProto
 
 from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.images import patches, regions, resize, sampling, unpool
 from ansorpy.frontend.onnx.ml import features, linear, trees
 from ansorpy.frontend.onnx.operators import (
     activation,
@@ -17,6 +18,7 @@ from ansorpy.frontend.onnx.operators import (
     constant,
     conv,
     conv_transpose,
+    determinant,
     einsum,
     elementwise,
     functions,
@@ -25,12 +27,12 @@ from ansorpy.frontend.onnx.operators import (
     losses,
     matmul,
     movement,
+    ngrams,
     normalization,
     places,
     pool,
+    random,
     reduce,
-    resize,
-    sampling,
     scatter,
     signal,
     training,
@@ -56,6 +58,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **constant.OPERATORS,
     **conv.OPERATORS,
     **conv_transpose.OPERATORS,
+    **determinant.OPERATORS,
     **einsum.OPERATORS,
     **elementwise.OPERATORS,
     **features.OPERATORS,
@@ -68,18 +71,23 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **lstm.OPERATORS,
     **matmul.OPERATORS,
     **movement.OPERATORS,
+    **ngrams.OPERATORS,
     **normalization.OPERATORS,
+    **patches.OPERATORS,
     **places.OPERATORS,
     **pool.OPERATORS,
     **quantize.OPERATORS,
     **quantized.OPERATORS,
+    **random.OPERATORS,
     **reduce.OPERATORS,
+    **regions.OPERATORS,
     **resize.OPERATORS,
     **sampling.OPERATORS,
     **scatter.OPERATORS,
     **signal.OPERATORS,
     **training.OPERATORS,
     **trees.OPERATORS,
+    **unpool.OPERATORS,
 }
 
 ON_SHAPES = frozenset({

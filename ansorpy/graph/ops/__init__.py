@@ -17,7 +17,12 @@ from ansorpy.graph.ops.conv_transpose import ConvTranspose
 from ansorpy.graph.ops.elementwise import Cast, Elementwise, Fn
 from ansorpy.graph.ops.extend import Extend
 from ansorpy.graph.ops.gather import Gather, GatherElements, GatherND
-from ansorpy.graph.ops.grid_sample import GridSample
+from ansorpy.graph.ops.images.columns import Columns
+from ansorpy.graph.ops.images.deform import DeformedPatches
+from ansorpy.graph.ops.images.grid_sample import GridSample
+from ansorpy.graph.ops.images.regions import RegionAlign, RegionMax, RegionMean
+from ansorpy.graph.ops.images.resample import Resample
+from ansorpy.graph.ops.images.unpool import PoolPlaces, Unpool
 from ansorpy.graph.ops.layer_norm import LayerNorm
 from ansorpy.graph.ops.lrn import Lrn
 from ansorpy.graph.ops.matmul import MatMul
@@ -32,9 +37,10 @@ from ansorpy.graph.ops.movement import (
 )
 from ansorpy.graph.ops.pad import Pad, PadMode
 from ansorpy.graph.ops.pool import Pool, PoolKind
+from ansorpy.graph.ops.random import Uniform
 from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
-from ansorpy.graph.ops.resample import Resample
 from ansorpy.graph.ops.scan import Cumulative
+from ansorpy.graph.ops.scatter import Scatter
 from ansorpy.graph.ops.sizes import Iota, Sizes
 from ansorpy.graph.ops.softmax import Softmax
 
@@ -43,10 +49,12 @@ __all__ = [
     "ArgReduce",
     "Attention",
     "Cast",
+    "Columns",
     "Concat",
     "Conv",
     "ConvTranspose",
     "Cumulative",
+    "DeformedPatches",
     "Elementwise",
     "Expand",
     "Extend",
@@ -66,11 +74,16 @@ __all__ = [
     "Pattern",
     "Pool",
     "PoolKind",
+    "PoolPlaces",
     "Reduce",
     "ReduceOp",
+    "RegionAlign",
+    "RegionMax",
+    "RegionMean",
     "Repeat",
     "Resample",
     "Reshape",
+    "Scatter",
     "Shape",
     "Shuffle",
     "Sizes",
@@ -78,5 +91,7 @@ __all__ = [
     "Softmax",
     "TensorType",
     "Transpose",
+    "Uniform",
+    "Unpool",
     "broadcast",
 ]

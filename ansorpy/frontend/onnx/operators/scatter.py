@@ -1,40 +1,120 @@
-"""Scatter at constant indices: each element of the result is from the data or from one update."""
+"""Scatter: each element of the result is from the data or from the updates for its place.
+
+Where the indices are constant and no element gets several updates, these are gathered; otherwise,
+each element is compared with all places that it may have.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, Shape
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.graph.ops import (
+    Expand,
+    Fn,
+    Gather,
+    GatherElements,
+    Iota,
+    Pad,
+    PadMode,
+    ReduceOp,
+    Scatter,
+    Shape,
+)
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import AnyExtent, dims_of, most, prod_of
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "refuse_slow", "scattered"]
 
-_REDUCTIONS = {"add": Fn.ADD, "max": Fn.MAX, "min": Fn.MIN, "mul": Fn.MUL}
+_REDUCTIONS: Mapping[str, tuple[Fn, ReduceOp]] = {
+    "add": (Fn.ADD, ReduceOp.SUM), "max": (Fn.MAX, ReduceOp.MAX),
+    "min": (Fn.MIN, ReduceOp.MIN), "mul": (Fn.MUL, ReduceOp.PROD),
+}  # fmt: skip
+_MOST_COMPARED = 1 << 33
+"""So many comparisons of places take some seconds; what needs more is refused."""
 
 Places = NDArray[np.int64]
 
 
 def scatter_nd(ctx: NodeContext) -> str:
     """Write parts of the tensor at index tuples, which name positions along its first axes."""
-    shape, indices = ctx.shape(), _indices(ctx)
-    depth = indices.shape[-1]
+    shape, given = ctx.shape(), ctx.shape(1)
+    depth = ctx.number(given[-1], "indices")
     outer, inner = shape[:depth], shape[depth:]
-    columns = np.moveaxis(indices, -1, 0)
-    places = _flat([_wrapped(c, e) for c, e in zip(columns, outer, strict=True)], outer)
-    return _written(ctx, outer, np.broadcast_to(places, indices.shape[:-1]), inner)
+    reduction = _reduction(ctx)
+    if _is_empty(ctx):
+        return ctx.input(0)
+    known = _known(ctx, outer)
+    if known is not None:
+        columns = np.moveaxis(known, -1, 0)
+        flat = _flat([_wrapped(c, e) for c, e in zip(columns, outer, strict=True)], outer)
+        flat = np.broadcast_to(flat, given[:-1])
+        if reduction == "none" or _are_distinct(flat):
+            return _written(ctx, outer, flat, inner)
+    count, length = prod_of(given[:-1]), prod_of(outer)
+    refuse_slow(ctx, count * length * (1 if reduction == "none" else prod_of(inner)))
+    rows = (count, prod_of(inner))
+    places = ctx.reshape(_flattened(ctx, outer), (count, 1))
+    data = ctx.reshape(ctx.input(0), (length, rows[1]))
+    result = scattered(ctx, data, places, ctx.reshape(ctx.input(2), rows), 0, reduction)
+    return ctx.reshape(result, shape)
 
 
 def scatter_elements(ctx: NodeContext) -> str:
     """Write each update at its own index along ``axis``."""
-    shape, indices = ctx.shape(), _indices(ctx)
+    shape, given = ctx.shape(), ctx.shape(1)
     axis = ctx.axis(ctx.attr("axis", 0), len(shape))
-    where: list[Places] = [*np.indices(indices.shape, np.int64)]
-    where[axis] = _wrapped(indices, shape[axis])
-    return _written(ctx, shape, _flat(where, shape), ())
+    reduction = _reduction(ctx)
+    if _is_empty(ctx):
+        return ctx.input(0)
+    known = _known(ctx, (*shape, *given))
+    if known is not None:
+        where: list[Places] = [*np.indices(known.shape, np.int64)]
+        where[axis] = _wrapped(known, ctx.number(shape[axis], "axis"))
+        flat = _flat(where, shape)
+        if reduction == "none" or _are_distinct(flat):
+            return _written(ctx, shape, flat, ())
+    refuse_slow(ctx, prod_of(shape) * given[axis])
+    places, updates = _from_start(ctx, ctx.input(1), shape[axis]), ctx.input(2)
+    beyond = tuple(0 if d == axis else e - g for d, (e, g) in enumerate(zip(shape, given)))
+    if any(beyond):
+        none = (0,) * len(shape)
+        places = ctx.emit(Pad(none, beyond, PadMode.CONSTANT, -1), [places])
+        updates = ctx.emit(Pad(none, beyond, PadMode.CONSTANT, 0), [updates])
+    return scattered(ctx, ctx.input(0), places, updates, axis, reduction)
+
+
+def scattered(
+    ctx: NodeContext, data: str, places: str, updates: str, axis: int, reduction: str = "none"
+) -> str:
+    """*data* with *updates* written at their *places* along *axis*, or combined with what is there.
+
+    The places have the shape of the updates, or extents of 1 behind the axis.  Those outside the
+    data are ignored.  If several updates have the same place and there is no reduction, the last
+    one counts.
+    """
+    kinds = ctx.builder.types
+    size = kinds[data].shape[axis]
+    if reduction != "none":
+        fn, kind = _REDUCTIONS[reduction]
+        total = ctx.emit(Scatter(kind, axis, size), [places, updates])
+        wide = ctx.cast(data, kinds[total].dtype)
+        return ctx.cast(ctx.apply(fn, wide, total), kinds[data].dtype)
+    shape = kinds[updates].shape
+    extents = tuple(e if d == axis else 1 for d, e in enumerate(shape))
+    order = ctx.emit(Iota(extents, dtype=DType.INT32), ())
+    last = ctx.emit(Scatter(ReduceOp.MAX, axis, size), [places, order])
+    none = ctx.literal(0, DType.INT32)
+    written = ctx.apply(Fn.LESS_EQUAL, none, last)
+    source = ctx.cast(ctx.apply(Fn.MAX, last, none), DType.INT64)
+    if kinds[places].shape == shape:
+        found = ctx.emit(GatherElements(axis), [updates, source])
+    else:
+        found = ctx.emit(Gather(axis), [updates, ctx.reshape(source, (size,))])
+    return ctx.apply(Fn.WHERE, written, found, data)
 
 
 def tensor_scatter(ctx: NodeContext) -> str:
@@ -61,8 +141,56 @@ def tensor_scatter(ctx: NodeContext) -> str:
     return ctx.apply(Fn.WHERE, inside, found, ctx.input(0))
 
 
-def _indices(ctx: NodeContext) -> Places:
-    return np.asarray(ctx.constant(1, "indices"), np.int64)
+def _reduction(ctx: NodeContext) -> str:
+    """How updates are combined with what is there; refuses what ONNX does not define."""
+    reduction = ctx.attr("reduction", "none")
+    if reduction != "none" and reduction not in _REDUCTIONS:
+        raise Unsupported(f"reduction={reduction}", f"use one of none, {', '.join(_REDUCTIONS)}")
+    if reduction != "none" and ctx.type().dtype is DType.BOOL:
+        raise Unsupported(f"reduction={reduction}", "booleans can only be replaced")
+    return reduction
+
+
+def _is_empty(ctx: NodeContext) -> bool:
+    """Whether there is nothing to write, or nothing to write to."""
+    return ctx.type().size == 0 or ctx.type(2).size == 0
+
+
+def _known(ctx: NodeContext, extents: Shape) -> Places | None:
+    """The indices, if they are constant and *extents* are numbers."""
+    array = ctx.builder.constants.get(ctx.input(1))
+    return None if array is None or dims_of(extents) else np.asarray(array, np.int64)
+
+
+def _are_distinct(flat: Places) -> bool:
+    return len(np.unique(flat)) == flat.size
+
+
+def refuse_slow(ctx: NodeContext, compared: AnyExtent) -> None:
+    """Refuse a node that makes *compared* comparisons of places, if that takes too long."""
+    if most(compared) > _MOST_COMPARED:
+        advice = "make them constant, or do this outside the network"
+        raise Unsupported(f"computed indices, compared {most(compared):,} times", advice)
+
+
+def _from_start(ctx: NodeContext, indices: str, extent: AnyExtent) -> str:
+    """*indices* along an axis, negative ones counted from the end, as int64.
+
+    An index out of range wraps around, as in a gather.
+    """
+    return ctx.apply(Fn.MOD, ctx.cast(indices, DType.INT64), ctx.size(extent, DType.INT64))
+
+
+def _flattened(ctx: NodeContext, outer: Shape) -> str:
+    """The row-major positions in *outer* of computed index tuples, ``[.., 1]``."""
+    last = len(ctx.shape(1)) - 1
+    flat = ctx.literal(0, DType.INT64)
+    for d, extent in enumerate(outer):
+        column = _from_start(ctx, ctx.slice(ctx.input(1), {last: Cut(d, 1)}), extent)
+        if d:
+            flat = ctx.apply(Fn.MUL, flat, ctx.size(extent, DType.INT64))
+        flat = ctx.apply(Fn.ADD, flat, column) if d else column
+    return flat
 
 
 def _wrapped(indices: Places, extent: int) -> Places:
@@ -81,21 +209,15 @@ def _flat(where: list[Places], shape: Shape) -> Places:
 def _written(ctx: NodeContext, outer: Shape, places: Places, inner: Shape) -> str:
     """The data ``[*outer, *inner]`` with update number ``n`` at position ``places.flat[n]``.
 
-    If several updates have the same position, the last one counts; reducing them is refused.
+    If several updates have the same position, the last one counts.
     """
     flat = places.reshape(-1)
-    reduction = ctx.attr("reduction", "none")
-    if reduction != "none" and reduction not in _REDUCTIONS:
-        raise Unsupported(f"reduction={reduction}", f"use one of none, {', '.join(_REDUCTIONS)}")
-    if reduction != "none" and len(np.unique(flat)) < len(flat):
-        raise Unsupported(f"reduction={reduction}", "write to each position only once")
-    if not flat.size or not all(inner):
-        return ctx.input(0)
+    reduction = _reduction(ctx)
     source = np.full(outer, -1, np.int64)
     source.reshape(-1)[flat] = np.arange(len(flat))
     updates = _gathered(ctx, ctx.reshape(ctx.input(2), (len(flat), *inner)), source)
     if reduction != "none":
-        updates = ctx.apply(_REDUCTIONS[reduction], ctx.input(0), updates)
+        updates = ctx.apply(_REDUCTIONS[reduction][0], ctx.input(0), updates)
     given = (source >= 0).reshape(*outer, *(1,) * len(inner))
     if given.all():
         return updates
