@@ -1,4 +1,4 @@
-"""Random numbers and dropout: their distribution, their seeds, and what does not depend on draws."""
+"""Random numbers and dropout: their distributions and seeds, and what no draw decides."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
+from ansorpy.graph.ops.random import key_of
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.executor import Array, compiled, run_network
 
@@ -37,8 +38,6 @@ def draws(op_type: str, shape: tuple[int, ...], **attributes: Any) -> Array:
 
 
 def test_draws_are_those_of_the_paper() -> None:
-    from ansorpy.graph.ops.random import key_of
-
     got = draws("RandomUniformLike", (3, 5), seed=7.0)
     wanted = [(squares(n, key_of(7, 0)) >> 8) / (1 << 24) for n in range(15)]
     np.testing.assert_array_equal(got.reshape(-1), np.asarray(wanted, np.float32))
@@ -75,15 +74,21 @@ def test_nodes_without_a_seed_draw_differently() -> None:
 
 @pytest.mark.parametrize("op_type", ["RandomUniform", "RandomNormal"])
 def test_a_shape_may_be_given(op_type: str) -> None:
-    nodes = [node(op_type, [], ["r"], shape=[3, 4], dtype=11), node("Neg", ["x"], ["y"])]
+    nodes = [
+        node(op_type, [], ["r"], shape=[3, 4], dtype=TensorProto.DOUBLE),
+        node("Neg", ["x"], ["y"]),
+    ]
     found, _ = run_network(
-        compiled(graph_model(nodes, {"x": (2,)}, ["r", "y"])), {"x": np.zeros(2, np.float32)}
+        compiled(graph_model(nodes, {"x": (2,)}, ["r", "y"], types={"r": TensorProto.DOUBLE})),
+        {"x": np.zeros(2, np.float32)},
     )
     assert found.shape == (3, 4) and found.dtype == np.float64 and len(np.unique(found)) == 12
 
 
 def test_bernoulli_is_true_as_often_as_likely(rng: np.random.Generator) -> None:
-    model = operator_model("Bernoulli", [(5, 1009)], opset=22, dtype=TensorProto.BOOL)
+    model = operator_model(
+        "Bernoulli", [(5, 1009)], opset=22, types={"y0": TensorProto.BOOL}, dtype=9
+    )
     likely = np.repeat(np.asarray([[0], [0.1], [0.5], [0.9], [1]], np.float32), 1009, axis=1)
     (got,) = run_network(compiled(model), {"x0": likely})
     assert got.dtype == bool and not got[0].any() and got[4].all()
@@ -91,7 +96,9 @@ def test_bernoulli_is_true_as_often_as_likely(rng: np.random.Generator) -> None:
 
 
 def test_multinomial_draws_classes_by_their_weights() -> None:
-    model = operator_model("Multinomial", [(3, 4)], opset=22, sample_size=997)
+    model = operator_model(
+        "Multinomial", [(3, 4)], opset=22, types={"y0": TensorProto.INT32}, sample_size=997
+    )
     logits = np.log(np.asarray([[1, 1, 1, 1], [0, 3, 1, 0], [0, 0, 0, 9]], np.float32) + 1e-30)
     (got,) = run_network(compiled(model), {"x0": logits})
     assert got.shape == (3, 997) and got.dtype == np.int32
@@ -111,8 +118,9 @@ def dropped(ratio: float | None, training: bool | None, shape: tuple[int, ...]) 
     else:
         shapes["training"], feeds["training"] = (), np.asarray(training)
     one = node("Dropout", names, ["y", "mask"], seed=3)
-    types = {"training": TensorProto.BOOL}
-    return run_network(compiled(graph_model([one], shapes, ["y", "mask"], held, types=types)), feeds)
+    types = {"training": TensorProto.BOOL, "mask": TensorProto.BOOL}
+    model = graph_model([one], shapes, ["y", "mask"], held, types=types)
+    return run_network(compiled(model), feeds)
 
 
 @pytest.mark.parametrize("training", [None, True])
@@ -135,7 +143,8 @@ def test_everything_is_dropped_with_ratio_1() -> None:
 
 @pytest.mark.parametrize(("opset", "dtype"), [(7, np.float32), (10, bool), (13, bool)])
 def test_masks_of_inference_keep_all(opset: int, dtype: type) -> None:
-    network = compiled(operator_model("Dropout", [(2, 3)], outputs=2, opset=opset))
+    types = {"y1": TensorProto.BOOL if dtype is bool else TensorProto.FLOAT}
+    network = compiled(operator_model("Dropout", [(2, 3)], outputs=2, opset=opset, types=types))
     data = np.ones((2, 3), np.float32)
     got, mask = run_network(network, {"x0": data})
     np.testing.assert_array_equal(got, data)
@@ -144,5 +153,5 @@ def test_masks_of_inference_keep_all(opset: int, dtype: type) -> None:
 
 def test_integers_are_not_drawn() -> None:
     nodes = [node("RandomUniformLike", ["x"], ["y"], dtype=7)]
-    with pytest.raises(UnsupportedModel, match="dtype=int64 +draw floats"):
-        load(graph_model(nodes, {"x": (3,)}, ["y"]))
+    with pytest.raises(UnsupportedModel, match=r"dtype=int64 +\[3\] +draw floats"):
+        load(graph_model(nodes, {"x": (3,)}, ["y"], types={"y": TensorProto.INT64}))

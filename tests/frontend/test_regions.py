@@ -111,7 +111,9 @@ def test_patches_become_images(
     rank = len(image)
     pads, strides, dilations = (
         attributes.get(name, [usual] * count)
-        for name, usual, count in (("pads", 0, 2 * rank), ("strides", 1, rank), ("dilations", 1, rank))
+        for name, usual, count in zip(
+            ("pads", "strides", "dilations"), (0, 1, 1), (2 * rank, rank, rank), strict=True
+        )
     )
     counts = [
         (image[d] + pads[d] + pads[d + rank] - dilations[d] * (block[d] - 1) - 1) // strides[d] + 1

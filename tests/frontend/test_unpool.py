@@ -15,6 +15,7 @@ from ansorpy.graph.ops import Scatter, Unpool
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.executor import Array, assert_same_as_onnxruntime, compiled, run_network
 
+PLACES = {"y1": TensorProto.INT64}
 POOLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((2, 3, 7), {"kernel_shape": [3]}),
     ((1, 2, 7, 5), {"kernel_shape": [2, 3], "strides": [2, 1]}),
@@ -33,19 +34,25 @@ def test_places_of_maxima(
 ) -> None:
     if order and len(shape) != 4:
         pytest.skip("onnxruntime orders the columns of other images differently")
-    model = operator_model("MaxPool", [shape], outputs=2, storage_order=order, **attributes)
+    model = operator_model(
+        "MaxPool", [shape], outputs=2, types=PLACES, storage_order=order, **attributes
+    )
     assert_same_as_onnxruntime(model, rng)
 
 
 def test_the_first_of_equal_maxima_counts() -> None:
-    network = compiled(operator_model("MaxPool", [(1, 2, 3, 3)], outputs=2, kernel_shape=[2, 2]))
+    network = compiled(
+        operator_model("MaxPool", [(1, 2, 3, 3)], outputs=2, types=PLACES, kernel_shape=[2, 2])
+    )
     _, places = run_network(network, {"x0": np.zeros((1, 2, 3, 3), np.float32)})
     np.testing.assert_array_equal(places.reshape(-1), [0, 1, 3, 4, 9, 10, 12, 13])
 
 
 def test_a_nan_is_found() -> None:
     data = np.array([[[1, np.nan, 3, 2]]], np.float32)
-    network = compiled(operator_model("MaxPool", [(1, 1, 4)], outputs=2, kernel_shape=[4]))
+    network = compiled(
+        operator_model("MaxPool", [(1, 1, 4)], outputs=2, types=PLACES, kernel_shape=[4])
+    )
     best, places = run_network(network, {"x0": data})
     assert np.isnan(best).all() and places.reshape(-1) == [1]
 
@@ -80,9 +87,7 @@ def test_maxima_are_put_back_by_their_own_windows(
 
 
 @pytest.mark.parametrize("size", [None, (2, 3, 5, 8), (2, 3, 8, 6)])
-def test_given_places_are_searched(
-    size: tuple[int, ...] | None, rng: np.random.Generator
-) -> None:
+def test_given_places_are_searched(size: tuple[int, ...] | None, rng: np.random.Generator) -> None:
     """Each channel's places are of its own; the size is reached by cutting and by zeros."""
     windows = {"kernel_shape": [3, 2], "strides": [2, 3]}
     one = node("MaxUnpool", ["x", "places", "size"][: 2 + (size is not None)], ["y"], **windows)

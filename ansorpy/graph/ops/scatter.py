@@ -24,9 +24,9 @@ __all__ = ["Scatter"]
 class Scatter(Op):
     """Along ``axis``, of ``size`` elements, the reduction of all updates for the same place.
 
-    Inputs are the places, integers, and the updates, which broadcast to each other.  A place outside
-    the axis is that of no element; an element without updates is the reduction's identity.  Sums of
-    16-bit floats are float32.
+    Inputs are the places, integers, and the updates, which broadcast to each other.  A place
+    outside the axis is that of no element; an element without updates is the reduction's identity.
+    Sums of 16-bit floats are float32.
     """
 
     kind: ReduceOp

@@ -16,7 +16,9 @@ def roi_align(ctx: NodeContext) -> str:
     """Means or maxima of interpolated samples in each bin of a region."""
     ctx.require_float()
     half = ctx.opset >= 16
-    given = ctx.attr("coordinate_transformation_mode", "half_pixel" if half else "output_half_pixel")
+    given = ctx.attr(
+        "coordinate_transformation_mode", "half_pixel" if half else "output_half_pixel"
+    )
     if given not in ("half_pixel", "output_half_pixel"):
         raise Unsupported(
             f"coordinate_transformation_mode={given}", "use half_pixel or output_half_pixel"

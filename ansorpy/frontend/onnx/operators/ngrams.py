@@ -19,7 +19,9 @@ Numbers = NDArray[np.int64]
 
 
 def tfidf_vectorizer(ctx: NodeContext) -> str:
-    """How often each n-gram of the pool occurs in each row, weighted, in the column it names.
+    """How often each n-gram of the pool occurs in each row, in the column that it names.
+
+    Mode IDF only tells whether it occurs.  But for mode TF, it is multiplied by its weight.
 
     Numbers of an n-gram may be apart by the same distance, up to ``max_skip_count`` beyond the
     next; each distance counts.
@@ -39,10 +41,14 @@ def tfidf_vectorizer(ctx: NodeContext) -> str:
     if mode == "IDF":
         one, zero = (ctx.literal(v, DType.FLOAT32) for v in (1.0, 0.0))
         value = ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, zero, value), one, zero)
-    width = ctx.builder.types[value].shape[-1]
+    width = ctx.number(ctx.builder.types[value].shape[-1], "columns")
     if mode != "TF" and weights:
-        scale = ctx.literal(np.asarray(weights, np.float32)[:width], DType.FLOAT32)
-        value = ctx.apply(Fn.MUL, value, scale)
+        columns = ctx.ints("ngram_indexes", ())
+        if len(weights) != len(columns):
+            raise Unsupported("weights", f"give one for each of the {len(columns)} n-grams")
+        scales = np.zeros(width)
+        scales[[*columns]] = weights
+        value = ctx.apply(Fn.MUL, value, ctx.literal(scales, DType.FLOAT32))
     return ctx.reshape(value, (*shape[:-1], width))
 
 

@@ -111,7 +111,9 @@ def multinomial(ctx: NodeContext) -> str:
     total = ctx.slice(sums, {1: Cut(classes - 1, 1)})
     passed = ctx.apply(Fn.MUL, _drawn(ctx, (batch, count)), total)
     below = ctx.apply(
-        Fn.LESS_EQUAL, ctx.reshape(sums, (batch, 1, classes)), ctx.reshape(passed, (batch, count, 1))
+        Fn.LESS_EQUAL,
+        ctx.reshape(sums, (batch, 1, classes)),
+        ctx.reshape(passed, (batch, count, 1)),
     )
     # A product that is rounded up may equal the total.
     dtype = dtype_of(ctx.attr("dtype", 6))

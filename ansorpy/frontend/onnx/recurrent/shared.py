@@ -115,7 +115,9 @@ def run_directions(
         first = tuple(_initial(ctx, index, d, batch_first) for index in states)
         order = range(steps)[::-1] if backwards else range(steps)
         step = stepper(Direction(d, x))
-        runs.append(_run(_whole(step) if lengths is None else _masked(ctx, step, lengths), first, order))
+        runs.append(
+            _run(_whole(step) if lengths is None else _masked(ctx, step, lengths), first, order)
+        )
     rows = [results[t] for t in range(steps) for results, _ in runs]
     y = joined(ctx, rows, (steps, len(runs), batch, hidden))
     finals = [

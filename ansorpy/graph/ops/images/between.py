@@ -16,18 +16,14 @@ from ansorpy.ir.tensor import Tensor
 __all__ = ["as_float", "corners", "wide"]
 
 
-def corners(
-    x: Tensor, outer: Sequence[Expr], places: Sequence[Expr], *, zeros: bool
-) -> list[Expr]:
+def corners(x: Tensor, outer: Sequence[Expr], places: Sequence[Expr], *, zeros: bool) -> list[Expr]:
     """The elements around *places*, one for each spatial axis, each times its weight.
 
     Beyond the image, there are zeros, or else the outermost elements.  *outer* is the index of the
     axes before the spatial ones.
     """
     spatial = x.shape[len(outer) :]
-    around = [
-        _neighbours(at, extent, zeros) for at, extent in zip(places, spatial, strict=True)
-    ]
+    around = [_neighbours(at, extent, zeros) for at, extent in zip(places, spatial, strict=True)]
     terms = []
     for chosen in product(*around):
         value = x[(*outer, *(index for index, _ in chosen))].astype(places[0].dtype)

@@ -189,9 +189,7 @@ def _bin(
     """Where a bin begins along the vertical (0) or horizontal axis, and how long it is."""
     kind = wide(regions)
     shift = 0.5 if half else 0.0
-    first, last = (
-        regions[r, 1 - axis + 2 * end].astype(kind) * scale - shift for end in range(2)
-    )
+    first, last = (regions[r, 1 - axis + 2 * end].astype(kind) * scale - shift for end in range(2))
     extent = last - first if half else b.maximum(last - first, 1.0)
     width = extent * (1.0 / count)
     return first + number.astype(kind) * width, width
