@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from tests.frontend.models import operator_model
-from tests.graph.executor import Array, assert_same_as_onnxruntime, compiled, run_network
+from tests.graph.executor import (
+    Array,
+    assert_same_as_onnxruntime,
+    compiled,
+    run_network,
+    run_reference,
+)
 
 SHAPES = [(2, 3, 5, 7), (4, 1, 3), (5, 3), (1, 2, 3, 1, 2)]
 
@@ -28,7 +33,7 @@ def test_parameters_may_be_computed(shape: tuple[int, ...], rng: np.random.Gener
     model = operator_model("BatchNormalization", shapes, epsilon=0.01)
     feeds = parameters(shape, rng)
     (got,) = run_network(compiled(model), feeds)
-    (want,) = ReferenceEvaluator(model).run(None, feeds)
+    (want,) = run_reference(model, feeds)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
 
@@ -41,7 +46,7 @@ def test_training_returns_running_statistics(
         "BatchNormalization", shapes, outputs=3, training_mode=1, epsilon=0.01, momentum=0.75
     )
     feeds = parameters(shape, rng)
-    wanted = ReferenceEvaluator(model).run(None, feeds)
+    wanted = run_reference(model, feeds)
     for got, want in zip(run_network(compiled(model), feeds), wanted, strict=True):
         assert got.dtype == want.dtype
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

@@ -34,6 +34,10 @@ REFUSED = {
 """What the importer says of the cases that it does not translate."""
 
 
+DRAWN = re.compile("test_(bernoulli|training_dropout(?!_zero))")
+"""Cases of random numbers, which are not numpy's: their shapes and types are compared."""
+
+
 @cache
 def cases() -> dict[str, list[TestCase]]:
     """The cases of each operator with an importer; each module registers its own."""
@@ -107,6 +111,8 @@ def refusal(case: TestCase) -> str:
         for got, want in zip(run_network(network, feeds), outputs, strict=True):
             assert (got.shape, got.dtype) == (want.shape, want.dtype), case.name
             last = float(ml_dtypes.finfo(got.dtype).eps) if as_dtype(got.dtype).is_float else 0.0
+            if DRAWN.match(case.name):
+                continue
             finite = np.abs(want[np.isfinite(want)].astype(np.float64))
             np.testing.assert_allclose(
                 got.astype(np.float64), want.astype(np.float64), max(case.rtol, last),

@@ -8,7 +8,6 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto
-from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
@@ -19,6 +18,7 @@ from tests.graph.executor import (
     compiled,
     random_feeds,
     run_network,
+    run_reference,
 )
 
 
@@ -165,5 +165,5 @@ def test_convolutions_of_moved_samples(
     feeds = random_feeds(network, rng)
     feeds["offset"] = feeds["offset"] * np.float32(1.5)
     (got,) = run_network(network, feeds)
-    (want,) = ReferenceEvaluator(model).run(None, feeds)
+    (want,) = run_reference(model, feeds)
     np.testing.assert_allclose(got, want, atol=2e-5)

@@ -8,7 +8,6 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto
-from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
@@ -21,6 +20,7 @@ from tests.graph.executor import (
     compiled,
     random_feeds,
     run_network,
+    run_reference,
 )
 
 Shape = tuple[int, ...]
@@ -198,7 +198,7 @@ def test_data_of_any_type_are_scattered(
     network = compiled(model)
     feeds = {**random_feeds(network, rng), "at": np.asarray([[1], [-1], [2]])}
     (got,) = run_network(network, feeds)
-    (want,) = ReferenceEvaluator(model).run(None, feeds)
+    (want,) = run_reference(model, feeds)
     assert got.dtype == want.dtype
     np.testing.assert_allclose(got, want, rtol=1e-3)
 
@@ -211,7 +211,9 @@ def test_of_several_computed_updates_the_last_remains(rng: np.random.Generator) 
 def test_sizes_of_scatters_may_be_ranges(rng: np.random.Generator) -> None:
     """``x[:, at] = u`` for any number of rows and of updates."""
     one = node("ScatterElements", ["x", "at", "u"], ["y"], axis=1, reduction="add")
-    shapes = {"x": ("n", 7), "at": ("n", "k"), "u": ("n", "k")}
+    shapes: dict[str, tuple[int | str, ...]] = {
+        "x": ("n", 7), "at": ("n", "k"), "u": ("n", "k"),
+    }  # fmt: skip
     model = graph_model([one], shapes, ["y"], opset=18, types={"at": TensorProto.INT64})
     graph = load(model, dims={"n": (1, 5), "k": (1, 9)})
     for n, k in ((1, 1), (5, 2), (3, 9)):

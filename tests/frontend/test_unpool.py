@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto
-from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph.ops import Scatter, Unpool
 from tests.frontend.models import graph_model, node, operator_model
-from tests.graph.executor import Array, assert_same_as_onnxruntime, compiled, run_network
+from tests.graph.executor import (
+    Array,
+    assert_same_as_onnxruntime,
+    compiled,
+    run_network,
+    run_reference,
+)
 
 PLACES = {"y1": TensorProto.INT64}
 POOLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
@@ -89,7 +94,7 @@ def test_maxima_are_put_back_by_their_own_windows(
 @pytest.mark.parametrize("size", [None, (2, 3, 5, 8), (2, 3, 8, 6)])
 def test_given_places_are_searched(size: tuple[int, ...] | None, rng: np.random.Generator) -> None:
     """Each channel's places are of its own; the size is reached by cutting and by zeros."""
-    windows = {"kernel_shape": [3, 2], "strides": [2, 3]}
+    windows: dict[str, Any] = {"kernel_shape": [3, 2], "strides": [2, 3]}
     one = node("MaxUnpool", ["x", "places", "size"][: 2 + (size is not None)], ["y"], **windows)
     shape, plane = (2, 3, 2, 2), (5, 5)
     held: dict[str, Array] = {} if size is None else {"size": np.asarray(size, np.int64)}
@@ -105,11 +110,11 @@ def test_given_places_are_searched(size: tuple[int, ...] | None, rng: np.random.
         [node("MaxUnpool", ["x", "places"], ["y"], **windows)],
         {"x": shape, "places": shape}, ["y"], types=types,
     )  # fmt: skip
-    (whole,) = ReferenceEvaluator(free).run(None, feeds)
+    (whole,) = run_reference(free, feeds)
     wanted = np.zeros((2, 3, 9, 9), np.float32)
     wanted[:, :, : plane[0], : plane[1]] = whole
-    shape = size or (2, 3, *plane)
-    np.testing.assert_array_equal(got, wanted[:, :, : shape[2], : shape[3]])
+    height, width = plane if size is None else size[2:]
+    np.testing.assert_array_equal(got, wanted[:, :, :height, :width])
 
 
 def test_what_cannot_be_put_back_is_refused() -> None:

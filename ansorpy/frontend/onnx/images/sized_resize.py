@@ -101,8 +101,8 @@ def computed_tables(ctx: NodeContext, axis: SizedAxis, rule: ResizeRule) -> tupl
 def _stretch(ctx: NodeContext, axis: SizedAxis) -> tuple[str, float]:
     """The factor of distances in an axis that shrinks, and its least value."""
     if axis.scale is not None:
-        scale = min(axis.scale, 1.0)
-        return ctx.literal(scale, DType.FLOAT32), scale
+        known = min(axis.scale, 1.0)
+        return ctx.literal(known, DType.FLOAT32), known
     out, size = (ctx.size(e, DType.FLOAT32) for e in (axis.out, axis.size))
     scale = ctx.apply(Fn.MIN, ctx.apply(Fn.DIV, out, size), ctx.literal(1.0, DType.FLOAT32))
     return scale, min(least(axis.out) / most(axis.size), 1.0)

@@ -68,7 +68,7 @@ def _pool(ctx: NodeContext) -> list[Numbers]:
 
 
 def _counted(ctx: NodeContext, rows: str, grams: Numbers) -> str | None:
-    """How often each of *grams*, all of one length, occurs in each row, as int32; None for never."""
+    """How often each of *grams*, which are equally long, is in each row, as int32; None: never."""
     batch, width = ctx.builder.types[rows].shape
     length = grams.shape[1]
     skips = range(ctx.attr("max_skip_count", 0) + 1) if length > 1 else range(1)

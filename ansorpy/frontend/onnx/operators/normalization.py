@@ -27,9 +27,9 @@ def batch_normalization(ctx: NodeContext) -> str | tuple[str, ...]:
     if old or ctx.attr("training_mode", 0):
         return _trained(ctx)
     if any(ctx.operand(n) not in ctx.builder.constants for n in range(1, 5)):
-        scale, bias, mean, var = (_of_channels(ctx, n) for n in range(1, 5))
-        x = ctx.cast(ctx.input(), ctx.builder.types[scale].dtype)
-        return ctx.cast(_scaled(ctx, x, mean, var, scale, bias), ctx.type().dtype)
+        of_scale, of_bias, of_mean, of_var = (_of_channels(ctx, n) for n in range(1, 5))
+        x = ctx.cast(ctx.input(), ctx.builder.types[of_scale].dtype)
+        return ctx.cast(_scaled(ctx, x, of_mean, of_var, of_scale, of_bias), ctx.type().dtype)
     names = ("scale", "B", "mean", "var")
     scale, bias, mean, var = (
         np.asarray(ctx.constant(i, name), np.float64) for i, name in enumerate(names, 1)

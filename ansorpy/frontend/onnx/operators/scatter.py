@@ -79,7 +79,9 @@ def scatter_elements(ctx: NodeContext) -> str:
             return _written(ctx, shape, flat, ())
     refuse_slow(ctx, prod_of(shape) * given[axis])
     places, updates = _from_start(ctx, ctx.input(1), shape[axis]), ctx.input(2)
-    beyond = tuple(0 if d == axis else e - g for d, (e, g) in enumerate(zip(shape, given)))
+    beyond = tuple(
+        0 if d == axis else e - g for d, (e, g) in enumerate(zip(shape, given, strict=True))
+    )
     if any(beyond):
         none = (0,) * len(shape)
         places = ctx.emit(Pad(none, beyond, PadMode.CONSTANT, -1), [places])

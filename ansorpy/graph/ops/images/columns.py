@@ -18,7 +18,7 @@ __all__ = ["Columns"]
 
 @dataclass(frozen=True)
 class Columns(Op):
-    """The sum of patches ``[n, c, *kernel, *counts]`` at their places in an image ``[n, c, *size]``.
+    """The sum of patches ``[n, c, *kernel, *counts]`` at their places in images ``[n, c, *size]``.
 
     Patch ``o`` has its tap ``t`` at ``o * stride + t * dilation - pad`` along each axis; what lies
     beyond the image is dropped.
@@ -37,7 +37,7 @@ class Columns(Op):
         return TensorType((*patches.shape[:2], *self.size), patches.dtype.of_sums)
 
     def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-        """``out[n, c, *p]``: the sum over taps of the patch whose tap lies there, if there is one."""
+        """``out[n, c, *p]``: the sum over taps of the patch, if any, whose tap lies there."""
         (patches,) = inputs
         rank = len(self.size)
         kernel, counts = patches.shape[2 : 2 + rank], patches.shape[2 + rank :]
@@ -47,7 +47,9 @@ class Columns(Op):
         def body(*i: Expr) -> Expr:
             conditions: list[Expr] = []
             windows: list[Expr] = []
-            steps = zip(i[2:], taps, counts, self.strides, self.pads_begin, self.dilations)
+            steps = zip(
+                i[2:], taps, counts, self.strides, self.pads_begin, self.dilations, strict=True
+            )
             for at, tap, count, stride, pad, dilation in steps:
                 start = at + pad if tap is None else at + pad - tap * dilation
                 window = start if stride == 1 else start // stride

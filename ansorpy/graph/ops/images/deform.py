@@ -22,9 +22,9 @@ __all__ = ["DeformedPatches"]
 class DeformedPatches(Op):
     """The samples that each window reads, ``[n, c, *kernel, *windows]``.
 
-    Inputs are an image ``[n, c, *size]``, offsets ``[n, g, *kernel, rank, *windows]`` of the places,
-    one set for each group of channels, and perhaps a mask ``[n, g, *kernel, *windows]`` to multiply
-    the samples by.  Outside the image, there are zeros.
+    Inputs are an image ``[n, c, *size]``, offsets ``[n, g, *kernel, rank, *windows]``, one set for
+    each group of channels, and perhaps a mask ``[n, g, *kernel, *windows]`` to multiply the samples
+    by.  Outside the image, there are zeros.
     """
 
     strides: Shape

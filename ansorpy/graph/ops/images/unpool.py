@@ -82,10 +82,10 @@ class PoolPlaces(Op):
 
 @dataclass(frozen=True)
 class Unpool(Op):
-    """Values put back to the places where :class:`PoolPlaces` found them, of ``size``; zeros elsewhere.
+    """Values put back to where :class:`PoolPlaces` found them, with zeros elsewhere.
 
-    Inputs are the values and their places, which lie in the windows of ``pool``.  Where windows
-    overlap, the last of them counts.
+    The result has the spatial extents ``size``.  Inputs are the values and their places, which lie
+    in the windows of ``pool``.  Where windows overlap, the last of them counts.
     """
 
     pool: Pool
