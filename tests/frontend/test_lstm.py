@@ -104,6 +104,7 @@ def test_steps_are_few_kernels_and_the_same_tasks() -> None:
     ("arguments", "blame"),
     [
         ({"activations": ["Sigmoid", "Tanh", "Affine"]}, "activations"),
+        ({"steps": 2049}, "2,049 recurrent steps"),
     ],
 )
 def test_what_is_not_computed_is_named(arguments: dict[str, Any], blame: str) -> None:

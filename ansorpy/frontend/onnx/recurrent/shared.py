@@ -79,6 +79,9 @@ Masked = Callable[[int, States], tuple[str, tuple[str, ...]]]
 """Computes a result and new states."""
 
 
+_MOST_STEPS = 2048
+"""Each step is some kernel calls; planning those of so many takes about a minute."""
+
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
@@ -108,6 +111,11 @@ def run_directions(
     x = ctx.transpose(ctx.input(0), (1, 0, 2)) if batch_first else ctx.input(0)
     length, batch, _ = ctx.builder.types[x].shape
     steps = ctx.number(length, "recurrent steps")
+    if steps > _MOST_STEPS:
+        raise Unsupported(
+            f"{steps:,} recurrent steps",
+            f"give parts of at most {_MOST_STEPS:,}, each with the last states as its initial ones",
+        )
     lengths = _lengths(ctx, steps)
     hidden = ctx.shape(2)[-1]
     runs: list[tuple[Mapping[int, str], tuple[str, ...]]] = []
