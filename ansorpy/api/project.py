@@ -20,6 +20,8 @@ from ansorpy.graph.aliases import capacities_in, with_aliases
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.network import Network, Workload
+from ansorpy.graph.ops import Computed
+from ansorpy.graph.passes.rank_rows import rank_rows
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Function
 from ansorpy.ir.extents import most
@@ -231,6 +233,14 @@ def open_project(
         raise UsageError(
             f"outputs cannot share the memory of inputs in programs for {request.target.name}",
             hint="compile without alias",
+        )
+    graph = rank_rows(graph) if request.target.capability else graph
+    routines = [node.op.label for node in graph.nodes if isinstance(node.op, Computed)]
+    if routines and request.target.capability:
+        raise UsageError(
+            f"{name} sorts, or counts sizes ({', '.join(sorted(set(routines)))}), which programs "
+            f"for {request.target.name} cannot",
+            hint="compile it for a CPU",
         )
     if not graph.nodes:
         _LOG.warning(

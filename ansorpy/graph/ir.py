@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.graph.ops import Op, Shape, TensorType
+from ansorpy.graph.ops import Op, Shape, Sizes, TensorType
 from ansorpy.ir.dtypes import as_dtype
-from ansorpy.ir.extents import dims_of, least
+from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, least, most
+from ansorpy.ir.sizes import at
+from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "MOST_CONSTANT_BYTES", "Array", "Graph", "GraphBuilder", "LargeConstant", "Node", "Output",
-    "Quantized",
-    "require_small", "text",
+    "MOST_CONSTANT_BYTES", "Array", "Count", "Graph", "GraphBuilder", "LargeConstant", "Node",
+    "Output", "Quantized", "require_small", "text",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -54,11 +55,23 @@ class Quantized:
 
 
 @dataclass(frozen=True)
+class Count:
+    """The size of *dim*, which each run counts; it is at most *capacity*."""
+
+    dim: Dim
+    capacity: AnyExtent
+
+
+@dataclass(frozen=True)
 class Output:
-    """A result of the network: the caller's name for it, and its value."""
+    """A result of the network: the caller's name for it, and its value.
+
+    With *counts*, it is no result for the caller: the value, one int64, is the size of a dimension.
+    """
 
     name: str
     value: str
+    counts: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +141,8 @@ class GraphBuilder:
         self.types: dict[str, TensorType] = {}
         self.constants: dict[str, Array] = {}
         self.quantized: dict[str, Quantized] = {}
+        self.counts: dict[str, Count] = {}
+        """The dimensions that runs count, by the value that is the size."""
         self._inputs: list[str] = []
         self._nodes: list[Node] = []
         self._kept: Collection[str] = ()
@@ -164,6 +179,17 @@ class GraphBuilder:
         name = self._fresh(name)
         self._hold_empty(name, kind)
         return name
+
+    def counted(self, value: str, capacity: AnyExtent) -> AnyExtent:
+        """The extent that *value*, an int64, tells; it is at most *capacity*."""
+        if value in self.constants:
+            return int(self.constants[value].reshape(-1)[0])
+        if most(capacity) == 0:
+            return 0
+        known = {count.dim: count.capacity for count in self.counts.values()}
+        most_ = at(capacity, known)
+        count = self.counts.setdefault(value, Count(Dim(value, 0, most(most_)), most_))
+        return dim_extent(count.dim)
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes."""
@@ -208,16 +234,14 @@ class GraphBuilder:
     def finish(self, outputs: Iterable[Output]) -> Graph:
         """The graph that computes *outputs*, without nodes and constants they do not need.
 
-        The integers that needed values were dequantized from stay, too.
+        The integers that needed values were dequantized from stay, too, and the dimensions that
+        runs count.
         """
         results = tuple(outputs)
-        live = {output.value for output in results}
-        kept: list[Node] = []
-        for node in reversed(self._nodes):
-            if node.output in live:
-                kept.append(node)
-                live.update(*(self._with_parts(name) for name in (node.output, *node.inputs)))
-        live.update(self._inputs)
+        kept, live = self._reached(results)
+        while more := self._counts_for(kept, live, results):
+            results += more
+            kept, live = self._reached(results)
         return Graph(
             tuple(self._inputs),
             results,
@@ -225,6 +249,32 @@ class GraphBuilder:
             {name: t for name, t in self.types.items() if name in live},
             {name: a for name, a in self.constants.items() if name in live},
             {name: q for name, q in self.quantized.items() if name in live},
+        )
+
+    def _reached(self, results: Iterable[Output]) -> tuple[list[Node], set[str]]:
+        """The nodes that *results* need, last first, and the values that stay."""
+        live = {output.value for output in results}
+        kept: list[Node] = []
+        for node in reversed(self._nodes):
+            if node.output in live:
+                kept.append(node)
+                live.update(*(self._with_parts(name) for name in (node.output, *node.inputs)))
+        live.update(self._inputs)
+        return kept, live
+
+    def _counts_for(
+        self, nodes: Iterable[Node], values: Iterable[str], results: Iterable[Output]
+    ) -> tuple[Output, ...]:
+        """The dimensions of *nodes* and *values* that runs count, without those in *results*."""
+        if not self.counts:
+            return ()
+        extents = [extent for value in values for extent in self.types[value].shape]
+        extents += [extent for n in nodes if isinstance(n.op, Sizes) for extent in n.op.extents]
+        used, known = dims_of(extents), {output.counts for output in results}
+        return tuple(
+            Output(value, value, count)
+            for value, count in self.counts.items()
+            if count.dim in used and count not in known
         )
 
     def _with_parts(self, name: str) -> tuple[str, ...]:
@@ -250,5 +300,8 @@ def text(graph: Graph) -> str:
     for node in graph.nodes:
         args = ", ".join(f"%{i}" if i in graph.constants else i for i in node.inputs)
         lines.append(f"{node.output}{list(graph.types[node.output].shape)} = {node.op!r}({args})")
-    lines += [f"output {output.name} = {output.value}" for output in graph.outputs]
+    for output in graph.outputs:
+        known = output.counts
+        what = f"output {output.name}" if known is None else f"size {known.dim}"
+        lines.append(f"{what} = {output.value}")
     return "\n".join(lines)

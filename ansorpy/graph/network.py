@@ -14,9 +14,11 @@ from ansorpy.ir.alias import Alias
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, most, prod_of
+from ansorpy.ir.sizes import Sizes, at
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.serialize import structural_hash
 
-__all__ = ["Call", "Network", "Subview", "TensorInfo", "Workload", "lifetimes"]
+__all__ = ["Call", "Counted", "Network", "Subview", "TensorInfo", "Workload", "lifetimes"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,15 @@ class Subview:
 
     of: str
     offset_bytes: AnyExtent
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A dimension whose size a run counts: the value *name* is the size, at most *capacity*."""
+
+    name: str
+    dim: Dim
+    capacity: AnyExtent
 
 
 @dataclass(frozen=True)
@@ -91,7 +102,8 @@ class Network:
     arena, or one of the ``subviews`` of such a value; ``values`` has them all, in their stored
     shapes.  ``titles`` has the caller's names of outputs whose values have other names because
     inputs have the same names.  ``aliases`` are the outputs in the memory of inputs, which are
-    subviews of them.
+    subviews of them.  ``counts`` are the dimensions that the calls count; what depends on one is
+    called after the call that computes its size.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -102,6 +114,7 @@ class Network:
     subviews: Mapping[str, Subview] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[Alias, ...] = ()
+    counts: tuple[Counted, ...] = ()
 
     @property
     def results(self) -> tuple[TensorInfo, ...]:
@@ -142,7 +155,16 @@ class Network:
     def lifetimes(self) -> dict[str, Lifetime]:
         """The lifetime of each value in the arena; if it has parts, from the first one on."""
         external = {t.name for t in (*self.inputs, *self.outputs)}
-        return lifetimes(self.calls, self.values, self.subviews, external)
+        return lifetimes(self.calls, self.values, self.subviews, external, self.capacities)
+
+    def root(self, name: str) -> str:
+        """The value of whose memory the value *name* is a part; itself if it has its own."""
+        return self.subviews[name].of if name in self.subviews else name
+
+    @property
+    def capacities(self) -> Sizes:
+        """The largest size of each dimension that the calls count."""
+        return {counted.dim: counted.capacity for counted in self.counts}
 
 
 def lifetimes(
@@ -150,8 +172,12 @@ def lifetimes(
     values: Mapping[str, TensorInfo],
     subviews: Mapping[str, Subview],
     external: Collection[str],
+    capacities: Sizes | None = None,
 ) -> dict[str, Lifetime]:
-    """The lifetimes of all *values* that *calls* write and that are not *external*."""
+    """The lifetimes of all *values* that *calls* write and that are not *external*.
+
+    Those whose sizes are counted get the room of their *capacities*.
+    """
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for place, call in enumerate(calls):
@@ -161,7 +187,7 @@ def lifetimes(
         for name in (subviews[n].of if n in subviews else n for n in call.inputs):
             last[name] = place
     return {
-        name: Lifetime(place, last[name], values[name].bytes)
+        name: Lifetime(place, last[name], at(values[name].bytes, capacities or {}))
         for name, place in first.items()
         if name not in external
     }

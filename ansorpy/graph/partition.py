@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ansorpy.graph.aliases import aliases_in, fresh, with_own_parts
 from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.fusion import Group, fuse
-from ansorpy.graph.ir import Graph
+from ansorpy.graph.ir import Graph, Output
 from ansorpy.graph.memory import ArenaPlan, plan_arena
-from ansorpy.graph.network import Call, Network, Subview, TensorInfo, lifetimes
+from ansorpy.graph.network import Call, Counted, Network, Subview, TensorInfo, lifetimes
 from ansorpy.graph.ops import Conv, ConvTranspose, Pool, Shape
+from ansorpy.graph.order import in_order
 from ansorpy.graph.placement import place_values
 
 __all__ = ["partition"]
@@ -29,7 +32,8 @@ class _Partition:
         self.graph = graph = with_own_parts(graph)
         self.placement = place_values(graph)
         self.names: dict[str, str] = {name: name for name in graph.inputs}
-        self.results = _result_buffers(graph)
+        self.returned = tuple(output for output in graph.outputs if output.counts is None)
+        self.results = _result_buffers(graph.inputs, self.returned)
         self.copies = self._name_outputs()
         self.taken = {*self.names.values(), *self.results.values()}
         self.values = {name: self._info(name, name) for name in graph.inputs}
@@ -43,13 +47,23 @@ class _Partition:
         for value, name in self.copies:
             self.values[name] = self._info(name, value)
             self._add(f"copy_{name}", copy_definition(self.placement, value), name)
-        outputs = tuple(self._info(self.results[o.name], o.value) for o in self.graph.outputs)
+        outputs = tuple(self._info(self.results[o.name], o.value) for o in self.returned)
+        counts = self._counts()
+        self.calls = in_order(self.calls, counts, self.subviews)
         given = tuple(self.values[name] for name in self.graph.inputs)
         titles = {buffer: name for name, buffer in self.results.items() if name != buffer}
         return Network(
-            given, outputs, self.values, tuple(self.calls), self._arena(), self.subviews, titles,
-            aliases_in(self.graph),
+            given, outputs, self.values, tuple(self.calls), self._arena(counts), self.subviews,
+            titles, aliases_in(self.graph), counts,
         )  # fmt: skip
+
+    def _counts(self) -> tuple[Counted, ...]:
+        """The dimensions that calls count, and the values that are their sizes."""
+        return tuple(
+            Counted(self._buffer(output.value), output.counts.dim, output.counts.capacity)
+            for output in self.graph.outputs
+            if output.counts is not None
+        )
 
     def _name_outputs(self) -> list[tuple[str, str]]:
         """Let producers write to the caller's buffers; return (value, buffer) pairs to copy.
@@ -57,7 +71,7 @@ class _Partition:
         Nothing is written to an output without elements.
         """
         copies: list[tuple[str, str]] = []
-        for output in self.graph.outputs:
+        for output in self.returned:
             buffer, root = self.results[output.name], self.placement.root(output.value)
             made = root not in self.names and root not in self.graph.constants
             if made and self.placement.is_whole(output.value):
@@ -95,16 +109,17 @@ class _Partition:
         inputs = tuple(map(self._buffer, definition.inputs))
         self.calls.append(Call(title, definition.dag, inputs, definition.constants, (output,)))
 
-    def _arena(self) -> ArenaPlan:
+    def _arena(self, counts: Sequence[Counted]) -> ArenaPlan:
         external = {*self.graph.inputs, *self.results.values()}
-        return plan_arena(lifetimes(self.calls, self.values, self.subviews, external))
+        capacities = {counted.dim: counted.capacity for counted in counts}
+        return plan_arena(lifetimes(self.calls, self.values, self.subviews, external, capacities))
 
 
-def _result_buffers(graph: Graph) -> dict[str, str]:
+def _result_buffers(inputs: Sequence[str], outputs: Sequence[Output]) -> dict[str, str]:
     """The buffer of each output, which has the output's name unless an input has that name."""
-    buffers = {output.name: output.name for output in graph.outputs}
-    taken = {*graph.inputs, *buffers}
-    for name in filter(buffers.__contains__, graph.inputs):
+    buffers = {output.name: output.name for output in outputs}
+    taken = {*inputs, *buffers}
+    for name in filter(buffers.__contains__, inputs):
         buffers[name] = fresh(name, taken)
         taken.add(buffers[name])
     return buffers

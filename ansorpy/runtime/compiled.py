@@ -12,7 +12,8 @@ from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
 from ansorpy.runtime.backends import runtime_of
-from ansorpy.runtime.execution_plan import CompiledTask, ExecutionPlan, plan_network
+from ansorpy.runtime.compiled_task import CompiledTask
+from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
 from ansorpy.runtime.export import export
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.in_memory import InMemory, load_plan

@@ -29,8 +29,7 @@ def beside(library: Path) -> tuple[Path, Path]:
 def write_header(metadata: Metadata, library: Path) -> None:
     """Write the files :func:`beside` *library*."""
     header, example = beside(library)
-    dims = metadata.named_dims.values()
-    names = size_names(dims)
+    dims, names = metadata.named_dims.values(), size_names(metadata.named_dims.values())
     inputs = [_described(port, names) for port in metadata.input_ports]
     values = {
         "library": library.name,
@@ -50,7 +49,9 @@ def write_header(metadata: Metadata, library: Path) -> None:
                 "high": dim.high,
             }
             for dim in dims
+            if dim.name not in metadata.counted
         ],
+        "counted": [_in_comment(str(dim)) for dim in dims if dim.name in metadata.counted],
         "inputs": inputs,
         "outputs": [_described(port, names) for port in metadata.output_ports],
         "aliases": metadata.aliases,

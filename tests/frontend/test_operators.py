@@ -13,6 +13,7 @@ from ansorpy.frontend.onnx.images import patches, regions
 from ansorpy.frontend.onnx.operators import logic, random
 from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.registry import OPERATORS
+from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
 from tests.frontend.models import operator_model
 from tests.graph.executor import Array, assert_same_as_onnxruntime
 
@@ -414,7 +415,11 @@ def test_every_importer_is_tried() -> None:
     elsewhere |= {"Scatter", "ScatterElements", "ScatterND"}  # test_scatter
     elsewhere |= {"Det", "MaxUnpool", "TfIdfVectorizer", *random.OPERATORS}  # in files of their own
     elsewhere |= {*patches.OPERATORS, *regions.OPERATORS}  # test_regions
-    elsewhere |= {"TopK"}  # test_top_k
+    elsewhere |= {
+        *boxes.OPERATORS,
+        *chosen.OPERATORS,
+        *sorts.OPERATORS,
+    }  # of their own
     elsewhere |= {"Range"}  # test_sizes
     elsewhere |= {"IsInf", "IsNaN", "Mod", "OneHot", "Swish"}  # test_onnx_cases
     assert set(OPERATORS) - used - folded - elsewhere == set()

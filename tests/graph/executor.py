@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,8 +16,12 @@ from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import prod_of
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.ir.sizes import at, fixed, fixed_all
 from ansorpy.ir.strides import Strides, dense_strides, span
+from ansorpy.ir.symbols import Dim
 
 __all__ = [
     "Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network",
@@ -35,37 +40,50 @@ def run_network(
         offsets: Bytes into the arena at which values begin, in place of the plan's.
     """
     offsets = network.arena.offsets if offsets is None else offsets
-    ends = (offset + network.values[name].bytes for name, offset in offsets.items())
-    arena = np.full(max(ends, default=0), 0xFF, np.uint8)
+    sizes: dict[Dim, int] = {}
+    """Of the dimensions that calls count."""
+    room = {n: fixed(at(info.bytes, network.capacities)) for n, info in network.values.items()}
+    arena = np.full(max((at_ + room[n] for n, at_ in offsets.items()), default=0), 0xFF, np.uint8)
     outputs = {
-        o.name: np.full(o.shape, 99 if o.dtype.is_int else np.nan, o.dtype.numpy)
+        o.name: np.full(
+            fixed(at(prod_of(o.shape), network.capacities)),
+            99 if o.dtype.is_int else np.nan, o.dtype.numpy,
+        )
         for o in network.outputs
-    }
+    }  # fmt: skip
 
     def memory(name: str, shape: Sequence[int], apart: Strides | None) -> Array:
         info, offset = network.values[name], 0
         if name in network.subviews:
-            name, offset = network.subviews[name].of, network.subviews[name].offset_bytes
+            view = network.subviews[name]
+            name, offset = view.of, fixed(at(view.offset_bytes, sizes))
         if name in feeds or name in outputs:
             whole = (feeds if name in feeds else outputs)[name].reshape(-1)
         else:
             first = offsets[name]
-            whole = arena[first : first + network.values[name].bytes].view(info.dtype.numpy)
+            whole = arena[first : first + room[name]].view(info.dtype.numpy)
         return arranged(whole[offset // whole.itemsize :][: _span(shape, apart)], shape, apart)
 
     for call in network.calls:
-        count = len(call.inputs)
+        count, dag = len(call.inputs), dag_at(call.dag, sizes)
         arguments = {
-            p.name: memory(name, p.shape, call.dag.strides.get(p.name)).copy()
-            for p, name in zip(call.dag.args[:count], call.inputs, strict=True)
+            p.name: memory(name, p.shape, dag.strides.get(p.name)).copy()
+            for p, name in zip(dag.args[:count], call.inputs, strict=True)
         }
         arguments.update(call.constants)
-        assert {p.name for p in call.dag.args[count:]} == set(call.constants)
+        assert {p.name for p in dag.args[count:]} == set(call.constants)
         for op, name, result in zip(
-            call.dag.outputs, call.outputs, run_dag(call.dag, arguments), strict=True
+            dag.outputs, call.outputs, run_dag(dag, arguments), strict=True
         ):
-            memory(name, op.shape, call.dag.strides.get(op.name))[...] = result
-    return [outputs[info.name] for info in network.outputs]
+            memory(name, op.shape, dag.strides.get(op.name))[...] = result
+        for counted in network.counts:
+            if network.root(counted.name) in map(network.root, call.outputs):
+                sizes[counted.dim] = int(memory(counted.name, (), None))
+    shapes = (fixed_all(at(n, sizes) for n in info.shape) for info in network.outputs)
+    return [
+        outputs[info.name][: math.prod(shape)].reshape(shape)
+        for info, shape in zip(network.outputs, shapes, strict=True)
+    ]
 
 
 def _span(shape: Sequence[int], apart: Strides | None) -> int:

@@ -17,7 +17,7 @@ from ansorpy.ir.extents import Extent, dim, dims_of
 from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.tensor import ComputeOp, compute, placeholder, reduce_axis
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.runtime.programs import task_of

@@ -16,7 +16,7 @@ from ansorpy.ir.expr import Expr
 from ansorpy.ir.extents import Extent, dim
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.schedule.stage import Tail
 from ansorpy.schedule.state import State

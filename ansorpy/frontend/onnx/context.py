@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar, cast
 
@@ -298,7 +298,9 @@ class NodeContext(Emits):
         except LargeConstant as error:
             raise TooLarge(str(error)) from None
         except ValueError as error:
-            raise _refused(op, [self.builder.types[name].shape for name in inputs], error) from None
+            shapes = [self.builder.types[name].shape for name in inputs]
+            counted = {count.dim for count in self.builder.counts.values()}
+            raise _refused(op, shapes, counted, error) from None
 
     def transpose(self, value: str, perm: Shape) -> str:
         if perm == tuple(range(len(perm))):
@@ -353,9 +355,17 @@ class NodeContext(Emits):
         return value % rank
 
 
-def _refused(op: Op, shapes: Sequence[Shape], error: ValueError) -> Unsupported:
-    """Why *op* does not take operands of these *shapes*, with what the sizes would have to be."""
+def _refused(
+    op: Op, shapes: Sequence[Shape], counted: Collection[Dim], error: ValueError
+) -> Unsupported:
+    """Why *op* does not take operands of these *shapes*, with what the sizes would have to be.
+
+    Data decide the sizes of *counted*, so that these cannot be chosen.
+    """
     equation = unequal(op, shapes)
+    if equation is not None and any(dim in counted for dim in dims_of(equation)):
+        a, b = equation
+        return Unsupported(f"{a} and {b}", "they must be equal, but data decide about them")
     if equation is not None:
         return Unequal(equation)
     missing = negative(op, shapes)

@@ -40,6 +40,7 @@ from ansorpy.frontend.onnx.operators import (
 from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
+from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
 
 __all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "operator_of"]
 
@@ -56,6 +57,8 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **activation.OPERATORS,
     **attention.OPERATORS,
     **constant.OPERATORS,
+    **boxes.OPERATORS,
+    **chosen.OPERATORS,
     **conv.OPERATORS,
     **conv_transpose.OPERATORS,
     **determinant.OPERATORS,
@@ -84,6 +87,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **resize.OPERATORS,
     **sampling.OPERATORS,
     **scatter.OPERATORS,
+    **sorts.OPERATORS,
     **signal.OPERATORS,
     **training.OPERATORS,
     **trees.OPERATORS,
@@ -93,7 +97,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
 ON_SHAPES = frozenset({
     *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
     *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
-    *reduce.OPERATORS, *scatter.OPERATORS, *signal.OPERATORS,
+    *reduce.OPERATORS, *scatter.OPERATORS, *sorts.OPERATORS, *signal.OPERATORS,
 })  # fmt: skip
 """Operators with which exporters compute shapes, on integers and on tensors without elements, which
 no kernel supports.  For other operators, onnx's reference implementation ignores some attributes

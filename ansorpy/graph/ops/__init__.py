@@ -39,6 +39,7 @@ from ansorpy.graph.ops.pad import Pad, PadMode
 from ansorpy.graph.ops.pool import Pool, PoolKind
 from ansorpy.graph.ops.random import Uniform
 from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
+from ansorpy.graph.ops.routine import Computed
 from ansorpy.graph.ops.scan import Cumulative
 from ansorpy.graph.ops.scatter import Scatter
 from ansorpy.graph.ops.sizes import Iota, Sizes
@@ -50,6 +51,7 @@ __all__ = [
     "Attention",
     "Cast",
     "Columns",
+    "Computed",
     "Concat",
     "Conv",
     "ConvTranspose",

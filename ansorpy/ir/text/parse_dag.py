@@ -31,6 +31,8 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.extents import Extent, least
 from ansorpy.ir.operands import misfit
+from ansorpy.ir.routines.base import Routine
+from ansorpy.ir.routines.table import routine_of
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.ir.text.extents import dim_of, extent_of
@@ -108,7 +110,17 @@ def _op(entry: Mapping[str, Any], before: Sequence[Tensor]) -> Tensor:
     )
     rows = _RowReader(name, (*axes, *over), over, before)
     body = rows.read(_list(_get(entry, "rows")), _get(entry, "body"))
-    return ComputeOp(name, shape, axes, over, body, _attrs(name, _mapping(_get(entry, "attrs"))))
+    attrs = _attrs(name, _mapping(_get(entry, "attrs")))
+    return ComputeOp(name, shape, axes, over, body, attrs, _routine(entry.get("routine")))
+
+
+def _routine(data: object) -> Routine | None:
+    match data:
+        case None:
+            return None
+        case [str() as name, dict() as settings]:
+            return routine_of(name, settings)
+    raise _Bad(f"a routine is {data!r:.40}")
 
 
 def _attrs(name: str, given: Mapping[str, Any]) -> Attrs:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ansorpy.ir.analysis.sharing import shared_parts
-from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -276,6 +276,9 @@ class _Printer:
         kind = _type(op.dtype, op.shape)
         if isinstance(op, PlaceholderOp):
             yield f"{self.name(op)} = placeholder {kind}{', constant' if op.constant else ''}"
+        elif isinstance(op, ComputeOp) and op.routine is not None:
+            inputs = ", ".join(self.name(source) for source in loads_of(op))
+            yield f"{self.name(op)} = {op.routine.name}({inputs})  # {kind}"
         elif isinstance(op, ComputeOp):
             place = self.element(op, op.axes)
             yield from self.named_parts([op.body])

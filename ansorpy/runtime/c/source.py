@@ -15,7 +15,7 @@ from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_count, c_extent, c_told, helpers, size_names
-from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
+from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step, Tells
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.templates import rendered
 
@@ -51,7 +51,7 @@ def c_source(
     :func:`binary_of` names.
     """
     programs = _programs(plan)
-    names = size_names([*(told.dim for told in plan.told), *plan.capacities])
+    names = size_names([*(told.dim for told in plan.told), *plan.capacities, *plan.counted])
     kinds = dict.fromkeys(step.dims for step in plan.steps if step.dims)
     arrays = {dims: f"sizes{n}" for n, dims in enumerate(kinds)}
     declared = "static int32_t {}(void *const *args, void *workspace, int32_t threads);"
@@ -81,8 +81,10 @@ def c_source(
                     "symbol": programs[step.code.symbol].symbol,
                     "arguments": [*(_place(plan, argument, names) for argument in step.args),
                                   *([arrays[step.dims]] if step.dims else [])],
+                    "counts": [_count(plan, tells, names) for tells in step.tells],
+                    "arrays": made,
                 }
-                for step in plan.steps
+                for step, made in zip(plan.steps, _new_arrays(plan, names, arrays), strict=True)
             ],
             **_sized(plan, names, arrays),
         },
@@ -103,15 +105,37 @@ def _sized(
             for told in plan.told
         ],
         "inputs": [_port(n, port, names) for n, port in enumerate(plan.inputs)],
-        "outputs": [_port(n, port, names) for n, port in enumerate(plan.outputs)],
+        "outputs": [
+            _port(n, plan.at_most(port), names)
+            | {"final": [c_extent(n, names) for n in port.shape] if plan.is_counted(port) else []}
+            for n, port in enumerate(plan.outputs)
+        ],
         "aliases": [_alias(plan, alias, names) for alias in plan.aliases],
         "capacities": [_capacity(dim, aliases, names) for dim, aliases in plan.capacities.items()],
         "slots": [{"bytes": c_extent(s.size_bytes, names), "behind": s.behind} for s in plan.slots],
         "layout_sizes": [names[dim] for dim in dims_of(slot.size_bytes for slot in plan.slots)],
-        "size_arrays": [(array, [names[dim] for dim in dims]) for dims, array in arrays.items()],
     }  # fmt: skip
     offsets = [_place(plan, argument, names) for step in plan.steps for argument in step.args]
     return {**values, "helpers": helpers(f"{values} {offsets}")}
+
+
+def _new_arrays(
+    plan: ExecutionPlan, names: Mapping[Dim, str], arrays: Mapping[tuple[Dim, ...], str]
+) -> Iterator[list[tuple[str, list[str]]]]:
+    """For each step, the arrays of sizes that it is the first to take, with their elements."""
+    made = set[tuple[Dim, ...]]()
+    for step in plan.steps:
+        is_new = bool(step.dims) and step.dims not in made
+        made.add(step.dims)
+        yield [(arrays[step.dims], [names[dim] for dim in step.dims])] if is_new else []
+
+
+def _count(plan: ExecutionPlan, tells: Tells, names: Mapping[Dim, str]) -> dict[str, object]:
+    """What the template says about a size that a step counts."""
+    return {
+        "name": names[tells.dim], "place": _place(plan, tells.place, names),
+        "high": tells.dim.high, "comment": tells.dim.name.replace("*/", "* /"),
+    }  # fmt: skip
 
 
 def _port(number: int, port: Port, names: Mapping[Dim, str]) -> dict[str, object]:

@@ -176,6 +176,7 @@ def _emit_make_constants(source: EntrySource) -> str:
         return at(text, bases[argument.region], argument.offset)
 
     emit_calls(text, plan.packs, address, "@scratch", "1")
+    text.emit("ret i32 0")
     return text.render()
 
 

@@ -33,7 +33,7 @@ def emit_plan(plan: ExecutionPlan, name: str) -> str:
     _require_pointers(text, "%inputs", "%outputs", "%bytes")
     sizes = _sizes(text, plan)
     _check_inputs(text, plan, sizes)
-    _store_shapes(text, plan, sizes)
+    _store_shapes(text, list(map(plan.at_most, plan.outputs)), sizes)
     arena = sizes.layout(plan.slots)[1] if plan.slots else str(plan.arena_bytes)
     count = text.define("zext i32 %threads to i64")
     largest = "0"
@@ -71,18 +71,18 @@ def emit_run(
     require(text, is_ready(text), Status.NOT_INITIALISED)
     require(text, "icmp sgt i32 %threads, 0", Status.BAD_THREADS)
     _require_pointers(text, "%context", "%inputs", "%outputs")
-    sizes = _sizes(text, plan)
+    sizes, largest = _sizes(text, plan), list(map(plan.at_most, plan.outputs))
     data = {
         region: [_tensor(text, table, number, port, sizes) for number, port in enumerate(ports)]
         for region, table, ports in (
-            (Memory.INPUT, "%inputs", plan.inputs), (Memory.OUTPUT, "%outputs", plan.outputs),
+            (Memory.INPUT, "%inputs", plan.inputs), (Memory.OUTPUT, "%outputs", largest),
         )
     }  # fmt: skip
     _check_inputs(text, plan, sizes)
-    for number, port in enumerate(plan.outputs):
+    for number, port in enumerate(largest):
         _check_capacity(text, number, port, sizes)
     check_aliases(text, plan, sizes, data[Memory.INPUT], data[Memory.OUTPUT])
-    _store_shapes(text, plan, sizes)
+    _store_shapes(text, largest, sizes)
     arena, places, arena_bytes = aligned(text, "%context"), "", str(plan.arena_bytes)
     if plan.slots:
         places, arena_bytes = sizes.layout(plan.slots)
@@ -100,6 +100,9 @@ def emit_run(
         return at(text, base, sizes.value(argument.offset))
 
     emit_calls(text, plan.steps, address, workspace, "%threads", stamps, sizes)
+    if plan.counted:
+        _store_shapes(text, plan.outputs, sizes)
+    text.emit("ret i32 0")
     return text.render()
 
 
@@ -112,14 +115,15 @@ def emit_calls(
     stamps: str | None = None,
     sizes: Sizes | None = None,
 ) -> None:
-    """Call *steps* in order; return the first nonzero status, else 0."""
+    """Call *steps* in order; return the first nonzero status."""
     most = max((len(step.args) + 1 for step in steps), default=1)
-    kinds = dict.fromkeys(step.dims for step in steps if step.dims)
-    arrays = {} if sizes is None else {dims: sizes.array(dims) for dims in kinds}
+    arrays: dict[tuple[Dim, ...], str] = {}
     table = text.define(f"alloca [{most} x ptr], align 8")
     if stamps is not None:
         text.emit(f"call void @{STAMP}(ptr {stamps})")
     for number, step in enumerate(steps, start=1):
+        if sizes is not None and step.dims and step.dims not in arrays:
+            arrays[step.dims] = sizes.array(step.dims)
         places = [*map(address, step.args), *([arrays[step.dims]] if step.dims else [])]
         for position, place in enumerate(places):
             text.emit(f"store ptr {place}, ptr {at(text, table, 8 * position)}, align 8")
@@ -128,7 +132,16 @@ def emit_calls(
         return_unless(text, f"icmp eq i32 {status}, 0", status)
         if stamps is not None:
             text.emit(f"call void @{STAMP}(ptr {at(text, stamps, 8 * number)})")
-    text.emit("ret i32 0")
+        for tells in step.tells:
+            assert sizes is not None
+            _count(text, tells.dim, address(tells.place), sizes)
+
+
+def _count(text: FunctionText, dim: Dim, place: str, sizes: Sizes) -> None:
+    """Let *dim* have the size at *place*, which must be in its range."""
+    size = text.define(f"load i64, ptr {place}, align 8")
+    require(text, f"icmp ule i64 {size}, {dim.high}", Status.TOO_SMALL)
+    sizes.add(dim, size)
 
 
 # Tensors
@@ -189,8 +202,8 @@ def _check_capacity(text: FunctionText, number: int, port: Port, sizes: Sizes) -
     text.start_block(enough)
 
 
-def _store_shapes(text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:
-    for number, port in enumerate(plan.outputs):
+def _store_shapes(text: FunctionText, outputs: Sequence[Port], sizes: Sizes) -> None:
+    for number, port in enumerate(outputs):
         for axis, extent in enumerate(port.shape):
             place = place_of(text, "%outputs", number, axis)
             text.emit(f"store i64 {sizes.value(extent)}, ptr {place}, align 8")

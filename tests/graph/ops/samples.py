@@ -12,6 +12,7 @@ from ansorpy.graph.ops import (
     ArgReduce,
     Attention,
     Cast,
+    Computed,
     Concat,
     Conv,
     ConvTranspose,
@@ -46,6 +47,7 @@ from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.routines.top import TopPlaces
 from ansorpy.ir.tensor import placeholder
 
 Array = NDArray[Any]
@@ -95,6 +97,7 @@ SAMPLES = [
     Sample(Conv(ONE, ONE, ONE, ONE, groups=4), (IMAGE, (4, 1, 3, 3))),
     Sample(ConvTranspose(TWO, ONE, (9, 8), ONE), (IMAGE, (4, 3, 3, 2))),
     Sample(ConvTranspose(TWO, ONE, (9, 8), ONE, groups=2), (IMAGE, (4, 3, 3, 2))),
+    Sample(Computed(TopPlaces(largest=True), (3, 2), DType.INT64), ((3, 8),)),
     Sample(Cumulative(ReduceOp.SUM, 1, exclusive=True), (X,)),
     Sample(Elementwise(Fn.ADD), (X, (6, 1))),
     Sample(Elementwise(Fn.DIV), (X, X)),

@@ -29,6 +29,7 @@ from ansorpy.ir.expr import (
     Load,
     Reduce,
     Select,
+    SizeVar,
     Var,
 )
 
@@ -189,6 +190,6 @@ def _reduce(e: Emitter, expr: Reduce) -> Code:
 
 
 EXPRESSIONS: Mapping[type[Expr], Callable[[Emitter, Any], Code]] = {
-    Const: _const, Var: _var, Axis: _var, Binary: _binary, Compare: _compare, Call: _call,
-    Select: _select, Cast: _cast, Load: _load, Reduce: _reduce,
+    Const: _const, Var: _var, Axis: _var, SizeVar: _var, Binary: _binary, Compare: _compare,
+    Call: _call, Select: _select, Cast: _cast, Load: _load, Reduce: _reduce,
 }  # fmt: skip

@@ -34,6 +34,7 @@ from ansorpy.ir.expr import (
     Load,
     Reduce,
     Select,
+    SizeVar,
     Var,
 )
 from ansorpy.ir.loops import Buffer
@@ -170,6 +171,7 @@ EXPRESSIONS: Mapping[type[Expr], Callable[[Any, Any], Value]] = {
     Const: _const,
     Var: _var,
     Axis: _var,
+    SizeVar: _var,
     Binary: _binary,
     Compare: _compare,
     Call: _call,
