@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.frontend.onnx.operators.scatter import refuse_slow, scattered
+from ansorpy.frontend.onnx.operators.scatter import scattered
 from ansorpy.frontend.onnx.operators.windows import require_positive
 from ansorpy.graph.ir import Output
-from ansorpy.graph.ops import Expand, Fn, Pad, PadMode, PoolPlaces, Shape, Unpool
-from ansorpy.ir.dtypes import DType
+from ansorpy.graph.ops import Expand, Pad, PadMode, PoolPlaces, Shape, Unpool
 from ansorpy.ir.extents import extreme, least, prod_of
 from ansorpy.ir.symbols import SizeOp
 
@@ -20,7 +19,7 @@ _MOST_WINDOWS = 16
 
 
 def max_unpool(ctx: NodeContext) -> str:
-    """Values at their places in an image of zeros; places are of the image and channel they are in.
+    """Values at their places in images of zeros.
 
     Places that a MaxPool of the model found are those in its image if ``output_shape`` is that of
     the image.  Otherwise they count in the image that follows from the windows, as in onnx's
@@ -37,7 +36,7 @@ def max_unpool(ctx: NodeContext) -> str:
     if op is not None and origin == plane and _is_near(ctx, op):
         value = ctx.emit(Unpool(op.pool, plane), [ctx.input(0), ctx.input(1)])
     else:
-        value = _searched(ctx, plane)
+        value = _written(ctx, plane)
     return _sized(ctx, value, (*shape[:2], *size))
 
 
@@ -75,16 +74,13 @@ def _is_near(ctx: NodeContext, op: PoolPlaces) -> bool:
     return plain and Unpool(op.pool, ()).candidates <= _MOST_WINDOWS
 
 
-def _searched(ctx: NodeContext, plane: Shape) -> str:
-    """The image of extents *plane*, by comparing each element with all places in its channel."""
+def _written(ctx: NodeContext, plane: Shape) -> str:
+    """Images of extents *plane*, with the values written one after another."""
     shape = ctx.shape()
-    count, inner, rows = prod_of(shape[2:]), prod_of(plane), shape[0] * shape[1]
-    refuse_slow(ctx, rows * inner * count)
-    first = ctx.apply(Fn.MUL, ctx.places(rows, 1), ctx.size(inner, DType.INT64))
-    places = ctx.apply(Fn.SUB, ctx.reshape(ctx.input(1), (rows, count)), first)
-    zeros = ctx.emit(Expand((rows, inner)), [ctx.literal(0)])
-    values = ctx.reshape(ctx.input(0), (rows, count))
-    return ctx.reshape(scattered(ctx, zeros, places, values, 1), (*shape[:2], *plane))
+    whole = (*shape[:2], *plane)
+    zeros = ctx.emit(Expand((prod_of(whole),)), [ctx.literal(0)])
+    places, values = (ctx.reshape(ctx.input(n), (prod_of(shape),)) for n in (1, 0))
+    return ctx.reshape(scattered(ctx, zeros, places, values, 0), whole)
 
 
 def _sized(ctx: NodeContext, value: str, shape: Shape) -> str:

@@ -1,40 +1,36 @@
 """Scatter: each element of the result is from the data or from the updates for its place.
 
 Where the indices are constant and no element gets several updates, these are gathered; otherwise,
-each element is compared with all places that it may have.
+an algorithm applies one after another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.graph.ops import (
-    Expand,
-    Fn,
-    Gather,
-    GatherElements,
-    Iota,
-    Pad,
-    PadMode,
-    ReduceOp,
-    Scatter,
-    Shape,
-)
+from ansorpy.graph.ops import Computed, Expand, Fn, Gather, GatherElements, Pad, PadMode, Shape
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import AnyExtent, dims_of, most, prod_of
+from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
+from ansorpy.ir.routines.scatters import (
+    ScatterLast,
+    ScatterMax,
+    ScatterMin,
+    ScatterProduct,
+    Scatters,
+    ScatterSum,
+)
 
-__all__ = ["OPERATORS", "refuse_slow", "scattered"]
+__all__ = ["OPERATORS", "scattered"]
 
-_REDUCTIONS: Mapping[str, tuple[Fn, ReduceOp]] = {
-    "add": (Fn.ADD, ReduceOp.SUM), "max": (Fn.MAX, ReduceOp.MAX),
-    "min": (Fn.MIN, ReduceOp.MIN), "mul": (Fn.MUL, ReduceOp.PROD),
+_REDUCTIONS = {"add": Fn.ADD, "max": Fn.MAX, "min": Fn.MIN, "mul": Fn.MUL}
+_ROUTINES: Mapping[str, type[Scatters]] = {
+    "none": ScatterLast, "add": ScatterSum, "max": ScatterMax, "min": ScatterMin,
+    "mul": ScatterProduct,
 }  # fmt: skip
-_MOST_COMPARED = 1 << 33
-"""So many comparisons of places take some seconds; what needs more is refused."""
 
 Places = NDArray[np.int64]
 
@@ -55,7 +51,6 @@ def scatter_nd(ctx: NodeContext) -> str:
         if reduction == "none" or _are_distinct(flat):
             return _written(ctx, outer, flat, inner)
     count, length = prod_of(given[:-1]), prod_of(outer)
-    refuse_slow(ctx, count * length * (1 if reduction == "none" else prod_of(inner)))
     rows = (count, prod_of(inner))
     places = ctx.reshape(_flattened(ctx, outer), (count, 1))
     data = ctx.reshape(ctx.input(0), (length, rows[1]))
@@ -77,7 +72,6 @@ def scatter_elements(ctx: NodeContext) -> str:
         flat = _flat(where, shape)
         if reduction == "none" or _are_distinct(flat):
             return _written(ctx, shape, flat, ())
-    refuse_slow(ctx, prod_of(shape) * given[axis])
     places, updates = _from_start(ctx, ctx.input(1), shape[axis]), ctx.input(2)
     beyond = tuple(
         0 if d == axis else e - g for d, (e, g) in enumerate(zip(shape, given, strict=True))
@@ -95,28 +89,31 @@ def scattered(
     """*data* with *updates* written at their *places* along *axis*, or combined with what is there.
 
     The places have the shape of the updates, or extents of 1 behind the axis.  Those outside the
-    data are ignored.  If several updates have the same place and there is no reduction, the last
-    one counts.
+    data are ignored.  Updates are applied in order, so without a reduction the last one counts.
     """
     kinds = ctx.builder.types
-    size = kinds[data].shape[axis]
-    if reduction != "none":
-        fn, kind = _REDUCTIONS[reduction]
-        total = ctx.emit(Scatter(kind, axis, size), [places, updates])
-        wide = ctx.cast(data, kinds[total].dtype)
-        return ctx.cast(ctx.apply(fn, wide, total), kinds[data].dtype)
-    shape = kinds[updates].shape
-    extents = tuple(e if d == axis else 1 for d, e in enumerate(shape))
-    order = ctx.emit(Iota(extents, dtype=DType.INT32), ())
-    last = ctx.emit(Scatter(ReduceOp.MAX, axis, size), [places, order])
-    none = ctx.literal(0, DType.INT32)
-    written = ctx.apply(Fn.LESS_EQUAL, none, last)
-    source = ctx.cast(ctx.apply(Fn.MAX, last, none), DType.INT64)
-    if kinds[places].shape == shape:
-        found = ctx.emit(GatherElements(axis), [updates, source])
-    else:
-        found = ctx.emit(Gather(axis), [updates, ctx.reshape(source, (size,))])
-    return ctx.apply(Fn.WHERE, written, found, data)
+    shape, dtype = kinds[data].shape, kinds[data].dtype
+    routine = _ROUTINES[reduction]
+    wide = dtype.of_sums if routine is ScatterSum else dtype
+    rows, columns = prod_of(shape[:axis]), prod_of(shape[axis + 1 :])
+    count = kinds[updates].shape[axis]
+    own = columns if kinds[places].shape == kinds[updates].shape else 1
+    whole: Shape = (rows, shape[axis], columns)
+    operands = [
+        ctx.reshape(ctx.cast(data, wide), whole),
+        ctx.reshape(ctx.cast(places, DType.INT64), (rows, count, own)),
+        ctx.reshape(ctx.cast(updates, wide), (rows, count, columns)),
+    ]
+    result = ctx.emit(Computed(routine(), whole, wide), _apart(ctx, operands))
+    return ctx.reshape(ctx.cast(result, dtype), shape)
+
+
+def _apart(ctx: NodeContext, operands: Sequence[str]) -> list[str]:
+    """*operands*, of which those that occur earlier are copied: an algorithm reads each once."""
+    return [
+        ctx.apply(Fn.MAX, value, value) if value in operands[:n] else value
+        for n, value in enumerate(operands)
+    ]
 
 
 def tensor_scatter(ctx: NodeContext) -> str:
@@ -168,13 +165,6 @@ def _are_distinct(flat: Places) -> bool:
     return len(np.unique(flat)) == flat.size
 
 
-def refuse_slow(ctx: NodeContext, compared: AnyExtent) -> None:
-    """Refuse a node that makes *compared* comparisons of places, if that takes too long."""
-    if most(compared) > _MOST_COMPARED:
-        advice = "make them constant, or do this outside the network"
-        raise Unsupported(f"computed indices, compared {most(compared):,} times", advice)
-
-
 def _from_start(ctx: NodeContext, indices: str, extent: AnyExtent) -> str:
     """*indices* along an axis, negative ones counted from the end, as int64.
 
@@ -219,7 +209,7 @@ def _written(ctx: NodeContext, outer: Shape, places: Places, inner: Shape) -> st
     source.reshape(-1)[flat] = np.arange(len(flat))
     updates = _gathered(ctx, ctx.reshape(ctx.input(2), (len(flat), *inner)), source)
     if reduction != "none":
-        updates = ctx.apply(_REDUCTIONS[reduction][0], ctx.input(0), updates)
+        updates = ctx.apply(_REDUCTIONS[reduction], ctx.input(0), updates)
     given = (source >= 0).reshape(*outer, *(1,) * len(inner))
     if given.all():
         return updates
