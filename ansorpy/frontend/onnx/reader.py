@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -148,7 +149,7 @@ def _is_defined(operator: str, domain: str) -> bool:
     """Whether onnx defines *operator* by other operators."""
     if not onnx.defs.has(operator, domain):
         return False
-    schema = onnx.defs.get_schema(operator, domain)
+    schema: Any = onnx.defs.get_schema(operator, domain)  # its annotations lack these properties
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 
@@ -183,21 +184,29 @@ def _dense(tensor: SparseTensorProto) -> Array:
     return whole
 
 
-def opset_of(model: ModelProto) -> int:
-    """The version of the standard operator set that the model imports (1 if it names none)."""
-    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
-    return max(versions, default=1)
+def opset_of(model: ModelProto, domain: str = "") -> int:
+    """The version of an operator set that *model* imports, by default of the standard one.
+
+    That is 1 if it names no operator set at all, as old models do.  If it names only others, it is
+    the newest one: then none of its nodes is of this set.
+    """
+    names = ("", "ai.onnx") if domain == "" else (domain,)
+    versions = [o.version for o in model.opset_import if o.domain in names]
+    newest = onnx.defs.onnx_opset_version() if domain == "" and model.opset_import else 1
+    return max(versions, default=newest)
 
 
 def check(model: ModelProto, source: str | Path | ModelProto) -> None:
     """Run onnx's checker without large weights, or by path for files, so models over 2 GiB pass.
 
-    Outputs may omit their shapes, which can be inferred, although the checker does not allow it.
+    Inputs and outputs may omit their shapes, which the caller gives or which can be inferred,
+    although the checker does not allow it.
 
     Raises:
         ForeignFile: The checker rejects the model, or several outputs have the same name.
     """
-    by_path = not isinstance(source, ModelProto) and not any(map(_lacks_shape, model.graph.output))
+    infos = (*model.graph.input, *model.graph.output)
+    by_path = not isinstance(source, ModelProto) and not any(map(_lacks_shape, infos))
     try:
         onnx.checker.check_model(str(source) if by_path else _with_shapes(without_weights(model)))
     except (onnx.checker.ValidationError, ValueError) as error:
@@ -213,9 +222,9 @@ def _lacks_shape(info: ValueInfoProto) -> bool:
 
 
 def _with_shapes(model: ModelProto) -> ModelProto:
-    """*model* itself, after giving outputs without a shape that of a scalar."""
-    for output in filter(_lacks_shape, model.graph.output):
-        output.type.tensor_type.shape.SetInParent()
+    """*model* itself, after giving inputs and outputs without a shape that of a scalar."""
+    for info in filter(_lacks_shape, (*model.graph.input, *model.graph.output)):
+        info.type.tensor_type.shape.SetInParent()
     return model
 
 

@@ -24,7 +24,6 @@ from ansorpy.frontend.onnx.operators import (
     functions,
     gather,
     logic,
-    losses,
     matmul,
     movement,
     ngrams,
@@ -35,12 +34,12 @@ from ansorpy.frontend.onnx.operators import (
     reduce,
     scatter,
     signal,
-    training,
 )
 from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
 from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
+from ansorpy.frontend.onnx.training import losses, optimisers
 
 __all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "operator_of"]
 
@@ -76,6 +75,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **movement.OPERATORS,
     **ngrams.OPERATORS,
     **normalization.OPERATORS,
+    **optimisers.OPERATORS,
     **patches.OPERATORS,
     **places.OPERATORS,
     **pool.OPERATORS,
@@ -89,7 +89,6 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **scatter.OPERATORS,
     **sorts.OPERATORS,
     **signal.OPERATORS,
-    **training.OPERATORS,
     **trees.OPERATORS,
     **unpool.OPERATORS,
 }
