@@ -53,12 +53,16 @@ def operator_model(
     constants: Sequence[Array | None] = (),
     opset: int = 17,
     outputs: int = 1,
+    types: Mapping[str, int] | None = None,
     **attributes: Any,
 ) -> ModelProto:
-    """One operator on float inputs ``x0, x1, ..``, then constants (None: an operand left out)."""
+    """One operator on inputs ``x0, x1, ..``, then constants (None: an operand left out).
+
+    Inputs and the outputs ``y0, y1, ..`` are float32 unless *types* names another element type.
+    """
     inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
     held = {f"c{i}": a for i, a in enumerate(constants) if a is not None}
     operands = [*inputs, *("" if a is None else f"c{i}" for i, a in enumerate(constants))]
     names = [f"y{i}" for i in range(outputs)]
     one = node(op_type, operands, names, **attributes)
-    return graph_model([one], inputs, names, held, opset)
+    return graph_model([one], inputs, names, held, opset, types)

@@ -30,15 +30,16 @@ from tests.graph.executor import Array, run_network
 
 REFUSED = {
     "Attention": ("output qk_matmul_output", "nonpad_kv_seqlen"),
-    "BatchNormalization": ("training_mode=1",),
-    "Dropout": ("output mask", "training_mode=True"),
-    "MaxPool": ("output Indices",),
     "Pad": ("mode=wrap",),
     "Pow": ("element type",),
 }
 """What the importer says of the cases that it does not translate."""
 
 IMPORTED = sorted({*OPERATORS, *CONTROL})
+
+
+DRAWN = re.compile("test_(bernoulli|training_dropout(?!_zero))")
+"""Cases of random numbers, which are not numpy's: their shapes and types are compared."""
 
 
 @cache
@@ -116,6 +117,8 @@ def refusal(case: TestCase) -> str:
             if isinstance(element_type(got.dtype.name), Narrow):
                 got, want = got.astype(np.float32), want.astype(np.float32)
             last = float(ml_dtypes.finfo(got.dtype).eps) if as_dtype(got.dtype).is_float else 0.0
+            if DRAWN.match(case.name):
+                continue
             finite = np.abs(want[np.isfinite(want)].astype(np.float64))
             np.testing.assert_allclose(
                 got.astype(np.float64), want.astype(np.float64), max(case.rtol, last),

@@ -9,7 +9,8 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
-from ansorpy.frontend.onnx.operators import logic, sampling, signal
+from ansorpy.frontend.onnx.images import patches, regions, sampling
+from ansorpy.frontend.onnx.operators import logic, random, signal
 from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.registry import OPERATORS
 from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
@@ -414,6 +415,8 @@ def test_every_importer_is_tried() -> None:
     elsewhere |= {"BitCast"}  # test_narrow
     elsewhere |= {"DynamicQuantizeLinear", *quantized.OPERATORS}  # test_quantized
     elsewhere |= {"Scatter", "ScatterElements", "ScatterND"}  # test_scatter
+    elsewhere |= {"Det", "MaxUnpool", "TfIdfVectorizer", *random.OPERATORS}  # in files of their own
+    elsewhere |= {*patches.OPERATORS, *regions.OPERATORS}  # test_regions
     elsewhere |= {
         *boxes.OPERATORS,
         *chosen.OPERATORS,

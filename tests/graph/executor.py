@@ -10,6 +10,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 from onnx import ModelProto
+from onnx.reference import ReferenceEvaluator
 
 from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.frontend.onnx import load
@@ -25,7 +26,10 @@ from ansorpy.ir.sizes import Sizes, at, fixed, fixed_all
 from ansorpy.ir.strides import Strides, dense_strides, span
 from ansorpy.ir.symbols import Dim
 
-__all__ = ["Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network"]
+__all__ = [
+    "Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network",
+    "run_reference",
+]  # fmt: skip
 
 Array = NDArray[Any]
 
@@ -177,6 +181,11 @@ def _span(shape: Sequence[int], apart: Strides | None) -> int:
 
 def compiled(model: ModelProto) -> Network:
     return partition(optimize(load(model)))
+
+
+def run_reference(model: ModelProto, feeds: Mapping[str, Array]) -> list[Array]:
+    """The outputs of *model* by onnx's reference implementation."""
+    return [np.asarray(found) for found in ReferenceEvaluator(model).run(None, dict(feeds))]
 
 
 def random_feeds(network: Network, rng: np.random.Generator) -> dict[str, Array]:

@@ -18,6 +18,7 @@ from ansorpy.frontend.onnx.control import branch, loop, scan, sequences
 from ansorpy.frontend.onnx.control.scopes import Translator
 from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.frontend.onnx.custom import CUSTOM, Definition, import_custom
+from ansorpy.frontend.onnx.images import patches, regions, resize, sampling, unpool
 from ansorpy.frontend.onnx.microsoft import OPERATORS as MICROSOFT
 from ansorpy.frontend.onnx.ml import features, linear, trees
 from ansorpy.frontend.onnx.operators import (
@@ -26,6 +27,7 @@ from ansorpy.frontend.onnx.operators import (
     constant,
     conv,
     conv_transpose,
+    determinant,
     einsum,
     elementwise,
     functions,
@@ -33,12 +35,12 @@ from ansorpy.frontend.onnx.operators import (
     logic,
     matmul,
     movement,
+    ngrams,
     normalization,
     places,
     pool,
+    random,
     reduce,
-    resize,
-    sampling,
     scatter,
     signal,
 )
@@ -74,6 +76,7 @@ OPERATORS: Mapping[str, Translate] = {
     **chosen.OPERATORS,
     **conv.OPERATORS,
     **conv_transpose.OPERATORS,
+    **determinant.OPERATORS,
     **einsum.OPERATORS,
     **elementwise.OPERATORS,
     **features.OPERATORS,
@@ -87,19 +90,24 @@ OPERATORS: Mapping[str, Translate] = {
     **matmul.OPERATORS,
     **MICROSOFT,
     **movement.OPERATORS,
+    **ngrams.OPERATORS,
     **normalization.OPERATORS,
     **optimisers.OPERATORS,
+    **patches.OPERATORS,
     **places.OPERATORS,
     **pool.OPERATORS,
     **quantize.OPERATORS,
     **quantized.OPERATORS,
+    **random.OPERATORS,
     **reduce.OPERATORS,
+    **regions.OPERATORS,
     **resize.OPERATORS,
     **sampling.OPERATORS,
     **scatter.OPERATORS,
     **sorts.OPERATORS,
     **signal.OPERATORS,
     **trees.OPERATORS,
+    **unpool.OPERATORS,
 }
 
 CONTROL: Mapping[str, Callable[[Translator, NodeContext], list[Value]]] = {

@@ -17,7 +17,12 @@ from ansorpy.graph.ops.conv_transpose import ConvTranspose
 from ansorpy.graph.ops.elementwise import Cast, Elementwise, Fn
 from ansorpy.graph.ops.extend import Extend
 from ansorpy.graph.ops.gather import Gather, GatherElements, GatherND
-from ansorpy.graph.ops.grid_sample import GridSample
+from ansorpy.graph.ops.images.columns import Columns
+from ansorpy.graph.ops.images.deform import DeformedPatches
+from ansorpy.graph.ops.images.grid_sample import GridSample
+from ansorpy.graph.ops.images.regions import RegionAlign, RegionMax, RegionMean
+from ansorpy.graph.ops.images.resample import Resample
+from ansorpy.graph.ops.images.unpool import PoolPlaces, Unpool
 from ansorpy.graph.ops.layer_norm import LayerNorm
 from ansorpy.graph.ops.lrn import Lrn
 from ansorpy.graph.ops.matmul import MatMul, PackedMatMul
@@ -35,10 +40,11 @@ from ansorpy.graph.ops.narrow.conversions import Decode, Encode, Pack, Unpack, W
 from ansorpy.graph.ops.narrow.reinterpret import Reinterpret
 from ansorpy.graph.ops.pad import Pad, PadMode
 from ansorpy.graph.ops.pool import Pool, PoolKind
+from ansorpy.graph.ops.random import Uniform
 from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
-from ansorpy.graph.ops.resample import Resample
 from ansorpy.graph.ops.routine import Computed
 from ansorpy.graph.ops.scan import Cumulative
+from ansorpy.graph.ops.scatter import Scatter
 from ansorpy.graph.ops.sizes import Iota, Sizes
 from ansorpy.graph.ops.softmax import Softmax
 
@@ -47,12 +53,14 @@ __all__ = [
     "ArgReduce",
     "Attention",
     "Cast",
+    "Columns",
     "Computed",
     "Concat",
     "Conv",
     "ConvTranspose",
     "Cumulative",
     "Decode",
+    "DeformedPatches",
     "Elementwise",
     "Encode",
     "Expand",
@@ -75,12 +83,17 @@ __all__ = [
     "Pattern",
     "Pool",
     "PoolKind",
+    "PoolPlaces",
     "Reduce",
     "ReduceOp",
     "Reinterpret",
+    "RegionAlign",
+    "RegionMax",
+    "RegionMean",
     "Repeat",
     "Resample",
     "Reshape",
+    "Scatter",
     "Shape",
     "Shuffle",
     "Sizes",
@@ -91,5 +104,7 @@ __all__ = [
     "Transpose",
     "Unpack",
     "Wrap",
+    "Uniform",
+    "Unpool",
     "broadcast",
 ]

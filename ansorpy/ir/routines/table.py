@@ -10,15 +10,16 @@ from ansorpy.ir.routines.base import Routine
 from ansorpy.ir.routines.places import Inverse, TruePlaces
 from ansorpy.ir.routines.prefix import Prefixes
 from ansorpy.ir.routines.rows import RowOrder
+from ansorpy.ir.routines.scatters import SCATTERS
 from ansorpy.ir.routines.suppression import Suppression
 from ansorpy.ir.routines.top import TopPlaces
 
 __all__ = ["ROUTINES", "routine_of"]
 
-ROUTINES: Mapping[str, type[Routine]] = {
-    kind.name: kind
-    for kind in (Inverse, Prefixes, RowOrder, Suppression, TopPlaces, TruePlaces)
-}  # fmt: skip
+_KINDS: tuple[type[Routine], ...] = (
+    Inverse, Prefixes, RowOrder, Suppression, TopPlaces, TruePlaces, *SCATTERS,
+)  # fmt: skip
+ROUTINES: Mapping[str, type[Routine]] = {kind.name: kind for kind in _KINDS}
 
 
 def routine_of(name: str, settings: Mapping[str, Any]) -> Routine:

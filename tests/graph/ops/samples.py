@@ -13,12 +13,14 @@ from ansorpy.graph.ops import (
     ArgReduce,
     Attention,
     Cast,
+    Columns,
     Computed,
     Concat,
     Conv,
     ConvTranspose,
     Cumulative,
     Decode,
+    DeformedPatches,
     Elementwise,
     Encode,
     Expand,
@@ -38,12 +40,17 @@ from ansorpy.graph.ops import (
     PadMode,
     Pool,
     PoolKind,
+    PoolPlaces,
     Reduce,
     ReduceOp,
+    RegionAlign,
+    RegionMax,
+    RegionMean,
     Reinterpret,
     Repeat,
     Resample,
     Reshape,
+    Scatter,
     Shape,
     Shuffle,
     Slice,
@@ -51,6 +58,7 @@ from ansorpy.graph.ops import (
     Spread,
     Transpose,
     Unpack,
+    Unpool,
     Wrap,
 )
 from ansorpy.graph.ops.names import Names
@@ -99,6 +107,7 @@ class Sample:
 X = (2, 6, 5)
 IMAGE = (2, 4, 5, 7)
 TWO, ONE, NONE = (2, 1), (1, 1), (0, 0)
+HALVES = Pool(PoolKind.MAX, (2, 2), (2, 2), NONE, NONE, ONE)
 
 
 def _halves(x: Tensor) -> Tensor:
@@ -111,6 +120,7 @@ SAMPLES = [
     Sample(ArgReduce(ReduceOp.MIN, 1, last=True), (X,)),
     Sample(Attention(0.5, (0, 2, 1)), ((2, 3, 4), (2, 4, 5), (2, 5, 6), (3, 5))),
     Sample(Cast(DType.INT32), (X,)),
+    Sample(Columns((6, 7), TWO, (1, 0), (1, 2)), ((2, 3, 2, 3, 4, 3),)),
     Sample(Concat(1), (X, (2, 3, 5))),
     Sample(Extend(1), (X, (2, 3, 5))),
     Sample(Conv(TWO, ONE, NONE, ONE), (IMAGE, (3, 4, 3, 2))),
@@ -122,6 +132,10 @@ SAMPLES = [
     Sample(Cumulative(ReduceOp.SUM, 1, exclusive=True), (X,)),
     Sample(Custom("com.example.Halves", _halves), (X,)),
     Sample(Decode(Narrow.FLOAT8E5M2), (), codes=(X,)),
+    Sample(
+        DeformedPatches(TWO, (1, 0), ONE),
+        (IMAGE, (2, 2, 3, 2, 2, 3, 6), (2, 2, 3, 2, 3, 6)),
+    ),
     Sample(Elementwise(Fn.ADD), (X, (6, 1))),
     Sample(Elementwise(Fn.DIV), (X, X)),
     Sample(Elementwise(Fn.CLIP, (-0.5, 0.5)), (IMAGE,)),
@@ -142,12 +156,17 @@ SAMPLES = [
     Sample(Pad((0, 1, -1), (1, 0, 2), PadMode.CONSTANT, 0.5), (X,)),
     Sample(Pool(PoolKind.MAX, (3, 2), TWO, ONE, NONE, ONE), (IMAGE,)),
     Sample(Pool(PoolKind.SUM, (2, 2), ONE, NONE, ONE, TWO), (IMAGE,)),
+    Sample(PoolPlaces(HALVES), (IMAGE, (2, 4, 2, 3))),
     Sample(Reduce(ReduceOp.SUM, (1,), keepdims=False), (IMAGE,)),
     Sample(Reduce(ReduceOp.MAX, (0, 2), keepdims=True), (IMAGE,)),
     Sample(Reinterpret(DType.INT32), (X,)),
+    Sample(RegionAlign((3, 2), 2, 1.0, half=True, maximum=True), (IMAGE, (5, 4)), (((5,), 2),)),
+    Sample(RegionMax((3, 2), 1.5), (IMAGE, (5, 4)), (((5,), 2),)),
+    Sample(RegionMean((3, 2), 1.0, half=False), (IMAGE, (5, 4)), (((5,), 2),)),
     Sample(Repeat((1, 2, 3)), (X,)),
     Sample(Resample(2, 8), (IMAGE,), (((8, 3), 5),), ((8, 3),)),
     Sample(Reshape((2, 3, 10)), (X,)),
+    Sample(Scatter(ReduceOp.SUM, 1, 7), (), ((X, 9),), (X,)),
     Sample(Shuffle(1, (2, 3), (1, 0)), (X,)),
     Sample(Slice((1, 5, 0), (1, 2, 5), (1, -3, 1)), (X,)),
     Sample(Softmax((2,)), (X,)),
@@ -157,4 +176,5 @@ SAMPLES = [
     Sample(Unpack(Narrow.INT4, (2, 6, 10)), (), codes=(X,)),
     Sample(Unpack(Narrow.UINT2, (3, 3)), (), codes=((3,),)),
     Sample(Wrap(Narrow.INT4), (X,)),
+    Sample(Unpool(HALVES, (4, 6)), ((2, 4, 2, 3),), (((2, 4, 2, 3), 192),)),
 ]

@@ -18,6 +18,7 @@ from ansorpy.ir.routines.base import Routine
 from ansorpy.ir.routines.places import Inverse, TruePlaces
 from ansorpy.ir.routines.prefix import Prefixes
 from ansorpy.ir.routines.rows import RowOrder
+from ansorpy.ir.routines.scatters import SCATTERS, Scatters, ScatterSum
 from ansorpy.ir.routines.suppression import Suppression
 from ansorpy.ir.routines.table import ROUTINES
 from ansorpy.ir.routines.top import TopPlaces
@@ -162,6 +163,49 @@ def test_suppression(shape: tuple[int, int, int], centred: bool, limited: bool, 
         ]  # fmt: skip
         dag = definition(Suppression(centred, limited), arrays, (*shape[:2], room))
         check(dag, arrays, interpreted=shape[2] < 10)
+
+
+@pytest.mark.parametrize(
+    ("shape", "count", "by_row"),
+    [((1, 7, 1), 9, True), ((3, 5, 4), 11, False), ((1, 31, 150), 40, True), ((2, 1, 3), 2, True),
+     ((1, 500, 64), 300, False), ((1, 9, 5), 3, True)],
+)  # fmt: skip
+@pytest.mark.parametrize("routine", SCATTERS)
+def test_updates_are_applied_in_order(
+    routine: type[Scatters], shape: tuple[int, int, int], count: int, by_row: bool, rng: Rng
+) -> None:
+    """Some places are below 0 or above all others: these are ignored."""
+    batch, n, columns = shape
+    x, updates = rng.standard_normal(shape), rng.standard_normal((batch, count, columns))
+    places = rng.integers(-1, n + 1, (batch, count, 1 if by_row else columns))
+    arrays: list[Array] = [x.astype(np.float32), places, updates.astype(np.float32)]
+    dag = definition(routine(), arrays, shape, DType.FLOAT32)
+    check(dag, arrays, interpreted=n * columns < 100)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float16", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("routine", SCATTERS)
+def test_updates_of_every_type(routine: type[Scatters], kind: str, rng: Rng) -> None:
+    if kind == "bool" and routine is not SCATTERS[0]:
+        pytest.skip("booleans are only replaced")
+    x, updates = (
+        rng.integers(0, 2 if kind == "bool" else 9, (2, k, 3)).astype(kind) for k in (5, 9)
+    )
+    arrays: list[Array] = [x, rng.integers(0, 5, (2, 9, 3)), updates]
+    check(definition(routine(), arrays, x.shape, as_dtype(x.dtype)), arrays)
+
+
+def test_updates_of_tensors_of_open_size(rng: Rng) -> None:
+    n, k = dim("n", 1, 60), dim("k", 0, 90)
+    x, u = placeholder((1, n, 3), name="x"), placeholder((1, k, 3), name="u")
+    at = placeholder((1, k, 1), DType.INT64, name="at")
+    dag = ComputeDAG([computed_by(ScatterSum(), [x, at, u], (1, n, 3), DType.FLOAT32, name="y")])
+    kernel = ap.build(State.initial(dag))
+    for rows, count in ((1, 1), (60, 90), (7, 40), (5, 1)):
+        given = [rng.integers(-9, 9, (1, size, 3)).astype(np.float32) for size in (rows, count)]
+        places = rng.integers(0, rows, (1, count, 1))
+        want = ScatterSum().evaluate([given[0], places, given[1]], given[0].shape)
+        np.testing.assert_array_equal(kernel(given[0], places, given[1]), want)
 
 
 def test_descriptions_of_definitions_keep_routines() -> None:

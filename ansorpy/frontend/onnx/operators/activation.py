@@ -97,21 +97,11 @@ def shrink(ctx: NodeContext) -> str:
     return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, x, ctx.literal(-limit)), below, inner)
 
 
-def dropout(ctx: NodeContext) -> str:
-    """The input itself, as in inference; the mask output and training mode are refused."""
-    if ctx.is_output_used(1):
-        raise Unsupported("output mask", "remove the consumer of the mask")
-    if ctx.has_input(2) and bool(ctx.constant(2, "training_mode").item()):
-        raise Unsupported("training_mode=True", "export the model for inference")
-    return ctx.input()
-
-
 OPERATORS: dict[str, Importer] = {
     "Abs": _unary(Fn.ABS),
     "Ceil": _unary(Fn.CEIL),
     "Celu": _unary(Fn.CELU, alpha=1.0),
     "Clip": clip,
-    "Dropout": dropout,
     "Elu": _unary(Fn.ELU, alpha=1.0),
     "Erf": _unary(Fn.ERF),
     "Exp": _unary(Fn.EXP),
