@@ -31,7 +31,6 @@ REFUSED = {
     "BatchNormalization": ("training_mode=1",),
     "Dropout": ("output mask", "training_mode=True"),
     "MaxPool": ("output Indices",),
-    "Pad": ("mode=wrap",),
     "Pow": ("element type",),
 }
 """What the importer says of the cases that it does not translate."""
