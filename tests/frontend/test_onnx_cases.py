@@ -30,7 +30,6 @@ from tests.graph.executor import Array, run_network
 
 REFUSED = {
     "Attention": ("output qk_matmul_output", "nonpad_kv_seqlen"),
-    "Pad": ("mode=wrap",),
     "Pow": ("element type",),
 }
 """What the importer says of the cases that it does not translate."""
