@@ -38,9 +38,16 @@ class UsageError(AnsorpyError):
 
 @dataclass(frozen=True)
 class UnsupportedRow:
-    """One part of a model that cannot be compiled: its place, its kind, and what to do instead.
+    """What of a model cannot be compiled, for one reason, and what to do instead.
 
-    It could be compiled if the inputs in ``needs`` had constant values.
+    Args:
+        node: The first node, or the tensor.
+        op: Its operator; of a tensor, what it is to the model (``input``).
+        attribute: The attribute, operand or type at fault.
+        needs: Inputs that need only be constant.
+        domain: That of the operator; empty for onnx's own.
+        opset: The version of the operator set.
+        count: How many nodes there are.
     """
 
     node: str
@@ -49,6 +56,9 @@ class UnsupportedRow:
     shape: str = ""
     advice: str = ""
     needs: tuple[str, ...] = ()
+    domain: str = ""
+    opset: int | None = None
+    count: int = 1
 
 
 class UnsupportedModel(AnsorpyError):
@@ -157,8 +167,14 @@ def table(rows: Sequence[UnsupportedRow]) -> list[str]:
     """*rows* as aligned lines of text below a heading; empty when there are no rows."""
     if not rows:
         return []
-    heading = ("node", "op", "attribute", "shape", "what to do")
-    cells = [heading, *((r.node, r.op, r.attribute, r.shape, r.advice) for r in rows)]
+    heading = (
+        "operator", "domain", "opset", "count", "first node", "at fault", "shapes", "what to do",
+    )  # fmt: skip
+    cells = [heading]
+    for row in rows:
+        opset = "" if row.opset is None else str(row.opset)
+        place = (row.op, row.domain, opset, str(row.count), row.node)
+        cells.append((*place, row.attribute, row.shape, row.advice))
     widths = [max(len(row[column]) for row in cells) for column in range(len(heading))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -46,10 +46,15 @@ def test_schedule_error_shows_step_stage_program_and_hint() -> None:
 def test_unsupported_model_lists_every_row() -> None:
     rows = [
         errors.UnsupportedRow("n1", "LSTM", shape="1x2", advice="unroll it"),
-        errors.UnsupportedRow("second", "NonZero", attribute="axis=0"),
+        errors.UnsupportedRow(
+            "second", "Fused", attribute="axis=0", domain="com.example", opset=1, count=3
+        ),
     ]
     lines = str(errors.UnsupportedModel("2 operators cannot be compiled", rows=rows)).splitlines()
     assert lines[0] == "2 operators cannot be compiled"
-    assert lines[1].split() == ["node", "op", "attribute", "shape", "what", "to", "do"]
-    assert "LSTM" in lines[2] and "unroll it" in lines[2]
-    assert lines[3].startswith("second  NonZero  axis=0")
+    assert lines[1].split() == [
+        *("operator", "domain", "opset", "count", "first", "node", "at", "fault", "shapes"),
+        *("what", "to", "do"),
+    ]
+    assert lines[2].split() == ["LSTM", "1", "n1", "1x2", "unroll", "it"]
+    assert lines[3].split() == ["Fused", "com.example", "1", "3", "second", "axis=0"]

@@ -50,6 +50,8 @@ class Campaign:
         size: Number of all cases if there is an end to them (an exhaustive campaign).
         short: Number of cases that ``make test`` runs.
         limit_s: Seconds after which a case counts as hanging.
+        pinned: Whether each process has a core of its own, so that none waits for another's turn
+            to measure.
     """
 
     about: str
@@ -57,6 +59,7 @@ class Campaign:
     size: int | None = None
     short: int = 3
     limit_s: float = 120.0
+    pinned: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.campaigns.allotment import ALLOTMENT
 from tests.campaigns.campaign import Campaign
+from tests.campaigns.conformance.campaign import CONFORMANCE
 from tests.campaigns.exports.campaign import EXPORTS
 from tests.campaigns.exports.soak import SOAK
 from tests.campaigns.exports.team_campaign import TEAM
@@ -19,6 +20,7 @@ __all__ = ["CAMPAIGNS"]
 
 CAMPAIGNS: dict[str, Campaign] = {
     "allotment": ALLOTMENT,
+    "conformance": CONFORMANCE,
     "exports": EXPORTS,
     "faults": FAULTS,
     "gpu-schedules": GPU_SCHEDULES,

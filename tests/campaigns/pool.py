@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 import traceback
 from collections.abc import Iterator
@@ -12,17 +13,42 @@ from multiprocessing.connection import Connection, wait
 from tests.campaigns.campaign import Failure, Outcome, Tally, run_case
 from tests.campaigns.catalogue import CAMPAIGNS
 
-__all__ = ["run"]
+__all__ = ["Ended", "ended", "run"]
 
 _SPAWN = multiprocessing.get_context("spawn")
 _LEFT_S = 5.0  # that a process gets to end by itself
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What case *number* saw, or the *error* with which it failed."""
+
+    number: int
+    tally: Tally
+    error: str
 
 
 def run(name: str, seed: int, numbers: Iterator[int], jobs: int, until_s: float) -> Outcome:
     """Run the cases *numbers* of campaign *name* in *jobs* processes until *until_s* has passed."""
     began = time.monotonic()
     outcome = Outcome(name, seed)
-    workers = [_Worker(name, seed) for _ in range(jobs)]
+    for case in ended(name, seed, numbers, jobs, until_s):
+        outcome.cases += 1
+        if case.error:
+            outcome.failures.append(Failure(case.number, case.error))
+        else:
+            outcome.tally.add(case.tally)
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def ended(
+    name: str, seed: int, numbers: Iterator[int], jobs: int, until_s: float
+) -> Iterator[Ended]:
+    """The cases *numbers* as they end, in any order; none begins after *until_s*."""
+    began = time.monotonic()
+    cores = sorted(os.sched_getaffinity(0))
+    workers = [_Worker(name, seed, cores[n % len(cores)]) for n in range(jobs)]
     try:
         for worker in workers:
             worker.start(numbers)
@@ -30,20 +56,20 @@ def run(name: str, seed: int, numbers: Iterator[int], jobs: int, until_s: float)
             ready = wait([worker.pipe for worker in busy], timeout=1.0)
             for worker in busy:
                 if worker.pipe in ready or worker.is_late:
-                    worker.finish(outcome)
+                    yield worker.finish()
                     is_over = time.monotonic() - began >= until_s
                     worker.start(iter(()) if is_over else numbers)
     finally:
         for worker in workers:
             worker.close()
-    outcome.seconds = time.monotonic() - began
-    return outcome
 
 
 @dataclass
 class _Worker:
     name: str
     seed: int
+    core: int
+    """Where it runs, if the campaign wants that."""
     number: int | None = None
     """The case it is at."""
     began: float = 0.0
@@ -63,9 +89,10 @@ class _Worker:
         if self.number is not None:
             self.pipe.send(self.number)
 
-    def finish(self, outcome: Outcome) -> None:
-        """Note how the case ended; a process that hangs or has died is replaced."""
+    def finish(self) -> Ended:
+        """How the case ended; a process that hangs or has died is replaced."""
         assert self.number is not None
+        tally, error = Tally(), ""
         try:
             if not self.pipe.poll():
                 raise TimeoutError
@@ -78,11 +105,7 @@ class _Worker:
             self._process.join(_LEFT_S)
             error = f"the process ended with exit code {self._process.exitcode}"
             self._spawn()
-        outcome.cases += 1
-        if error:
-            outcome.failures.append(Failure(self.number, error))
-        else:
-            outcome.tally.add(tally)
+        return Ended(self.number, tally, error)
 
     def close(self) -> None:
         self.pipe.close()
@@ -91,12 +114,16 @@ class _Worker:
 
     def _spawn(self) -> None:
         self.pipe, theirs = _SPAWN.Pipe()
-        self._process = _SPAWN.Process(target=_serve, args=(theirs, self.name, self.seed))
+        self._process = _SPAWN.Process(
+            target=_serve, args=(theirs, self.name, self.seed, self.core)
+        )
         self._process.start()
         theirs.close()
 
 
-def _serve(pipe: Connection, name: str, seed: int) -> None:
+def _serve(pipe: Connection, name: str, seed: int, core: int) -> None:
+    if CAMPAIGNS[name].pinned:
+        os.sched_setaffinity(0, {core})
     while True:
         try:
             number = pipe.recv()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from ansorpy.graph import optimize, partition
 from tests.graph.executor import run_network
 
 FEATURES = 5
+LABELLED = {"label": TensorProto.INT64, "scores": TensorProto.FLOAT}
 
 
-def model(operator: str, outputs: dict[str, int], **attributes: Any) -> ModelProto:
+def model(operator: str, outputs: Mapping[str, int], **attributes: Any) -> ModelProto:
     info = helper.make_tensor_value_info("x", TensorProto.FLOAT, (7, FEATURES))
     node = helper.make_node(operator, ["x"], list(outputs), domain="ai.onnx.ml", **attributes)
     results = [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()]
@@ -103,21 +105,29 @@ def test_tree_regressors(how: str, depth: int) -> None:
 
 
 @pytest.mark.parametrize("after", ["NONE", "LOGISTIC", "SOFTMAX"])
-@pytest.mark.parametrize("classes", [[0, 1, 2], [0, 1], [1]])
-def test_tree_classifiers(after: str, classes: list[int]) -> None:
-    rng = np.random.default_rng(len(classes))
-    found = forest("class", rng, classes, 3)
+@pytest.mark.parametrize("shift", [0.0, 0.5])
+@pytest.mark.parametrize("classes", [[0, 1, 2], [0], [1]])
+def test_tree_classifiers(after: str, classes: list[int], shift: float) -> None:
+    found = forest("class", np.random.default_rng(len(classes)), classes, 3)
+    found["class_weights"] = [weight - shift for weight in found["class_weights"]]
     labels = [3, 8, 5][: max(2, len(classes))]
-    outputs = {"label": TensorProto.INT64, "scores": TensorProto.FLOAT}
-    assert_as_onnxruntime(
-        model(
-            "TreeEnsembleClassifier",
-            outputs,
-            classlabels_int64s=labels,
-            post_transform=after,
-            **found,
-        )  # fmt: skip
+    one = model(
+        "TreeEnsembleClassifier", LABELLED, classlabels_int64s=labels, post_transform=after, **found
     )
+    assert_as_onnxruntime(one)
+
+
+def test_trees_of_two_classes_that_both_have_weights() -> None:
+    """onnxruntime gives the same scores, and numbers that are no labels."""
+    found = forest("class", np.random.default_rng(2), [0, 1], 3)
+    one = model("TreeEnsembleClassifier", LABELLED, classlabels_int64s=[3, 8], **found)
+    x = np.random.default_rng(0).standard_normal((7, FEATURES), np.float32)
+    labels, scores = run_network(partition(optimize(load(one))), {"x": x})
+    session = onnxruntime.InferenceSession(
+        one.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    np.testing.assert_allclose(scores, session.run(["scores"], {"x": x})[0], rtol=2e-5)
+    np.testing.assert_array_equal(labels, np.array([3, 8])[scores.argmax(1)])
 
 
 def test_linear_models() -> None:
@@ -127,12 +137,11 @@ def test_linear_models() -> None:
         "intercepts": rng.standard_normal(3).tolist(),
     }
     assert_as_onnxruntime(model("LinearRegressor", {"y": TensorProto.FLOAT}, targets=3, **weights))
-    outputs = {"label": TensorProto.INT64, "scores": TensorProto.FLOAT}
     for after in ("NONE", "LOGISTIC", "SOFTMAX"):
         assert_as_onnxruntime(
             model(
                 "LinearClassifier",
-                outputs,
+                LABELLED,
                 classlabels_ints=[4, 2, 9],
                 post_transform=after,
                 multi_class=1,
@@ -161,7 +170,7 @@ def test_support_vector_regressors(kernel: str) -> None:
 def test_features() -> None:
     rng, floats = np.random.default_rng(5), {"y": TensorProto.FLOAT}
     each = rng.standard_normal(FEATURES).tolist()
-    assert_as_onnxruntime(model("Scaler", floats, offset=each, scale=[2.0]))
+    assert_as_onnxruntime(model("Scaler", floats, offset=each, scale=each))
     assert_as_onnxruntime(model("Binarizer", floats, threshold=0.25))
     for norm in ("MAX", "L1", "L2"):
         assert_as_onnxruntime(model("Normalizer", floats, norm=norm))

@@ -108,9 +108,9 @@ def test_initializers_listed_as_inputs_are_constants() -> None:
 
 def test_all_unsupported_nodes_are_listed_at_once() -> None:
     net = Net(x=(1, 4, 6, 6))
-    a = net.op("Det", net.relu("x"))
+    a = net.op("RegexFullMatch", net.relu("x"))
     b = net.op("ImageDecoder", net.op("MaxPool", "x", kernel_shape=[2, 2]))
-    c = net.op("Pad", "x", net.constant([0] * 8, np.int64), mode="wrap")
+    c = net.op("Pad", "x", net.constant([0] * 8, np.int64), mode="mirror")
     model = net.model(a, c)
     model.graph.output.append(helper.make_tensor_value_info(b, TensorProto.INT64, [4, None]))
     model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
@@ -119,8 +119,9 @@ def test_all_unsupported_nodes_are_listed_at_once() -> None:
     with pytest.raises(UnsupportedModel, match="4 node") as caught:
         load(model)
     rows = {row.op: row for row in caught.value.rows}
-    assert set(rows) == {"Det", "ImageDecoder", "Pad", "com.example.Fused"}
-    assert rows["Pad"].attribute == "mode=wrap"
+    assert set(rows) == {"RegexFullMatch", "ImageDecoder", "Pad", "Fused"}
+    assert {op: row.domain for op, row in rows.items() if row.domain} == {"Fused": "com.example"}
+    assert rows["Pad"].attribute == "mode=mirror"
     assert rows["Pad"].shape.startswith("[1, 4, 6, 6]")
     assert caught.value.exit_code == 3
     assert "what to do" in str(caught.value)
@@ -129,12 +130,12 @@ def test_all_unsupported_nodes_are_listed_at_once() -> None:
 def test_what_follows_a_refused_node_is_listed_though_its_shape_is_computed() -> None:
     net = Net(x=(2, 3))
     none = net.constant([0] * 4, np.int64)
-    a = net.op("Pad", net.op("Expand", "x", net.op("Shape", "x")), none, mode="wrap")
-    b = net.op("Pad", a, none, mode="wrap")
+    a = net.op("Pad", net.op("Expand", "x", net.op("Shape", "x")), none, mode="mirror")
+    b = net.op("Pad", a, none, mode="mirror")
     with pytest.raises(UnsupportedModel) as caught:
         load(net.model(b))
     [row] = caught.value.rows
-    assert row.node.endswith("(+1 more)")
+    assert row.count == 2
 
 
 def test_a_node_with_an_operand_of_any_size_is_refused_at_once() -> None:
@@ -151,10 +152,10 @@ def test_an_operator_of_an_impossible_version_is_refused(version: int) -> None:
     model.graph.output[0].name = "z"
     model.graph.node.append(helper.make_node("Fused", ["x"], ["z"], domain="com.example"))
     model.opset_import.append(helper.make_opsetid("com.example", version))
-    with pytest.raises(UnsupportedModel, match=r"com\.example\.Fused"):
+    with pytest.raises(UnsupportedModel, match=r"Fused +com\.example"):
         load(model)
     model.ir_version = 2**40
-    with pytest.raises(UnsupportedModel, match=r"com\.example\.Fused"):
+    with pytest.raises(UnsupportedModel, match=r"Fused +com\.example"):
         load(model)
 
 
@@ -177,7 +178,7 @@ def test_equal_refusals_are_one_row() -> None:
     model = net.model(net.op("Det", "x"), net.op("Det", "x"))
     with pytest.raises(UnsupportedModel) as caught:
         load(model)
-    assert [row.node for row in caught.value.rows] == ["det0 (+1 more)"]
+    assert [(row.node, row.count) for row in caught.value.rows] == [("det0", 2)]
 
 
 @pytest.mark.parametrize(
@@ -358,7 +359,7 @@ def test_constants_of_other_element_types_are_refused_in_the_table(kind: str) ->
     held = helper.make_tensor("narrow", getattr(TensorProto, kind), [2], values)
     model.graph.initializer.append(held)
     model.opset_import[0].version, model.ir_version = 21, 10
-    with pytest.raises(UnsupportedModel, match=f"initializer *element type {kind}"):
+    with pytest.raises(UnsupportedModel, match=f"initializer .*element type {kind}"):
         load(model)
 
 
@@ -369,7 +370,7 @@ def test_a_folded_result_of_another_element_type_is_refused_in_the_table() -> No
     model = net.model(y)
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info(y, TensorProto.FLOAT, [2]))
     model.opset_import[0].version, model.ir_version = 21, 10
-    with pytest.raises(UnsupportedModel, match="Cast +element type (object|str)"):
+    with pytest.raises(UnsupportedModel, match="Cast .*element type (object|str)"):
         load(model)
 
 

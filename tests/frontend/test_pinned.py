@@ -36,9 +36,10 @@ def test_a_model_whose_input_is_known(axes: list[int]) -> None:
     model, x = summed(), np.random.default_rng(0).standard_normal((3, 5), np.float32)
     network = partition(optimize(load(model, constants={"axes": axes})))
     assert [info.name for info in network.inputs] == ["x", "times"]
-    [found] = run_network(network, {"x": x, "times": np.float32(1.5)})
-    given = {"x": x, "axes": np.array(axes), "times": np.float32(1.5)}
-    [want] = ReferenceEvaluator(model).run(None, given)
+    [found] = run_network(network, {"x": x, "times": np.array(1.5, np.float32)})
+    given = {"x": x, "axes": np.array(axes), "times": np.array(1.5, np.float32)}
+    results: Any = ReferenceEvaluator(model).run(None, given)
+    [want] = results
     np.testing.assert_allclose(found, want, rtol=1e-6)
 
 

@@ -49,7 +49,7 @@ def verify(
     """
     from ansorpy.cli.comparison import verify_model
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.models import is_library, onnx_beside, with_own_sizes
+    from ansorpy.cli.models import is_library, onnx_beside, with_known_inputs, with_own_sizes
     from ansorpy.errors import UsageError
     from ansorpy.report.tables import show
 
@@ -61,10 +61,13 @@ def verify(
         raise UsageError(
             "the weights of a library are fixed", hint="give the .onnx file with --random-weights"
         )
-    with TemporaryDirectory(prefix="ansorpy-") as folder:
+    with (
+        TemporaryDirectory(prefix="ansorpy-") as folder,
+        with_known_inputs(lookup, original) as (ours, network),
+    ):
         result: Verification = verify_model(
-            with_own_sizes(lookup, original),
-            onnx_beside(model, original),
+            with_own_sizes(ours, network),
+            onnx_beside(ours.model, network),
             Path(folder),
             against=against,
             tolerance=tolerance,

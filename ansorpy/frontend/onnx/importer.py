@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from math import prod
 
-import numpy as np
 import onnx
 from onnx import (
     GraphProto,
@@ -16,9 +15,7 @@ from onnx import (
     NodeProto,
     SparseTensorProto,
     ValueInfoProto,
-    helper,
 )
-from onnx.reference import ReferenceEvaluator
 
 from ansorpy.constants import constant_flags
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
@@ -34,6 +31,7 @@ from ansorpy.frontend.onnx.context import (
 )
 from ansorpy.frontend.onnx.elements import Elements
 from ansorpy.frontend.onnx.equations import lengthened, solved
+from ansorpy.frontend.onnx.nodes import needed
 from ansorpy.frontend.onnx.quantized.narrow import (
     NarrowArray,
     is_narrow,
@@ -48,6 +46,7 @@ from ansorpy.frontend.onnx.reader import (
     demand_consistent,
     opset_of,
 )
+from ansorpy.frontend.onnx.reference import reference_values
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS, STANDARD, operator_of
 from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
 from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
@@ -58,11 +57,12 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent, dims_of, least, most
 from ansorpy.ir.symbols import Dim
 
-__all__ = ["Importer", "Solved", "all_nodes", "has_importer", "is_known"]
+__all__ = ["Importer", "Solved", "has_importer", "is_known"]
 
 _LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 _IF = "If"
+_UNKNOWN = "ansorpy does not have it; export the model without it"
 _LARGEST_OPERAND = 1 << 10
 """Elements of constants that may determine a shape."""
 
@@ -75,22 +75,6 @@ class Solved(Exception):
         self.dim, self.extent = dim, extent
 
 
-def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """The nodes of *graph*, including those inside its nodes' subgraphs."""
-    for node in graph.node:
-        yield node
-        for body in _bodies(node):
-            yield from all_nodes(body)
-
-
-def _bodies(node: NodeProto) -> Iterator[GraphProto]:
-    """The subgraphs of *node*."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
 def has_importer(node: NodeProto) -> bool:
     """Whether *node* is translated by its operator's importer, or as a branch."""
     return operator_of(node) in {*OPERATORS, _IF}
@@ -100,26 +84,6 @@ def is_known(node: NodeProto) -> bool:
     """Whether onnx knows the operator of *node*, or an importer does."""
     domain = "" if node.domain in STANDARD else node.domain
     return has_importer(node) or bool(onnx.defs.has(node.op_type, domain))
-
-
-def _needed(graph: GraphProto) -> tuple[list[NodeProto], frozenset[str]]:
-    """The nodes that the outputs depend on, in order, and all names used by them or by outputs."""
-    used = {output.name for output in graph.output}
-    nodes: list[NodeProto] = []
-    for node in reversed(graph.node):
-        if not used.isdisjoint(node.output):
-            nodes.append(node)
-            used.update(_read(node))
-    return nodes[::-1], frozenset(used)
-
-
-def _read(node: NodeProto) -> Iterator[str]:
-    """The names that *node* reads, including those inside its subgraphs."""
-    yield from filter(None, node.input)
-    for body in _bodies(node):
-        yield from (output.name for output in body.output)
-        for inner in body.node:
-            yield from _read(inner)
 
 
 class Importer:
@@ -233,7 +197,7 @@ class Importer:
 
     def _import_all(self, graph: GraphProto) -> None:
         """Translate the nodes that the outputs of *graph* need."""
-        nodes, self.used = _needed(graph)
+        nodes, self.used = needed(graph)
         self._add_initializers(graph)
         for node in nodes:
             self._import(node)
@@ -323,7 +287,7 @@ class Importer:
         narrow = [self.narrow[name] for name in operands if name in self.narrow]
         try:
             if not supported:
-                raise Unsupported("", "no importer exists for this operator")
+                raise Unsupported("operator", _UNKNOWN)
             if narrow:
                 raise refused(narrow[0])
             made = OPERATORS[operator_of(node)](context)
@@ -367,14 +331,7 @@ class Importer:
             n: self.narrow[n] if n in self.narrow else self.builder.constants[self.values[n]]
             for n in operands
         }
-        try:
-            evaluator = _evaluator(node, feeds, self.model)
-            results = [np.asarray(result) for result in evaluator.run(None, feeds)]
-        except Exception as error:  # the reference implementation may raise anything
-            reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise Unsupported(
-                "constant operands", f"onnx cannot evaluate it: {reason[0]}"
-            ) from None
+        results = reference_values(node, feeds, self.model)
         return tuple(
             self._constant(name, array) for name, array in zip(node.output, results, strict=False)
         )
@@ -400,24 +357,32 @@ class Importer:
             if n in self.values
         ]
         needs = self._pinnable(reason.inputs) if isinstance(reason, Unknown) else ()
+        domain = "" if node.domain in STANDARD else node.domain
         self.rows.append(
             UnsupportedRow(
                 node.name or (node.output[0] if node.output else "?"),
-                operator_of(node),
+                node.op_type,
                 reason.attribute,
                 ", ".join(shapes),
                 f"give its value: {constant_flags(needs)}" if needs else reason.advice,
                 needs,
+                domain,
+                opset_of(self.model, domain),
             )
         )
         self._stand_in(node)
 
     def _pinnable(self, values: Iterable[str]) -> tuple[str, ...]:
-        """The inputs that *values* are, if all of them are small inputs of the model."""
+        """The inputs that *values* are, if all of them are such that may determine a shape.
+
+        These are small, and no more than lists: what has several axes is data.
+        """
         names = {self.values[info.name]: info.name for info in network_inputs(self.model)
                  if info.name in self.values}  # fmt: skip
         small = all(
-            value in names and most(self.builder.types[value].size) <= _LARGEST_OPERAND
+            value in names
+            and len(self.builder.types[value].shape) <= 1
+            and most(self.builder.types[value].size) <= _LARGEST_OPERAND
             for value in values
         )
         return tuple(names[value] for value in values) if small else ()
@@ -436,25 +401,9 @@ class Importer:
                 self.values[name] = self.builder.add_input(name, made[name])
 
 
-def _evaluator(
-    node: NodeProto, feeds: Mapping[str, NarrowArray], model: ModelProto
-) -> ReferenceEvaluator:
-    """onnx's reference implementation of *node*, in the operator sets of *model*."""
-    inputs = [
-        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-        for n, a in feeds.items()
-    ]
-    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output]
-    opsets = {o.domain: o.version for o in model.opset_import} | {"": opset_of(model)}
-    return ReferenceEvaluator(helper.make_graph([node], "node", inputs, outputs), opsets=opsets)
-
-
 def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:
-    """Merge rows with the same operator and message into the first node and a count of others."""
-    groups: dict[tuple[str, str, str], list[UnsupportedRow]] = {}
+    """Rows with the same operator and message become one, of the first node and their number."""
+    groups: dict[tuple[str, str, str, str], list[UnsupportedRow]] = {}
     for row in rows:
-        groups.setdefault((row.op, row.attribute, row.advice), []).append(row)
-    return [
-        replace(first, node=f"{first.node} (+{len(rest)} more)") if rest else first
-        for first, *rest in groups.values()
-    ]
+        groups.setdefault((row.domain, row.op, row.attribute, row.advice), []).append(row)
+    return [replace(found[0], count=len(found)) for found in groups.values()]

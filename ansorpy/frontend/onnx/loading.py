@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike
 from onnx import ModelProto
 
 from ansorpy.frontend.onnx.dim_texts import dim_flags
-from ansorpy.frontend.onnx.importer import Importer, Solved, all_nodes, has_importer, is_known
+from ansorpy.frontend.onnx.formal import mended
+from ansorpy.frontend.onnx.importer import Importer, Solved, has_importer, is_known
+from ansorpy.frontend.onnx.nodes import all_nodes
 from ansorpy.frontend.onnx.pinned import with_constants
 from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded, with_definitions
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
@@ -94,10 +96,11 @@ def _imported(
     constants: Mapping[str, ArrayLike] | None = None,
 ) -> tuple[Graph, InputShapes, list[str]]:
     """The graph, its inputs, and which dimensions its operators need to be others."""
-    model = with_constants(read(source), constants or {})
-    demand_own_texts(all_nodes(model.graph))
+    found = with_constants(read(source), constants or {})
+    demand_own_texts(all_nodes(found.graph))
+    model = mended(found)
     if all(map(is_known, all_nodes(model.graph))):
-        check(model, source)
+        check(model, source if model is found else model)
         model = upgraded(model)
     unknown = [node for node in all_nodes(model.graph) if not has_importer(node)]
     model = with_definitions(model, unknown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -25,8 +26,8 @@ from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.graph.ir import Array
 
 __all__ = [
-    "OLDEST_OPSET", "array_of", "check", "demand_computed", "demand_consistent", "demand_own_texts",
-    "opset_of", "read", "upgraded", "with_definitions", "without_weights",
+    "OLDEST_OPSET", "array_of", "check", "copied", "demand_computed", "demand_consistent",
+    "demand_own_texts", "opset_of", "read", "upgraded", "with_definitions", "without_weights",
 ]  # fmt: skip
 
 OLDEST_OPSET = 7
@@ -148,7 +149,7 @@ def _is_defined(operator: str, domain: str) -> bool:
     """Whether onnx defines *operator* by other operators."""
     if not onnx.defs.has(operator, domain):
         return False
-    schema = onnx.defs.get_schema(operator, domain)
+    schema: Any = onnx.defs.get_schema(operator, domain)  # its annotations lack these properties
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 
@@ -183,21 +184,29 @@ def _dense(tensor: SparseTensorProto) -> Array:
     return whole
 
 
-def opset_of(model: ModelProto) -> int:
-    """The version of the standard operator set that the model imports (1 if it names none)."""
-    versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
-    return max(versions, default=1)
+def opset_of(model: ModelProto, domain: str = "") -> int:
+    """The version of an operator set that *model* imports, by default of the standard one.
+
+    That is 1 if it names no operator set at all, as old models do.  If it names only others, it is
+    the newest one: then none of its nodes is of this set.
+    """
+    names = ("", "ai.onnx") if domain == "" else (domain,)
+    versions = [o.version for o in model.opset_import if o.domain in names]
+    newest = onnx.defs.onnx_opset_version() if domain == "" and model.opset_import else 1
+    return max(versions, default=newest)
 
 
 def check(model: ModelProto, source: str | Path | ModelProto) -> None:
     """Run onnx's checker without large weights, or by path for files, so models over 2 GiB pass.
 
-    Outputs may omit their shapes, which can be inferred, although the checker does not allow it.
+    Inputs and outputs may omit their shapes, which the caller gives or which can be inferred,
+    although the checker does not allow it.
 
     Raises:
         ForeignFile: The checker rejects the model, or several outputs have the same name.
     """
-    by_path = not isinstance(source, ModelProto) and not any(map(_lacks_shape, model.graph.output))
+    infos = (*model.graph.input, *model.graph.output)
+    by_path = not isinstance(source, ModelProto) and not any(map(_lacks_shape, infos))
     try:
         onnx.checker.check_model(str(source) if by_path else _with_shapes(without_weights(model)))
     except (onnx.checker.ValidationError, ValueError) as error:
@@ -213,9 +222,9 @@ def _lacks_shape(info: ValueInfoProto) -> bool:
 
 
 def _with_shapes(model: ModelProto) -> ModelProto:
-    """*model* itself, after giving outputs without a shape that of a scalar."""
-    for output in filter(_lacks_shape, model.graph.output):
-        output.type.tensor_type.shape.SetInParent()
+    """*model* itself, after giving inputs and outputs without a shape that of a scalar."""
+    for info in filter(_lacks_shape, (*model.graph.input, *model.graph.output)):
+        info.type.tensor_type.shape.SetInParent()
     return model
 
 
@@ -233,17 +242,25 @@ def without_weights(model: ModelProto) -> ModelProto:
         for t in large.values()
         if t.name not in given
     ]
-    light = helper.make_graph(
-        graph.node,
-        graph.name,
-        [*graph.input, *weights],
-        graph.output,
-        [t for t in graph.initializer if t.name not in large],
-        value_info=graph.value_info,
-        sparse_initializer=graph.sparse_initializer,
-    )
+    kept = [t for t in graph.initializer if t.name not in large]
+    return _with(model, [*graph.input, *weights], kept)
+
+
+def copied(model: ModelProto) -> ModelProto:
+    """A copy of *model*, part by part: protobuf copies a whole message of up to 2 GiB only."""
+    return _with(model, model.graph.input, model.graph.initializer)
+
+
+def _with(
+    model: ModelProto, inputs: Iterable[ValueInfoProto], initializers: Iterable[TensorProto]
+) -> ModelProto:
+    """A copy of *model* with other inputs and initializers."""
+    graph = helper.make_graph(
+        model.graph.node, model.graph.name, list(inputs), model.graph.output, list(initializers),
+        value_info=model.graph.value_info, sparse_initializer=model.graph.sparse_initializer,
+    )  # fmt: skip
     return helper.make_model(
-        light, ir_version=model.ir_version, opset_imports=model.opset_import,
+        graph, ir_version=model.ir_version, opset_imports=model.opset_import,
         functions=model.functions,
     )  # fmt: skip
 
@@ -311,12 +328,38 @@ def upgraded(model: ModelProto) -> ModelProto:
     if opset >= OLDEST_OPSET:
         return model
     try:
-        return onnx.version_converter.convert_version(model, _CONVERT_TO)
+        return onnx.version_converter.convert_version(_with_channel_slopes(model), _CONVERT_TO)
     except Exception as error:  # onnx's converter raises whatever its C++ adapters throw
         raise UnsupportedModel(
             f"operator set {opset} is too old and onnx cannot convert it: {_reason(error)}",
             hint=f"export the model with opset {OLDEST_OPSET} or later",
         ) from None
+
+
+def _with_channel_slopes(model: ModelProto) -> ModelProto:
+    """*model*, which is old, with the slopes of each PRelu along its channels.
+
+    In old operator sets, a list of slopes belongs to the channels.  onnx's converter keeps it, and
+    newer ones broadcast it to the last axis.
+    """
+    lists = {t.name for t in model.graph.initializer if len(t.dims) == 1 and t.dims[0] != 1}
+    nodes = [n for n in model.graph.node if n.op_type == "PRelu" and n.input[1] in lists]
+    if not nodes:
+        return model
+    graph = onnx.shape_inference.infer_shapes(without_weights(model)).graph
+    infos = (*graph.input, *graph.value_info)
+    ranks = {info.name: len(info.type.tensor_type.shape.dim) for info in infos}
+    made = copied(model)
+    held = {tensor.name: tensor for tensor in made.graph.initializer}
+    for node in nodes:
+        slopes = held[node.input[1]]
+        slopes.dims[1:] = [1] * (ranks.get(node.input[0], 2) - 2)
+    for info in made.graph.input:
+        if info.name in held:  # stated once more
+            info.CopyFrom(helper.make_tensor_value_info(
+                info.name, held[info.name].data_type, held[info.name].dims
+            ))  # fmt: skip
+    return made
 
 
 def _reason(error: Exception) -> str:

@@ -22,7 +22,6 @@ from ansorpy.frontend.onnx.operators import (
     functions,
     gather,
     logic,
-    losses,
     matmul,
     movement,
     normalization,
@@ -33,12 +32,12 @@ from ansorpy.frontend.onnx.operators import (
     sampling,
     scatter,
     signal,
-    training,
 )
 from ansorpy.frontend.onnx.quantized import products as quantized
 from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
 from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
+from ansorpy.frontend.onnx.training import losses, optimisers
 
 __all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "operator_of"]
 
@@ -72,6 +71,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **matmul.OPERATORS,
     **movement.OPERATORS,
     **normalization.OPERATORS,
+    **optimisers.OPERATORS,
     **places.OPERATORS,
     **pool.OPERATORS,
     **quantize.OPERATORS,
@@ -82,7 +82,6 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **scatter.OPERATORS,
     **sorts.OPERATORS,
     **signal.OPERATORS,
-    **training.OPERATORS,
     **trees.OPERATORS,
 }
 

@@ -78,7 +78,7 @@ def input_shapes(
         UsageError: A name is unknown, a size is none, or sizes contradict the model or each other.
     """
     infos = network_inputs(model)
-    axes = {info.name: _axes(info, (shapes or {}).get(info.name, ())) for info in infos}
+    axes = {info.name: _axes(info, (shapes or {}).get(info.name)) for info in infos}
     _refuse_unknown(shapes or {}, axes, "input", "--shape")
     given = {name: _given(name, shape, axes[name]) for name, shape in (shapes or {}).items()}
     wanted = {name: size_of(size, name) for name, size in (dims or {}).items()}
@@ -102,15 +102,21 @@ Axis = int | str
 """A size that the model fixes, or the name of a dimension, or an expression of names."""
 
 
-def _axes(info: ValueInfoProto, given: Sequence[object]) -> tuple[Axis, ...]:
+def _axes(info: ValueInfoProto, given: Sequence[object] | None) -> tuple[Axis, ...]:
     """The axes that the model states for *info*; as many as are *given* if it states none."""
+    kind = info.type.tensor_type
+    if info.type.HasField("tensor_type") and not kind.HasField("shape") and given is None:
+        raise UsageError(
+            f"the model states no shape of the input {info.name}",
+            hint=f"give it: --shape {info.name}:2x3",
+        )
     stated = tuple(
         d.dim_value
         if d.HasField("dim_value") and d.dim_value >= 0
         else d.dim_param or f"{info.name}.{number}"
-        for number, d in enumerate(info.type.tensor_type.shape.dim)
+        for number, d in enumerate(kind.shape.dim)
     )
-    return stated or tuple(f"{info.name}.{number}" for number in range(len(given)))
+    return stated or tuple(f"{info.name}.{number}" for number in range(len(given or ())))
 
 
 def _given(name: str, shape: Sequence[AnySize], axes: Sequence[Axis]) -> tuple[Size, ...]:

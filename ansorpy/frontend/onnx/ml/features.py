@@ -9,6 +9,7 @@ from onnx import numpy_helper
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.ml.shared import DOMAIN, columns_of
+from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import ArgReduce, Fn, Gather, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType, as_dtype
 
@@ -44,7 +45,7 @@ def imputer(ctx: NodeContext) -> str:
     """What is missing (NaN, or one value) replaced by a value for each feature."""
     dtype, is_float = ctx.type().dtype, ctx.type().dtype.is_float
     name = "imputed_value_floats" if is_float else "imputed_value_int64s"
-    values = np.asarray(ctx.attr(name, ()))
+    values: Array = np.asarray(ctx.attr(name, ()))
     features = ctx.shape()[-1]
     if len(values) not in (1, features):
         raise Unsupported(f"{len(values)} values in {name}", f"give 1 or {features}")

@@ -111,7 +111,7 @@ def tree_ensemble_regressor(ctx: NodeContext) -> str:
 def tree_ensemble_classifier(ctx: NodeContext) -> tuple[str, ...]:
     """The label of each sample, and the scores of all classes.
 
-    Trees of two classes may only have weights of the second one.
+    Trees of two classes may have weights of only one.
     """
     x = columns_of(ctx)
     labels = class_labels(ctx, "classlabels_int64s")
@@ -122,27 +122,39 @@ def tree_ensemble_classifier(ctx: NodeContext) -> tuple[str, ...]:
         score = _based(
             ctx, aggregated(ctx, leaves_of(ctx, x, forest), forest, "SUM", DType.FLOAT32), 1
         )
-        return _of_two(ctx, score, labels, after, positive=bool((forest.weights >= 0).all()))
+        positive = bool((forest.weights >= 0).all())
+        scores = _of_two(ctx, score, after, positive=positive, is_second=used == {1})
+        return _label_of_two(ctx, score, labels, positive=positive), scores
     forest = _old_forest(ctx, "class", len(labels), "SUM")
     scores = aggregated(ctx, leaves_of(ctx, x, forest), forest, "SUM", DType.FLOAT32)
     scores = _based(ctx, scores, len(labels))
     return labelled(ctx, scores, labels), transformed(ctx, scores, after)
 
 
-def _of_two(
-    ctx: NodeContext, score: str, labels: np.ndarray, after: str, *, positive: bool
-) -> tuple[str, ...]:
-    """Label and scores of two classes, from the score of the second one.
+def _of_two(ctx: NodeContext, score: str, after: str, *, positive: bool, is_second: bool) -> str:
+    """The scores of two classes, of which only one has weights, as onnxruntime computes them.
 
-    If all weights are positive, scores are probabilities: the other class has the rest of 1.
+    Weights that are said to be of the second class are its alone: the first one has 0.  Those of
+    the first class decide for the second one, too: if all are positive, *score* is the probability
+    of the second class, else the first one has its negative; no softmax is taken.
     """
-    one = ctx.literal(1.0, DType.FLOAT32)
-    other = ctx.apply(Fn.SUB, one, score) if positive else ctx.apply(Fn.NEG, score)
+    if is_second:
+        none = ctx.apply(Fn.MUL, score, ctx.literal(0.0, DType.FLOAT32))
+        return transformed(ctx, ctx.concat([none, score], 1), after)
+    if after == "LOGISTIC" or not positive:
+        other = ctx.apply(Fn.NEG, score)
+    else:
+        other = ctx.apply(Fn.SUB, ctx.literal(1.0, DType.FLOAT32), score)
+    both = ctx.concat([other, score], 1)
+    return both if after == "SOFTMAX" else transformed(ctx, both, after)
+
+
+def _label_of_two(ctx: NodeContext, score: str, labels: np.ndarray, *, positive: bool) -> str:
+    """The label of the second class where *score* is high enough, else that of the first one."""
     limit = ctx.literal(0.5 if positive else 0.0, DType.FLOAT32)
     chosen = ctx.cast(ctx.apply(Fn.LESS, limit, score), DType.INT64)
     flat = ctx.reshape(chosen, ctx.builder.types[chosen].shape[:1])
-    label = ctx.emit(Gather(0), [ctx.literal(labels, DType.INT64), flat])
-    return label, transformed(ctx, ctx.concat([other, score], 1), after)
+    return ctx.emit(Gather(0), [ctx.literal(labels, DType.INT64), flat])
 
 
 def _based(ctx: NodeContext, scores: str, targets: int) -> str:
@@ -164,7 +176,8 @@ def _old_forest(
     """
     trees, ids = ctx.ints("nodes_treeids", ()), ctx.ints("nodes_nodeids", ())
     number = numbered(list(zip(trees, ids, strict=True)))
-    said = [m.decode() if isinstance(m, bytes) else m for m in ctx.attr("nodes_modes", ())]
+    modes: Sequence[bytes | str] = ctx.attr("nodes_modes", ())
+    said = [m.decode() if isinstance(m, bytes) else m for m in modes]
     unknown = sorted({*said} - {*MODES[:-1], "LEAF"})
     if unknown:
         raise Unsupported(

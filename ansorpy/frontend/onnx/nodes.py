@@ -1,0 +1,45 @@
+"""The nodes of ONNX graphs: those inside bodies, and those that outputs depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnx import GraphProto, NodeProto
+
+__all__ = ["all_nodes", "names_read", "needed"]
+
+
+def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    """The nodes of *graph*, including those inside its nodes' subgraphs."""
+    for node in graph.node:
+        yield node
+        for body in _bodies(node):
+            yield from all_nodes(body)
+
+
+def _bodies(node: NodeProto) -> Iterator[GraphProto]:
+    """The subgraphs of *node*."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def needed(graph: GraphProto) -> tuple[list[NodeProto], frozenset[str]]:
+    """The nodes that the outputs depend on, in order, and all names used by them or by outputs."""
+    used = {output.name for output in graph.output}
+    nodes: list[NodeProto] = []
+    for node in reversed(graph.node):
+        if not used.isdisjoint(node.output):
+            nodes.append(node)
+            used.update(names_read(node))
+    return nodes[::-1], frozenset(used)
+
+
+def names_read(node: NodeProto) -> Iterator[str]:
+    """The names that *node* reads, including those inside its subgraphs."""
+    yield from filter(None, node.input)
+    for body in _bodies(node):
+        yield from (output.name for output in body.output)
+        for inner in body.node:
+            yield from names_read(inner)
