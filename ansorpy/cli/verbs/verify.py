@@ -77,10 +77,7 @@ def verify(
             weights_seed=random_weights,
             input_seed=seed,
         )
-    if as_json:
-        print(json.dumps(result.to_dict(), indent=2))
-    else:
-        show(result.table())
+    print(json.dumps(result.to_dict(), indent=2)) if as_json else show(result.table())
     result.demand()
 
 
