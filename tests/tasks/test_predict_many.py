@@ -11,7 +11,7 @@ from ansorpy.rules.presets import preset_for
 from ansorpy.target import Target
 from ansorpy.tasks import predict_many
 from ansorpy.tasks.predict import PredictOptions, predicted_best
-from ansorpy.tasks.predict_handlers import make_handlers, predict_message, predicted_states
+from ansorpy.tasks.predict_handlers import make_handlers, predict_message, predicted
 from ansorpy.tasks.predict_many import predicted_of_all
 from tests.search.tasks import dense_relu, matmul, sampler, scale
 
@@ -25,7 +25,9 @@ def _histories(task: Task) -> list[str]:
 
 
 def test_workers_predict_what_this_process_does() -> None:
-    found = dict(predicted_of_all(TASKS, options=OPTIONS, processes=2))
+    found = {number: states for number, states, _ in predicted_of_all(
+        TASKS, options=OPTIONS, processes=2
+    )}  # fmt: skip
     for number, task in enumerate(TASKS):
         assert [str(state.history) for state in found[number]] == _histories(task)
         assert found[number][-1].definition.outputs[0].shape == task.dag.outputs[0].shape
@@ -37,17 +39,17 @@ def test_a_preset_of_ones_own_stays_in_this_process(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(predict_many, "Worker", refuse)
     own = preset_for(TASKS[0].target, "ansor")
-    [(number, states)] = predicted_of_all(TASKS[:1], preset=own, options=OPTIONS, processes=2)
+    [(number, states, _)] = predicted_of_all(TASKS[:1], preset=own, options=OPTIONS, processes=2)
     assert number == 0 and states
 
 
 def test_a_request_says_all_that_a_prediction_depends_on() -> None:
     task = Task(TASKS[1].dag, Target.parse("x86-64-v3"), 1, "strict", reuse_distance_bytes=1 << 27)
     answer = make_handlers()["predict"](predict_message(task, "default", OPTIONS))
-    assert [str(state.history) for state in predicted_states(answer)] == _histories(task)
+    assert [str(state.history) for state in predicted(answer)[0]] == _histories(task)
 
 
 def test_what_a_worker_cannot_do_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predict_many, "predict_message", lambda *a: Message("predict", {"x": 1}))
+    monkeypatch.setattr(predict_many, "predict_message", lambda *a, **b: Message("predict", {"x": 1}))
     with pytest.raises(AnsorpyError, match="no prediction"):
         list(predicted_of_all(TASKS, options=OPTIONS, processes=2))
