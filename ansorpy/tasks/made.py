@@ -27,7 +27,7 @@ _QUOTIENTS = (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
 
 @dataclass(frozen=True)
 class Made:
-    """Code and proof of a program; None if it did not build, or must be proved under supervision."""
+    """Code of a program, None if it did not build; and its proof, None if that may take long."""
 
     built: Built | None = None
     proof: Proof | None = None

@@ -35,7 +35,7 @@ class _Request(TaskConditions):
 
 
 class _Answer(BaseModel):
-    """Fields of ``predicted``; its blobs are definition and steps of each program, then the code."""
+    """Fields of ``predicted``; its blobs are definition and steps of each program, then code."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -50,6 +50,8 @@ def test_a_request_says_all_that_a_prediction_depends_on() -> None:
 
 
 def test_what_a_worker_cannot_do_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predict_many, "predict_message", lambda *a, **b: Message("predict", {"x": 1}))
+    monkeypatch.setattr(
+        predict_many, "predict_message", lambda *a, **b: Message("predict", {"x": 1})
+    )
     with pytest.raises(AnsorpyError, match="no prediction"):
         list(predicted_of_all(TASKS, options=OPTIONS, processes=2))

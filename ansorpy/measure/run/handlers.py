@@ -205,9 +205,7 @@ class RunSession:
             worst = max(worst, found, key=lambda c: c.error)
         return worst
 
-    def _points_comparison(
-        self, outputs: Sequence[Array], stated_error: float = 0.0
-    ) -> Comparison:
+    def _points_comparison(self, outputs: Sequence[Array], stated_error: float = 0.0) -> Comparison:
         """Compare with the interpreter at sampled points; the first wrong output, or the worst."""
         worst = Comparison(0.0, "")
         if not self._options.check_points:

@@ -92,7 +92,7 @@ class ProvedRunner:
 
 
 def points_of(task: Task, most: int) -> int:
-    """How many points of each output of *task* to check: *most*, or fewer if these are long sums."""
+    """How many points of each output of *task* to check: *most*, or fewer of long sums."""
     terms = sum(
         math.prod(axis.extent for axis in op.reduce_axes)
         for op in task.dag.ops
