@@ -30,9 +30,11 @@ from ansorpy.schedule.state import State
 
 __all__ = ["ProvedRunner", "points_of"]
 
-_TERMS = 1 << 21
-"""Terms of sums that the interpreter computes for one task: about 20 ms."""
-_LEAST_POINTS = 256
+_TERMS = 1 << 20
+"""Terms of sums that the interpreter computes for one output: about 10 ms."""
+_LEAST_POINTS = 128
+_TOTAL_S = 0.006
+"""Seconds of samples: a third of what a search takes, which compares programs that are alike."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class ProvedRunner:
             built={},
             stated_error=extra_error(task.dag, state.definition),
             incumbent_s=incumbent_s,
-            policy=given.policy,
+            policy=replace(given.policy, total_s=min(_TOTAL_S, given.policy.total_s)),
         )
         cores = self.local.cores(task.threads)
         with lock_cores(cores, given.lock_folder), profiled(Activity.RUN):
