@@ -11,6 +11,7 @@ that integer arithmetic on two constants gives a constant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import cache, reduce
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Axis", "AxisKind", "Binary", "BinaryOp", "Call", "Cast", "Compare", "CompareOp", "Const",
     "Expr", "ExprLike", "Function", "Load", "Reduce", "ReduceKind", "Select", "SizeVar", "Var",
-    "as_expr", "children", "const", "size_var", "walk",
+    "as_expr", "children", "const", "is_zero", "size_var", "walk",
 ]  # fmt: skip
 
 
@@ -284,6 +285,11 @@ class Reduce(Expr):
 def const(value: int | float | bool, dtype: DType = DType.INT64) -> Const:
     """The literal *value* of type *dtype*."""
     return Const(value, dtype)
+
+
+def is_zero(e: Expr) -> bool:
+    """True for a constant whose bits are all 0: 0 and False, but not -0.0."""
+    return isinstance(e, Const) and e.value == 0 and math.copysign(1.0, e.value) > 0
 
 
 def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:

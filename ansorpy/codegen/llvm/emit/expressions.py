@@ -37,9 +37,9 @@ from ansorpy.ir.expr import (
     Select,
     SizeVar,
     Var,
+    is_zero,
 )
 from ansorpy.ir.loops import Buffer
-from ansorpy.ir.zeros import is_zero
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter
