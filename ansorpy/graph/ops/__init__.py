@@ -25,7 +25,7 @@ from ansorpy.graph.ops.images.resample import Resample
 from ansorpy.graph.ops.images.unpool import PoolPlaces, Unpool
 from ansorpy.graph.ops.layer_norm import LayerNorm
 from ansorpy.graph.ops.lrn import Lrn
-from ansorpy.graph.ops.matmul import MatMul, PackedMatMul
+from ansorpy.graph.ops.matmul import MatMul
 from ansorpy.graph.ops.movement import (
     Expand,
     Movement,
@@ -77,7 +77,6 @@ __all__ = [
     "Movement",
     "Op",
     "Pack",
-    "PackedMatMul",
     "Pad",
     "PadMode",
     "Pattern",

@@ -1,4 +1,4 @@
-"""Matrix products: batched and not, with packed weights, and grouped, as pointwise convolutions."""
+"""Matrix products: batched and not, and grouped, as pointwise convolutions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from ansorpy.graph.ops.base import (
     TensorType,
     broadcast,
     identity_order,
-    is_first_cut,
     product_dtype,
 )
 from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names
-from ansorpy.ir.builders import select, widened
 from ansorpy.ir.builders import sum as sum_over
+from ansorpy.ir.builders import widened
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["MatMul", "PackedMatMul", "grouped_matmul", "matmul", "times"]
+__all__ = ["MatMul", "grouped_matmul", "matmul", "times"]
 
 
 @dataclass(frozen=True)
@@ -112,55 +111,3 @@ def times(x: Expr, y: Expr) -> Expr:
     if x.dtype in NARROW and y.dtype in NARROW:
         return x.astype(DType.INT32) * y.astype(DType.INT32)
     return x * y
-
-
-@dataclass(frozen=True)
-class PackedMatMul(Op):
-    """``x w`` where ``w[k, n] = (code[k, n] - zero[k // block, n]) * scale[k // block, n]``.
-
-    Inputs: x ``[.., K]``, bytes ``[ceil(K / codes of a byte), N]``, scales and zeros
-    ``[ceil(K / block), N]`` of the type of x.  Each byte has codes of ``bits`` bits for successive
-    k, the first one in its lowest bits.
-    """
-
-    bits: int
-    block: int
-    pattern: ClassVar[Pattern] = Pattern.COMPLEX
-
-    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
-        x, packed = inputs[:2]
-        return TensorType((*x.shape[:-1], packed.shape[-1]), x.dtype)
-
-    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-        """One stage, in which a code is unpacked where it is multiplied.
-
-        A stage of its own for the weights would be computed once, and kept as floats.
-        """
-        x, packed, scales, zeros = inputs
-        k, each = reduce_axis(x.shape[-1], name="k"), 8 // self.bits
-
-        def body(*i: Expr) -> Expr:
-            *row, n = i
-            byte = packed[k // each, n].astype(DType.INT32)
-            code = self._code(byte, k % each, 0, each).astype(x.dtype)
-            weight = (code - zeros[k // self.block, n]) * scales[k // self.block, n]
-            return sum_over(x[(*row, k)] * weight, axis=k)
-
-        shape = (*x.shape[:-1], packed.shape[-1])
-        axes = (*(f"b{d}" for d in range(len(shape) - 2)), *("i", "j")[-len(shape) :])
-        return compute(shape, body, name=names.fresh(self.label), names=axes)
-
-    def _code(self, byte: Expr, place: Expr, first: int, end: int) -> Expr:
-        """The code at *place* of *byte*, which is one of *first* to *end* - 1."""
-        if end - first == 1:
-            shifted = byte if first == 0 else byte // (1 << (first * self.bits))
-            return shifted if end * self.bits == 8 else shifted % (1 << self.bits)
-        middle = (first + end) // 2
-        return select(
-            place < middle,
-            self._code(byte, place, first, middle),
-            self._code(byte, place, middle, end),
-        )
-
-    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
-        return self if is_first_cut(operands) and len(shape) > 1 else None

@@ -29,7 +29,7 @@ from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ExprLike, as_expr
-from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
+from ansorpy.ir.extents import AnyExtent, dims_of, most, prod_of
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = [
@@ -208,7 +208,23 @@ class Repeat(Movement):
 
 @dataclass(frozen=True)
 class Spread(Repeat):
-    """:class:`Repeat` of a constant that is not computed ahead, which would take more memory."""
+    """:class:`Repeat`, cut to ``shape``; not computed ahead for constants, which takes memory."""
+
+    shape: Shape
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        whole = super().infer(inputs).shape
+        if len(self.shape) != len(whole) or any(
+            most(have - want) < 0 for have, want in zip(whole, self.shape, strict=True)
+        ):
+            raise ValueError(f"{inputs[0].shape} repeated {self.times} has no part {self.shape}")
+        return TensorType(self.shape, inputs[0].dtype)
+
+    def reordered(self, order: Shape) -> Op:
+        return Spread(pick(self.times, order), pick(self.shape, order))
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return None
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> None:  # type: ignore[override]
         return None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
-from ansorpy.graph.ir import Array, Quantized
-from ansorpy.graph.ops import Fn, Gather, PackedMatMul, Repeat
+from ansorpy.frontend.onnx.quantized.narrow import add_constant
+from ansorpy.graph.ir import Array
+from ansorpy.graph.ops import Decode, Fn, Gather, MatMul, Spread
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.narrow import Narrow
 
 __all__ = ["OPERATORS"]
 
@@ -19,19 +21,17 @@ def matmul_nbits(ctx: NodeContext) -> str:
     if ctx.has_input(4):
         raise Unsupported("g_idx", "quantize without reordering of groups")
     blocks = -(-rows // ctx.attr("block_size", 0))
-    bits, dtype = _bits(ctx, 4), ctx.type().dtype
-    packed = np.asarray(ctx.constant(1, "B")).reshape(columns, -1)[:, : -(-rows * bits // 8)]
-    scales = ctx.transpose(ctx.reshape(ctx.input(2), (columns, blocks)), (1, 0))
+    packed = np.asarray(ctx.constant(1, "B")).reshape(columns, -1)
+    codes = _codes(ctx, _unpacked(packed, _bits(ctx))[:, :rows])
+    scales = ctx.reshape(ctx.input(2), (columns, blocks))
+    zeros = None
     if ctx.has_input(3) and ctx.type(3).dtype is not DType.UINT8:
-        zeros = ctx.transpose(ctx.reshape(ctx.input(3), (columns, blocks)), (1, 0))
-    else:
-        held = np.full((columns, blocks), 1 << (bits - 1))
-        if ctx.has_input(3):
-            given = np.asarray(ctx.constant(3, "zero_points")).reshape(columns, -1)
-            held = _unpacked(given, bits)[:, :blocks]
-        zeros = ctx.literal(held.T, dtype)
-    operands = [ctx.input(0), ctx.literal(packed.T, DType.UINT8), scales, zeros]
-    product = ctx.emit(PackedMatMul(bits, ctx.attr("block_size", 0)), operands)
+        zeros = ctx.reshape(ctx.input(3), (columns, blocks))
+    elif ctx.has_input(3):
+        held = np.asarray(ctx.constant(3, "zero_points")).reshape(columns, -1)
+        zeros = ctx.literal(_unpacked(held, _bits(ctx))[:, :blocks], DType.UINT8)
+    weight = _dequantized(ctx, codes, scales, zeros, 1)
+    product = ctx.emit(MatMul(), [ctx.input(0), ctx.transpose(weight, (1, 0))])
     return ctx.apply(Fn.ADD, product, ctx.input(5)) if ctx.has_input(5) else product
 
 
@@ -41,13 +41,12 @@ def gather_block_quantized(ctx: NodeContext) -> str:
     along = ctx.axis(ctx.attr("quantize_axis", 1), rank)
     if ctx.axis(ctx.attr("gather_axis", 0), rank) != 0 or along == 0:
         raise Unsupported("gather_axis, quantize_axis", "gather along the first axis only")
-    if ctx.type(0).dtype is not DType.UINT8:
-        raise Unsupported(f"element type {ctx.type(0).dtype.value}", "pack the data as uint8")
-    bits = _bits(ctx, 4)
-    tables = [ctx.literal(_unpacked(np.asarray(ctx.constant(0, "data")), bits), DType.UINT8)]
+    if ctx.input() in ctx.builder.narrow or ctx.type(0).dtype is not DType.UINT8:
+        raise Unsupported("element type of data", "pack the data as uint8")
+    tables = [_codes(ctx, _unpacked(np.asarray(ctx.constant(0, "data")), _bits(ctx)))]
     tables.append(ctx.input(2))
     if ctx.has_input(3):
-        held = _unpacked(np.asarray(ctx.constant(3, "zero_points")), bits)
+        held = _unpacked(np.asarray(ctx.constant(3, "zero_points")), _bits(ctx))
         held = held[..., : ctx.number(ctx.shape(2)[-1], "scales")]
         tables.append(ctx.literal(held, DType.UINT8))
     codes, scales, *rest = (ctx.emit(Gather(0), [table, ctx.input(1)]) for table in tables)
@@ -55,8 +54,8 @@ def gather_block_quantized(ctx: NodeContext) -> str:
     return _dequantized(ctx, codes, scales, zeros, along - 1 + len(ctx.shape(1)))
 
 
-def _bits(ctx: NodeContext, usual: int) -> int:
-    bits = ctx.attr("bits", usual)
+def _bits(ctx: NodeContext) -> int:
+    bits = ctx.attr("bits", 4)
     if bits not in (2, 4, 8):
         raise Unsupported(f"bits={bits}", "use 2, 4 or 8")
     return bits
@@ -69,6 +68,15 @@ def _unpacked(packed: Array, bits: int) -> Array:
     return np.reshape(found, (*packed.shape[:-1], -1))
 
 
+def _codes(ctx: NodeContext, codes: Array) -> str:
+    """A constant of numbers of the node's bits, which is kept packed."""
+    bits = _bits(ctx)
+    if bits == 8:
+        return ctx.literal(codes, DType.UINT8)
+    kind = {2: Narrow.UINT2, 4: Narrow.UINT4}[bits]
+    return add_constant(ctx.builder, f"{ctx.node.output[0]}.codes", codes.astype(kind.numpy))
+
+
 def _dequantized(ctx: NodeContext, codes: str, scales: str, zeros: str | None, axis: int) -> str:
     """``(codes - zeros) * scales``, which are those of blocks along *axis*.
 
@@ -79,15 +87,12 @@ def _dequantized(ctx: NodeContext, codes: str, scales: str, zeros: str | None, a
 
     def spread(value: str) -> str:
         times = tuple(block if d == axis else 1 for d in range(len(shape)))
-        return ctx.slice(ctx.emit(Repeat(times), [value]), {axis: Cut(0, shape[axis])})
+        return ctx.emit(Spread(times, shape), [value])
 
-    middle = 1 << (_bits(ctx, 4) - 1)
-    zero = ctx.literal(middle, DType.UINT8) if zeros is None else spread(zeros)
-    given = Quantized(codes, zero, spread(scales))
-    moved = ctx.apply(Fn.SUB, ctx.cast(codes, dtype), ctx.cast(zero, dtype))
-    value = ctx.apply(Fn.MUL, moved, given.scale)
-    ctx.builder.quantized[value] = given
-    return value
+    middle = ctx.literal(1 << (_bits(ctx) - 1), dtype)
+    zero = middle if zeros is None else spread(ctx.cast(zeros, dtype))
+    numbers = ctx.cast(ctx.emit(Decode(DType.UINT8), [codes]), dtype)
+    return ctx.apply(Fn.MUL, ctx.apply(Fn.SUB, numbers, zero), spread(scales))
 
 
 OPERATORS: dict[str, Importer] = in_domain({

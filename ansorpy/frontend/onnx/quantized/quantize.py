@@ -46,11 +46,11 @@ def dequantize_linear(ctx: NodeContext) -> str:
 def _of_narrow(ctx: NodeContext, wanted: DType | None) -> str:
     """A dequantized tensor whose elements, or scales, have a narrow type."""
     kind = ctx.builder.narrow.get(ctx.input())
-    scale = _along(ctx, 1, numbers(ctx, ctx.input(1)), Spread)
+    scale = _along(ctx, 1, numbers(ctx, ctx.input(1)), ahead=False)
     dtype = ctx.builder.types[scale].dtype
     value = ctx.cast(numbers(ctx, ctx.input()), dtype)
     if not (kind is not None and kind.is_float) and moves(ctx, 2):
-        zero = _along(ctx, 2, ctx.input(2), Spread)
+        zero = _along(ctx, 2, ctx.input(2), ahead=False)
         value = ctx.apply(Fn.SUB, value, ctx.cast(zero, dtype))
     value = ctx.apply(Fn.MUL, value, scale)
     return value if wanted is None else ctx.cast(value, wanted)
@@ -133,9 +133,9 @@ def rounded(ctx: NodeContext, value: str, zero: str | None, kind: ElementType) -
     return ctx.cast(value, kind)
 
 
-def _along(ctx: NodeContext, index: int, value: str = "", repeat: type[Repeat] = Repeat) -> str:
+def _along(ctx: NodeContext, index: int, value: str = "", *, ahead: bool = True) -> str:
     """Operand *index* (or *value* made of it), shaped to broadcast: one number, or one per index
-    or block of ``axis``."""
+    or block of ``axis``.  Those of blocks are repeated *ahead* of calls if they are constant."""
     own, full, block = ctx.shape(index), ctx.shape(), ctx.attr("block_size", 0)
     value = value or ctx.input(index)
     if not own or own == (1,):
@@ -146,7 +146,9 @@ def _along(ctx: NodeContext, index: int, value: str = "", repeat: type[Repeat] =
         if own != blocks:
             raise Unsupported(f"scales of shape {own}", f"give those of shape {blocks}")
         times = tuple(block if d == axis else 1 for d in range(len(full)))
-        return ctx.slice(ctx.emit(repeat(times), [value]), {axis: Cut(0, full[axis])})
+        if not ahead:
+            return ctx.emit(Spread(times, full), [value])
+        return ctx.slice(ctx.emit(Repeat(times), [value]), {axis: Cut(0, full[axis])})
     if own != (full[axis],):
         raise Unsupported(f"scales of shape {own}", f"give {full[axis]} or one")
     shape: Shape = tuple(own[0] if d == axis else 1 for d in range(len(full)))

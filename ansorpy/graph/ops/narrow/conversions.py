@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, are_broadcast_rows
 from ansorpy.graph.ops.movement import digits, flat
@@ -57,9 +57,9 @@ class Converted(Op):
 
 @dataclass(frozen=True)
 class Decode(Converted):
-    """The float32 numbers that codes of ``kind`` stand for."""
+    """The float32 numbers that codes of ``kind`` stand for; bytes are numbers themselves."""
 
-    kind: Narrow
+    kind: Narrow | Literal[DType.UINT8]
     attrs: ClassVar[Attrs] = Attrs(each_call=True)
 
     @property
@@ -67,6 +67,8 @@ class Decode(Converted):
         return DType.FLOAT32
 
     def converted(self, x: Expr) -> Expr:
+        if self.kind is DType.UINT8:
+            return x.astype(DType.FLOAT32)
         return decoded(x, self.kind)
 
 
