@@ -133,5 +133,5 @@ def test_what_cannot_be_written_is_refused(
 def test_indices_computed_at_run_time_are_refused() -> None:
     one = node("ScatterND", ["x", "at", "u"], ["y"])
     shapes = {"x": (5, 3), "at": (2, 1), "u": (2, 3)}
-    with pytest.raises(UnsupportedModel, match="ScatterND +indices"):
+    with pytest.raises(UnsupportedModel, match="ScatterND .* indices"):
         load(graph_model([one], shapes, ["y"], types={"at": TensorProto.INT64}))

@@ -94,7 +94,7 @@ def test_what_would_need_a_sort_is_refused() -> None:
     one = node("TopK", ["x", "k"], ["values", "places"])
     types = {"k": TensorProto.INT64, "places": TensorProto.INT64}
     model = graph_model([one], {"x": (2, 5), "k": (1,)}, ["values", "places"], types=types)
-    with pytest.raises(UnsupportedModel, match="TopK +K "):
+    with pytest.raises(UnsupportedModel, match="TopK .* K "):
         load(model)
 
 
