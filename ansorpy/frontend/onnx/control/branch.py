@@ -1,13 +1,18 @@
-"""If: the branch taken if that is known, or both branches, of which a run takes one."""
+"""If: the branch taken if that is known, or both branches, of which a run takes one.
+
+Where sizes in a branch depend on data, or one branch gives nothing and the other one something, a
+run computes both.
+"""
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.scopes import Inner, Translator, body_of
 from ansorpy.frontend.onnx.control.values import Listed, Maybe, Value, leaves, with_leaves
 from ansorpy.graph.ir import Graph, Output
-from ansorpy.graph.ops import TensorType
+from ansorpy.graph.ops import Fn, TensorType
 from ansorpy.graph.regions import Branches, Result
+from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
 
@@ -24,8 +29,9 @@ def branch(translator: Translator, ctx: NodeContext) -> list[Value]:
         with translator.inside() as inner:
             bodies.append((inner, translator.inlined(body_of(ctx, name), {})))
     (then, made), (other, others) = bodies
-    for a, b in zip(made, others, strict=True):
-        _demand_alike(ctx, _kinds(then, a), _kinds(other, b))
+    pairs = [(_kinds(then, a), _kinds(other, b)) for a, b in zip(made, others, strict=True)]
+    if then.builder.counts or other.builder.counts or any(a != b for a, b in pairs):
+        return _of_both(translator, ctx)
     # What has no elements is a constant.
     names = [leaf for value in made for leaf in leaves(value)]
     kinds = [then.builder.types[name] for name in names]
@@ -57,18 +63,44 @@ def _kinds(inner: Inner, value: Value) -> Kind:
     return kind, tuple(inner.builder.types[leaf] for leaf in leaves(value))
 
 
-def _demand_alike(ctx: NodeContext, then: Kind, other: Kind) -> None:
-    """Refuse branches that give different types: which one is taken would have to be known."""
-    if then != other:
-        what = f"condition, as the branches give {_text(then)} and {_text(other)}"
-        ctx.constant(0, what)
-        raise Unsupported(what, "let both give the same")
+def _of_both(translator: Translator, ctx: NodeContext) -> list[Value]:
+    """The results of two branches that a run computes both."""
+    then, other = (
+        translator.inlined(body_of(ctx, name), {}) for name in ("then_branch", "else_branch")
+    )
+    return [_chosen(ctx, a, b) for a, b in zip(then, other, strict=True)]
 
 
-def _text(kind: Kind) -> str:
-    name, types = kind
-    told = ", ".join(f"{t.dtype.value}{list(t.shape)}" for t in types)
-    return told if name == "tensor" else f"{name} of {told or 'nothing'}"
+def _chosen(ctx: NodeContext, then: Value, other: Value) -> Value:
+    """One of two tensors of the same shape, or of which one has no rows along an axis."""
+    types = ctx.builder.types
+    if not isinstance(then, str) or not isinstance(other, str):
+        raise _different(ctx, str(then), str(other))
+    a, b = types[then], types[other]
+    holds = ctx.reshape(ctx.input(0), ())
+    if a == b:
+        return ctx.apply(Fn.WHERE, holds, then, other) if a.size != 0 else then
+    axes = [d for d, pair in enumerate(zip(a.shape, b.shape, strict=False)) if pair[0] != pair[1]]
+    (axis, *more) = axes or [0, 0]
+    none, some = (then, other) if a.size == 0 else (other, then)
+    alike = a.dtype is b.dtype and len(a.shape) == len(b.shape) and not more
+    if not alike or types[none].shape[axis] != 0:
+        raise _different(ctx, _text(a), _text(b))
+    extent = types[some].shape[axis]
+    counts = [ctx.size(t.shape[axis], DType.INT64) for t in (a, b)]
+    count = ctx.builder.counted(ctx.apply(Fn.WHERE, holds, *counts), extent)
+    return ctx.slice(some, {axis: Cut(0, count)})
+
+
+def _different(ctx: NodeContext, then: str, other: str) -> Unsupported:
+    """The reason why which branch is taken would have to be known."""
+    what = f"condition, as the branches give {then} and {other}"
+    ctx.constant(0, what)
+    return Unsupported(what, "let both give the same")
+
+
+def _text(kind: TensorType) -> str:
+    return f"{kind.dtype.value}{list(kind.shape)}"
 
 
 OPERATORS = {"If": branch}
