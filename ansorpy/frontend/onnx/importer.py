@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from math import prod
 
@@ -33,7 +33,7 @@ from ansorpy.frontend.onnx.control.sequences import identity
 from ansorpy.frontend.onnx.control.values import Maybe, Value, leaves
 from ansorpy.frontend.onnx.elements import Elements
 from ansorpy.frontend.onnx.equations import lengthened, solved
-from ansorpy.frontend.onnx.nodes import needed
+from ansorpy.frontend.onnx.nodes import needed, signature
 from ansorpy.frontend.onnx.quantized.narrow import (
     CARRIES,
     READS,
@@ -49,7 +49,7 @@ from ansorpy.frontend.onnx.quantized.narrow import (
 from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import array_of, demand_computed, demand_consistent, opset_of
 from ansorpy.frontend.onnx.reference import evaluated
-from ansorpy.frontend.onnx.refusal import unsupported
+from ansorpy.frontend.onnx.refusal import LARGEST_OPERAND, pinnable, unsupported
 from ansorpy.frontend.onnx.registry import (
     CONTROL,
     ON_SHAPES,
@@ -72,8 +72,6 @@ __all__ = ["Importer", "Solved", "has_importer", "is_known"]
 
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 _UNKNOWN = "ansorpy does not have it; export the model without it, or define it: ap.register_op"
-_LARGEST_OPERAND = 1 << 10
-"""Elements of constants that may determine a shape."""
 
 
 class Solved(Exception):
@@ -110,6 +108,7 @@ class Importer:
         self.used: frozenset[str] = frozenset()
         self._stated = stated_types(model)
         self._free = inputs.free
+        self._counting: dict[Hashable, Sequence[Value | None]] = {}
         self._add_inputs(inputs.shapes)
 
     def run(self) -> Graph:
@@ -261,7 +260,7 @@ class Importer:
             node, self.opset, self.builder, self.values, self.used, self.known, self._stated
         )
         try:
-            results = self._translated(node, operands, context, supported)
+            results = self._once(node, operands, context, supported)
         except Blamed:
             self._stand_in(node)
             return
@@ -281,6 +280,21 @@ class Importer:
         for name, value in zip(node.output, results, strict=False):
             if name and value is not None:
                 self._bind(name, value)
+
+    def _once(
+        self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
+    ) -> Sequence[Value | None]:
+        """The node's values; those of an equal node if a run counts them: counts are then equal."""
+        values = [self.values.get(name, "") for name in node.input]
+        used = tuple(name in self.used for name in node.output)
+        same = (signature(node, values), used, id(self.builder))
+        if same not in self._counting:
+            before = len(self.builder.counts)
+            results = self._translated(node, operands, context, supported)
+            if len(self.builder.counts) == before:
+                return results
+            self._counting[same] = results
+        return self._counting[same]
 
     def _solution(self, reason: Unsupported) -> tuple[Dim, Extent] | None:
         """A dimension whose range is assumed, and what it must be instead to avoid *reason*."""
@@ -398,7 +412,10 @@ class Importer:
             for n in operands
             if n in self.values
         ]
-        needs = self._pinnable(reason.inputs) if isinstance(reason, Unknown) else ()
+        given = [i.name for i in network_inputs(self.model) if i.name in self.values]
+        names = {self.values[name]: name for name in given}
+        blamed = reason.inputs if isinstance(reason, Unknown) else ()
+        needs = pinnable(blamed, names, self.builder.types)
         domain = "" if node.domain in STANDARD else node.domain
         self.rows.append(
             UnsupportedRow(
@@ -414,28 +431,13 @@ class Importer:
         )
         self._stand_in(node)
 
-    def _pinnable(self, values: Iterable[str]) -> tuple[str, ...]:
-        """The inputs that *values* are, if all of them are such that may determine a shape.
-
-        These are small, and no more than lists: what has several axes is data.
-        """
-        names = {self.values[info.name]: info.name for info in network_inputs(self.model)
-                 if info.name in self.values}  # fmt: skip
-        small = all(
-            value in names
-            and len(self.builder.types[value].shape) <= 1
-            and most(self.builder.types[value].size) <= _LARGEST_OPERAND
-            for value in values
-        )
-        return tuple(names[value] for value in values) if small else ()
-
     def _stand_in(self, node: NodeProto) -> None:
         """Replace the results of *node*, which is refused, by inputs, as far as types are known."""
         types = {n: self.builder.types[self.values[n]] for n in node.input if n in self.values}
         constants = {
             name: self.builder.constants[self.values[name]]
             for name, type_ in types.items()
-            if self.values[name] in self.builder.constants and prod(type_.shape) <= _LARGEST_OPERAND
+            if self.values[name] in self.builder.constants and prod(type_.shape) <= LARGEST_OPERAND
         }
         made = self._stated | inferred_types(self.model, node, types, constants)
         for name in node.output:

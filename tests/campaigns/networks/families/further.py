@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from tests.campaigns.networks.families.products import image
 from tests.campaigns.networks.growing import Growing
 from tests.campaigns.networks.values import Unstable
 
@@ -38,10 +37,6 @@ def root_mean_square(net: Growing) -> None:
 def swish(net: Growing) -> None:
     if net.opset >= 24:
         net.add("Swish", net.pick(), alpha=net.one_of([0.5, 1.0, 2.0]))
-
-
-def global_power(net: Growing) -> None:
-    net.add("GlobalLpPool", image(net), p=net.one_of([1, 2, 3]))
 
 
 def products_so_far(net: Growing) -> None:
@@ -177,7 +172,7 @@ def _code(dtype: np.dtype[Any]) -> int:
 
 
 FURTHER: dict[Callable[[Growing], None], float] = {
-    local_norm: 0.3, mean_variance: 0.3, root_mean_square: 0.6, swish: 0.4, global_power: 0.3,
+    local_norm: 0.3, mean_variance: 0.3, root_mean_square: 0.6, swish: 0.4,
     products_so_far: 0.4, fourier: 0.4, short_fourier: 0.3, window: 0.2, grid: 0.5, loss: 0.5,
     reversed_parts: 0.4, centre: 0.4, filled: 0.6, small_integers: 0.4, heads: 0.6,
 }  # fmt: skip
