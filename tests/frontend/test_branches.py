@@ -57,6 +57,32 @@ def test_a_squeeze_is_decided_by_the_shape(size: int, rng: np.random.Generator) 
     assert network.outputs[0].shape == ((2, 4) if size == 1 else (2, 3, 4))
 
 
+@pytest.mark.parametrize("empty", [0, 1], ids=["then", "else"])
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_branch_may_give_nothing(empty: int, counted: bool, rng: np.random.Generator) -> None:
+    """As detectors are exported: no boxes if there is none, else those that are kept."""
+    nothing: Branch = [node("Identity", ["none"], ["n"])], {"none": np.zeros((0, 3), np.float32)}
+    keeps = [node("Compress", ["x", "big"], ["kept"], axis=0)] if counted else []
+    some: Branch = [*keeps, node("Neg", ["kept" if counted else "x"], ["m"])], {}
+    nodes = [
+        node("ReduceMax", ["x"], ["most"], keepdims=0, axes=[0, 1]),
+        node("Greater", ["most", "one"], ["above"]),
+        node("ReduceMax", ["x"], ["row"], keepdims=0, axes=[1]),
+        node("Greater", ["row", "half"], ["big"]),
+        branching("above", "y", *((nothing, some) if empty == 0 else (some, nothing))),
+        node("Concat", ["y", "x"], ["z"], axis=0),
+    ]  # fmt: skip
+    held = {"one": np.asarray(1, np.float32), "half": np.asarray(0.3, np.float32)}
+    model = graph_model(nodes, {"x": (4, 3)}, ["y", "z"], held)
+    network = partition(optimize(load(model)))
+    for scale in (0.5, 1.5):
+        x = (scale * rng.random((4, 3))).astype(np.float32)
+        for got, want in zip(
+            run_network(network, {"x": x}), expected(model, {"x": x}), strict=True
+        ):
+            np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("outer", [True, False])
 @pytest.mark.parametrize("inner", [True, False])
 def test_branches_may_use_the_same_names_and_have_branches(

@@ -155,6 +155,16 @@ def test_only_a_run_may_know_the_limits(rng: Rng) -> None:
         assert_same(model, feeds)
 
 
+def test_equal_nodes_count_the_same(rng: Rng) -> None:
+    """Exporters write them often: of a mask, and of what is there."""
+    nodes = [
+        node("NonZero", ["x"], ["a"]), node("NonZero", ["x"], ["b"]),
+        node("Sub", ["a", "b"], ["y"]),
+    ]  # fmt: skip
+    model = graph_model(nodes, {"x": (5, 3)}, ["y"], types={"y": LONG})
+    assert_same(model, {"x": np.float32(rng.random((5, 3)) < 0.5)})
+
+
 def test_two_counts_need_not_be_equal() -> None:
     nodes = [
         node("Compress", ["x", "c"], ["a"], axis=0), node("Compress", ["x", "d"], ["b"], axis=0),

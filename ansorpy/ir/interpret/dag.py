@@ -106,8 +106,9 @@ class TensorReader(Evaluator):
         return self.elements(source, self.flat_index(source, indices, mask), mask)
 
     def elements(self, source: Tensor, at: Value, mask: Mask) -> Value:
-        """The elements of *source* at flat positions *at*."""
-        return self.values[source].reshape(-1)[at]
+        """The elements of *source* at flat positions *at*; anything where *mask* is False."""
+        held = self.values[source].reshape(-1)
+        return held[at] if len(held) else np.zeros(np.shape(at), held.dtype)
 
     @staticmethod
     def flat_index(source: Tensor, indices: tuple[Value, ...], mask: Mask) -> Value:
