@@ -31,7 +31,9 @@ def stored_names() -> list[str]:
 
 def restored(name: str, seed: int = 0) -> ModelProto:
     """The model *name* with weights drawn from *seed*."""
-    model = ModelProto.FromString(lzma.decompress((FOLDER / f"{name}.onnx.xz").read_bytes()))
+    model: ModelProto = ModelProto.FromString(
+        lzma.decompress((FOLDER / f"{name}.onnx.xz").read_bytes())
+    )
     for number, tensor in enumerate(_tensors(model)):
         if tensor.doc_string.startswith(_MARK):
             mean, spread = map(float, tensor.doc_string.removeprefix(_MARK).split())

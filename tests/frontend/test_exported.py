@@ -25,9 +25,9 @@ SMALL = (
 REFUSED = {
     "experts.dynamo": {"ScatterElements"},
     "experts.script": {"ScatterElements"},
-    "faster_rcnn.script": {"NonZero", "Resize", "RoiAlign"},
+    "faster_rcnn.script": {"NonZero", "RoiAlign"},
     "neighbours.sklearn": {"Scan"},
-    "retinanet.script": {"NonZero", "Resize"},
+    "retinanet.script": {"NonZero"},
     "ssdlite.script": {"NonZero"},
     "support_vectors.sklearn": {"SVMClassifier"},
     "swin_any.dynamo": {"ScatterND"},
