@@ -249,7 +249,6 @@ NETWORKS: Sequence[Network] = (
             ("script",)),
     Network("experts", "mixture of experts", _hidden, _TEXTS,
             {"hidden": {0: "batch", 1: "sequence"}}, ("mixed",)),
-    Network("mixtral", "mixture of experts", _tokens(99), _TEXTS, _TEXT, ("logits",)),
     _classical("scaled_logistic", _rows(6)),
     _classical("columns_forest", _rows(6, whole=2, missing=True)),
     _classical("boosted", _rows(6)),

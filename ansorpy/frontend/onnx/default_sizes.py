@@ -17,8 +17,8 @@ _PAST = SizeRange(0, 511)
 _IMAGE = SizeRange(32, 1280, step=32)
 """Most networks on images halve them up to five times, and fit only multiples of 32."""
 
-_SOUND = SizeRange(1, 480_000)
-"""Half a minute at 16 kHz."""
+_SOUND = SizeRange(1, 160_000)
+"""Ten seconds at 16 kHz; attention takes memory by the square."""
 
 _CACHE, _SIGNAL = r"past|cache", r"sample|audio|wave|sound|signal|speech"
 _BY_NAME: Mapping[str, SizeRange] = {

@@ -79,16 +79,6 @@ class _Translated(nn.Module):
         return found
 
 
-class _Logits(nn.Module):
-    def __init__(self, net: nn.Module) -> None:
-        super().__init__()
-        self.net = net
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        found: Tensor = self.net(input_ids, attention_mask=attention_mask, use_cache=False).logits
-        return found
-
-
 def _bert() -> nn.Module:
     return _Hidden(tf.BertModel(tf.BertConfig(
         **_COMMON, intermediate_size=64, max_position_embeddings=64
@@ -136,13 +126,6 @@ def _bart() -> nn.Module:
     )))  # fmt: skip
 
 
-def _mixtral() -> nn.Module:
-    return _Logits(tf.MixtralForCausalLM(tf.MixtralConfig(
-        **_COMMON, num_key_value_heads=2, intermediate_size=48, num_local_experts=4,
-        num_experts_per_tok=2, max_position_embeddings=64,
-    )))  # fmt: skip
-
-
 class _Experts(nn.Module):
     """Each token goes through its best experts; all compute, and weights choose."""
 
@@ -172,6 +155,5 @@ MODULES: Mapping[str, Callable[[], Any]] = {
     "llama": _llama,
     "t5": _t5,
     "bart": _bart,
-    "mixtral": _mixtral,
     "experts": _Experts,
 }

@@ -28,7 +28,7 @@ RUNS = 3
 """Runs off the exact one; a threshold that none of them crosses is far from the exact value."""
 _ROUNDINGS = 8.0
 """Roundings that each operand and each result is off by, at most."""
-_FLOAT32_ONLY = frozenset({"Erf", "Gelu", "HardSwish"})
+_FLOAT32_ONLY = frozenset({"AffineGrid", "Erf", "Gelu", "GridSample", "HardSwish"})
 """What onnx's reference computes, or has constants for, in float32, even for float64."""
 _MARGIN = 4.0
 """Factor from the spread of ``RUNS`` runs to what any run may be off."""

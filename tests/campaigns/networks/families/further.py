@@ -15,12 +15,16 @@ __all__ = ["FURTHER"]
 
 
 def local_norm(net: Growing) -> None:
-    x = net.pick_rank(3, 5)
+    """Of images; onnx's reference computes others as if there was one channel only."""
+    x = net.pick_rank(4, 4)
     net.add("LRN", x, size=net.one_of([1, 3, 5]), alpha=0.5, beta=0.75, bias=1.5)
 
 
 def mean_variance(net: Growing) -> None:
+    """In float32: the functions that define it, as onnx infers types, know no other."""
     x = net.pick_rank(4, 4)
+    if x.dtype != np.float32:
+        raise Unstable("onnx infers no types of it")
     if min(x.shape[0] * x.shape[2], x.shape[3]) < 2:
         raise Unstable("one element has no variance")
     net.add("MeanVarianceNormalization", x, axes=net.one_of([[0, 2, 3], [3], [2, 3]]))
@@ -80,7 +84,12 @@ def window(net: Growing) -> None:
 
 
 def grid(net: Growing) -> None:
-    """Samples of an image between its pixels, at places given or on an affine grid."""
+    """Samples of an image between its pixels, at places given or on an affine grid.
+
+    onnx's reference computes them in float32.
+    """
+    if net.floats != np.float32:
+        raise Unstable("the reference is no more exact than the result")
     n, c = net.count(1, 2), net.count(1, 4)
     x = net.new_input([n, c, net.count(2, 7), net.count(2, 7)])
     h, w = net.count(1, 6), net.count(1, 6)
