@@ -24,7 +24,6 @@ SMALL = (
 
 REFUSED = {
     "support_vectors.sklearn": {"SVMClassifier"},
-    "tagger.script": {"LSTM"},
 }
 """The operators that are refused, by network."""
 

@@ -178,6 +178,28 @@ def test_loops_read_what_is_counted(
     assert total == 0 and rows.shape == (0, 3)  # onnxruntime divides by zero
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_recurrent_networks_of_any_length(
+    kind: str, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    gates = {"LSTM": 4, "GRU": 3}[kind]
+    names = ["x", "w", "r", "b", "n"]
+    one = node(kind, names, ["y", "last"], hidden_size=6, direction="bidirectional")
+    held = {"w": floats(rng, 2, gates * 6, 5), "r": floats(rng, 2, gates * 6, 6),
+            "b": floats(rng, 2, gates * 12)}  # fmt: skip
+    model = graph_model(
+        [one], {"x": ("steps", "batch", 5), "n": ("batch",)}, ["y", "last"], held,
+        types={"n": TensorProto.INT32},
+    )  # fmt: skip
+    made = compiled(model, None, dims={"steps": (1, 9), "batch": (1, 4)})
+    library = ap.load(made.export(tmp_path / "net.so"))
+    for steps, batch in ((1, 1), (9, 3), (4, 4)):
+        lengths = rng.integers(1, steps + 1, batch).astype(np.int32)
+        feeds = {"x": floats(rng, steps, batch, 5), "n": lengths}
+        assert_same(made, model, feeds)
+        assert_same(library, model, feeds)
+
+
 def test_gpus_are_refused() -> None:
     model = looping(STEP, {"n": (), "begin": (), "x": (5, 3)}, ["n", "begin", "x"], ["y"],
                     {"weight": np.ones((3, 3), np.float32), "bound": np.float32(1)})  # fmt: skip

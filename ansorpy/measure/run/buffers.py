@@ -230,9 +230,11 @@ def _layout(arrays: dict[str, Array]) -> tuple[dict[str, int], int]:
 
 
 def _fits(spec: ParamSpec, array: Array) -> bool:
+    """Whether *array* has the elements where *spec* says; steps over one element do not matter."""
     steps = dense_strides(spec.shape) if spec.strides is None else spec.strides
-    apart = tuple(step * array.itemsize for step in steps)
-    return (array.shape, array.dtype, array.strides) == (spec.shape, spec.dtype.numpy, apart)
+    apart = [step * array.itemsize for step, n in zip(steps, spec.shape, strict=True) if n != 1]
+    own = [step for step, n in zip(array.strides, array.shape, strict=True) if n != 1]
+    return (array.shape, array.dtype, own) == (spec.shape, spec.dtype.numpy, apart)
 
 
 def _rounded(size: int) -> int:

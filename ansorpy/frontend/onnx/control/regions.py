@@ -20,7 +20,7 @@ from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most
 from ansorpy.ir.sizes import at
 from ansorpy.ir.symbols import Dim
 
-__all__ = ["LoopPlan", "Varying", "compiled_loop"]
+__all__ = ["Body", "LoopPlan", "Varying", "compiled_loop"]
 
 
 class Varying(Unsupported):
@@ -64,7 +64,7 @@ def compiled_loop(
     """
     types = ctx.builder.types
     with translator.inside() as inner:
-        loop = _Body(inner, ctx, plan)
+        loop = Body(inner, ctx, plan)
         made = translator.inlined(body, dict(zip(_names(body), loop.inputs(types), strict=True)))
         flat = [value for value in made if isinstance(value, str)]
         if len(flat) < len(made):
@@ -76,7 +76,7 @@ def _names(body: GraphProto) -> list[str]:
     return [info.name for info in body.input]
 
 
-class _Body:
+class Body:
     """The body of a loop as a graph."""
 
     def __init__(self, inner: Inner, ctx: NodeContext, plan: LoopPlan):

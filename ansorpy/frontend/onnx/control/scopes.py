@@ -95,7 +95,7 @@ class Inner:
         known: Mapping[str, Elements],
     ):
         self.builder = GraphBuilder()
-        self.values: MutableMapping[str, str] = _Captured(values, self._capture)
+        self.values: MutableMapping[str, str] = _Captured(values, self.captured_value)
         self.lists: MutableMapping[str, Value] = _Captured(lists, self.copied)
         self.known: dict[str, Elements] = {}
         self.captured: dict[str, str] = {}
@@ -112,9 +112,10 @@ class Inner:
 
     def copied(self, value: Value) -> Value:
         """The value outside in the body."""
-        return with_leaves(value, iter([self._capture(leaf) for leaf in leaves(value)]))
+        return with_leaves(value, iter([self.captured_value(leaf) for leaf in leaves(value)]))
 
-    def _capture(self, value: str) -> str:
+    def captured_value(self, value: str) -> str:
+        """The graph value *value* of outside in the body."""
         if value not in self._copied:
             self._copied[value] = made = self._new(value)
             if value in self._outside.narrow:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.recurrent.shared import (
+    Cell,
     Direction,
     States,
-    Step,
     activations_of,
     bias_of,
     clipped,
@@ -34,33 +34,36 @@ def rnn(ctx: NodeContext) -> tuple[str, ...]:
     return run_directions(ctx, (5,), lambda direction: _plain(ctx, direction))
 
 
-def _plain(ctx: NodeContext, direction: Direction) -> Step:
+def _plain(ctx: NodeContext, direction: Direction) -> Cell:
     biases = bias_of(ctx, direction.number)
     inputs = projected(ctx, direction, biases and ctx.apply(Fn.ADD, *biases))
     recurrent = ctx.transpose(row(ctx, ctx.input(2), direction.number), (1, 0))
     (f,) = activations_of(ctx, direction.number, ("Tanh",))
 
-    def step(t: int, states: States) -> tuple[str, ...]:
-        (before,) = states
-        value = row(ctx, inputs, t)
+    def step(
+        ctx: NodeContext, value: str, states: States, weights: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        (before,), (recurrent,) = states, weights
         if before is not None:
             value = ctx.apply(Fn.ADD, ctx.emit(MatMul(), [before, recurrent]), value)
-        return (f(clipped(ctx, value)),)
+        return (f(ctx, clipped(ctx, value)),)
 
-    return step
+    return Cell(inputs, (recurrent,), step)
 
 
-def _gated(ctx: NodeContext, direction: Direction) -> Step:
-    """The step function of a GRU; gates are in the order update, reset, hidden."""
+def _gated(ctx: NodeContext, direction: Direction) -> Cell:
+    """What a direction of a GRU computes; gates are in the order update, reset, hidden."""
     hidden, number = ctx.shape(2)[-1], direction.number
     behind = bool(ctx.attr("linear_before_reset", 0))
     inputs, offset = _inputs(ctx, direction, behind)
     recurrent = ctx.transpose(row(ctx, ctx.input(2), number), (1, 0))
     f, g = activations_of(ctx, number, ("Sigmoid", "Tanh"))
 
-    def step(t: int, states: States) -> tuple[str, ...]:
-        (before,) = states
-        given = row(ctx, inputs, t)
+    def step(
+        ctx: NodeContext, given: str, states: States, weights: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        (before,), (recurrent, *rest) = states, weights
+        offset = rest[0] if rest else None
         product = None
         if before is not None:
             weight = recurrent if behind else part(ctx, recurrent, 0, hidden, 2)
@@ -70,7 +73,7 @@ def _gated(ctx: NodeContext, direction: Direction) -> Step:
             value = part(ctx, given, k, hidden)
             if product is not None:
                 value = ctx.apply(Fn.ADD, value, part(ctx, product, k, hidden))
-            return f(clipped(ctx, value))
+            return f(ctx, clipped(ctx, value))
 
         def candidate() -> str:
             value, more = part(ctx, given, 2, hidden), offset
@@ -83,7 +86,7 @@ def _gated(ctx: NodeContext, direction: Direction) -> Step:
                 kept = ctx.apply(Fn.MUL, gate(1), before)
                 last = part(ctx, recurrent, 2, hidden)
                 value = ctx.apply(Fn.ADD, value, ctx.emit(MatMul(), [kept, last]))
-            return g(clipped(ctx, value))
+            return g(ctx, clipped(ctx, value))
 
         update, new = gate(0), candidate()
         if before is None:
@@ -92,7 +95,7 @@ def _gated(ctx: NodeContext, direction: Direction) -> Step:
         change = ctx.apply(Fn.MUL, update, ctx.apply(Fn.SUB, before, new))
         return (ctx.apply(Fn.ADD, new, change),)
 
-    return step
+    return Cell(inputs, (recurrent,) if offset is None else (recurrent, offset), step)
 
 
 def _inputs(ctx: NodeContext, direction: Direction, behind: bool) -> tuple[str, str | None]:

@@ -1,16 +1,13 @@
-"""LSTM: each step is a product with the hidden state and two elementwise kernels.
-
-All steps but the first share the same tasks.
-"""
+"""LSTM: each step is a product with the hidden state and two elementwise kernels."""
 
 from __future__ import annotations
 
 from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.recurrent.shared import (
     Activation,
+    Cell,
     Direction,
     States,
-    Step,
     activations_of,
     bias_of,
     clipped,
@@ -26,11 +23,11 @@ __all__ = ["OPERATORS"]
 
 def lstm(ctx: NodeContext) -> tuple[str, ...]:
     """All hidden states, and the last hidden and cell state, of one or two directions."""
-    return run_directions(ctx, (5, 6), lambda direction: _stepper(ctx, direction))
+    return run_directions(ctx, (5, 6), lambda direction: _cell(ctx, direction))
 
 
-def _stepper(ctx: NodeContext, direction: Direction) -> Step:
-    """The step function; gates are in the order input, output, forget, cell.
+def _cell(ctx: NodeContext, direction: Direction) -> Cell:
+    """A direction's step; gates are in the order input, output, forget, cell.
 
     The first three may have peephole weights.
     """
@@ -44,9 +41,10 @@ def _stepper(ctx: NodeContext, direction: Direction) -> Step:
         all_of_them = row(ctx, ctx.input(7), direction.number)
         peepholes = tuple(part(ctx, all_of_them, k, hidden) for k in range(3))
 
-    def step(t: int, states: States) -> tuple[str, ...]:
-        before, cell = states
-        gates = row(ctx, inputs, t)
+    def step(
+        ctx: NodeContext, gates: str, states: States, weights: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        (before, cell), (recurrent, *peepholes) = states, weights
         if before is not None:
             gates = ctx.apply(Fn.ADD, ctx.emit(MatMul(), [before, recurrent]), gates)
 
@@ -54,7 +52,7 @@ def _stepper(ctx: NodeContext, direction: Direction) -> Step:
             value = part(ctx, gates, k, hidden)
             if peeped is not None and k < len(peepholes):
                 value = ctx.apply(Fn.ADD, value, ctx.apply(Fn.MUL, peeped, peepholes[k]))
-            return fn(clipped(ctx, value))
+            return fn(ctx, clipped(ctx, value))
 
         taken = gate(0, f, cell)
         added = ctx.apply(Fn.MUL, taken, gate(3, g, None))
@@ -62,9 +60,9 @@ def _stepper(ctx: NodeContext, direction: Direction) -> Step:
             coupled = bool(ctx.attr("input_forget", 0))
             kept = ctx.apply(Fn.SUB, ctx.literal(1), taken) if coupled else gate(2, f, cell)
             added = ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, kept, cell), added)
-        return ctx.apply(Fn.MUL, gate(1, f, added), h(added)), added
+        return ctx.apply(Fn.MUL, gate(1, f, added), h(ctx, added)), added
 
-    return step
+    return Cell(inputs, (recurrent, *peepholes), step)
 
 
 OPERATORS = {"LSTM": lstm}

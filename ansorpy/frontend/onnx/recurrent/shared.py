@@ -1,25 +1,31 @@
 """Shared parts of recurrent networks: directions, initial states, steps, results.
 
-The networks are unrolled over their static number of steps.  One matrix product multiplies the
-inputs of all steps; every step reads and writes whole rows of tensors whose first axis is time.
+One matrix product multiplies the inputs of all steps; every step reads and writes whole rows of
+tensors whose first axis is time.  Few steps are unrolled; many, or as many as a call says, are a
+loop of the program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.graph.ops import Concat, Fn, MatMul, Shape
+from ansorpy.frontend.onnx.control.regions import Body, LoopPlan
+from ansorpy.frontend.onnx.control.scopes import Inner
+from ansorpy.graph.ops import Concat, Expand, Fn, MatMul, Shape
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import AnyExtent
 
 __all__ = [
-    "Activation", "Direction", "activations_of", "bias_of", "clipped", "joined", "part",
+    "Activation", "Cell", "Direction", "States", "activations_of", "bias_of", "clipped", "part",
     "projected", "row", "run_directions",
 ]  # fmt: skip
 
-Activation = Callable[[str], str]
+Activation = Callable[[NodeContext, str], str]
 
 
 _Builder = Callable[[NodeContext, tuple[float, ...], str], str]
@@ -72,15 +78,24 @@ class Direction:
     x: str
 
 
-Step = Callable[[int, States], tuple[str, ...]]
-"""Computes new states from a time index and states (None: zeros); the first is the result."""
+@dataclass(frozen=True)
+class Cell:
+    """What one direction computes in each step.
 
-Masked = Callable[[int, States], tuple[str, tuple[str, ...]]]
-"""Computes a result and new states."""
+    Args:
+        inputs: The inputs' part of the gates, ``[steps, batch, gates * hidden]``.
+        weights: Further values that every step reads.
+        step: New states from the step's row of ``inputs``, the states (None: zeros), and the
+            weights; the first state is the result.
+    """
+
+    inputs: str
+    weights: tuple[str, ...]
+    step: Callable[[NodeContext, str, States, tuple[str, ...]], tuple[str, ...]]
 
 
-_MOST_STEPS = 2048
-"""Each step is some kernel calls; planning those of so many takes about a minute."""
+_MOST_UNROLLED = 256
+"""Programs for GPUs have no loops over kernels; planning the calls of more steps takes seconds."""
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
@@ -95,13 +110,13 @@ def _refuse_other_weights(ctx: NodeContext, directions: int) -> None:
 
 
 def run_directions(
-    ctx: NodeContext, states: Sequence[int], stepper: Callable[[Direction], Step]
+    ctx: NodeContext, states: Sequence[int], cell_of: Callable[[Direction], Cell]
 ) -> tuple[str, ...]:
     """All results ``[steps, directions, batch, hidden]``, then each state after the last step.
 
     Args:
         states: Numbers of the operands that are initial states.
-        stepper: Returns the function that computes a step of a direction.
+        cell_of: Returns what a direction computes.
     """
     directions = _directions(ctx)
     for operand in range(3):  # the data and both weights
@@ -109,27 +124,18 @@ def run_directions(
     _refuse_other_weights(ctx, len(directions))
     batch_first = ctx.attr("layout", 0) == 1
     x = ctx.transpose(ctx.input(0), (1, 0, 2)) if batch_first else ctx.input(0)
-    length, batch, _ = ctx.builder.types[x].shape
-    steps = ctx.number(length, "recurrent steps")
-    if steps > _MOST_STEPS:
-        raise Unsupported(
-            f"{steps:,} recurrent steps",
-            f"give parts of at most {_MOST_STEPS:,}, each with the last states as its initial ones",
-        )
+    steps, batch, _ = ctx.builder.types[x].shape
     lengths = _lengths(ctx, steps)
-    hidden = ctx.shape(2)[-1]
-    runs: list[tuple[Mapping[int, str], tuple[str, ...]]] = []
+    is_unrolled = isinstance(steps, int) and steps <= _MOST_UNROLLED
+    run = _unrolled if is_unrolled else _looped
+    runs = []
     for d, backwards in enumerate(directions):
         first = tuple(_initial(ctx, index, d, batch_first) for index in states)
-        order = range(steps)[::-1] if backwards else range(steps)
-        step = stepper(Direction(d, x))
-        runs.append(
-            _run(_whole(step) if lengths is None else _masked(ctx, step, lengths), first, order)
-        )
-    rows = [results[t] for t in range(steps) for results, _ in runs]
-    y = joined(ctx, rows, (steps, len(runs), batch, hidden))
+        runs.append(run(ctx, cell_of(Direction(d, x)), first, lengths, backwards))
+    hidden = ctx.shape(2)[-1]
+    y = ctx.concat([ctx.reshape(rows, (steps, 1, batch, hidden)) for rows, _ in runs], 1)
     finals = [
-        joined(ctx, [last[n] for _, last in runs], (len(runs), batch, hidden))
+        ctx.concat([ctx.reshape(last[n], (1, batch, hidden)) for _, last in runs], 0)
         for n in range(len(states))
     ]
     if batch_first:
@@ -138,26 +144,76 @@ def run_directions(
     return (y, *finals)
 
 
-def _run(
-    step: Masked, states: States, order: Sequence[int]
-) -> tuple[Mapping[int, str], tuple[str, ...]]:
-    """The result of each step, by time index, and the states after the last step."""
+_Run = tuple[str, tuple[str, ...]]
+"""The results of all steps, ``[steps, batch, hidden]``, and the states after the last one."""
+
+
+def _unrolled(
+    ctx: NodeContext, cell: Cell, states: States, lengths: str | None, backwards: bool
+) -> _Run:
+    shape = ctx.builder.types[cell.inputs].shape
+    order = range(ctx.number(shape[0], "steps"))
     results: dict[int, str] = {}
     last: tuple[str, ...] = ()
-    for t in order:
-        results[t], last = step(t, states)
+    for t in reversed(order) if backwards else order:
+        given = row(ctx, cell.inputs, t)
+        place = ctx.literal(t, DType.INT32)
+        results[t], last = _step(ctx, cell, given, states, cell.weights, lengths, place)
         states = last
-    return results, last
+    rows = [results[t] for t in order]
+    stacked = rows[0] if len(rows) == 1 else ctx.emit(Concat(0), rows)
+    return ctx.reshape(stacked, (len(rows), *ctx.builder.types[rows[0]].shape)), last
 
 
-def _whole(step: Step) -> Masked:
-    """*step*, whose result is its first state."""
+def _looped(
+    ctx: NodeContext, cell: Cell, states: States, lengths: str | None, backwards: bool
+) -> _Run:
+    steps, batch, _ = ctx.builder.types[cell.inputs].shape
+    zeros = (batch, ctx.shape(2)[-1])
+    first = [_zeros(ctx, zeros) if state is None else state for state in states]
+    plan = LoopPlan(steps, state=tuple(first), read=((cell.inputs, backwards),),
+                    written=(backwards,), wanted=(True,))  # fmt: skip
+    inner = Inner(ctx.builder, ctx.values, {}, ctx.known)
+    loop = Body(inner, ctx, plan)
+    loop.inputs(ctx.builder.types)
+    within = replace(ctx, builder=inner.builder, values=inner.values, known=inner.known)
+    weights = tuple(inner.captured_value(weight) for weight in cell.weights)
+    place = within.cast(loop.counter, DType.INT32)
+    if backwards:
+        place = within.apply(Fn.SUB, within.size(steps - 1, DType.INT32), place)
+    of_each = None if lengths is None else inner.captured_value(lengths)
+    result, last = _step(within, cell, loop.rows[0], tuple(loop.state), weights, of_each, place)
+    *finals, rows = loop.emit([*last, result])
+    return str(rows), tuple(map(str, finals))
 
-    def stepped(t: int, states: States) -> tuple[str, tuple[str, ...]]:
-        made = step(t, states)
+
+def _zeros(ctx: NodeContext, shape: Shape) -> str:
+    return ctx.emit(Expand(shape), [ctx.literal(np.zeros((1,) * len(shape)))])
+
+
+def _step(
+    ctx: NodeContext,
+    cell: Cell,
+    given: str,
+    states: States,
+    weights: tuple[str, ...],
+    lengths: str | None,
+    place: str,
+) -> tuple[str, tuple[str, ...]]:
+    """The result and the new states of the step *place*.
+
+    Behind its end, a sequence keeps its states, and the result is 0.
+    """
+    made = cell.step(ctx, given, states, weights)
+    if lengths is None:
         return made[0], made
+    inside, zero = ctx.apply(Fn.LESS, place, lengths), ctx.literal(0)
 
-    return stepped
+    def chosen(new: str, old: str | None) -> str:
+        return ctx.apply(Fn.WHERE, inside, new, zero if old is None else old)
+
+    kept = tuple(chosen(new, old) for new, old in zip(made, states, strict=True))
+    return chosen(made[0], None), kept
 
 
 def _directions(ctx: NodeContext) -> tuple[bool, ...]:
@@ -168,34 +224,14 @@ def _directions(ctx: NodeContext) -> tuple[bool, ...]:
     return _DIRECTIONS[direction]
 
 
-def _lengths(ctx: NodeContext, steps: int) -> str | None:
+def _lengths(ctx: NodeContext, steps: AnyExtent) -> str | None:
     """The length of each sequence, ``[batch, 1]``; None if all have all *steps*."""
     if not ctx.has_input(4):
         return None
     array = ctx.builder.constants.get(ctx.input(4))
-    if array is not None and (array == steps).all():
+    if array is not None and isinstance(steps, int) and (array == steps).all():
         return None
     return ctx.reshape(ctx.cast(ctx.input(4), DType.INT32), (*ctx.shape(4), 1))
-
-
-def _masked(ctx: NodeContext, step: Step, lengths: str) -> Masked:
-    """*step* for sequences of different lengths: behind its end, a sequence keeps its states.
-
-    The result there is 0.
-    """
-
-    def masked(t: int, states: States) -> tuple[str, tuple[str, ...]]:
-        inside = ctx.apply(Fn.LESS, ctx.literal(t, DType.INT32), lengths)
-        made = step(t, states)
-        zero = ctx.literal(0)
-
-        def chosen(new: str, old: str | None) -> str:
-            return ctx.apply(Fn.WHERE, inside, new, zero if old is None else old)
-
-        kept = tuple(chosen(new, old) for new, old in zip(made, states, strict=True))
-        return chosen(made[0], None), kept
-
-    return masked
 
 
 def _initial(ctx: NodeContext, index: int, d: int, batch_first: bool) -> str | None:
@@ -228,8 +264,12 @@ def activations_of(ctx: NodeContext, d: int, default: Sequence[str]) -> tuple[Ac
         numbers = tuple(float(p) for p in params if p is not None)
         if len(numbers) < len(usual):
             raise Unsupported(f"activations={given}", f"give alpha and beta of {name}")
-        found.append(partial(fn, ctx, numbers))
+        found.append(partial(_activated, fn, numbers))
     return tuple(found[count * d : count * (d + 1)])
+
+
+def _activated(fn: _Builder, numbers: tuple[float, ...], ctx: NodeContext, x: str) -> str:
+    return fn(ctx, numbers, x)
 
 
 def projected(ctx: NodeContext, direction: Direction, bias: str | None) -> str:
@@ -267,9 +307,3 @@ def part(ctx: NodeContext, value: str, k: int, width: int, count: int = 1) -> st
     """Elements ``k * width`` to ``(k + count) * width`` of the last axis."""
     last = len(ctx.builder.types[value].shape) - 1
     return ctx.slice(value, {last: Cut(k * width, count * width)})
-
-
-def joined(ctx: NodeContext, rows: Sequence[str], shape: Shape) -> str:
-    """*rows* ``[batch, hidden]``, concatenated, as a tensor of *shape*."""
-    stacked = rows[0] if len(rows) == 1 else ctx.emit(Concat(0), rows)
-    return ctx.reshape(stacked, shape)
