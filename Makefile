@@ -1,5 +1,6 @@
 # make demo    compile, verify and time a real network          (needs Python >= 3.11, pip, make)
 # make test    the test suite, a process more than cores (JOBS=1: in one, one test after another)
+# make conformance  all of onnx's backend suite; stop it and start it again as you like
 # make check   formatting, lint, strict types
 # make bench   the benchmark suite of benchmarks/
 
@@ -16,7 +17,7 @@ JOBS   ?= auto
 SOURCES := ansorpy tests $(wildcard benchmarks) $(wildcard examples)
 LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
 
-.PHONY: demo test check bench clean
+.PHONY: demo test conformance check bench clean
 .DELETE_ON_ERROR:
 
 $(STAMP): requirements/pinned.txt requirements/linker.txt pyproject.toml
@@ -46,6 +47,9 @@ demo: $(PEERS)
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(NVRTC)
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile)
+
+conformance: $(STAMP)
+	$(BIN)/python -m tests.campaigns.conformance $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
 
 check: $(STAMP)
 	$(BIN)/ruff format --check $(SOURCES)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ansorpy.api.parts import PARTS
     from ansorpy.api.replay import replay
     from ansorpy.errors import AnsorpyError
+    from ansorpy.frontend.onnx.registry import register_op, unregister_op
     from ansorpy.ir.attrs import Attrs
     from ansorpy.ir.builders import (
         abs,
@@ -94,6 +95,7 @@ __all__ = [
     "placeholder",
     "prod",
     "reduce_axis",
+    "register_op",
     "replay",
     "round",
     "rsqrt",
@@ -104,6 +106,7 @@ __all__ = [
     "sum",
     "tanh",
     "tune",
+    "unregister_op",
 ]  # fmt: skip
 
 _HOME = {
@@ -126,8 +129,10 @@ _HOME = {
     "load": "ansorpy.runtime.model",
     "placeholder": "ansorpy.ir.tensor",
     "reduce_axis": "ansorpy.ir.tensor",
+    "register_op": "ansorpy.frontend.onnx.registry",
     "replay": "ansorpy.api.replay",
     "tune": "ansorpy.api.operators",
+    "unregister_op": "ansorpy.frontend.onnx.registry",
 }
 
 

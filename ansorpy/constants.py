@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ansorpy.errors import UsageError
 
-__all__ = ["constant_flags", "constants_of"]
+__all__ = ["constant_flags", "constant_text", "constants_of"]
 
 _HINT = "write axes=[0,1], k=5 or mode=@file.npy"
 
@@ -46,6 +46,11 @@ def _parsed(name: str, text: str) -> ArrayLike:
     except ValueError:
         raise UsageError(f"{text!r} is not a value of {name}", hint=_HINT) from None
     return value
+
+
+def constant_text(name: str, value: ArrayLike) -> str:
+    """``axes=[0,1]``: inverse of :func:`constants_of`."""
+    return f"{name}={json.dumps(np.asarray(value).tolist(), separators=(',', ':'))}"
 
 
 def constant_flags(names: Iterable[str]) -> str:

@@ -27,6 +27,7 @@ from onnx.backend.base import Backend, BackendRep
 from ansorpy.api.networks import compile
 from ansorpy.errors import UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
+from ansorpy.frontend.onnx.sequence_inputs import is_listed, tensor_names
 from ansorpy.frontend.onnx.shapes import network_inputs
 from ansorpy.runtime.compiled import CompiledModel
 
@@ -36,8 +37,12 @@ __all__ = [
 ]  # fmt: skip
 
 Array = NDArray[Any]
-_Key = tuple[tuple[bytes, tuple[int, ...]], ...]
-"""The values of the inputs that are known when a model is compiled."""
+Given = Array | list[Array] | None
+"""A tensor, a sequence of tensors, or an optional value that has none."""
+_Shapes = list[tuple[int, ...]] | None
+"""The shapes of the tensors in a sequence or optional value, which may have none."""
+_Key = tuple[object, ...]
+"""The values of the inputs that are known when a model is compiled, and the shapes in sequences."""
 
 
 @dataclass
@@ -61,33 +66,58 @@ class Prepared(BackendRep):
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Array, ...]:
         """The outputs for *inputs*: arrays in the order of the model's inputs, or by name.
 
+        Sequences are lists of arrays, and an optional value without one is None.
+
         Raises:
             UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
             UsageError: An input is missing, unknown, or of another shape or type.
         """
-        feeds = self._by_name(inputs)
-        compiled = self._for(feeds)
+        feeds, shapes = self._tensors(self._by_name(inputs))
+        compiled = self._for(feeds, shapes)
         rest = {name: array for name, array in feeds.items() if name not in self.pinned}
-        return tuple(compiled.run(None, rest))
+        made = dict(zip((o.name for o in compiled.get_outputs()), compiled.run(None, rest),
+                        strict=True))  # fmt: skip
+        return tuple(_made(info, made) for info in self.model.graph.output)
 
-    def _by_name(self, inputs: Any) -> dict[str, Array]:
+    def _tensors(self, feeds: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, _Shapes]]:
+        """All tensors in *feeds* by name, and the shapes of those in sequences and optionals."""
+        kinds = {info.name: info.type for info in network_inputs(self.model)}
+        arrays: dict[str, Array] = {}
+        shapes: dict[str, _Shapes] = {}
+        for name, value in feeds.items():
+            if name not in kinds or not is_listed(kinds[name]):
+                arrays[name] = np.asarray(value)
+                continue
+            if value is None:
+                shapes[name] = None
+                continue
+            parts = list(map(np.asarray, value if isinstance(value, list) else [value]))
+            arrays |= zip(tensor_names(name, len(parts)), parts, strict=True)
+            shapes[name] = [part.shape for part in parts]
+        return arrays, shapes
+
+    def _by_name(self, inputs: Any) -> dict[str, Any]:
         if isinstance(inputs, Mapping):
-            return {name: np.asarray(value) for name, value in inputs.items()}
+            return dict(inputs)
         names = [info.name for info in network_inputs(self.model)]
         given = inputs if isinstance(inputs, list | tuple) else [inputs]
         if len(given) != len(names):
             raise UsageError(f"{len(given)} inputs were given, but the model takes {len(names)}")
-        return dict(zip(names, map(np.asarray, given), strict=True))
+        return dict(zip(names, given, strict=True))
 
-    def _for(self, feeds: Mapping[str, Array]) -> CompiledModel:
+    def _for(self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]) -> CompiledModel:
         """The code for the pinned values in *feeds*; more may turn out to be needed."""
+        arguments = dict(self.arguments)
+        if shapes:
+            arguments["shapes"] = {**arguments.get("shapes", {}), **shapes}
         while True:
             values = {name: feeds[name] for name in self.pinned}
-            key = tuple((value.tobytes(), value.shape) for value in values.values())
+            known = tuple((value.tobytes(), value.shape) for value in values.values())
+            key = (known, str(shapes))
             if key in self._compiled:
                 return self._compiled[key]
             try:
-                made = compile(self.model, constants=values, **self.arguments)
+                made = compile(self.model, constants=values, **arguments)
             except UnsupportedModel as error:
                 more = [name for name in error.needs if name not in self.pinned]
                 if not more:
@@ -125,6 +155,8 @@ class AnsorpyBackend(Backend):
         if not cls.supports_device(device):
             raise UsageError(f"models do not run on {device!r} here", hint="use device CPU")
         needs: tuple[str, ...] = ()
+        if any(is_listed(info.type) for info in network_inputs(model)):
+            return Prepared(model, {"effort": "none", **kwargs})
         try:
             load(model)
         except UnsupportedModel as error:
@@ -179,6 +211,15 @@ class AnsorpyBackend(Backend):
     def supports_device(cls, device: str) -> bool:
         """Whether models run on *device*: only ``CPU`` does."""
         return device.partition(":")[0].upper() == "CPU"
+
+
+def _made(info: ValueInfoProto, made: Mapping[str, Array]) -> Any:
+    """The output *info* of a model, all of whose tensors are *made*."""
+    if not is_listed(info.type) or info.name in made:
+        return made[info.name]
+    found = [made[name] for name in tensor_names(info.name, len(made)) if name in made]
+    kind = info.type.optional_type.elem_type if info.type.HasField("optional_type") else info.type
+    return found if found or kind.HasField("sequence_type") else None
 
 
 def _info(name: str, array: Array) -> ValueInfoProto:

@@ -21,11 +21,13 @@ group of the registry's kind (``pyproject.toml``)::
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from functools import cached_property, partial
 from importlib import import_module
 from inspect import getdoc, isroutine
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from ansorpy.errors import UsageError
@@ -33,7 +35,7 @@ from ansorpy.errors import UsageError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["Choice", "Registry"]
+__all__ = ["Choice", "Registry", "described_error"]
 
 T = TypeVar("T")
 Made = TypeVar("Made", bound=Callable[..., object])
@@ -170,3 +172,11 @@ def _itself(part: T) -> T:
 
 def _first_line(factory: Callable[..., object]) -> str:
     return (getdoc(factory) or "").partition("\n")[0]
+
+
+def described_error(error: Exception, path: str | PathLike[str]) -> str:
+    """*error* in one line, with the number of the line in the user's file *path* that raised it."""
+    text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f.lineno for f in frames if f.filename == fspath(path)]
+    return f"line {lines[-1]}: {text}" if lines else text

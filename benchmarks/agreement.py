@@ -21,7 +21,7 @@ from ansorpy.report.inputs import random_value
 from ansorpy.report.onnx_edit import softmax_inputs_as_outputs
 from ansorpy.report.verify import DEFAULT_TOLERANCE, check_output, compare_outputs
 from ansorpy.rules.placed_sketch import SketchSampler
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.ports import Array
 from ansorpy.schedule.lowering.program import lower

@@ -37,10 +37,14 @@ def test_examples_of_a_module(name: str) -> None:
     assert tried > 0 and failed == 0
 
 
+SUPPORT = ROOT / "docs" / "onnx_support.md"
+"""A table that is made, to look things up in."""
+
+
 def test_every_page_fits_and_is_linked() -> None:
     pages = "".join(p.read_text() for p in (ROOT / "README.md", *DOCS))
     for path in DOCS:
-        assert len(path.read_text().splitlines()) <= 200
+        assert len(path.read_text().splitlines()) <= 200 or path == SUPPORT, path.name
         assert f"{path.name})" in pages, f"{path.name} is linked from nowhere"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 
 from ansorpy import onnx_backend
 from ansorpy.errors import UnsupportedModel, UsageError
@@ -34,6 +34,49 @@ def test_a_node_alone() -> None:
     np.testing.assert_array_equal(found, x.T)
 
 
+def sequence(name: str, *, maybe: bool = False) -> ValueInfoProto:
+    """An input or output that is a sequence of floats, or none if *maybe*."""
+    kind = helper.make_sequence_type_proto(
+        helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    )  # fmt: skip
+    return helper.make_value_info(name, helper.make_optional_type_proto(kind) if maybe else kind)
+
+
+def test_sequences_are_lists() -> None:
+    nodes = [
+        helper.make_node("SequenceInsert", ["s", "x", "first"], ["longer"]),
+        helper.make_node("SequenceAt", ["longer", "last"], ["one"]),
+        helper.make_node("Exp", ["one"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "g", [sequence("s"), helper.make_tensor_value_info("x", TensorProto.FLOAT, (2,))],
+        [sequence("longer"), helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.array(n), m) for n, m in ((0, "first"), (-1, "last"))],
+    )  # fmt: skip
+    ready = onnx_backend.prepare(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    )
+    rng = np.random.default_rng(3)
+    for shapes, versions in (([(3,), (2, 4)], 1), ([(3,), (2, 4)], 1), ([(5,)], 2)):
+        given = [rng.standard_normal(shape, np.float32) for shape in shapes]
+        x = rng.standard_normal(2, np.float32)
+        longer, y = ready.run([given, x])
+        for got, want in zip(longer, [x, *given], strict=True):
+            np.testing.assert_array_equal(got, want)
+        np.testing.assert_allclose(y, np.exp(given[-1]), rtol=1e-5)
+        assert ready.versions == versions
+
+
+def test_optional_values_may_be_none() -> None:
+    has = helper.make_node("OptionalHasElement", ["s"], ["y"])
+    output = helper.make_tensor_value_info("y", TensorProto.BOOL, ())
+    graph = helper.make_graph([has], "g", [sequence("s", maybe=True)], [output])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    for given in ([np.ones(2, np.float32)], None):
+        [found] = onnx_backend.run_model(model, [given])
+        assert found == (given is not None)
+
+
 def test_what_is_refused() -> None:
     assert onnx_backend.supports_device("CPU") and not onnx_backend.supports_device("TPU")
     with pytest.raises(UsageError, match="models do not run on 'TPU' here"):
@@ -48,3 +91,25 @@ def test_what_is_refused() -> None:
         onnx_backend.prepare(texts)
     with pytest.raises(UsageError, match="2 inputs were given, but the model takes 3"):
         onnx_backend.run_model(summed(), [np.ones((3, 5), np.float32), np.array([0])])
+
+
+def test_inputs_that_are_found_to_be_needed_later() -> None:
+    """The rank of a computed shape is not known before the first input is."""
+    infos = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 6)),
+        helper.make_tensor_value_info("shape", TensorProto.INT64, ("rank",)),
+        helper.make_tensor_value_info("axes", TensorProto.INT64, (1,)),
+    ]
+    nodes = [
+        helper.make_node("Reshape", ["x", "shape"], ["r"]),
+        helper.make_node("ReduceSum", ["r", "axes"], ["y"], keepdims=0),
+    ]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "g", infos, [output])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    ready = onnx_backend.prepare(model)
+    x = np.random.default_rng(3).standard_normal((2, 6), np.float32)
+    for shape, axis, versions in (((3, 4), 1, 1), ((12,), 0, 2), ((3, 4), 1, 2)):
+        [found] = ready.run([x, np.array(shape), np.array([axis])])
+        np.testing.assert_allclose(found, x.reshape(shape).sum(axis), rtol=1e-5, atol=1e-6)
+        assert (set(ready.pinned), ready.versions) == ({"shape", "axes"}, versions)

@@ -8,7 +8,8 @@ from ansorpy.api.project import Project
 from ansorpy.api.sized.program import lowered_parts
 from ansorpy.api.tuner import Chosen
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import CompiledTask, ExecutionPlan, plan_network
+from ansorpy.runtime.compiled_task import CompiledTask
+from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.schedules import schedule_text
 

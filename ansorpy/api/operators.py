@@ -26,7 +26,7 @@ from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.options import with_arguments
 from ansorpy.rules.base import SketchRule
 from ansorpy.rules.presets import Preset, preset_for
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.schedules import schedule_text
 from ansorpy.schedule.lowering.program import Lowered

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Unpack, cast
@@ -18,7 +18,7 @@ from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.run.policies import POLICIES
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.options import completed
-from ansorpy.registry import Registry
+from ansorpy.registry import Registry, described_error
 from ansorpy.search.task_search import SearchOptions
 from ansorpy.tasks.parts import TUNING_PARTS, with_parts
 from ansorpy.tasks.tune import TuneOptions
@@ -87,19 +87,43 @@ def _named_file(name: str) -> SavedModel:
 
 
 def load_plugins(paths: Iterable[str | Path]) -> None:
-    """Run scripts that register their own parts in :data:`PARTS`.
+    """Run scripts, or import modules, that register their own parts or operators.
+
+    Parts are registered in :data:`PARTS`, operators by :func:`ansorpy.register_op`.
 
     Raises:
-        UsageError: There is no such file, or a script fails.
+        UsageError: There is no such file or module, or one fails.
     """
-    for path in paths:
-        _load_plugin(Path(path))
+    for path in map(Path, paths):
+        is_module = path.suffix != ".py" and all(map(str.isidentifier, str(path).split(".")))
+        (_import_plugin if is_module else _load_plugin)(path)
+
+
+def _import_plugin(path: Path) -> None:
+    """Import the module with the dotted name *path*."""
+    name = str(path)
+    try:
+        import_module(name)
+    except AnsorpyError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise UsageError(f"the plugin {name} failed: {error}") from error
+        raise _no_plugin(path) from None
+    except Exception as error:
+        raise UsageError(f"the plugin {name} failed: {described_error(error, name)}") from error
+
+
+def _no_plugin(path: Path) -> UsageError:
+    return UsageError(
+        f"there is no plugin {path}", hint="name a Python file or a module: --plugin mine.py"
+    )
 
 
 def _load_plugin(path: Path) -> None:
     spec = spec_from_file_location(f"ansorpy_plugin_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UsageError(f"there is no plugin {path}", hint="name a Python file: --plugin mine.py")
+        raise _no_plugin(path)
     module = module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look up their module there
     try:
@@ -107,12 +131,6 @@ def _load_plugin(path: Path) -> None:
     except AnsorpyError:
         raise
     except Exception as error:
-        raise UsageError(f"the plugin {path} failed: {_where(error, path)}") from error
-
-
-def _where(error: Exception, path: Path) -> str:
-    """The error in one line, with the number of the line in the plugin that raised it."""
-    text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [f.lineno for f in frames if Path(f.filename) == path.absolute()]
-    return f"line {lines[-1]}: {text}" if lines else text
+        raise UsageError(
+            f"the plugin {path} failed: {described_error(error, path.absolute())}"
+        ) from error

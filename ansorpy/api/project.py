@@ -20,6 +20,9 @@ from ansorpy.graph.aliases import capacities_in, with_aliases
 from ansorpy.graph.alternatives import Alternatives
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.network import Network, Workload
+from ansorpy.graph.ops import Computed
+from ansorpy.graph.passes.compare_places import compare_places
+from ansorpy.graph.passes.without_routines import without_routines
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Function
 from ansorpy.ir.extents import most
@@ -232,6 +235,15 @@ def open_project(
             f"outputs cannot share the memory of inputs in programs for {request.target.name}",
             hint="compile without alias",
         )
+    graph = compare_places(without_routines(graph)) if request.target.capability else graph
+    routines = [node.op.label for node in graph.nodes if isinstance(node.op, Computed)]
+    routines += [str(o.counts.dim) for o in graph.outputs if o.counts is not None]
+    if routines and request.target.capability:
+        raise UsageError(
+            f"{name} sorts, or counts sizes ({', '.join(sorted(set(routines)))}), which programs "
+            f"for {request.target.name} cannot",
+            hint="compile it for a CPU",
+        )
     if not graph.nodes:
         _LOG.warning(
             "%s has nothing to compute: its outputs are constant, empty, or inputs as they are",
@@ -242,6 +254,11 @@ def open_project(
     # Instructions for unsigned by signed bytes serve all dot products; those for signed do not.
     byte_dots = Function.DOT_U8S8 in codegen_of(request.target).dots(request.target)
     cuts = cuts_of(graph, _own_caches(request), byte_dots=byte_dots)
+    if cuts.network.controls and request.target.capability:
+        raise UsageError(
+            f"programs for {request.target.name} have no loops and branches over kernels",
+            hint="compile for a CPU, or give constant conditions and numbers of iterations",
+        )
     ranges = {**found.ranges, **capacities_in(graph)}
     return Project(name, cuts, _GroupMaker(request, ranges), request.target)
 

@@ -18,7 +18,7 @@ from ansorpy.config import DB, default_database
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import LoweringError, NoValidProgram
-from ansorpy.ir.prove import Proof
+from ansorpy.ir.prove import Proof, Verdict
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
@@ -30,8 +30,9 @@ from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.records.sessions import warn_of_writers
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.interfaces import Expecting, Machines, Observer, Sharing
-from ansorpy.measure.run.runner import MeasureOptions
+from ansorpy.measure.run.interfaces import Expecting, Machines, Observer, Runner, Sharing
+from ansorpy.measure.run.proved import ProvedRunner
+from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.versions import versions
 from ansorpy.profiler import Activity, profiled
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
@@ -216,7 +217,7 @@ class Tuner:
         with profiled(Activity.ASSEMBLE):
             return {
                 task.key: predicted_seconds(self._on_machine(task), states[0])
-                for task, states in self._predictions(tasks)
+                for task, states in self._predictions(tasks, makes=False)
             }
 
     def scores(self, task: Task, sketch: PlacedSketch, table: Table) -> npt.NDArray[np.float64]:
@@ -230,15 +231,22 @@ class Tuner:
 
     def _expected(self, tasks: Sequence[Task]) -> dict[str, list[State]]:
         """Programs predicted for each of *tasks*, by key; the build of the first starts at once."""
+        made = {task.key for task in tasks} - self._predicted.keys()
         found = {}
-        for task, states in self._predictions(tasks):
+        for task, states in self._predictions(tasks, makes=True):
             found[task.key] = states
-            if isinstance(self.runner, Expecting):
+            if task.key not in made and isinstance(self.runner, Expecting):
                 self.runner.expect(task, states[:1])
         return found
 
-    def _predictions(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, list[State]]]:
-        """Yield *tasks* with their predicted programs as these are ready; results are cached."""
+    def _predictions(
+        self, tasks: Sequence[Task], *, makes: bool
+    ) -> Iterator[tuple[Task, list[State]]]:
+        """Yield *tasks* with their predicted programs as these are ready; results are cached.
+
+        If it *makes* them, the first program of a task that was not predicted before is also built
+        and proved.
+        """
         known = self._predicted
         for task in tasks:
             if task.key in known:
@@ -249,11 +257,17 @@ class Tuner:
             preset=self.request.preset,
             model=self._model,
             options=PredictOptions(seed=self.request.seed),
+            makes=makes,
         )
-        for number, states in everyone:
+        for number, states, made in everyone:
             self.request.stop()
-            known[fresh[number].key] = states
-            yield fresh[number], states
+            task = fresh[number]
+            if made.proof is not None:
+                self.prover.remember(states[0], made.proof)
+            if made.built is not None and isinstance(self.runner, LocalRunner):
+                self.runner.remember(task, states[0], made.built)
+            known[task.key] = states
+            yield task, states
 
     def _best_unrefuted(self, task: Task) -> Chosen | None:
         """The best known program of *task* that is not refuted; None if there is none."""
@@ -316,7 +330,7 @@ class Tuner:
 
     def predicted_directly(self, task: Task) -> Chosen:
         """A program that computes *task* by its own definition, even if others are faster."""
-        [(_, states)] = predicted_of_all(
+        [(_, states, _)] = predicted_of_all(
             [self._on_machine(task)],
             preset=replace(self.request.preset or preset_for(task.target), algorithms=()),
             model=self._model,
@@ -339,7 +353,8 @@ class Tuner:
                 continue
             if not self.request.can_time:
                 return Chosen(task, (state,), self._build(task, state), None, (proof,))
-            [result] = measure_recorded(self.runner, self.database, task, [state], in_full=is_alone)
+            runner = self._runner_of(task, proof)
+            [result] = measure_recorded(runner, self.database, task, [state], in_full=is_alone)
             # A program recorded as slow was correct, and slowness does not matter here.
             if result.ok or (is_alone and result.kind is TrialKind.SLOW):
                 built = self.runner.built(result.object_digest)
@@ -348,6 +363,13 @@ class Tuner:
             problems.append(f"{result.kind.value}: {result.reason}")
         said = dict.fromkeys(problems)
         raise NoValidProgram("\n".join((f"{task.name}: no program is correct", *said)))
+
+    def _runner_of(self, task: Task, proof: Proof) -> Runner:
+        """The runner for a program with this *proof*: this process, if nothing can happen to it."""
+        is_safe = proof.verdict is Verdict.PROVED and not task.at
+        if is_safe and isinstance(self.runner, LocalRunner):
+            return ProvedRunner(self.runner)
+        return self.runner
 
     @property
     def _model(self) -> CostModel | None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-import onnx
-
 from ansorpy.cli.lookup import Lookup
-from ansorpy.cli.models import given_shapes, open_model
+from ansorpy.cli.models import given_shapes, is_library, open_model
 from ansorpy.config import default_threads
+from ansorpy.constants import constant_flags
 from ansorpy.errors import UsageError
 from ansorpy.report.engines.protocol import open_engine
 from ansorpy.report.inputs import input_specs, random_feeds, read_model
-from ansorpy.report.onnx_edit import softmax_inputs_as_outputs
+from ansorpy.report.onnx_edit import save, softmax_inputs_as_outputs
 from ansorpy.report.randomize import random_weights
 from ansorpy.report.verify import Verification, compare_outputs
+from ansorpy.runtime.library.shared_library import read_library
 
 __all__ = ["verify_model"]
 
@@ -43,9 +44,10 @@ def verify_model(
         model = random_weights(model, weights_seed)
     extended, softmaxes = softmax_inputs_as_outputs(model)
     reference = folder / original.name
-    _save(extended, reference)
+    save(extended, reference)
     given = lookup.arguments
     specs = input_specs(extended, given_shapes(lookup), given.get("dims") or {})
+    _demand_inputs(lookup.model, [spec.name for spec in specs])
     feeds = random_feeds(specs, input_seed)
     threads = given.get("threads")
     engine = open_engine(against, str(reference), feeds, threads or default_threads())
@@ -57,7 +59,13 @@ def verify_model(
     return compare_outputs(lookup.model.name, against, results, theirs, softmaxes, tolerance)
 
 
-def _save(model: onnx.ModelProto, path: Path) -> None:
-    """Write *model*, with its weights in a second file if one cannot hold everything."""
-    large = model.ByteSize() >= 1 << 31
-    onnx.save(model, path, save_as_external_data=large)
+def _demand_inputs(path: Path, names: Sequence[str]) -> None:
+    """Raise :class:`UsageError` if the library *path* lacks some of the inputs *names*."""
+    if is_library(path):
+        own = [port.name for port in read_library(path)[0].input_ports]
+        missing = [name for name in names if name not in own]
+        if missing:
+            raise UsageError(
+                f"the library {path} has no input {missing[0]!r}, as the network has",
+                hint=f"give the values that it was compiled with: {constant_flags(missing)}",
+            )

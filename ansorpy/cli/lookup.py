@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ansorpy.api.arguments import LookupArguments, SearchArguments, SizeArguments
+from ansorpy.constants import constant_text
 from ansorpy.options import declared, those
 from ansorpy.size_ranges import SizeRange
 
@@ -88,5 +89,8 @@ def _words(flag: str, value: Any, default: object) -> Iterator[str]:
         yield from (flag, str(value))
         return
     for name, size in value.items():
+        if flag == "--const":
+            yield from (flag, constant_text(name, size))
+            continue
         is_size = isinstance(size, int | str | SizeRange)
         yield from (flag, f"{name}={size}" if is_size else f"{name}:{'x'.join(map(str, size))}")

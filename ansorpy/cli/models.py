@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
 from ansorpy.api.arguments import LookupArguments
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "finished_from", "from_records", "given_shapes", "is_library", "onnx_beside", "open_model",
-    "with_own_sizes",
+    "with_known_inputs", "with_own_sizes",
 ]  # fmt: skip
 
 
@@ -45,6 +47,33 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
             hint="give the network with --model net.onnx",
         )
     return model
+
+
+@contextmanager
+def with_known_inputs(
+    lookup: Lookup, original: Path | None
+) -> Iterator[tuple[Lookup, Path | None]]:
+    """*lookup* and *original* with a copy of the network in which the inputs of ``--const`` are
+    constants, for all engines to read.
+
+    Raises:
+        UsageError: There is no such input, or it has another shape or type.
+    """
+    from ansorpy.frontend.onnx.pinned import with_constants
+    from ansorpy.report.inputs import read_model
+    from ansorpy.report.onnx_edit import save
+
+    constants = lookup.arguments.get("constants")
+    network = original if is_library(lookup.model) else lookup.model
+    if not constants or network is None:
+        yield lookup, original
+        return
+    kept = {name: v for name, v in lookup.arguments.items() if name != "constants"}
+    with TemporaryDirectory(prefix="ansorpy-") as folder:
+        copy = Path(folder, network.name)
+        save(with_constants(read_model(network), constants), copy)
+        ours = lookup.model if is_library(lookup.model) else copy
+        yield Lookup(ours, **cast(LookupArguments, kept)), original and copy
 
 
 def given_shapes(lookup: Lookup) -> dict[str, tuple[AnySize, ...]]:
@@ -78,6 +107,11 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
         raise UsageError(
             f"which tensors share memory is fixed in the library {lookup.model}",
             hint="leave out --alias, or compile another library with it",
+        )
+    if is_library(lookup.model) and given.get("constants"):
+        raise UsageError(
+            f"which inputs are constant is fixed in the library {lookup.model}",
+            hint="leave out --const, or compile another library with it",
         )
     sizes, shapes = given.get("dims") or {}, given.get("shapes") or {}
     if not is_library(lookup.model) or not (sizes or shapes):

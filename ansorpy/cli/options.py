@@ -40,7 +40,11 @@ NetworkWeight = Annotated[
 ]
 Plugins = Annotated[
     list[Path] | None,
-    typer.Option("--plugin", metavar="FILE", help="A Python script that registers your own parts."),
+    typer.Option(
+        "--plugin",
+        metavar="FILE",
+        help="A Python script or importable module that registers your own parts or operators.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, envvar=SEED.name, help="Seed of all random choices.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -46,7 +46,7 @@ def profiles_of(lookup: Lookup, sizes: Sequence[Shapes], seed: int) -> list[list
     machine = calibrated(finished.project.target)
     profiles = []
     for shapes in sizes:
-        known = _sizes(model, shapes)
+        known = _sizes(model, shapes) | {c.dim: c.dim.high for c in network.counts}
         feeds = model.with_room(random_inputs(model, shapes, seed))
         times = model.profile(feeds)
         profiles.append([

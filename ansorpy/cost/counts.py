@@ -25,6 +25,7 @@ from ansorpy.ir.expr import (
     children,
     walk,
 )
+from ansorpy.ir.operators import BITWISE
 
 __all__ = ["OpCounts", "count_ops"]
 
@@ -77,6 +78,7 @@ _BINARY_FIELD = {
     BinaryOp.MIN: "cmp",
     BinaryOp.MAX: "cmp",
     BinaryOp.POW: "mathfunc",
+    **dict.fromkeys(BITWISE, "addsub"),
 }
 
 _COMBINER_FIELD = {

@@ -134,7 +134,7 @@ def _is_own(graph: Graph, uses: Uses, node: Node, value: str) -> bool:
     shape, strides = graph.types[value].shape, node.op.strides(graph.types[node.output].shape)
     while (producer := uses.private(value)) is not None:
         found = reshaped(shape, strides, graph.types[value].shape)
-        if found is None or (found and found[-1] != 1):
+        if found is None or (found and found[-1] != 1) or producer.op.bodies:
             return False
         if not isinstance(producer.op, Reshape):
             return True

@@ -23,7 +23,7 @@ from ansorpy.graph.ops.matmul import grouped_matmul, matmul
 from ansorpy.graph.ops.movement import Moved
 from ansorpy.graph.ops.names import Names
 from ansorpy.graph.placement import Placement
-from ansorpy.graph.view import View, view_of
+from ansorpy.graph.view import View, of_second_operand, view_of
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Const, const
 from ansorpy.ir.extents import prod_of
@@ -77,11 +77,13 @@ class _Scope:
 def define(placement: Placement, group: Group) -> Definition:
     """The compute definition of *group*; equal groups get structurally equal DAGs."""
     view = view_of(placement, group)
-    is_one = group.anchor is None or view.collapse
-    scope = _Scope(placement, view if is_one else View())
+    is_one, apart = group.anchor is None or view.collapse, of_second_operand(group)
+    before = view if is_one else View()
+    scope = _Scope(placement, before)
     for node in group.nodes:
         if node is group.anchor:  # its operands keep stored shapes, unless collapsed too
-            scope.view = view
+            before = view
+        scope.view = View() if node.output in apart else before
         if _reads_through(group, node):
             scope.stages[node.output] = _moved(scope, node)
         else:

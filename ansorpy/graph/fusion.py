@@ -12,14 +12,23 @@ paths is limited, because passes over expressions recurse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 import networkx as nx
 
 from ansorpy.graph.ir import Graph, Node
-from ansorpy.graph.ops import Attention, Conv, MatMul, Movement, Pattern
+from ansorpy.graph.ops import (
+    Attention,
+    Conv,
+    Decode,
+    MatMul,
+    Movement,
+    Op,
+    Pattern,
+    Unpack,
+)
 
 __all__ = ["MOST_CHAINED", "Group", "fuse"]
 
@@ -138,7 +147,10 @@ class _Fuser:
         members = self.members[self.group_of[node.output]]
         if node.output in anchor.inputs[1:]:
             # Products and attention pack each operand in the order in which their tiles read it.
-            is_moved = all(isinstance(self.node_of[n].op, Movement) for n in members)
+            ops = [self.node_of[n].op for n in members]
+            is_moved = all(isinstance(op, Movement) for op in ops)
+            if isinstance(anchor.op, MatMul) and _widens(ops):
+                return True
             return is_moved and isinstance(anchor.op, Attention | MatMul)
         # A movement costs nothing as an index map.  Arithmetic is computed once per element in a
         # reduction, and before a product if it gets its own stage; windows would repeat it.
@@ -181,3 +193,10 @@ class _Fuser:
                 members.setdefault(self.group_of[node.output], []).append(node)
         found = [Group(tuple(nodes), self.anchors.get(key)) for key, nodes in members.items()]
         return sorted(found, key=lambda group: self.order[group.output])
+
+
+def _widens(ops: Sequence[Op]) -> bool:
+    """Whether *ops* make numbers of elements of narrow types, which take less memory to read."""
+    return any(isinstance(op, Decode | Unpack) for op in ops) and all(
+        isinstance(op, Movement | Unpack) or op.pattern is Pattern.ELEMENTWISE for op in ops
+    )

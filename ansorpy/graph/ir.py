@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.graph.ops import Op, Shape, TensorType
+from ansorpy.graph.ops import Elementwise, Fn, Op, Shape, Sizes, TensorType
 from ansorpy.ir.dtypes import as_dtype
-from ansorpy.ir.extents import dims_of, least
+from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, least, most
+from ansorpy.ir.narrow import Narrow
+from ansorpy.ir.sizes import at
+from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "MOST_CONSTANT_BYTES", "Array", "Graph", "GraphBuilder", "LargeConstant", "Node", "Output",
-    "Quantized",
-    "require_small", "text",
+    "MOST_CONSTANT_BYTES", "Array", "Count", "Graph", "GraphBuilder", "LargeConstant", "NarrowPort",
+    "Node",
+    "Output", "Quantized", "require_small", "text",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -54,20 +57,42 @@ class Quantized:
 
 
 @dataclass(frozen=True)
+class Count:
+    """The size of *dim*, which each run counts; it is at most *capacity*."""
+
+    dim: Dim
+    capacity: AnyExtent
+
+
+@dataclass(frozen=True)
+class NarrowPort:
+    """The type and shape that callers see of an input or output whose value holds its bytes."""
+
+    kind: Narrow
+    shape: Shape
+
+
+@dataclass(frozen=True)
 class Output:
-    """A result of the network: the caller's name for it, and its value."""
+    """A result of the network: the caller's name for it, its value, and its type if narrow.
+
+    With *counts*, it is no result for the caller: the value, one int64, is the size of a dimension.
+    """
 
     name: str
     value: str
+    counts: Count | None = None
+    port: NarrowPort | None = None
 
 
 @dataclass(frozen=True)
 class Graph:
     """A network: ``nodes`` in topological order over inputs, constants and each other's outputs.
 
-    ``types`` has every value.  Graphs are not modified after they are built; passes return new ones
-    and share the constant arrays.  ``quantized`` has the integers that imported values were
-    dequantized from; passes do not preserve it.
+    ``types`` has every value, ``ports`` those inputs whose types are narrow.  Graphs are not
+    modified after they are built; passes return new ones and share the constant arrays.
+    ``quantized`` has the integers that imported values were dequantized from; passes do not
+    preserve it.
     """
 
     inputs: tuple[str, ...]
@@ -76,6 +101,7 @@ class Graph:
     types: Mapping[str, TensorType]
     constants: Mapping[str, Array]
     quantized: Mapping[str, Quantized] = field(default_factory=dict)
+    ports: Mapping[str, NarrowPort] = field(default_factory=dict)
     _seen: dict[tuple[str, Shape], Array] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -128,6 +154,11 @@ class GraphBuilder:
         self.types: dict[str, TensorType] = {}
         self.constants: dict[str, Array] = {}
         self.quantized: dict[str, Quantized] = {}
+        self.counts: dict[str, Count] = {}
+        """The dimensions that runs count, by the value that is the size."""
+        self.narrow: dict[str, Narrow] = {}
+        """The types of values that hold the codes, or the integers, of narrow types."""
+        self.ports: dict[str, NarrowPort] = {}
         self._inputs: list[str] = []
         self._nodes: list[Node] = []
         self._kept: Collection[str] = ()
@@ -140,6 +171,7 @@ class GraphBuilder:
         builder = cls()
         for name in graph.inputs:
             builder.add_input(name, graph.types[name])
+        builder.ports.update(graph.ports)
         for name, array in graph.constants.items():
             builder.add_constant(name, array)
         builder._kept = graph.types.keys()
@@ -152,7 +184,7 @@ class GraphBuilder:
 
     def add_constant(self, name: str, array: Array) -> str:
         """Add *array*; returns the name it got."""
-        name = self._fresh(name)
+        name = self.fresh(name)
         self._hold(name, array)
         return name
 
@@ -161,13 +193,26 @@ class GraphBuilder:
 
         Its array has an extent of 1 where *kind* has one that depends on dimensions.
         """
-        name = self._fresh(name)
+        name = self.fresh(name)
         self._hold_empty(name, kind)
         return name
 
+    def counted(self, value: str, capacity: AnyExtent) -> AnyExtent:
+        """The extent that *value*, an int64, tells; it is at most *capacity*."""
+        if value in self.constants:
+            return int(self.constants[value].reshape(-1)[0])
+        if most(capacity) == 0:
+            return 0
+        if any(node.output == value and node.op.bodies for node in self._nodes):
+            value = self.emit(Elementwise(Fn.MAX), [value, value], value)  # calls tell sizes
+        known = {count.dim: count.capacity for count in self.counts.values()}
+        most_ = at(capacity, known)
+        count = self.counts.setdefault(value, Count(Dim(value, 0, most(most_)), most_))
+        return dim_extent(count.dim)
+
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes."""
-        name = self._fresh(name)
+        name = self.fresh(name)
         self._append(Node(op, tuple(inputs), name))
         return name
 
@@ -208,16 +253,14 @@ class GraphBuilder:
     def finish(self, outputs: Iterable[Output]) -> Graph:
         """The graph that computes *outputs*, without nodes and constants they do not need.
 
-        The integers that needed values were dequantized from stay, too.
+        The integers that needed values were dequantized from stay, too, and the dimensions that
+        runs count.
         """
         results = tuple(outputs)
-        live = {output.value for output in results}
-        kept: list[Node] = []
-        for node in reversed(self._nodes):
-            if node.output in live:
-                kept.append(node)
-                live.update(*(self._with_parts(name) for name in (node.output, *node.inputs)))
-        live.update(self._inputs)
+        kept, live = self._reached(results)
+        while more := self._counts_for(kept, live, results):
+            results += more
+            kept, live = self._reached(results)
         return Graph(
             tuple(self._inputs),
             results,
@@ -225,6 +268,33 @@ class GraphBuilder:
             {name: t for name, t in self.types.items() if name in live},
             {name: a for name, a in self.constants.items() if name in live},
             {name: q for name, q in self.quantized.items() if name in live},
+            dict(self.ports),
+        )
+
+    def _reached(self, results: Iterable[Output]) -> tuple[list[Node], set[str]]:
+        """The nodes that *results* need, last first, and the values that stay."""
+        live = {output.value for output in results}
+        kept: list[Node] = []
+        for node in reversed(self._nodes):
+            if node.output in live:
+                kept.append(node)
+                live.update(*(self._with_parts(name) for name in (node.output, *node.inputs)))
+        live.update(self._inputs)
+        return kept, live
+
+    def _counts_for(
+        self, nodes: Iterable[Node], values: Iterable[str], results: Iterable[Output]
+    ) -> tuple[Output, ...]:
+        """The dimensions of *nodes* and *values* that runs count, without those in *results*."""
+        if not self.counts:
+            return ()
+        extents = [extent for value in values for extent in self.types[value].shape]
+        extents += [extent for n in nodes if isinstance(n.op, Sizes) for extent in n.op.extents]
+        used, known = dims_of(extents), {output.counts for output in results}
+        return tuple(
+            Output(value, value, count)
+            for value, count in self.counts.items()
+            if count.dim in used and count not in known
         )
 
     def _with_parts(self, name: str) -> tuple[str, ...]:
@@ -232,7 +302,8 @@ class GraphBuilder:
         found = self.quantized.get(name)
         return (name,) if found is None else (name, *found.parts)
 
-    def _fresh(self, name: str) -> str:
+    def fresh(self, name: str) -> str:
+        """*name*, or if it is taken, *name* with a number."""
         fresh, number = name, self._numbers.get(name, 0)
         while self._is_taken(fresh):
             number += 1
@@ -245,10 +316,20 @@ class GraphBuilder:
 
 
 def text(graph: Graph) -> str:
-    """One line per node: ``value[shape] = op(inputs)``; constants are marked ``%``."""
+    """One line per node: ``value[shape] = op(inputs)``; constants are marked ``%``.
+
+    The bodies of regions follow, indented, behind the last node of each.
+    """
+    last = {id(body): node.output for node in graph.nodes for body in node.op.bodies}
     lines = [f"input {name}{list(graph.types[name].shape)}" for name in graph.inputs]
     for node in graph.nodes:
         args = ", ".join(f"%{i}" if i in graph.constants else i for i in node.inputs)
         lines.append(f"{node.output}{list(graph.types[node.output].shape)} = {node.op!r}({args})")
-    lines += [f"output {output.name} = {output.value}" for output in graph.outputs]
+        for body in node.op.bodies:
+            if last[id(body)] == node.output:
+                lines += [f"  {line}" for line in text(body).splitlines()]
+    for output in graph.outputs:
+        known = output.counts
+        what = f"output {output.name}" if known is None else f"size {known.dim}"
+        lines.append(f"{what} = {output.value}")
     return "\n".join(lines)

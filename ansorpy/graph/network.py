@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 
+from ansorpy.graph.control import Control, Loop, runs_of
 from ansorpy.graph.ir import Array
-from ansorpy.graph.memory import ArenaPlan, Lifetime, padded
+from ansorpy.graph.memory import ArenaPlan, Lifetime, padded, plan_arena
 from ansorpy.graph.ops import Shape
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, most, prod_of
+from ansorpy.ir.narrow import ElementType, Narrow
+from ansorpy.ir.sizes import Sizes, at
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.serialize import structural_hash
 
-__all__ = ["Call", "Network", "Subview", "TensorInfo", "Workload", "lifetimes"]
+__all__ = ["Call", "Counted", "Network", "Subview", "TensorInfo", "Workload"]
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,14 @@ class TensorInfo:
 
     name: str
     shape: Shape
-    dtype: DType
+    dtype: ElementType
 
     @cached_property
     def bytes(self) -> AnyExtent:
-        return prod_of(self.shape) * self.dtype.bytes
+        size = prod_of(self.shape)
+        if isinstance(self.dtype, Narrow):
+            return (size + (self.dtype.in_a_byte - 1)) // self.dtype.in_a_byte
+        return size * self.dtype.bytes
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,15 @@ class Subview:
 
     of: str
     offset_bytes: AnyExtent
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A dimension whose size a run counts: the value *name* is the size, at most *capacity*."""
+
+    name: str
+    dim: Dim
+    capacity: AnyExtent
 
 
 @dataclass(frozen=True)
@@ -71,6 +86,7 @@ class Call:
 class Workload:
     """A definition shared by ``weight`` calls of a network, with ``packs`` sets of constants.
 
+    A call in a loop counts as often as the loop is expected to repeat it.
     ``touched_bytes`` counts the bytes that the network reads and writes from one call to the next
     call with the same constants, which may be in its next run, at the largest sizes.
     """
@@ -91,17 +107,22 @@ class Network:
     arena, or one of the ``subviews`` of such a value; ``values`` has them all, in their stored
     shapes.  ``titles`` has the caller's names of outputs whose values have other names because
     inputs have the same names.  ``aliases`` are the outputs in the memory of inputs, which are
-    subviews of them.
+    subviews of them.  ``counts`` are the dimensions that the calls count; what depends on one is
+    called after the call that computes its size.  ``controls`` are loops and branches over calls,
+    each before those inside it; values whose places move from iteration to iteration are not in the
+    arena.
     """
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     values: Mapping[str, TensorInfo]
     calls: tuple[Call, ...]
-    arena: ArenaPlan
+    arena: ArenaPlan = field(default_factory=lambda: ArenaPlan({}, 0))
     subviews: Mapping[str, Subview] = field(default_factory=dict)
     titles: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[Alias, ...] = ()
+    counts: tuple[Counted, ...] = ()
+    controls: tuple[Control, ...] = ()
 
     @property
     def results(self) -> tuple[TensorInfo, ...]:
@@ -122,7 +143,8 @@ class Network:
             first = self.calls[same[0]]
             packs = {self.calls[place].pack for place in same}
             touched = self._touched_bytes(same[0])
-            found.append(Workload(key, first.name, first.dag, len(same), len(packs), touched))
+            weight = sum(runs_of(place, self.controls) for place in same)
+            found.append(Workload(key, first.name, first.dag, weight, len(packs), touched))
         return found
 
     def _touched_bytes(self, place: int) -> int:
@@ -139,29 +161,52 @@ class Network:
         outside = sum(most(ends[name]) for name in roots & ends.keys())
         return sum(constants.values()) + min(inside, most(self.arena.bytes)) + outside
 
+    def root(self, name: str) -> str:
+        """The value of whose memory the value *name* is a part; itself if it has its own."""
+        return self.subviews[name].of if name in self.subviews else name
+
+    @property
+    def capacities(self) -> Sizes:
+        """The largest size of each dimension that the calls count."""
+        return {counted.dim: counted.capacity for counted in self.counts}
+
+    def with_arena(self) -> Network:
+        """The same network with an arena for its values."""
+        return replace(self, arena=plan_arena(self.lifetimes()))
+
     def lifetimes(self) -> dict[str, Lifetime]:
-        """The lifetime of each value in the arena; if it has parts, from the first one on."""
-        external = {t.name for t in (*self.inputs, *self.outputs)}
-        return lifetimes(self.calls, self.values, self.subviews, external)
+        """The lifetime of each value in the arena; if it has parts, from the first one on.
+
+        A value that a loop reads or writes, and that lives longer than one of its iterations, lives
+        from the loop's first call to the call behind it.  Values whose sizes are counted get the
+        room of the largest size.
+        """
+        used = _uses(self)
+        spans = {name: (min(places), max(places)) for name, places in used.items()}
+        for loop in self.controls:
+            if isinstance(loop, Loop):
+                held = set(map(self.root, (*loop.reads, *loop.writes)))
+                for name, places in used.items():
+                    inside = [loop.start <= place < loop.stop for place in places]
+                    if any(inside) and (name in held or not all(inside)):
+                        first, last = spans[name]
+                        spans[name] = min(first, loop.start), max(last, loop.stop)
+        hidden = {info.name for info in (*self.inputs, *self.outputs)}
+        hidden.update(name for control in self.controls for name in control.moving)
+        return {
+            name: Lifetime(first, last, at(self.values[name].bytes, self.capacities))
+            for name, (first, last) in spans.items()
+            if name not in hidden
+        }
 
 
-def lifetimes(
-    calls: Sequence[Call],
-    values: Mapping[str, TensorInfo],
-    subviews: Mapping[str, Subview],
-    external: Collection[str],
-) -> dict[str, Lifetime]:
-    """The lifetimes of all *values* that *calls* write and that are not *external*."""
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    for place, call in enumerate(calls):
-        for name in (subviews[n].of if n in subviews else n for n in call.outputs):
-            first.setdefault(name, place)
-            last[name] = place
-        for name in (subviews[n].of if n in subviews else n for n in call.inputs):
-            last[name] = place
-    return {
-        name: Lifetime(place, last[name], values[name].bytes)
-        for name, place in first.items()
-        if name not in external
-    }
+def _uses(network: Network) -> dict[str, list[int]]:
+    """The numbers of the calls that use each value; what a loop or branch uses, its first does."""
+    used: dict[str, list[int]] = {}
+    inner: dict[int, list[str]] = {}
+    for control in network.controls:
+        inner.setdefault(control.start, []).extend((*control.reads, *control.writes))
+    for place, call in enumerate(network.calls):
+        for name in (*call.outputs, *inner.get(place, ()), *call.inputs):
+            used.setdefault(network.root(name), []).append(place)
+    return used

@@ -9,6 +9,7 @@ from ansorpy.graph.ir import Graph
 from ansorpy.graph.passes.absorb_transposes import absorb_transposes
 from ansorpy.graph.passes.channels_last import channels_last
 from ansorpy.graph.passes.drop_taps import drop_taps
+from ansorpy.graph.passes.expand_constants import expand_constants
 from ansorpy.graph.passes.fold_scale import fold_scale
 from ansorpy.graph.passes.fuse_attention import fuse_attention
 from ansorpy.graph.passes.fuse_dequantize import fuse_dequantize
@@ -23,10 +24,12 @@ from ansorpy.graph.passes.sink_norms import sink_norms
 from ansorpy.graph.passes.sink_reshapes import sink_reshapes
 from ansorpy.graph.passes.sink_scales import sink_scales
 from ansorpy.graph.passes.split_batch import split_batch
+from ansorpy.graph.regions import with_bodies
 
 __all__ = ["ARRANGING", "SIMPLIFYING", "arrange", "optimize", "simplify"]
 
 SIMPLIFYING: tuple[Callable[[Graph], Graph], ...] = (
+    expand_constants,
     read_fills,
     simplify_moves,
     fuse_norms,
@@ -58,7 +61,8 @@ ARRANGING: tuple[Callable[[Graph, Choices], Graph], ...] = (
 def simplify(graph: Graph, *, byte_dots: bool = True) -> Graph:
     """*graph* with scales folded, images channels last, and no needless movements.
 
-    Every pass folds constants and drops dead nodes when it builds its result.
+    Every pass folds constants and drops dead nodes when it builds its result.  Passes change the
+    bodies of regions, too.
 
     Args:
         byte_dots: Whether the target has dot products of unsigned by signed bytes, so that it pays
@@ -68,14 +72,14 @@ def simplify(graph: Graph, *, byte_dots: bool = True) -> Graph:
         graph = fuse_dequantize(graph)
     for run in SIMPLIFYING:
         graph = run(graph)
-    return graph
+    return with_bodies(graph, lambda body: simplify(body, byte_dots=byte_dots))
 
 
 def arrange(graph: Graph, choices: Choices) -> Graph:
     """A simplified *graph* with operators joined, and the batch split, as *choices* say."""
     for run in ARRANGING:
         graph = run(graph, choices)
-    return graph
+    return with_bodies(graph, lambda body: arrange(body, choices))
 
 
 def optimize(graph: Graph) -> Graph:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
 from ansorpy.graph.aliases import aliases_in, fresh, with_own_parts
+from ansorpy.graph.control import Branch, Carried, Control, Loop, Row
 from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.fusion import Group, fuse
-from ansorpy.graph.ir import Graph
-from ansorpy.graph.memory import ArenaPlan, plan_arena
-from ansorpy.graph.network import Call, Network, Subview, TensorInfo, lifetimes
-from ansorpy.graph.ops import Conv, ConvTranspose, Pool, Shape
+from ansorpy.graph.ir import Graph, NarrowPort, Node, Output
+from ansorpy.graph.network import Call, Counted, Network, Subview, TensorInfo
+from ansorpy.graph.ops import Conv, ConvTranspose, Pool, Shape, TensorType
+from ansorpy.graph.order import in_order
 from ansorpy.graph.placement import place_values
+from ansorpy.graph.regions import Branches, Region, Result
+from ansorpy.graph.regions import Loop as LoopRegion
 
 __all__ = ["partition"]
 
@@ -19,9 +26,9 @@ def partition(graph: Graph) -> Network:
 
     A view (see :mod:`ansorpy.graph.placement`) needs no call: its readers read the same bytes with
     another shape.  An output that no call would compute is copied: a constant, an input, or a value
-    that is already another output.
+    that is already another output.  The calls of the bodies of a region stand in its place.
     """
-    return _Partition(graph).run()
+    return _Partition(graph).network()
 
 
 class _Partition:
@@ -29,27 +36,53 @@ class _Partition:
         self.graph = graph = with_own_parts(graph)
         self.placement = place_values(graph)
         self.names: dict[str, str] = {name: name for name in graph.inputs}
-        self.results = _result_buffers(graph)
+        self.returned = tuple(output for output in graph.outputs if output.counts is None)
+        self.results = _result_buffers(graph.inputs, self.returned)
         self.copies = self._name_outputs()
         self.taken = {*self.names.values(), *self.results.values()}
         self.values = {name: self._info(name, name) for name in graph.inputs}
         self.calls: list[Call] = []
         self.subviews: dict[str, Subview] = {}
+        self.controls: list[Control] = []
+        self.dense: dict[str, str] = {}
+        self._add_calls()
 
-    def run(self) -> Network:
+    def _add_calls(self) -> None:
+        done: set[Region] = set()
         for group in fuse(self.graph, self.placement.views):
-            definition = define(self.placement, group)
-            self._add(_title(self.graph, group), definition, self._buffer(group.output))
+            op = group.nodes[0].op
+            if not isinstance(op, Result):
+                definition = define(self.placement, group)
+                self._add(_title(self.graph, group), definition, self._buffer(group.output))
+            elif op.region not in done:
+                done.add(op.region)
+                self._add_region(group.nodes[0], op.region)
         for value, name in self.copies:
-            self.values[name] = self._info(name, value)
-            self._add(f"copy_{name}", copy_definition(self.placement, value), name)
-        outputs = tuple(self._info(self.results[o.name], o.value) for o in self.graph.outputs)
-        given = tuple(self.values[name] for name in self.graph.inputs)
+            self._add_copy(value, name)
+
+    def network(self) -> Network:
+        outputs = tuple(
+            _seen(self._info(self.results[o.name], o.value), o.port) for o in self.returned
+        )
+        counts = self._counts()
+        calls, controls = in_order(self.calls, counts, self.subviews, self.controls)
+        given = tuple(
+            _seen(self.values[name], self.graph.ports.get(name)) for name in self.graph.inputs
+        )
         titles = {buffer: name for name, buffer in self.results.items() if name != buffer}
-        return Network(
-            given, outputs, self.values, tuple(self.calls), self._arena(), self.subviews, titles,
-            aliases_in(self.graph),
+        made = Network(
+            given, outputs, self.values, calls, subviews=self.subviews, titles=titles,
+            aliases=aliases_in(self.graph), counts=counts, controls=controls,
         )  # fmt: skip
+        return made.with_arena()
+
+    def _counts(self) -> tuple[Counted, ...]:
+        """The dimensions that calls count, and the values that are their sizes."""
+        return tuple(
+            Counted(self._buffer(output.value), output.counts.dim, output.counts.capacity)
+            for output in self.graph.outputs
+            if output.counts is not None
+        )
 
     def _name_outputs(self) -> list[tuple[str, str]]:
         """Let producers write to the caller's buffers; return (value, buffer) pairs to copy.
@@ -57,7 +90,7 @@ class _Partition:
         Nothing is written to an output without elements.
         """
         copies: list[tuple[str, str]] = []
-        for output in self.graph.outputs:
+        for output in self.returned:
             buffer, root = self.results[output.name], self.placement.root(output.value)
             made = root not in self.names and root not in self.graph.constants
             if made and self.placement.is_whole(output.value):
@@ -69,8 +102,7 @@ class _Partition:
     def _name(self, root: str) -> str:
         """The name of a value's buffer, distinct from the names of network inputs and outputs."""
         if root not in self.names:
-            self.names[root] = fresh(root, self.taken)
-            self.taken.add(self.names[root])
+            self.names[root] = self._taken(root)
         return self.names[root]
 
     def _buffer(self, value: str) -> str:
@@ -95,16 +127,138 @@ class _Partition:
         inputs = tuple(map(self._buffer, definition.inputs))
         self.calls.append(Call(title, definition.dag, inputs, definition.constants, (output,)))
 
-    def _arena(self) -> ArenaPlan:
-        external = {*self.graph.inputs, *self.results.values()}
-        return plan_arena(lifetimes(self.calls, self.values, self.subviews, external))
+    def _add_copy(self, value: str, name: str) -> None:
+        self.values[name] = self._info(name, value)
+        self._add(f"copy_{name}", copy_definition(self.placement, value), name)
+
+    def _add_region(self, node: Node, region: Region) -> None:
+        """Add the calls of the bodies of *region*, of which *node* is a result."""
+        operands = list(map(self._operand, node.inputs))
+        made = {n.op.index: n.output for n in self.graph.nodes
+                if isinstance(n.op, Result) and n.op.region is region}  # fmt: skip
+        results = [
+            self._buffer(made[number]) if number in made else self._new(f"{node.output}.more", kind)
+            for number, kind in enumerate(region.types())
+        ]
+        if isinstance(region, LoopRegion):
+            self._add_loop(node.output, region, operands, results)
+        else:
+            assert isinstance(region, Branches)
+            self._add_branches(node.output, region, operands, results)
+
+    def _add_loop(
+        self, title: str, region: LoopRegion, operands: Sequence[str], results: Sequence[str]
+    ) -> None:
+        left = list(operands)
+        limit = left.pop(0) if region.has_limit else None
+        begins = left.pop(0) if region.has_start else None
+        body = _Partition(region.body)
+        name = self._names(f"{title}/")
+        count, rows = region.carried, len(region.read)
+        inputs = [name(value) for value in region.body.inputs[: 1 + count + rows]]
+        made = [name(body.results[o.name]) for o in region.body.outputs]
+        goes_on = made.pop(0) if region.has_condition else None
+        kinds = region.types()
+        carried = [
+            Carried(before, current, next_, result, self._new(f"{title}.spare", kind))
+            for before, current, next_, result, kind in zip(
+                left, inputs[1 : 1 + count], made, results, kinds, strict=False
+            )
+        ]
+        read = zip(inputs[1 + count :], left[count:], region.read, strict=False)
+        written = zip(made[count:], results[count:], region.written, strict=False)
+        start, at = len(self.calls), len(self.controls)
+        captured = zip(region.body.inputs[1 + count + rows :], left[count + rows :], strict=True)
+        self._include(body, partial(_named, dict(captured), name))
+        loop = Loop(
+            start, len(self.calls), region.trips, limit, begins, goes_on, inputs[0],
+            tuple(carried),
+            (*(Row(*row, False) for row in read), *(Row(*row, True) for row in written)),
+            results[-1] if region.counts else None,
+        )  # fmt: skip
+        self.controls.insert(at, loop)
+
+    def _add_branches(
+        self, title: str, region: Branches, operands: Sequence[str], results: Sequence[str]
+    ) -> None:
+        start, at = len(self.calls), len(self.controls)
+        ends = []
+        for graph, reads in ((region.then, region.then_reads), (region.other, region.other_reads)):
+            body, name = _Partition(graph), self._names(f"{title}/")
+            outside = dict(zip(graph.inputs, (operands[number] for number in reads), strict=True))
+            outside |= {
+                body.results[o.name]: result
+                for o, result in zip(graph.outputs, results, strict=True)
+            }
+            self._include(body, partial(_named, outside, name))
+            ends.append(len(self.calls))
+        self.controls.insert(at, Branch(start, ends[1], ends[0], operands[0]))
+
+    def _include(self, body: _Partition, name: Callable[[str], str]) -> None:
+        """Add the calls of *body*, whose values have the names that *name* gives here."""
+        by = len(self.calls)
+        made = {body.results[o.name]: body._info(o.name, o.value) for o in body.graph.outputs}
+        for value, info in (made | body.values).items():
+            self.values.setdefault(name(value), replace(info, name=name(value)))
+        for value, view in body.subviews.items():
+            found = Subview(name(view.of), view.offset_bytes)
+            if found.of in self.subviews:
+                whole = self.subviews[found.of]
+                found = Subview(whole.of, whole.offset_bytes + found.offset_bytes)
+            self.subviews[name(value)] = found
+        self.calls += [
+            replace(c, inputs=tuple(map(name, c.inputs)), outputs=tuple(map(name, c.outputs)))
+            for c in body.calls
+        ]
+        self.controls += [control.moved(name, by) for control in body.controls]
+
+    def _operand(self, value: str) -> str:
+        """The name of memory that holds *value* densely: of a copy if its own does not."""
+        if value not in self.graph.constants and self.placement.is_dense(value):
+            return self._buffer(value)
+        if value not in self.dense:
+            self.dense[value] = self._taken(f"{value}.copy")
+            self._add_copy(value, self.dense[value])
+        return self.dense[value]
+
+    def _names(self, before: str) -> Callable[[str], str]:
+        """A function that gives each value of a body a name of its own, which begins so."""
+        known: dict[str, str] = {}
+
+        def name(value: str) -> str:
+            if value not in known:
+                known[value] = self._taken(f"{before}{value}")
+            return known[value]
+
+        return name
+
+    def _new(self, name: str, kind: TensorType) -> str:
+        """The name of a further value."""
+        name = self._taken(name)
+        self.values[name] = TensorInfo(name, kind.shape, kind.dtype)
+        return name
+
+    def _taken(self, name: str) -> str:
+        name = fresh(name, self.taken)
+        self.taken.add(name)
+        return name
 
 
-def _result_buffers(graph: Graph) -> dict[str, str]:
+def _named(outside: Mapping[str, str], name: Callable[[str], str], value: str) -> str:
+    """The name that *outside* has for *value*, or else its own, by *name*."""
+    return outside[value] if value in outside else name(value)
+
+
+def _seen(info: TensorInfo, port: NarrowPort | None) -> TensorInfo:
+    """*info* of an input or output as callers see it."""
+    return info if port is None else TensorInfo(info.name, port.shape, port.kind)
+
+
+def _result_buffers(inputs: Sequence[str], outputs: Sequence[Output]) -> dict[str, str]:
     """The buffer of each output, which has the output's name unless an input has that name."""
-    buffers = {output.name: output.name for output in graph.outputs}
-    taken = {*graph.inputs, *buffers}
-    for name in filter(buffers.__contains__, graph.inputs):
+    buffers = {output.name: output.name for output in outputs}
+    taken = {*inputs, *buffers}
+    for name in filter(buffers.__contains__, inputs):
         buffers[name] = fresh(name, taken)
         taken.add(buffers[name])
     return buffers

@@ -148,6 +148,8 @@ class _Placer:
             value = self._source(value)
             if value not in self.producers or value in self.holders or value in found:
                 return None
+            if self.producers[value].op.bodies:  # what regions compute lies densely
+                return None
             found[value] = (node, number)
         return found
 

@@ -16,7 +16,7 @@ from ansorpy.graph.ops import Concat, Conv, MatMul, Pattern, Shape
 from ansorpy.graph.placement import Placement
 from ansorpy.ir.extents import multiple_of, prod_of
 
-__all__ = ["View", "view_of"]
+__all__ = ["View", "of_second_operand", "view_of"]
 
 _MIN_BLOCK = 8
 """The smallest block of channels that gets its own axis: half an AVX-512 vector of float32."""
@@ -89,13 +89,32 @@ def _is_product_of_rows(placement: Placement, group: Group) -> bool:
     assert group.anchor is not None
     types, (data, weight) = placement.graph.types, group.anchor.inputs
     full = types[group.anchor.output].shape
-    others = [node for node in group.nodes if node is not group.anchor]
+    apart = {*of_second_operand(group), group.anchor.output}
+    others = [node for node in group.nodes if node.output not in apart]
     return (
         len(types[data].shape) > 2 == len(types[weight].shape)
         and all(node.op.pattern is Pattern.ELEMENTWISE for node in others)
         and _collapses(full, (types[i].shape for n in others for i in n.inputs))
         and _merges(placement, group)
     )
+
+
+def of_second_operand(group: Group) -> frozenset[str]:
+    """The values of *group* that only the second operand of its product is made of."""
+    if group.anchor is None or not isinstance(group.anchor.op, MatMul):
+        return frozenset()
+    first, second = group.anchor.inputs
+    made = _made_for(group, second)
+    return frozenset() if made & _made_for(group, first) else made
+
+
+def _made_for(group: Group, value: str) -> frozenset[str]:
+    """The values of *group* that *value* is made of."""
+    needed = {value}
+    for node in reversed(group.nodes):
+        if node.output in needed:
+            needed.update(node.inputs)
+    return frozenset(node.output for node in group.nodes if node.output in needed)
 
 
 def _injective_view(placement: Placement, group: Group) -> View:

@@ -22,6 +22,8 @@ class Attrs:
         error: Error of the stage beyond rounding, relative to the largest result.  Algorithms
             state it, and checks of candidates add it to their tolerance.
         rounds_to_tf32: Tensor cores may round its factors to TF32, which adds ``error``.
+        each_call: Every call computes the stage, even if it depends on constants only: these take
+            less memory than it does.
 
     Raises:
         ValueError: A name list is a single string, or a number is negative or not finite.
@@ -33,6 +35,7 @@ class Attrs:
     always_unroll_inner: tuple[str, ...] = ()
     error: float = 0.0
     rounds_to_tf32: bool = False
+    each_call: bool = False
 
     def __post_init__(self) -> None:
         for name in AXIS_LISTS:
@@ -43,8 +46,9 @@ class Attrs:
         _check_number("error", self.error)
         if self.flops is not None:
             _check_number("flops", self.flops)
-        if not isinstance(self.rounds_to_tf32, bool):
-            raise ValueError(f"rounds_to_tf32 must be True or False, got {self.rounds_to_tf32!r}")
+        for name in ("rounds_to_tf32", "each_call"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be True or False, got {getattr(self, name)!r}")
 
     @property
     def axes(self) -> set[str]:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from ansorpy.ir.expr import Expr, Load, SizeVar, walk
 from ansorpy.ir.extents import Extent, dims_of, least
+from ansorpy.ir.routines.base import Routine
 from ansorpy.ir.strides import Strides, dense_strides, normalised
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
@@ -79,6 +80,8 @@ class ComputeDAG:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"operators must have different names; used twice: {', '.join(twice)}")
+        if any(op.routine for op in self.computes) and len(self.computes) > 1:
+            raise ValueError("what a routine computes is a definition of its own")
         self.strides = self._checked(strides or {})
 
     def _checked(self, strides: Mapping[str, Strides]) -> Mapping[str, Strides]:
@@ -133,6 +136,11 @@ class ComputeDAG:
     def computes(self) -> tuple[ComputeOp, ...]:
         return tuple(op for op in self.ops if isinstance(op, ComputeOp))
 
+    @property
+    def routine(self) -> Routine | None:
+        """The routine that computes its only operator; None if formulas define its operators."""
+        return self.computes[-1].routine if self.computes else None
+
     def reads(self, op: Tensor) -> Mapping[Tensor, tuple[tuple[Expr, ...], ...]]:
         """For each producer, the index tuples with which *op* reads it."""
         return self._reads.get(op, {})
@@ -163,19 +171,23 @@ class ComputeDAG:
     def constant_ops(self) -> frozenset[Tensor]:
         """Operators that depend on constant placeholders only, so that they run at bind time.
 
-        Outputs, operators whose shapes depend on a call, and operators that read such ones are
-        excluded: each call computes them anew.
+        Outputs, operators whose shapes depend on a call or that ask for it, and operators that
+        read such ones are excluded: each call computes them anew.
         """
         constant: set[Tensor] = set()
         for op in self.ops:
             if isinstance(op, PlaceholderOp):
                 if op.constant:
                     constant.add(op)
-            elif self.is_output(op) or dims_of(op.shape):
+            elif self.is_output(op) or dims_of(op.shape) or _is_of_each_call(op):
                 continue
             elif self.reads(op) and all(p in constant for p in self.reads(op)):
                 constant.add(op)
         return frozenset(constant)
+
+
+def _is_of_each_call(op: Tensor) -> bool:
+    return isinstance(op, ComputeOp) and op.attrs.each_call
 
 
 def _topological(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:

@@ -60,6 +60,11 @@ class DType(Enum):
         """The lowest and the highest value of an integer type or of bool."""
         return _LIMITS[self]
 
+    def holds(self, value: float) -> bool:
+        """True if *value* is an integer that this type can represent (0 or 1 for bool)."""
+        low, high = self.limits
+        return low <= value <= high and value % 1 == 0
+
     @property
     def epsilon(self) -> float:
         """The step from 1 to the next number of this floating-point type."""

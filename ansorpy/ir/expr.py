@@ -11,6 +11,7 @@ that integer arithmetic on two constants gives a constant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import cache, reduce
@@ -29,31 +30,10 @@ if TYPE_CHECKING:
     from ansorpy.ir.tensor import Tensor
 
 __all__ = [
-    "Axis",
-    "AxisKind",
-    "Binary",
-    "BinaryOp",
-    "Call",
-    "Cast",
-    "Compare",
-    "CompareOp",
-    "Const",
-    "Expr",
-    "ExprLike",
-    "Function",
-    "Load",
-    "Reduce",
-    "ReduceKind",
-    "Select",
-    "SizeVar",
-    "Var",
-    "as_expr",
-    "children",
-    "const",
-    "is_held",
-    "size_var",
-    "walk",
-]
+    "Axis", "AxisKind", "Binary", "BinaryOp", "Call", "Cast", "Compare", "CompareOp", "Const",
+    "Expr", "ExprLike", "Function", "Load", "Reduce", "ReduceKind", "Select", "SizeVar", "Var",
+    "as_expr", "children", "const", "is_zero", "size_var", "walk",
+]  # fmt: skip
 
 
 class AxisKind(Enum):
@@ -135,10 +115,19 @@ class Expr:
         return _compare(CompareOp.NE, self, other)
 
     def __and__(self, other: ExprLike) -> Expr:
-        return Binary(BinaryOp.AND, self, as_expr(other, DType.BOOL))
+        return _joined(BinaryOp.AND, BinaryOp.BIT_AND, self, other)
 
     def __or__(self, other: ExprLike) -> Expr:
-        return Binary(BinaryOp.OR, self, as_expr(other, DType.BOOL))
+        return _joined(BinaryOp.OR, BinaryOp.BIT_OR, self, other)
+
+    def __xor__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.BIT_XOR, self, other)
+
+    def __lshift__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.SHL, self, other)
+
+    def __rshift__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.SHR, self, other)
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -298,6 +287,11 @@ def const(value: int | float | bool, dtype: DType = DType.INT64) -> Const:
     return Const(value, dtype)
 
 
+def is_zero(e: Expr) -> bool:
+    """True for a constant whose bits are all 0: 0 and False, but not -0.0."""
+    return isinstance(e, Const) and e.value == 0 and math.copysign(1.0, e.value) > 0
+
+
 def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
     """Turn a Python number into a constant of *dtype* (int64, float32 or bool by default).
 
@@ -318,7 +312,7 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
         return Const(float(value), dtype)
     if dtype is DType.BOOL:
         return Const(value, dtype)
-    if not is_held(value, dtype):
+    if not dtype.holds(value):
         raise ValueError(
             f"{dtype.value} cannot represent {value}; convert the other operand with .astype"
         )
@@ -359,12 +353,6 @@ _BINARY_OF = {
 }  # fmt: skip
 
 
-def is_held(value: float, dtype: DType) -> bool:
-    """True if *value* is an integer that *dtype* can represent (0 or 1 for bool)."""
-    low, high = dtype.limits
-    return low <= value <= high and value % 1 == 0
-
-
 def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
     """Both operands as expressions of one type; a Python number takes the type of the other."""
     if isinstance(a, Expr):
@@ -402,6 +390,11 @@ def _binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
         if fold is not None and not (divides and right.value == 0):
             return Const(fold(left.value, right.value), DType.INT64)
     return Binary(op, left, right)
+
+
+def _joined(logic: BinaryOp, bits: BinaryOp, a: Expr, b: ExprLike) -> Expr:
+    """Conditions combined by *logic*, or integers by *bits*."""
+    return _binary(bits, a, b) if a.dtype.is_int else Binary(logic, a, as_expr(b, DType.BOOL))
 
 
 def _compare(op: CompareOp, a: ExprLike, b: ExprLike) -> Expr:

@@ -18,7 +18,8 @@ class Function(Enum):
     defines the types of parts and result.
 
     The last three are building blocks of approximations (:mod:`ansorpy.ir.elementary`).  ``BITS``
-    reinterprets a float32 or float64 as an unsigned integer, ``FROM_BITS`` does the reverse.
+    reinterprets a float as an unsigned integer, ``FROM_BITS`` does the reverse (16 bits are those
+    of a float16).
     ``SCALE`` is ``y * 2**n``, rounded once, for finite y and an integer n given as a float whose
     magnitude is at most twice the type's largest exponent (a NaN gives NaN).
     """
@@ -71,7 +72,9 @@ _RESULTS = {
     Function.DOT_BF16: DType.FLOAT32,
 }  # fmt: skip
 _WIDTHS = ((DType.FLOAT32, DType.UINT32), (DType.FLOAT64, DType.UINT64))
-_REINTERPRETED = dict(_WIDTHS) | {unsigned: real for real, unsigned in _WIDTHS}
+_REINTERPRETED = dict(_WIDTHS) | {unsigned: real for real, unsigned in _WIDTHS} | {
+    DType.FLOAT16: DType.UINT16, DType.BFLOAT16: DType.UINT16, DType.UINT16: DType.FLOAT16,
+}  # fmt: skip
 _FLOATS = frozenset(dtype for dtype in DType if dtype.is_float)
 _NUMBERS = frozenset(dtype for dtype in DType if dtype is not DType.BOOL)
 _ACCEPTED = dict.fromkeys(Function, _FLOATS) | {
@@ -79,7 +82,7 @@ _ACCEPTED = dict.fromkeys(Function, _FLOATS) | {
     **dict.fromkeys((Function.NEG, Function.ABS, Function.FMA), _NUMBERS),
     Function.WORD: {dtype for dtype in _NUMBERS if dtype.bits in (8, 16)},
     **dict.fromkeys(_DOTS, {DType.UINT32}),
-    Function.BITS: {real for real, _ in _WIDTHS},
-    Function.FROM_BITS: {unsigned for _, unsigned in _WIDTHS},
+    Function.BITS: _FLOATS,
+    Function.FROM_BITS: {DType.UINT16, *(unsigned for _, unsigned in _WIDTHS)},
     Function.SCALE: {real for real, _ in _WIDTHS},
 }

@@ -20,7 +20,7 @@ def misfit(e: Expr) -> str | None:
 
     >>> from ansorpy.ir.expr import Var
     >>> i = Var("i")
-    >>> misfit(i & (i < 3)), misfit(i + 1)
+    >>> misfit(Binary(BinaryOp.AND, i, i < 3)), misfit(i + 1)
     ('the second operand is bool, not int64', None)
     """
     match e:

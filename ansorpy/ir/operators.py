@@ -6,7 +6,7 @@ from enum import Enum
 
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["BinaryOp", "CompareOp", "ReduceKind"]
+__all__ = ["BITWISE", "SHIFTS", "BinaryOp", "CompareOp", "ReduceKind"]
 
 
 class BinaryOp(Enum):
@@ -18,6 +18,10 @@ class BinaryOp(Enum):
 
     FLOORMOD of floats has the divisor's sign and is exact before it is rounded to the type;
     FLOORDIV is ``(a - a % b) / b`` as a whole number.  Both equal numpy's results bit for bit.
+
+    The last five are for integers only.  SHR of a signed integer copies its sign into the places
+    that become free.  A shift by a negative number, or by as many bits as the type has or more,
+    leaves no bit of the operand: the result is 0, or -1 for SHR of a negative number.
     """
 
     ADD = "+"
@@ -31,14 +35,24 @@ class BinaryOp(Enum):
     POW = "**"
     AND = "and"
     OR = "or"
+    BIT_AND = "&"
+    BIT_OR = "|"
+    BIT_XOR = "^"
+    SHL = "<<"
+    SHR = ">>"
 
     def accepts(self, operand: DType) -> bool:
         """True if the operator is defined on values of type *operand*."""
         if operand is DType.BOOL:
             return self in _OF_BOOLEANS
+        if self in BITWISE:
+            return operand.is_int
         return self not in (BinaryOp.AND, BinaryOp.OR)
 
 
+SHIFTS = frozenset({BinaryOp.SHL, BinaryOp.SHR})
+BITWISE = SHIFTS | {BinaryOp.BIT_AND, BinaryOp.BIT_OR, BinaryOp.BIT_XOR}
+"""Operators on the bits of integers."""
 _OF_BOOLEANS = (BinaryOp.AND, BinaryOp.OR, BinaryOp.MIN, BinaryOp.MAX)
 
 

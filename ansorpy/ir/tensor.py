@@ -14,17 +14,33 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from functools import reduce
 from operator import index
 
 from ansorpy.ir.analysis.sharing import unique_nodes
 from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dtypes import DType, as_dtype
-from ansorpy.ir.expr import Axis, AxisKind, Expr, ExprLike, Load, Reduce, as_expr, walk
+from ansorpy.ir.expr import (
+    Axis,
+    AxisKind,
+    Binary,
+    BinaryOp,
+    Expr,
+    ExprLike,
+    Load,
+    Reduce,
+    as_expr,
+    const,
+    walk,
+)
 from ansorpy.ir.extents import AnyExtent, Extent, Symbolic, dims_of, least, prod_of
 from ansorpy.ir.node import node
 from ansorpy.ir.recursion import make_room
+from ansorpy.ir.routines.base import Routine
 
-__all__ = ["ComputeOp", "PlaceholderOp", "Tensor", "compute", "placeholder", "reduce_axis"]
+__all__ = [
+    "ComputeOp", "PlaceholderOp", "Tensor", "compute", "computed_by", "placeholder", "reduce_axis",
+]  # fmt: skip
 
 
 class Tensor:
@@ -84,6 +100,9 @@ class ComputeOp(Tensor):
     Equal parts of *body* become one node, so definitions with equal :func:`structural_hash` are
     treated alike: costs, and steps that number loads, do not depend on the Python code.
     ``attrs`` holds hints that the formula does not express; they never change its result.
+
+    If there is a *routine*, it computes the tensor from those that *body* reads, in the order in
+    which they appear; *body* then says nothing else but the type.
     """
 
     name: str
@@ -92,6 +111,7 @@ class ComputeOp(Tensor):
     reduce_axes: tuple[Axis, ...]
     body: Expr
     attrs: Attrs = Attrs()
+    routine: Routine | None = None
     dtype: DType = field(init=False)  # computed once, because it depends on all earlier stages
 
     def __post_init__(self) -> None:
@@ -167,6 +187,28 @@ def compute(
             f"{name}: attrs name {', '.join(unknown)}, but the axes are {', '.join(taken)}"
         )
     return ComputeOp(name, extents, axes, reduce_axes, body, attrs)
+
+
+def computed_by(
+    routine: Routine,
+    inputs: Sequence[Tensor],
+    shape: Sequence[Extent],
+    dtype: DType,
+    *,
+    name: str,
+) -> ComputeOp:
+    """Define a tensor of *shape* that *routine* computes from *inputs*.
+
+    Raises:
+        ValueError: An extent is zero or may be negative, or two inputs are the same tensor.
+    """
+    if len(set(inputs)) < len(inputs):
+        raise ValueError(f"{name}: a routine reads each input once")
+    extents = _checked(shape, name)
+    axes = tuple(Axis(f"i{d}", extent, AxisKind.SPACE) for d, extent in enumerate(extents))
+    first = [Load(x, (const(0),) * x.ndim).astype(dtype) for x in inputs]
+    body = reduce(lambda a, b: Binary(BinaryOp.MAX, a, b), first)
+    return ComputeOp(name, extents, axes, (), body, Attrs(), routine)
 
 
 def _checked(shape: Sequence[Extent], name: str) -> tuple[Extent, ...]:

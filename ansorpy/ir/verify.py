@@ -22,6 +22,7 @@ from ansorpy.ir.expr import (
     SizeVar,
     Var,
     children,
+    is_zero,
 )
 from ansorpy.ir.extents import Extent, most
 from ansorpy.ir.fragments import fragment_shape
@@ -53,7 +54,6 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.operands import misfit, misplaced
 from ansorpy.ir.text.printer import text
-from ansorpy.ir.zeros import is_zero
 
 __all__ = ["verify"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -12,7 +13,10 @@ import onnx.shape_inference
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
-__all__ = ["FinalSoftmax", "softmax_inputs_as_outputs", "with_fields"]
+__all__ = ["FinalSoftmax", "save", "softmax_inputs_as_outputs", "with_fields"]
+
+_LARGE = 1 << 31
+"""Bytes that one file cannot hold."""
 
 # Operators that may come between a softmax and the output, as they change no values.
 _VIEWS = ("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -34,6 +38,11 @@ class FinalSoftmax:
         if self.flattens:
             return array.reshape(int(np.prod(array.shape[: self.axis], dtype=np.int64)), -1)
         return np.moveaxis(array, self.axis, -1).reshape(-1, array.shape[self.axis])
+
+
+def save(model: onnx.ModelProto, path: Path) -> None:
+    """Write *model* to *path*, with its weights in a second file if one cannot hold everything."""
+    onnx.save(model, path, save_as_external_data=model.ByteSize() >= _LARGE)
 
 
 def softmax_inputs_as_outputs(

@@ -69,7 +69,11 @@ def derive(definition: ComputeDAG, target: Target, preset: Preset) -> Derivation
     If a rule's verdict is "apply", later rules are tried on the same state too; "apply and skip
     rest" makes it the last one.  Paper: OSDI'20 §4.1.  Differs: if there are more than
     :data:`BREADTH` states at one level, only that many are continued, drawn with a fixed seed.
+
+    A routine has one program, which no rule changes.
     """
+    if definition.routine is not None:
+        return Derivation((State.initial(definition),), ())
     level: list[Derived] = [(State.initial(definition), len(definition.ops) - 1)]
     sketches: list[State] = []
     trace: list[TraceRow] = []

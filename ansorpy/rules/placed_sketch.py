@@ -81,6 +81,8 @@ class PlacedSketch:
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """*n* rows drawn by the annotation rules; constraints are not applied."""
         table = self.space.sample(n, rng)
+        if not self.space.decisions:
+            return table
         for rule in self.preset.annotation:
             table = rule.sample(self.space, table, self.target, rng)
         return table
@@ -281,6 +283,8 @@ class SketchSampler:
 def _annotated(placed: State, target: Target, preset: Preset) -> Space:
     """The space of a placed sketch, with the decisions that the annotation rules open."""
     space = Space(placed)
+    if placed.definition.routine is not None:
+        return space
     for rule in preset.annotation:
         space = rule.declare(space, target)
     return space

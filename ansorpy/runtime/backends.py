@@ -21,10 +21,10 @@ __all__ = ["RUNTIMES", "Runtime", "TimedCalls", "runtime_of"]
 
 @dataclass(frozen=True)
 class TimedCalls:
-    """``stamps_ns`` holds the last run's times: its start, then the end of each call."""
+    """``spent_ns`` holds the time that the last run spent in each call."""
 
     executable: Runs
-    stamps_ns: NDArray[np.int64]
+    spent_ns: NDArray[np.int64]
 
 
 class Runtime(Protocol):

@@ -12,7 +12,8 @@ from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
 from ansorpy.runtime.backends import runtime_of
-from ansorpy.runtime.execution_plan import CompiledTask, ExecutionPlan, plan_network
+from ansorpy.runtime.compiled_task import CompiledTask
+from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
 from ansorpy.runtime.export import export
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.in_memory import InMemory, load_plan
@@ -63,6 +64,8 @@ class CompiledModel(Model):
     ) -> list[tuple[str, float]]:
         """Return the name and median seconds of each call, in order, measured within whole runs.
 
+        The time of a call in a loop is that of all its iterations.
+
         Args:
             feeds: Every input by name.
             runs: Timed runs; one untimed run precedes them.
@@ -85,7 +88,7 @@ class CompiledModel(Model):
         seconds = np.empty((runs, len(self._plan.steps)))
         for row in seconds:
             run()
-            row[:] = np.diff(timed.stamps_ns) * 1e-9
+            row[:] = timed.spent_ns * 1e-9
         medians = np.median(seconds, axis=0).tolist()
         return [(step.name, time) for step, time in zip(self._plan.steps, medians, strict=True)]
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ansorpy.codegen.llvm.objects.jit import Library, load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty, aligned_zeros
 from ansorpy.errors import CodegenError
-from ansorpy.runtime.execution_plan import ExecutionPlan, Memory, Step
+from ansorpy.runtime.control import Memory
+from ansorpy.runtime.execution_plan import ExecutionPlan, Step
 from ansorpy.runtime.ports import Array
 
 __all__ = ["make_pool"]

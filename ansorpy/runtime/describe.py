@@ -36,7 +36,8 @@ def metadata_of(
         {
             "name": name,
             "kind": plan.kind,
-            "dims": [asdict(told.dim) for told in plan.told],
+            "dims": [asdict(dim) for dim in (*(told.dim for told in plan.told), *plan.counted)],
+            "counted": [dim.name for dim in plan.counted],
             "inputs": [_tensor(port) for port in plan.inputs],
             "outputs": [_tensor(port) for port in plan.outputs],
             "aliases": list(map(asdict, plan.aliases)),

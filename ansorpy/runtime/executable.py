@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -128,6 +129,13 @@ class Executable:
         self._aliases = {alias.output: alias for alias in aliases}
         ends = (*inputs, *outputs)
         self._is_sized = any(not isinstance(n, int) for port in ends for n in port.shape)
+        told = dims_of(extent for port in inputs for extent in port.shape)
+        self._counted = [
+            number
+            for number, port in enumerate(outputs)
+            if not set(told).issuperset(dims_of(port.shape))
+        ]
+        """The outputs whose sizes a run counts."""
         self._allocators: list[Callable[..., Array]] = [
             sized_allocator(port.dtype) if self._is_sized else allocator(port.shape, port.dtype)
             for port in outputs
@@ -165,11 +173,22 @@ class Executable:
                 self._enlarge(context, need)
             results = self._point(context, need, inputs, outputs)
             status = self._run(*context.arguments, need.threads)
+            if self._counted and not status:
+                self._cut(context, results)
         finally:
             self._free.append(context)
         if status:
             self._fail_unless_ok(status)
         return results
+
+    def _cut(self, context: _Context, results: list[Array]) -> None:
+        """Replace each output whose size the run counted by the part of it that is the result."""
+        for number in self._counted:
+            rank = len(self._outputs[number].shape)
+            shape = tuple(context.outputs[number].shape[:rank])
+            flat = results[number].reshape(-1)
+            results[number] = flat[: math.prod(shape)].reshape(shape)
+        context.shapes = None
 
     def reserve(self, threads: int) -> None:
         """Create the context of a run with *threads* threads in advance, with all its pages mapped.
@@ -199,10 +218,12 @@ class Executable:
         held = (self._code.owner, context, tuple(inputs), tuple(outputs))
         arguments = (*context.arguments, need.threads)
         run = _Prepared(self._run, arguments, self._fail_unless_ok, held).run
-        if not any(alias.capacity for alias in self._aliases.values()):
+        if not self._counted and not any(alias.capacity for alias in self._aliases.values()):
             return run
 
         def with_capacities() -> None:
+            if self._counted and need.shapes is not None:
+                _set_shapes(context.outputs, need.shapes[1])
             self._state_capacities(context, outputs)
             run()
 

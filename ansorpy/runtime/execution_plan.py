@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import cached_property
 
 import numpy as np
@@ -19,115 +18,38 @@ from ansorpy.graph.in_place import in_place
 from ansorpy.graph.memory import ArenaPlan, Slot
 from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.alias import Alias
-from ansorpy.ir.analysis.overwrite import overwritable
-from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most, prod_of
-from ansorpy.ir.loops import Program, Role
+from ansorpy.ir.loops import Role
+from ansorpy.ir.sizes import Sizes, at
 from ansorpy.ir.symbols import Dim
-from ansorpy.ir.text.printer import text
 from ansorpy.measure.build.built import Built, ParamSpec
+from ansorpy.runtime.compiled_task import CompiledTask
+from ansorpy.runtime.control import Argument, Memory, PlannedControl, Tells, controls_of
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
 from ansorpy.runtime.programs import ScheduledProgram
-from ansorpy.runtime.renaming import renamed
 from ansorpy.runtime.sizes import Told, told_by
 from ansorpy.target import Target
 
 __all__ = [
-    "Argument", "CompiledTask", "ExecutionPlan", "Memory", "Step", "constant_ports", "kernel_ports",
-    "plan_kernel", "plan_network",
+    "ExecutionPlan", "Step", "constant_ports", "kernel_ports", "plan_kernel", "plan_network",
 ]  # fmt: skip
 
 _ALIGNMENT = 64
-
-
-class Memory(Enum):
-    INPUT = "input"
-    OUTPUT = "output"
-    ARENA = "arena"
-    POOL = "pool"
-    RAW = "raw"
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An address: *offset* bytes into the region, or into its *number*-th input, output or slot.
-
-    Only an arena of values whose sizes depend on the call has slots.
-    """
-
-    region: Memory
-    offset: AnyExtent = 0
-    number: int = 0
 
 
 @dataclass(frozen=True)
 class Step:
     """One call of *code*, with arguments in the order of its parameters; *name* is for display.
 
-    The sizes of *dims* follow the arguments.
+    The sizes of *dims* follow the arguments.  The call counts those that it *tells*.
     """
 
     code: ObjectCode
     args: tuple[Argument, ...]
     name: str = ""
     dims: tuple[Dim, ...] = ()
-
-
-@dataclass(frozen=True)
-class CompiledTask:
-    """The code of one task and the names of its constants.
-
-    Args:
-        placeholders: Names of the definition's arguments, in order.  Calls of the same workload may
-            use other names; they are matched by position.
-        program: The loop nest, for display.
-        median_s: Median seconds of one run, or ``None`` if it was never timed.
-        overwrites: Pairs (input, output) of indices: the output may use that input's memory.
-        schedule: What was compiled, with a schedule for each part of the sizes
-            (:mod:`ansorpy.runtime.schedules`), if known.
-        dims: Dimensions of the definition, in its order.  Calls of the same workload may have
-            others; they are matched by position.
-        sizes: Those of *dims* whose sizes the code takes, in the order in which it takes them.
-    """
-
-    built: Built
-    placeholders: tuple[str, ...]
-    program: str = ""
-    median_s: float | None = None
-    overwrites: tuple[tuple[int, int], ...] = ()
-    schedule: str = ""
-    dims: tuple[Dim, ...] = ()
-    sizes: tuple[Dim, ...] = ()
-
-    @staticmethod
-    def of(
-        dag: ComputeDAG,
-        built: Built,
-        *,
-        compiled_from: ComputeDAG | None = None,
-        program: Program | None = None,
-        median_s: float | None = None,
-        schedule: str = "",
-    ) -> CompiledTask:
-        """Make the task of *built*, renaming its parameters as in *dag*.
-
-        Args:
-            compiled_from: The definition that was compiled, if it is not *dag* but one that differs
-                in names only: a database keeps the first definition it saw.
-            program: The loop nest that was compiled.
-            schedule: What it was lowered from (:mod:`ansorpy.runtime.schedules`).
-        """
-        origin = compiled_from or dag
-        dims = dict(zip(origin.dims, dag.dims, strict=True))
-        made = CompiledTask(
-            renamed(built, dag, origin, dims), tuple(op.name for op in dag.args),
-            median_s=median_s, schedule=schedule, dims=dag.dims,
-            sizes=tuple(dims.get(dim, dim) for dim in built.dims),
-        )  # fmt: skip
-        if program is None:
-            return made
-        return replace(made, program=text(program), overwrites=overwritable(program))
+    tells: tuple[Tells, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +59,9 @@ class ExecutionPlan:
     ``raw`` and ``direct`` are the original constants with their offsets in ``RAW`` and ``POOL``;
     ``packs`` fills the rest of the pool from ``RAW``, once.  ``programs`` are those whose schedules
     are known.  ``arena_bytes`` is the size of the arena, at the largest sizes if it has ``slots``.
-    ``aliases`` are the outputs in the memory of inputs.
+    ``aliases`` are the outputs in the memory of inputs.  ``counted`` are the dimensions whose sizes
+    steps tell, and the largest size of each.  ``controls`` are loops and branches over the steps,
+    each before those inside it.
     """
 
     kind: str
@@ -156,6 +80,8 @@ class ExecutionPlan:
     programs: tuple[ScheduledProgram, ...] = ()
     slots: tuple[Slot, ...] = ()
     aliases: tuple[Alias, ...] = ()
+    counted: Sizes = field(default_factory=dict)
+    controls: tuple[PlannedControl, ...] = ()
 
     @cached_property
     def told(self) -> tuple[Told, ...]:
@@ -171,9 +97,25 @@ class ExecutionPlan:
         """The dimensions that a run depends on, beyond those of its inputs and capacities."""
         extents = [extent for port in self.outputs for extent in port.shape]
         extents += [slot.size_bytes for slot in self.slots]
-        extents += [argument.offset for step in self.steps for argument in step.args]
+        extents += self.offsets
         extents += [dim_extent(dim) for step in self.steps for dim in step.dims]
-        return tuple(dim for dim in dims_of(extents) if dim not in self.capacities)
+        known = {*self.capacities, *self.counted}
+        return tuple(dim for dim in dims_of(extents) if dim not in known)
+
+    def at_most(self, port: Port) -> Port:
+        """*port*, an output, with the largest sizes of what steps count."""
+        return replace(port, shape=tuple(at(extent, self.counted) for extent in port.shape))
+
+    def is_counted(self, port: Port) -> bool:
+        """Whether only steps tell the shape of *port*."""
+        return not self.counted.keys().isdisjoint(dims_of(port.shape))
+
+    @cached_property
+    def offsets(self) -> tuple[AnyExtent, ...]:
+        """The extents that the addresses and the lengths of loops in a run depend on."""
+        found = [extent for step in self.steps for arg in step.args for extent in arg.extents]
+        found += [extent for control in self.controls for extent in control.extents]
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def capacities(self) -> Mapping[Dim, tuple[Alias, ...]]:
@@ -236,20 +178,28 @@ def plan_network(
     for number, port in enumerate(network.outputs):
         maker.values[port.name] = Argument(Memory.OUTPUT, number=number)
     maker.values |= _places(network.arena)
+    controls, moving = controls_of(network, maker.values)
+    maker.values |= moving
     for name, view in network.subviews.items():
         whole = maker.values[view.of]
         maker.values[name] = replace(whole, offset=whole.offset + view.offset_bytes)
+    tells: dict[str, list[Tells]] = {}
+    for counted in network.counts:
+        told = Tells(counted.dim, maker.values[counted.name])
+        tells.setdefault(network.root(counted.name), []).append(told)
     for call in network.calls:
         task = tasks[call.key]
         dims = dict(zip(task.dims, call.dag.dims, strict=True))
         maker.add(
             task.built, call.inputs, _named(task, call), call.outputs, call.name,
             tuple(dims.get(dim, dim) for dim in task.sizes),
+            [told for name in call.outputs for told in tells.get(network.root(name), ())],
         )  # fmt: skip
         maker.add_program(call.name, task.schedule, call.dag.dims)
     return maker.plan(
         "model", _ports(network.inputs), _ports(network.results), arena=network.arena,
         target=target, threads=threads, median_s=median_s, aliases=network.aliases,
+        counted=network.capacities, controls=controls,
     )  # fmt: skip
 
 
@@ -386,8 +336,12 @@ class _Maker:
         outputs: Sequence[str],
         name: str = "",
         sizes: tuple[Dim, ...] = (),
+        tells: Sequence[Tells] = (),
     ) -> None:
-        """Add one call of *built* on named values, which takes the *sizes* of these dimensions."""
+        """Add one call of *built* on named values.
+
+        It takes the *sizes* of these dimensions, and *tells* others.
+        """
         packed = self._pack(built, constants)
         given = iter(inputs)
         written = iter(outputs)
@@ -401,7 +355,7 @@ class _Maker:
                 args.append(packed[spec.name])
             else:
                 args.append(Argument(Memory.POOL, self.pool.place(constants[spec.name])))
-        self.steps.append(Step(built.run, tuple(args), name, sizes))
+        self.steps.append(Step(built.run, tuple(args), name, sizes, tuple(tells)))
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
         """Add the call of ``bind`` and return the places of its results; empty if there is none.
@@ -438,10 +392,12 @@ class _Maker:
         threads: int,
         median_s: float | None,
         aliases: tuple[Alias, ...] = (),
+        counted: Sizes | None = None,
+        controls: tuple[PlannedControl, ...] = (),
     ) -> ExecutionPlan:
         return ExecutionPlan(
             kind, inputs, outputs, tuple(self.steps), tuple(self.packs.values()),
             tuple(self.raw.arrays), tuple(self.pool.arrays), arena.bytes, self.pool.bytes,
             self.raw.bytes, target, threads, median_s,
-            tuple(self.programs.values()), arena.slots, aliases,
+            tuple(self.programs.values()), arena.slots, aliases, counted or {}, controls,
         )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.narrow import ElementType, Narrow, element_type
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent, helpers, size_names
 from ansorpy.runtime.library.metadata import Metadata
@@ -15,7 +16,7 @@ from ansorpy.runtime.templates import rendered
 
 __all__ = ["beside", "write_header"]
 
-_C_TYPES = {
+_C_TYPES: Mapping[DType, str] = {
     DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "uint16_t",
     DType.BFLOAT16: "uint16_t", DType.BOOL: "uint8_t",
 }  # fmt: skip
@@ -29,8 +30,7 @@ def beside(library: Path) -> tuple[Path, Path]:
 def write_header(metadata: Metadata, library: Path) -> None:
     """Write the files :func:`beside` *library*."""
     header, example = beside(library)
-    dims = metadata.named_dims.values()
-    names = size_names(dims)
+    dims, names = metadata.named_dims.values(), size_names(metadata.named_dims.values())
     inputs = [_described(port, names) for port in metadata.input_ports]
     values = {
         "library": library.name,
@@ -50,7 +50,9 @@ def write_header(metadata: Metadata, library: Path) -> None:
                 "high": dim.high,
             }
             for dim in dims
+            if dim.name not in metadata.counted
         ],
+        "counted": [_in_comment(str(dim)) for dim in dims if dim.name in metadata.counted],
         "inputs": inputs,
         "outputs": [_described(port, names) for port in metadata.output_ports],
         "aliases": metadata.aliases,
@@ -72,16 +74,29 @@ def _link(library: Path, threads: int) -> str:
 
 def _described(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:
     """Values the templates use for one tensor."""
-    dtype = DType(port.dtype.name)
+    dtype = element_type(port.dtype.name)
     return {
         "name": _in_comment(port.name),
         "shape": _in_comment(f"[{', '.join(map(str, port.shape))}]"),
         "extents": [c_extent(extent, names) for extent in port.shape],
         "rank": len(port.shape),
-        "dtype": dtype.value,
-        "c_type": _C_TYPES.get(dtype, f"{dtype.value}_t"),
+        "dtype": _dtype_text(dtype),
+        "c_type": _c_type(dtype),
         "is_float": dtype in (DType.FLOAT32, DType.FLOAT64),
     }
+
+
+def _c_type(dtype: ElementType) -> str:
+    """The C type of what holds one or more elements."""
+    if isinstance(dtype, Narrow):
+        return "uint8_t"
+    return _C_TYPES.get(dtype, f"{dtype.value}_t")
+
+
+def _dtype_text(dtype: ElementType) -> str:
+    if isinstance(dtype, Narrow) and dtype.in_a_byte > 1:
+        return f"{dtype.value}, {dtype.in_a_byte} in a byte from its lowest bits on"
+    return str(dtype.value)
 
 
 def _in_comment(name: str) -> str:

@@ -10,13 +10,8 @@ from typing import Any
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.runtime.backends import runtime_of
-from ansorpy.runtime.execution_plan import (
-    CompiledTask,
-    ExecutionPlan,
-    constant_ports,
-    kernel_ports,
-    plan_kernel,
-)
+from ansorpy.runtime.compiled_task import CompiledTask
+from ansorpy.runtime.execution_plan import ExecutionPlan, constant_ports, kernel_ports, plan_kernel
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.ports import Array, Port, one_of

@@ -18,6 +18,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.library.shared_library import open_library
+from ansorpy.runtime.packed import packed_input, packed_kinds, unpack, with_packing
 from ansorpy.runtime.ports import Array, Port, accepted, check_array, one_of
 from ansorpy.runtime.sharing import Sharing
 from ansorpy.runtime.sizes import Ports, SizedPorts
@@ -93,6 +94,7 @@ class Model:
         self._none_given = (None,) * len(signature.outputs)
         allowed = operands or Operands()
         self._accept, self._check = allowed.accept, allowed.check
+        self._packed = packed_kinds(signature.inputs), packed_kinds(signature.outputs)
         if code is not None:
             code.reserve(signature.threads)
 
@@ -156,6 +158,8 @@ class Model:
             given = self._sharing.fill(arrays, given, ports)
         used = self._signature.threads if threads is None else threads
         results = executable.run(arrays, given, used)
+        for number, kind in self._packed[1].items():
+            unpack(results[number], kind)
         return results if wanted is None else [results[n] for n in wanted]
 
     def prepare(
@@ -173,14 +177,23 @@ class Model:
         """
         arrays = self._in_order(feeds)
         ports = self._ports(arrays)
+        copies = []
         for number, (port, array) in enumerate(zip(ports[0], arrays, strict=True)):
-            if number in self._sharing.inputs:
+            if number in self._packed[0]:
+                kind = self._packed[0][number]
+                copies.append((packed_input(port, kind, array), array, kind))
+                arrays[number] = copies[-1][0]
+            elif number in self._sharing.inputs:
                 self._sharing.check_input(number, port, array)
             else:
                 self._check("input", port, array)
         given = self._sharing.fill(arrays, self._given(None, ports[1], outputs), ports[1])
         used = self._signature.threads if threads is None else threads
-        return self._executable().prepare(arrays, given, used)
+        run = self._executable().prepare(arrays, given, used)
+        if not any(self._packed):
+            return run
+        made = [(outputs[number], kind) for number, kind in self._packed[1].items()]
+        return with_packing(run, copies, made)
 
     def with_room(self, feeds: Mapping[str, Any], capacity: int | None = None) -> dict[str, Any]:
         """*feeds*, where inputs that outputs continue are copied to memory with room for these.
@@ -256,6 +269,8 @@ class Model:
         if self._sized is not None:
             arrays = [a if hasattr(a, "shape") else np.asarray(a) for a in arrays]
         inputs, outputs = self._ports(arrays)
+        for number, kind in self._packed[0].items():
+            arrays[number] = packed_input(inputs[number], kind, np.asarray(arrays[number]))
         if not self._sharing:
             return [self._accept(port, a) for port, a in zip(inputs, arrays, strict=True)], outputs
         return [self._accepted(*each) for each in zip(count(), inputs, arrays)], outputs

@@ -71,7 +71,7 @@ class Entry:
         codes: Object code of the calls.
         imports: Addresses of calls that are loaded already, by symbol.
         owner: Keeps the imported code loaded.
-        is_timed: A run records the time after each call.
+        is_timed: A run records the time that each call takes.
     """
 
     def __init__(
@@ -100,10 +100,10 @@ class Entry:
 
     @property
     def timed_calls(self) -> TimedCalls:
-        """The executable, and the timestamps of its last run."""
+        """The executable, and the times of the calls of its last run."""
         address = self._library.address(f"{self._name}_stamps")
         stamps = (ctypes.c_int64 * self._stamps).from_address(address)
-        return TimedCalls(self.executable, np.ctypeslib.as_array(stamps))
+        return TimedCalls(self.executable, np.ctypeslib.as_array(stamps)[1:])
 
 
 def _codes(plan: ExecutionPlan) -> list[bytes]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.errors import UsageError
+from ansorpy.ir.narrow import Narrow, element_type
 
 if TYPE_CHECKING:
     from ansorpy.ir.extents import AnyExtent
@@ -26,7 +27,9 @@ Array = NDArray[Any]
 MAX_RANK = 8
 """Maximum rank of a tensor in the C interface."""
 
-_ONNX_TYPES = {"float64": "double", "float32": "float"}
+_ONNX_TYPES = {"float64": "double", "float32": "float"} | {
+    kind.value: kind.name.lower() for kind in Narrow
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,12 @@ class Port:
 
     @property
     def bytes(self) -> AnyExtent:
-        return math.prod(self.shape) * self.dtype.itemsize
+        """Of the memory that compiled code reads or writes."""
+        size = math.prod(self.shape)
+        kind = element_type(self.dtype.name)
+        if isinstance(kind, Narrow):
+            return (size + (kind.in_a_byte - 1)) // kind.in_a_byte
+        return size * kind.bytes
 
 
 class CTensor(ctypes.Structure):

@@ -63,11 +63,15 @@ def _is_number(terms: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True)
 class SizedPorts:
-    """The inputs and outputs of a program with dimensions."""
+    """The inputs and outputs of a program with dimensions.
+
+    ``counted`` are those that no input tells: the program counts their sizes.
+    """
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     told: tuple[Told, ...]
+    counted: tuple[Dim, ...] = ()
     _known: dict[tuple[object, ...], Ports] = field(default_factory=dict)
 
     @cached_property
@@ -95,10 +99,15 @@ class SizedPorts:
         ports = (*inputs, *outputs)
         if not dims_of(extent for port in ports for extent in port.shape):
             return None
-        return SizedPorts(inputs, outputs, told_by(inputs))
+        told = told_by(inputs)
+        known = {one.dim for one in told}
+        made = dims_of(extent for port in outputs for extent in port.shape)
+        return SizedPorts(inputs, outputs, told, tuple(dim for dim in made if dim not in known))
 
     def at(self, arrays: Sequence[Any]) -> Ports:
         """The ports for *arrays*, one for each input, whose other extents are not checked.
+
+        Outputs have the largest sizes of what the program counts.
 
         Raises:
             UsageError: An array has no shape or another rank, or a size is out of range.
@@ -107,6 +116,7 @@ class SizedPorts:
         found = self._known.get(shapes)
         if found is None:
             sizes = sizes_told(self.inputs, self.told, shapes)
+            sizes |= {dim: dim.high for dim in self.counted}
             values = fixed_all(at(extent, sizes) for extent in self._extents)
             inputs, outputs = (
                 tuple([Port(p.name, tuple([values[n] for n in own]), p.dtype) for p, own in ports])

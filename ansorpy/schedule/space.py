@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import Decision, steps_from
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
@@ -29,10 +30,10 @@ Table = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Constraint:
-    """A condition on every candidate: ``holds`` maps column values to a 0/1 size."""
+    """A condition on every candidate: ``holds`` maps the bounds of its state to a 0/1 size."""
 
     name: str
-    holds: Callable[[Mapping[str, Size]], Size]
+    holds: Callable[[Bounds], Size]
 
 
 @dataclass(frozen=True)
@@ -124,22 +125,27 @@ class Space:
         return Formulas(self.columns, fixed)
 
     @cached_property
+    def _bounds(self) -> Bounds:
+        """The bounds as formulas, which constraints and the loop nest share."""
+        return Bounds(self.state, self._formulas.values)
+
+    @cached_property
     def _computed(self) -> dict[Hashable, tuple[tuple[Size, ...], Tape]]:
         return {}
 
     @cached_property
     def _nest(self) -> NestFormulas:
-        return NestFormulas(self.state, self._formulas)
+        return NestFormulas(self._bounds, self._formulas)
 
     def compute(
-        self, name: Hashable, sizes: Callable[[Mapping[str, Size]], Sequence[Size]], table: Table
+        self, name: Hashable, sizes: Callable[[Bounds], Sequence[Size]], table: Table
     ) -> tuple[Size, ...]:
         """Evaluate ``sizes`` on the columns of *table*; ``sizes`` itself runs once for each *name*.
 
         Rows must lie in the domains: a column whose domain has one value counts as that number.
         """
         if name not in self._computed:
-            recorded = tuple(sizes(self._formulas.values))
+            recorded = tuple(sizes(self._bounds))
             self._computed[name] = recorded, self._formulas.program(symbols_of(recorded))
         recorded, program = self._computed[name]
         values = program.run(table)
@@ -156,8 +162,8 @@ class Space:
             mask &= np.asarray(held.values if isinstance(held, Column) else held, dtype=np.bool_)
         return mask
 
-    def _held(self, values: Mapping[str, Size]) -> list[Size]:
-        return [constraint.holds(values) for constraint in self.constraints]
+    def _held(self, bounds: Bounds) -> list[Size]:
+        return [constraint.holds(bounds) for constraint in self.constraints]
 
     def within(self, table: Table) -> npt.NDArray[np.bool_]:
         """Mask of the rows whose decisions all lie in their domains; ignores constraints."""

@@ -32,6 +32,9 @@ def stages_text(state: State, only: str | None, marked: set[str]) -> str:
     for stage in state.stages:
         if stage.is_placeholder:
             lines.append(f"placeholder {stage.name}")
+        elif stage.compute.routine is not None:
+            inputs = ", ".join(op.name for op in state.current_dag.reads(stage.op))
+            lines.append(f"{stage.name} = {stage.compute.routine.name}({inputs})")
         elif stage.attach is None and not stage.inlined:
             _stage(state, stage, 0, lines, marked, nested=True)
     return "\n".join(lines)

@@ -54,6 +54,10 @@ class Allocation:
         """The best measured time; infinite before the first."""
         return min(record.best_s for record in self._records.values())
 
+    def bound_s(self, pair: Pair) -> float:
+        """Least seconds that a program of *pair* can take."""
+        return self._bounds[pair.definition]
+
     def tell(self, measured: Iterable[tuple[Pair, float]]) -> None:
         """Record trials: pairs and seconds, infinite for failures."""
         for pair, seconds in measured:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.ir.text.serialize import dag_from_dict
+from ansorpy.measure.build.built import built_from_parts
+from ansorpy.measure.proofs.wire import proof_from_fields, proof_to_fields
 from ansorpy.measure.records.definitions import definition_json
 from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.measure.workers.protocol import Message
@@ -15,9 +20,10 @@ from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
+from ansorpy.tasks.made import Made, make
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 
-__all__ = ["make_handlers", "predict_message", "predicted_states"]
+__all__ = ["make_handlers", "predict_message", "predicted"]
 
 
 class _Request(TaskConditions):
@@ -25,33 +31,65 @@ class _Request(TaskConditions):
 
     preset: str
     options: PredictOptions
+    makes: bool
 
 
-def predict_message(task: Task, preset: str, options: PredictOptions) -> Message:
-    """The request that a worker predict programs of *task* with the rules of *preset*."""
-    request = _Request(preset=preset, options=options, **conditions_of(task))
+class _Answer(BaseModel):
+    """Fields of ``predicted``; its blobs are definition and steps of each program, then code."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    programs: int
+    built: dict[str, object] | None = None
+    proof: dict[str, object] | None = None
+
+
+def predict_message(
+    task: Task, preset: str, options: PredictOptions, *, makes: bool = False
+) -> Message:
+    """The request that a worker predict programs of *task* with the rules of *preset*.
+
+    If it *makes* them, it also builds and proves the first.
+    """
+    request = _Request(preset=preset, options=options, makes=makes, **conditions_of(task))
     definition = definition_json(task.dag).encode()
     return Message("predict", request.model_dump(mode="json"), (definition,))
 
 
-def predicted_states(answer: Message) -> list[State]:
-    """The programs in a worker's *answer*, the one predicted fastest first."""
-    blobs = iter(answer.blobs)
-    pairs = zip(blobs, blobs, strict=True)
-    return [
+def predicted(answer: Message) -> tuple[list[State], Made]:
+    """The programs in a worker's *answer*, the one predicted fastest first, and what it made.
+
+    Raises:
+        ForeignFile: It contains something else.
+    """
+    try:
+        fields = _Answer.model_validate(answer.fields)
+    except ValidationError as error:
+        raise ForeignFile(f"not a prediction: {error.errors()[0]['msg']}") from None
+    count = 2 * fields.programs
+    blobs, code = iter(answer.blobs[:count]), answer.blobs[count:]
+    states = [
         State.replay(dag_from_dict(json.loads(definition)), steps_from_json(steps))
-        for definition, steps in pairs
+        for definition, steps in zip(blobs, blobs, strict=True)
     ]
+    built = None if fields.built is None else built_from_parts(fields.built, code)
+    proof = None if fields.proof is None else proof_from_fields(fields.proof)
+    return states, Made(built, proof)
 
 
 def _predict(message: Message) -> Message:
     request = _Request.model_validate(message.fields)
     task = request.task_of(dag_from_dict(json.loads(message.blobs[0])))
     source = SketchSampler(task, preset_for(task.target, request.preset))
+    states = list(predicted_best(task, source, options=request.options))
+    made = make(task, states[0]) if request.makes else Made()
     blobs: list[bytes] = []
-    for state in predicted_best(task, source, options=request.options):
+    for state in states:
         blobs += [definition_json(state.definition).encode(), steps_to_json(state.history).encode()]
-    return Message("predicted", {}, tuple(blobs))
+    header, code = (None, ()) if made.built is None else made.built.parts()
+    proof = None if made.proof is None else proof_to_fields(made.proof)
+    answer = _Answer(programs=len(states), built=header, proof=proof)
+    return Message("predicted", answer.model_dump(mode="json"), (*blobs, *code))
 
 
 def make_handlers() -> Mapping[str, Handler]:

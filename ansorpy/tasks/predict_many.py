@@ -14,8 +14,9 @@ from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.schedule.state import State
+from ansorpy.tasks.made import Made, make
 from ansorpy.tasks.predict import PredictOptions, predicted_best
-from ansorpy.tasks.predict_handlers import predict_message, predicted_states
+from ansorpy.tasks.predict_handlers import predict_message, predicted
 
 __all__ = ["predicted_of_all"]
 
@@ -32,7 +33,8 @@ def predicted_of_all(
     model: CostModel | None = None,
     options: PredictOptions | None = None,
     processes: int | None = None,
-) -> Iterator[tuple[int, list[State]]]:
+    makes: bool = False,
+) -> Iterator[tuple[int, list[State], Made]]:
     """Yield each task's number with its programs, the one predicted fastest first.
 
     The programs are those of :func:`~ansorpy.tasks.predict.predicted_best`, whichever process
@@ -41,6 +43,7 @@ def predicted_of_all(
     Args:
         preset: Rules; if given, all predictions are made in this process; default: the target's.
         model: Cost model; if given, likewise; default: the analytic model.
+        makes: Also build and prove the first program of each task.
         processes: Number of processes; default: as many as pay off, at most one per core.
 
     Raises:
@@ -51,20 +54,32 @@ def predicted_of_all(
     if many < 2 or preset is not None or model is not None:
         for number, task in enumerate(tasks):
             source = SketchSampler(task, preset)
-            yield number, list(predicted_best(task, source, model=model, options=chosen))
+            states = list(predicted_best(task, source, model=model, options=chosen))
+            yield number, states, make(task, states[0]) if makes else Made()
         return
-    messages = [predict_message(t, preset_for(t.target).name, chosen) for t in tasks]
     with ExitStack() as stack:
         workers = [Worker("ansorpy.tasks.predict_handlers") for _ in range(many)]
         for worker in workers:
             stack.callback(worker.close)
-        for number, outcome in ask_all(workers, messages, _TIMEOUT_S):
-            yield number, _states(tasks[number], outcome)
+        asked = list(range(len(tasks)))
+        # Without the program that a compiler crashed on, a worker can do its prediction.
+        for makes_too in (True, False) if makes else (False,):
+            messages = [
+                predict_message(tasks[n], preset_for(tasks[n].target).name, chosen, makes=makes_too)
+                for n in asked
+            ]
+            lost = []
+            for at, outcome in ask_all(workers, messages, _TIMEOUT_S):
+                if isinstance(outcome, Failure) and makes_too:
+                    lost.append(asked[at])
+                else:
+                    yield asked[at], *_read(tasks[asked[at]], outcome)
+            asked = lost
 
 
-def _states(task: Task, outcome: Outcome) -> list[State]:
+def _read(task: Task, outcome: Outcome) -> tuple[list[State], Made]:
     if isinstance(outcome, Failure):
         raise AnsorpyError(f"{task.name}: no prediction: {outcome.reason}")
     if outcome.kind != "predicted":
         raise AnsorpyError(f"{task.name}: no prediction: {outcome.fields.get('text')}")
-    return predicted_states(outcome)
+    return predicted(outcome)

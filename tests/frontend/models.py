@@ -23,6 +23,7 @@ def graph_model(
     constants: Mapping[str, Array] | None = None,
     opset: int = 17,
     types: Mapping[str, int] | None = None,
+    domains: Sequence[str] = (),
 ) -> ModelProto:
     """A model whose inputs and outputs are float32 unless *types* names another element type.
 
@@ -40,7 +41,8 @@ def graph_model(
         [info(n, None) for n in outputs],
         [numpy_helper.from_array(a, n) for n, a in (constants or {}).items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 1) for d in domains)]
+    model = helper.make_model(graph, opset_imports=opsets)
     model.ir_version = 8
     return onnx.shape_inference.infer_shapes(model)
 
@@ -51,12 +53,16 @@ def operator_model(
     constants: Sequence[Array | None] = (),
     opset: int = 17,
     outputs: int = 1,
+    types: Mapping[str, int] | None = None,
     **attributes: Any,
 ) -> ModelProto:
-    """One operator on float inputs ``x0, x1, ..``, then constants (None: an operand left out)."""
+    """One operator on inputs ``x0, x1, ..``, then constants (None: an operand left out).
+
+    Inputs and the outputs ``y0, y1, ..`` are float32 unless *types* names another element type.
+    """
     inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
     held = {f"c{i}": a for i, a in enumerate(constants) if a is not None}
     operands = [*inputs, *("" if a is None else f"c{i}" for i, a in enumerate(constants))]
     names = [f"y{i}" for i in range(outputs)]
     one = node(op_type, operands, names, **attributes)
-    return graph_model([one], inputs, names, held, opset)
+    return graph_model([one], inputs, names, held, opset, types)

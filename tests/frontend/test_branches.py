@@ -1,4 +1,4 @@
-"""``If``: the branch that a constant condition takes is translated in place."""
+"""``If``: the branch that a constant condition takes is translated in place, or both compiled."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from tests.frontend.models import graph_model, node
+from tests.frontend.test_loops import expected
 from tests.frontend.test_narrow import assert_same_as_reference, model_of, stored
-from tests.graph.executor import Array, assert_same_as_onnxruntime
+from tests.graph.executor import Array, assert_same_as_onnxruntime, run_network
 
 Branch = tuple[Sequence[NodeProto], dict[str, Array]]
 
@@ -54,6 +55,32 @@ def test_a_squeeze_is_decided_by_the_shape(size: int, rng: np.random.Generator) 
     network = partition(optimize(load(model, dims={"n": size})))
     assert_same_as_onnxruntime(model, rng, network)
     assert network.outputs[0].shape == ((2, 4) if size == 1 else (2, 3, 4))
+
+
+@pytest.mark.parametrize("empty", [0, 1], ids=["then", "else"])
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_branch_may_give_nothing(empty: int, counted: bool, rng: np.random.Generator) -> None:
+    """As detectors are exported: no boxes if there is none, else those that are kept."""
+    nothing: Branch = [node("Identity", ["none"], ["n"])], {"none": np.zeros((0, 3), np.float32)}
+    keeps = [node("Compress", ["x", "big"], ["kept"], axis=0)] if counted else []
+    some: Branch = [*keeps, node("Neg", ["kept" if counted else "x"], ["m"])], {}
+    nodes = [
+        node("ReduceMax", ["x"], ["most"], keepdims=0, axes=[0, 1]),
+        node("Greater", ["most", "one"], ["above"]),
+        node("ReduceMax", ["x"], ["row"], keepdims=0, axes=[1]),
+        node("Greater", ["row", "half"], ["big"]),
+        branching("above", "y", *((nothing, some) if empty == 0 else (some, nothing))),
+        node("Concat", ["y", "x"], ["z"], axis=0),
+    ]  # fmt: skip
+    held = {"one": np.asarray(1, np.float32), "half": np.asarray(0.3, np.float32)}
+    model = graph_model(nodes, {"x": (4, 3)}, ["y", "z"], held)
+    network = partition(optimize(load(model)))
+    for scale in (0.5, 1.5):
+        x = (scale * rng.random((4, 3))).astype(np.float32)
+        for got, want in zip(
+            run_network(network, {"x": x}), expected(model, {"x": x}), strict=True
+        ):
+            np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("outer", [True, False])
@@ -98,20 +125,54 @@ def test_a_branch_may_give_constants_of_narrow_types(rng: np.random.Generator) -
     assert_same_as_reference(model_of(nodes, [yes]), rng)
 
 
-def test_a_condition_computed_at_run_time_is_refused_in_plain_words() -> None:
+def test_a_condition_computed_at_run_time_chooses_between_compiled_branches(
+    rng: np.random.Generator,
+) -> None:
+    held: dict[str, Array] = {"zero": np.zeros((), np.float32), "t": np.ones((2, 3), np.float32)}
+    other: Branch = (
+        [node("Exp", ["e"], ["p"]), node("Mul", ["p", "w"], ["q"])],
+        {"w": np.full(3, 2, np.float32)},
+    )
     nodes = [
         node("ReduceMax", ["x"], ["most"], keepdims=0),
         node("Less", ["most", "zero"], ["below"]),
-        branching(
-            "below", "y", ([node("Neg", ["x"], ["n"])], {}), ([node("Exp", ["x"], ["e"])], {})
-        ),
+        node("Sin", ["x"], ["e"]),
+        branching("below", "y", ([node("Neg", ["x"], ["n"])], {}), other),
+        branching("below", "z", ([node("Identity", ["t"], ["n"])], {}), other),
+        node("Cos", ["y"], ["c"]),
     ]
-    model = graph_model(nodes, {"x": (2, 3)}, ["y"], {"zero": np.zeros((), np.float32)})
+    model = graph_model(nodes, {"x": (2, 3)}, ["c", "z", "y"], held)
+    network = partition(optimize(load(model)))
+    assert len(network.controls) == 2
+    for sign in (-1, 1):
+        x = sign * np.abs(rng.standard_normal((2, 3))).astype(np.float32)
+        for got, want in zip(
+            run_network(network, {"x": x}), expected(model, {"x": x}), strict=True
+        ):
+            np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_branches_that_give_other_shapes_need_a_known_condition() -> None:
+    def model(condition: str) -> ModelProto:
+        nodes = [
+            node("ReduceMax", ["x"], ["most"], keepdims=0),
+            node("Less", ["most", "zero"], ["below"]),
+            branching(
+                condition, "y", ([node("Flatten", ["x"], ["n"])], {}),
+                ([node("Exp", ["x"], ["e"])], {}),
+            ),
+        ]  # fmt: skip
+        shapes = {"x": (2, 3, 1), "given": ()}
+        held: dict[str, Array] = {"zero": np.zeros((), np.float32)}
+        return graph_model(nodes, shapes, ["y"], held, types={"given": TensorProto.BOOL})
+
     with pytest.raises(UnsupportedModel) as caught:
-        load(model)
+        load(model("below"))
     (row,) = caught.value.rows
-    assert (row.op, row.attribute) == ("If", "condition")
-    assert "must be a constant" in row.advice
+    assert row.attribute == ("condition, as the branches give float32[2, 3] and float32[2, 3, 1]")
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model("given"))
+    assert caught.value.needs == ("given",)
 
 
 @pytest.mark.parametrize("domain", ["", "com.example"])

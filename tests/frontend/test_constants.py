@@ -107,9 +107,9 @@ def test_older_operator_sets_have_attributes_where_newer_ones_have_operands(
 
 def test_what_we_refuse_is_not_left_to_another_implementation() -> None:
     operands = [normal(3, 2, 5), normal(1, 16, 5), normal(1, 16, 4)]
-    model = on_constants("LSTM", [*operands], hidden_size=4, input_forget=1, outputs=3)
+    model = on_constants("LSTM", [*operands], hidden_size=4, activations=["Tanh"], outputs=3)
     model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
-    with pytest.raises(UnsupportedModel, match="input_forget=1"):
+    with pytest.raises(UnsupportedModel, match="activations="):
         load(model)
 
 

@@ -23,17 +23,8 @@ SMALL = (
 """At least one of each exporter, some with sizes, a cache and a spectrum."""
 
 REFUSED = {
-    "experts.dynamo": {"ScatterElements"},
-    "experts.script": {"ScatterElements"},
-    "faster_rcnn.script": {"NonZero", "RoiAlign"},
-    "neighbours.sklearn": {"Scan"},
-    "retinanet.script": {"NonZero"},
-    "ssdlite.script": {"NonZero"},
     "support_vectors.sklearn": {"SVMClassifier"},
-    "swin_any.dynamo": {"ScatterND"},
-    "swin_any.script": {"ScatterND"},
     "tagger.script": {"LSTM"},
-    "yolo.script": {"NonZero"},
 }
 """The operators that are refused, by network."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto, helper
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from tests.frontend.models import graph_model, node
-from tests.graph.executor import Array, assert_same_as_onnxruntime
+from tests.graph.executor import Array, assert_same_as_onnxruntime, compiled, run_network
 
 STEPS, BATCH = 4, 3
 
@@ -89,6 +90,26 @@ ALPHA: dict[str, Any] = {"activation_alpha": [0.3]}
 BOTH: dict[str, Any] = ALPHA | {"activation_beta": [0.4]}
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("kind", ["GRU", "RNN"])
+def test_lengths_of_sequences_may_be_data(
+    kind: str, direction: str, rng: np.random.Generator
+) -> None:
+    directions = 2 if direction == "bidirectional" else 1
+    model = recurrent(kind, direction=direction, directions=directions, initial=True)
+    model.graph.node[0].input[4] = "n"
+    info = helper.make_tensor_value_info("n", TensorProto.INT32, [BATCH])
+    model.graph.input.append(info)
+    feeds = {
+        "x": rng.standard_normal((STEPS, BATCH, 5), np.float32),
+        "h0": rng.standard_normal((directions, BATCH, 6), np.float32),
+        "n": np.asarray([2, STEPS, 1], np.int32),
+    }
+    wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    for got, want in zip(run_network(compiled(model), feeds), wanted, strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-5)
+
+
 @pytest.mark.parametrize(("name", "given"), [
     ("Affine", BOTH), ("Elu", {}), ("Elu", ALPHA), ("HardSigmoid", {}), ("HardSigmoid", ALPHA),
     ("HardSigmoid", BOTH), ("LeakyRelu", {}), ("LeakyRelu", ALPHA), ("ScaledTanh", BOTH),
@@ -117,7 +138,6 @@ def test_steps_are_few_kernels_and_the_same_tasks() -> None:
         ({"direction": "sideways"}, "direction=sideways"),
         ({"activations": ["Sigmoid", "Affine"]}, "activations"),
         ({"activations": ["Sigmoid", "Cosine"]}, "activations"),
-        ({"lengths": np.asarray([4, 2, 4], np.int32)}, "sequence_lens"),
     ],
 )
 def test_what_is_not_computed_is_named(arguments: dict[str, Any], blame: str) -> None:

@@ -175,10 +175,10 @@ def test_a_logarithm_of_one_probability_is_0() -> None:
 
 def test_equal_refusals_are_one_row() -> None:
     net = Net(x=(1, 2, 2))
-    model = net.model(net.op("Det", "x"), net.op("Det", "x"))
+    model = net.model(net.op("StringNormalizer", "x"), net.op("StringNormalizer", "x"))
     with pytest.raises(UnsupportedModel) as caught:
         load(model)
-    assert [(row.node, row.count) for row in caught.value.rows] == [("det0", 2)]
+    assert [(row.node, row.count) for row in caught.value.rows] == [("stringnormalizer0", 2)]
 
 
 @pytest.mark.parametrize(
@@ -244,12 +244,10 @@ def test_an_identity_of_an_inputs_shape_is_a_constant(given: dict[str, Any]) -> 
     assert_same_as_onnxruntime(model, RNG)
 
 
-@pytest.mark.parametrize("op_type", ["Pow", "Mean", "ReduceMean"])
-def test_integer_arithmetic_that_rounds_is_refused(op_type: str) -> None:
-    operands = ["x"] if op_type == "ReduceMean" else ["x", "x"]
+def test_integer_arithmetic_that_rounds_is_refused() -> None:
     model = graph_model([node("Relu", ["f"], ["g"])], {"f": (3,)}, ["g"])
     model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.INT64, [3]))
-    model.graph.node.append(node(op_type, operands, ["y"]))
+    model.graph.node.append(node("Mean", ["x", "x"], ["y"]))
     model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.INT64, [None]))
     with pytest.raises(UnsupportedModel, match="element type int64"):
         load(model)
@@ -286,15 +284,6 @@ def test_a_default_is_the_value_that_a_model_would_hold(
     assert text(left_out) == text(written)
     for constant, array in left_out.constants.items():
         np.testing.assert_array_equal(array, written.constants[constant])
-
-
-def test_batch_norm_in_training_is_refused() -> None:
-    net = Net(x=(1, 2, 3, 3))
-    y = net.batch_norm("x", 2)
-    net.nodes[0].attribute.append(helper.make_attribute("training_mode", 1))
-    net.nodes[0].output.extend(["mean", "var"])
-    with pytest.raises(UnsupportedModel, match="training_mode=1"):
-        load(net.model(y))
 
 
 @pytest.mark.parametrize(

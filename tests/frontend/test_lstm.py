@@ -71,6 +71,12 @@ CASES: dict[str, dict[str, Any]] = {
         "activation_alpha": [0.3, 0.1, 0.25, 0.7], "activation_beta": [0.4, 0.45],
     },
     "lengths": {"lengths": np.full(BATCH, STEPS, np.int32)},
+    "some_lengths": {"lengths": np.asarray([4, 1, 3], np.int32), "peepholes": True},
+    "lengths_both_ways": {
+        "lengths": np.asarray([2, 4, 1], np.int32), "initial": True,
+        "direction": "bidirectional", "directions": 2,
+    },
+    "coupled": {"input_forget": 1, "initial": True},
     "one_step": {"steps": 1},
     "last_only": {"outputs": ("h",)},
     "cell_only": {"outputs": ("c",), "direction": "reverse"},
@@ -97,9 +103,8 @@ def test_steps_are_few_kernels_and_the_same_tasks() -> None:
 @pytest.mark.parametrize(
     ("arguments", "blame"),
     [
-        ({"input_forget": 1}, "input_forget=1"),
         ({"activations": ["Sigmoid", "Tanh", "Affine"]}, "activations"),
-        ({"lengths": np.asarray([4, 2, 4], np.int32)}, "sequence_lens"),
+        ({"steps": 2049}, "2,049 recurrent steps"),
     ],
 )
 def test_what_is_not_computed_is_named(arguments: dict[str, Any], blame: str) -> None:

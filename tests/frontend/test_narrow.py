@@ -125,20 +125,187 @@ def test_they_are_repeated_and_passed_on(kind: str, rng: np.random.Generator) ->
     assert_same_as_reference(model_of(nodes, [held("shape", np.asarray(SHAPE))]), rng)
 
 
-def test_what_would_be_computed_at_run_time_is_refused(rng: np.random.Generator) -> None:
+def model(
+    nodes: Sequence[NodeProto], inputs: dict[str, tuple[str, Any]], outputs: dict[str, str],
+    held: Sequence[TensorProto] = (), opset: int = 25,
+) -> ModelProto:  # fmt: skip
+    """*nodes* with inputs and outputs of the given types."""
+    graph = helper.make_graph(
+        nodes, "narrow",
+        [helper.make_tensor_value_info(n, getattr(TensorProto, kind), shape)
+         for n, (kind, shape) in inputs.items()],
+        [helper.make_tensor_value_info(n, getattr(TensorProto, kind), None)
+         for n, kind in outputs.items()],
+        list(held),
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", opset)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=11)
+
+
+def values(kind: str, shape: Sequence[int], rng: np.random.Generator) -> Array:
+    return numpy_helper.to_array(stored(kind, shape, rng, "x"))
+
+
+def assert_equal(found: Array, want: Any) -> None:
+    """Equal, bit for bit but for NaN, and of one type."""
+    exact = np.asarray(want)
+    assert (found.dtype, found.shape) == (exact.dtype, exact.shape)
+    np.testing.assert_array_equal(found.astype(np.float64), exact.astype(np.float64))
+
+
+ALL = [*FLOATS, "FLOAT4E2M1", "INT4", "UINT4", "INT2", "UINT2"]
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("shape", [(), (1,), (3, 4), (3, 5), (2, 1, 7)])
+def test_ports_are_cast_both_ways(
+    kind: str, shape: tuple[int, ...], rng: np.random.Generator
+) -> None:
     nodes = [
-        node("DequantizeLinear", ["q", "x"], ["d"], axis=1, block_size=1),
-        node("Add", ["d", "f"], ["w"]),
+        node("Cast", ["q"], ["x"], to=TensorProto.FLOAT),
+        node("Neg", ["x"], ["n"]),
+        node("Cast", ["n"], ["y"], to=getattr(TensorProto, kind)),
     ]
-    tensors = [stored("INT4", SHAPE, rng, "q"), held("f", np.ones(SHAPE, np.float32))]
-    with pytest.raises(UnsupportedModel, match="DequantizeLinear .* it is for constants"):
-        load(model_of(nodes, tensors))
+    made = model(nodes, {"q": (kind, shape)}, {"y": kind})
+    given = np.zeros(shape, helper.tensor_dtype_to_np_dtype(getattr(TensorProto, kind)))
+    if shape != ():
+        flat = given.reshape(-1)
+        flat[...] = np.arange(flat.size).astype(given.dtype)
+    [got] = run_network(compiled(made), {"q": given})
+    [want] = ReferenceEvaluator(made).run(None, {"q": given})
+    assert_equal(got, want)
 
 
-def test_an_output_that_is_one_is_refused(rng: np.random.Generator) -> None:
-    model = model_of([node("Cast", ["q"], ["w"], to=TensorProto.FLOAT)],
-                     [stored("INT4", SHAPE, rng, "q")])  # fmt: skip
-    model.graph.node.append(node("Transpose", ["q"], ["t"]))
-    model.graph.output.append(helper.make_tensor_value_info("t", TensorProto.INT4, SHAPE[::-1]))
-    with pytest.raises(UnsupportedModel, match="element type INT4"):
-        load(model)
+@pytest.mark.parametrize("kind", [*FLOATS, "INT4"])
+@pytest.mark.parametrize("wanted", ["BOOL", "INT64", "UINT16", "DOUBLE", "BFLOAT16", "INT4"])
+def test_they_are_cast_to_every_type(kind: str, wanted: str, rng: np.random.Generator) -> None:
+    nodes = [node("Cast", ["q"], ["y"], to=getattr(TensorProto, wanted))]
+    made = model(nodes, {"q": (kind, (3, 5))}, {"y": wanted})
+    codes = np.arange(15) % (4 if "2" in kind else 8)
+    given = codes.reshape(3, 5).astype(helper.tensor_dtype_to_np_dtype(getattr(TensorProto, kind)))
+    [got] = run_network(compiled(made), {"q": given})
+    [want] = ReferenceEvaluator(made).run(None, {"q": given})
+    assert_equal(got, want)
+
+
+def test_movements_keep_the_type(rng: np.random.Generator) -> None:
+    nodes = [
+        node("Transpose", ["q"], ["t"], perm=[1, 0]),
+        node("Reshape", ["t", "shape"], ["r"]),
+        node("Concat", ["r", "r"], ["y"], axis=1),
+    ]
+    held = [numpy_helper.from_array(np.array([5, 3]), "shape")]
+    for kind in ("INT4", "FLOAT8E5M2", "UINT2"):
+        made = model(nodes, {"q": (kind, (3, 5))}, {"y": kind}, held)
+        given = values(kind, (3, 5), rng) if kind != "UINT2" else np.ones(
+            (3, 5), helper.tensor_dtype_to_np_dtype(TensorProto.UINT2))  # fmt: skip
+        [got] = run_network(compiled(made), {"q": given})
+        [want] = ReferenceEvaluator(made).run(None, {"q": given})
+        assert_equal(got, want)
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize(
+    ("scales", "given"),
+    [((), {}), ((10,), {"axis": 1}), ((3, 2), {"axis": 1, "block_size": 5})],
+)
+def test_floats_are_quantised_at_run_time(
+    kind: str, scales: tuple[int, ...], given: dict[str, Any], rng: np.random.Generator
+) -> None:
+    scale = np.asarray(rng.uniform(0.5, 2.0, scales), np.float32)
+    nodes = [
+        node("QuantizeLinear", ["x", "s"], ["q"], output_dtype=getattr(TensorProto, kind), **given),
+        node("DequantizeLinear", ["q", "s"], ["y"], **given),
+    ]
+    made = model(nodes, {"x": ("FLOAT", SHAPE)}, {"q": kind, "y": "FLOAT"}, [held("s", scale)])
+    x = (rng.standard_normal(SHAPE) * 5).astype(np.float32)
+    got = run_network(compiled(made), {"x": x})
+    want = ReferenceEvaluator(made).run(None, {"x": x})
+    for found, exact in zip(got, want, strict=True):
+        assert_equal(found, exact)
+
+
+def weights_of(kind: str, shape: tuple[int, int], block: int, rng: np.random.Generator) -> (
+    tuple[list[NodeProto], list[TensorProto]]
+):  # fmt: skip
+    """Nodes that dequantize a constant of more elements than are expanded, by blocks of rows."""
+    scale = rng.uniform(0.1, 1.0, (shape[0] // block, shape[1])).astype(np.float32)
+    nodes = [
+        node("DequantizeLinear", ["q", "s"], ["w"], axis=0, block_size=block),
+        node("MatMul", ["x", "w"], ["y"]),
+    ]
+    return nodes, [stored(kind, shape, rng, "q"), held("s", scale)]
+
+
+@pytest.mark.parametrize("kind", ["INT4", "UINT4", "FLOAT8E4M3FN"])
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("columns", [48, 47])
+def test_products_read_weights_as_they_are_stored(
+    kind: str, rows: int, columns: int, rng: np.random.Generator
+) -> None:
+    nodes, held_ = weights_of(kind, (64, columns), 16, rng)
+    made = model(nodes, {"x": ("FLOAT", (2, rows, 64))}, {"y": "FLOAT"}, held_)
+    network = compiled(made)
+    assert len(network.calls) == 1
+    sizes = sorted(array.nbytes for array in network.calls[0].constants.values())
+    in_a_byte = 1 if kind.startswith("FLOAT8") else 2
+    assert sizes == sorted([-(-64 * columns // in_a_byte), 4 * columns * 4])
+    x = rng.standard_normal((2, rows, 64)).astype(np.float32)
+    [got] = run_network(network, {"x": x})
+    [want] = ReferenceEvaluator(made).run(None, {"x": x})
+    np.testing.assert_allclose(got, np.asarray(want), rtol=0, atol=1e-5 * np.abs(want).max())
+
+
+def test_other_readers_get_constants_that_are_expanded_once(rng: np.random.Generator) -> None:
+    nodes = [
+        node("DequantizeLinear", ["q", "s"], ["w"]),
+        node("Conv", ["x", "w"], ["y"]),
+    ]
+    tensors = [stored("INT4", (16, 8, 3, 3), rng, "q"), held("s", np.asarray(0.5, np.float32))]
+    made = model(nodes, {"x": ("FLOAT", (1, 8, 6, 6))}, {"y": "FLOAT"}, tensors)
+    network = compiled(made)
+    constants = [a.dtype for call in network.calls for a in call.constants.values()]
+    assert constants == [np.float32]
+    x = rng.standard_normal((1, 8, 6, 6)).astype(np.float32)
+    [got] = run_network(network, {"x": x})
+    [want] = ReferenceEvaluator(made).run(None, {"x": x})
+    np.testing.assert_allclose(got, np.asarray(want), rtol=0, atol=1e-5 * np.abs(want).max())
+
+
+def test_open_sizes(rng: np.random.Generator) -> None:
+    nodes = [node("Cast", ["q"], ["x"], to=TensorProto.FLOAT),
+             node("Cast", ["x"], ["y"], to=TensorProto.INT4)]  # fmt: skip
+    made = model(nodes, {"q": ("UINT4", ("n", 3))}, {"y": "INT4"})
+    graph = load(made, dims={"n": (1, 9)})
+    assert [str(e) for e in graph.ports["q"].shape] == ["n", "3"]
+
+
+@pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "UINT4"])
+def test_arithmetic_on_them_is_refused(kind: str, rng: np.random.Generator) -> None:
+    made = model([node("Add", ["q", "q"], ["y"])], {"q": (kind, (3, 5))}, {"y": kind})
+    with pytest.raises(UnsupportedModel, match=f"element type {kind.lower()[:5]}.*by a Cast"):
+        load(made)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [("FLOAT8E5M2", "UINT8"), ("INT8", "FLOAT8E4M3FN"), ("UINT4", "INT4"), ("FLOAT4E2M1", "UINT4"),
+     ("UINT4", "FLOAT4E2M1"), ("FLOAT16", "INT16"), ("UINT16", "BFLOAT16"), ("INT16", "FLOAT16")],
+)  # fmt: skip
+def test_bits_are_kept(given: str, wanted: str) -> None:
+    made = model([node("BitCast", ["q"], ["y"], to=getattr(TensorProto, wanted))],
+                 {"q": (given, (3, 5))}, {"y": wanted}, opset=26)  # fmt: skip
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(getattr(TensorProto, given)))
+    exact = dtype.itemsize == 2
+    codes: Array = np.arange(15).astype(np.uint16 if exact else np.uint8)
+    array = codes.view(dtype) if exact or given.startswith("FLOAT") else codes.astype(dtype)
+    [got] = run_network(compiled(made), {"q": array.reshape(3, 5)})
+    mask = 0xFFFF if exact else 0xFF if "8" in given else 0xF
+    found: Array = got.reshape(-1).view(np.uint16 if exact else np.uint8)
+    np.testing.assert_array_equal(found & mask, codes & mask)
+
+
+def test_complex_numbers_are_refused() -> None:
+    made = model([node("Identity", ["x"], ["y"])], {"x": ("COMPLEX64", (2,))}, {"y": "COMPLEX64"})
+    with pytest.raises(UnsupportedModel, match="element type COMPLEX64"):
+        load(made)

@@ -50,6 +50,8 @@ def test_what_must_be_known_is_named() -> None:
     [row] = caught.value.rows
     assert (row.op, row.attribute) == ("ReduceSum", "axes")
     assert row.advice == "give its value: --const axes=VALUE"
+    said = "the nodes need inputs that are known when you compile: --const axes=VALUE"
+    assert caught.value.hint == said
 
 
 def test_what_depends_on_data_cannot_be_stated() -> None:

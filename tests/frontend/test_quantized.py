@@ -158,14 +158,47 @@ def test_scales_that_do_not_fit_are_refused() -> None:
     assert "of shape (3,)" in caught.value.rows[0].attribute
 
 
-@pytest.mark.parametrize("op_type", ["MatMulInteger", "ConvInteger"])
-def test_operands_of_too_few_dimensions_are_refused(op_type: str) -> None:
+@pytest.mark.parametrize(
+    ("left", "right"), [((9,), (9, 4)), ((3, 9), (9,)), ((9,), (9,)), ((2, 3, 9), (9,))]
+)
+@pytest.mark.parametrize("constant", [False, True])
+def test_vectors_are_rows_and_columns(
+    left: tuple[int, ...], right: tuple[int, ...], constant: bool, rng: np.random.Generator
+) -> None:
+    a, b = integers(rng, "uint8", *left), integers(rng, "int8", *right)
+    types = {"a": TensorProto.UINT8, "b": TensorProto.INT8, "y": TensorProto.INT32}
+    held: dict[str, Array] = {"az": number("uint8", 7), "bz": number("int8", -3)}
+    held |= {"b": b} if constant else {}
+    given: dict[str, Array] = {"a": a} if constant else {"a": a, "b": b}
+    one = node("MatMulInteger", ["a", "b", "az", "bz"], ["y"])
+    shapes = {name: value.shape for name, value in given.items()}
+    (got,) = run_network(compiled(graph_model([one], shapes, ["y"], held, 17, types)), given)
+    np.testing.assert_array_equal(got, (a.astype(np.int32) - 7) @ (b.astype(np.int32) + 3))
+    assert got.dtype == np.int32
+
+
+def test_quantized_products_of_vectors(rng: np.random.Generator) -> None:
+    names = ["a", "as", "az", "b", "bs", "bz", "ys", "yz"]
+    held: dict[str, Array] = {
+        "as": number("float32", 0.02), "az": number("uint8", 11), "b": integers(rng, "uint8", 9),
+        "bs": number("float32", 0.01), "bz": number("uint8", 90), "ys": number("float32", 0.2),
+        "yz": number("uint8", 100),
+    }  # fmt: skip
+    types = {"a": TensorProto.UINT8, "y": TensorProto.UINT8}
+    model = graph_model(
+        [node("QLinearMatMul", names, ["y"])], {"a": (5, 9)}, ["y"], held, 17, types
+    )
+    assert_equal(model, {"a": integers(rng, "uint8", 5, 9)})
+
+
+@pytest.mark.parametrize(("op_type", "shape"), [("MatMulInteger", ()), ("ConvInteger", (3,))])
+def test_operands_of_too_few_dimensions_are_refused(op_type: str, shape: tuple[int, ...]) -> None:
     constants: dict[str, Array] = {"w": np.ones((3, 2), np.uint8), "z": number("uint8", 3)}
     one = node(op_type, ["x", "w", "z"], ["y"])
     types = {"x": TensorProto.UINT8, "y": TensorProto.INT32}
     graph = helper.make_graph(
         [one], "test",
-        [helper.make_tensor_value_info("x", types["x"], (3,))],
+        [helper.make_tensor_value_info("x", types["x"], shape)],
         [helper.make_tensor_value_info("y", types["y"], None)],
         [numpy_helper.from_array(a, n) for n, a in constants.items()],
     )  # fmt: skip

@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
-from ansorpy.frontend.onnx.operators.coordinates import COORDINATES
+from ansorpy.frontend.onnx.images.coordinates import COORDINATES
 from ansorpy.graph.ops import Repeat, Resample
 from tests.frontend.models import operator_model
 from tests.graph.executor import assert_same_as_onnxruntime, compiled

@@ -1,17 +1,27 @@
-"""Writes at constant indices, against onnxruntime."""
+"""Writes at indices that are constant or data, against onnxruntime."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
+from ansorpy.graph import optimize, partition
 from tests.frontend.models import graph_model, node
-from tests.graph.executor import Array, assert_same_as_onnxruntime
+from tests.frontend.sized import graph_at, sizes_at
+from tests.graph.executor import (
+    Array,
+    assert_same_as_onnxruntime,
+    compiled,
+    random_feeds,
+    run_network,
+    run_reference,
+)
 
 Shape = tuple[int, ...]
 
@@ -118,20 +128,126 @@ def test_writes_into_constants_fold(rng: np.random.Generator) -> None:
     assert_same_as_onnxruntime(model, rng)
 
 
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+def test_several_updates_of_a_place_are_combined(reduction: str, rng: np.random.Generator) -> None:
+    indices = np.asarray([[1], [3], [1], [-4]])
+    assert_same_as_onnxruntime(
+        scattered("ScatterND", (5, 3), indices, (4, 3), reduction=reduction), rng
+    )
+
+
+def computed(
+    op_type: str, data: Shape, indices: Shape, updates: Shape, reduction: str = "none",
+    kind: int = TensorProto.FLOAT, axis: int | None = None,
+) -> ModelProto:  # fmt: skip
+    """A scatter whose indices are an input."""
+    attributes: dict[str, Any] = {} if axis is None else {"axis": axis}
+    one = node(op_type, ["x", "at", "u"], ["y"], reduction=reduction, **attributes)
+    shapes = {"x": data, "at": indices, "u": updates}
+    types = {**dict.fromkeys(["x", "u", "y"], kind), "at": TensorProto.INT64}
+    return graph_model([one], shapes, ["y"], opset=18, types=types)
+
+
+def assert_scattered(model: ModelProto, indices: Array, rng: np.random.Generator) -> None:
+    network = compiled(model)
+    feeds = {**random_feeds(network, rng), "at": indices}
+    (got,) = run_network(network, feeds)
+    (want,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+@pytest.mark.parametrize("part", PARTS[:-1])
+def test_index_tuples_may_be_data(
+    part: tuple[Shape, int, Shape], reduction: str, rng: np.random.Generator
+) -> None:
+    data, depth, count = part
+    indices = at_random(data[:depth], count, rng)
+    if reduction != "none":
+        indices = rng.integers(-1, 2, indices.shape) * (np.asarray(data[:depth]) > 1)
+    model = computed("ScatterND", data, indices.shape, (*count, *data[depth:]), reduction)
+    assert_scattered(model, indices, rng)
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
 @pytest.mark.parametrize(
-    ("indices", "reduction", "said"),
-    [([[1], [-4]], "add", "write to each position"), ([[1], [5]], "none", "the axis has 5")],
+    ("axis", "updates"), [(0, (7, 4, 3)), (1, (5, 9, 2)), (-1, (4, 2, 1)), (1, (5, 4, 3))]
+)
+def test_indices_of_elements_may_be_data(
+    axis: int, updates: Shape, reduction: str, rng: np.random.Generator
+) -> None:
+    """An axis may have more updates than elements, and places several or none."""
+    data = (5, 4, 3)
+    indices = rng.integers(-data[axis], data[axis], updates)
+    if reduction == "none":
+        order = np.argsort(rng.random(updates), axis=axis) % data[axis]
+        indices = order - data[axis] * (rng.random(updates) < 0.3)
+    assert_scattered(
+        computed("ScatterElements", data, updates, updates, reduction, axis=axis), indices, rng
+    )
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "max"])
+@pytest.mark.parametrize("kind", ["INT64", "UINT8", "DOUBLE", "FLOAT16"])
+def test_data_of_any_type_are_scattered(
+    kind: str, reduction: str, rng: np.random.Generator
+) -> None:
+    """onnxruntime does not combine all of them; onnx's reference does."""
+    model = computed("ScatterND", (5, 4), (3, 1), (3, 4), reduction, getattr(TensorProto, kind))
+    network = compiled(model)
+    feeds = {**random_feeds(network, rng), "at": np.asarray([[1], [-1], [2]])}
+    (got,) = run_network(network, feeds)
+    (want,) = run_reference(model, feeds)
+    assert got.dtype == want.dtype
+    np.testing.assert_allclose(got, want, rtol=1e-3)
+
+
+def test_of_several_computed_updates_the_last_remains(rng: np.random.Generator) -> None:
+    model = computed("ScatterND", (5, 3), (4, 1), (4, 3))
+    assert_scattered(model, np.asarray([[1], [3], [1], [-4]]), rng)
+
+
+def test_sizes_of_scatters_may_be_ranges(rng: np.random.Generator) -> None:
+    """``x[:, at] = u`` for any number of rows and of updates."""
+    one = node("ScatterElements", ["x", "at", "u"], ["y"], axis=1, reduction="add")
+    shapes: dict[str, tuple[int | str, ...]] = {
+        "x": ("n", 7), "at": ("n", "k"), "u": ("n", "k"),
+    }  # fmt: skip
+    model = graph_model([one], shapes, ["y"], opset=18, types={"at": TensorProto.INT64})
+    graph = load(model, dims={"n": (1, 5), "k": (1, 9)})
+    for n, k in ((1, 1), (5, 2), (3, 9)):
+        network = partition(optimize(graph_at(graph, sizes_at(graph, {"n": n, "k": k}))))
+        feeds = {
+            **random_feeds(network, rng), "at": rng.integers(-7, 7, (n, k)),
+        }  # fmt: skip
+        (got,) = run_network(network, feeds)
+        (want,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("data", "indices", "kind", "reduction", "said"),
+    [
+        ((5,), [[5]], "FLOAT", "none", "the axis has 5"),
+        ((5,), [[1]], "FLOAT", "median", "use one of none, add, max, min, mul"),
+        ((5,), [[1]], "BOOL", "add", "booleans can only be replaced"),
+    ],
 )
 def test_what_cannot_be_written_is_refused(
-    indices: list[list[int]], reduction: str, said: str
+    data: Shape, indices: list[list[int]], kind: str, reduction: str, said: str
 ) -> None:
-    model = scattered("ScatterND", (5, 3), np.asarray(indices), (2, 3), reduction=reduction)
+    code = getattr(TensorProto, kind)
+    model = scattered("ScatterND", data, np.asarray(indices), (1,), kind=code, reduction=reduction)
     with pytest.raises(UnsupportedModel, match=said):
         load(model)
 
 
-def test_indices_computed_at_run_time_are_refused() -> None:
-    one = node("ScatterND", ["x", "at", "u"], ["y"])
-    shapes = {"x": (5, 3), "at": (2, 1), "u": (2, 3)}
-    with pytest.raises(UnsupportedModel, match="ScatterND +indices"):
-        load(graph_model([one], shapes, ["y"], types={"at": TensorProto.INT64}))
+def test_all_operands_may_be_one_tensor(rng: np.random.Generator) -> None:
+    one = node("ScatterElements", ["x", "x", "x"], ["y"], reduction="add")
+    kinds = dict.fromkeys("xy", TensorProto.INT64)
+    model = graph_model([one], {"x": (3, 4)}, ["y"], opset=18, types=kinds)
+    indices = rng.integers(-3, 3, (3, 4))
+    (got,) = run_network(compiled(model), {"x": indices})
+    (want,) = run_reference(model, {"x": indices})
+    np.testing.assert_array_equal(got, want)

@@ -88,14 +88,20 @@ def test_a_router_chooses_experts(rng: np.random.Generator) -> None:
     assert_same_as_onnxruntime(model, rng)
 
 
-def test_what_would_need_a_sort_is_refused() -> None:
-    with pytest.raises(UnsupportedModel, match="sort at most 1024 elements"):
-        load(top((2, 1025), 3))
+@pytest.mark.parametrize(("n", "count"), [(1025, 3), (3001, 40), (2003, 2003)])
+def test_axes_of_any_length(n: int, count: int, rng: np.random.Generator) -> None:
+    assert_same_as_onnxruntime(top((2, n), count), rng)
+
+
+def test_only_a_run_may_know_their_number(rng: np.random.Generator) -> None:
     one = node("TopK", ["x", "k"], ["values", "places"])
     types = {"k": TensorProto.INT64, "places": TensorProto.INT64}
     model = graph_model([one], {"x": (2, 5), "k": (1,)}, ["values", "places"], types=types)
-    with pytest.raises(UnsupportedModel, match="TopK +K "):
-        load(model)
+    network, x = compiled(model), rng.standard_normal((2, 5)).astype(np.float32)
+    for k in (0, 1, 5):
+        values, places = run_network(network, {"x": x, "k": np.asarray([k])})
+        np.testing.assert_array_equal(places, np.argsort(-x, axis=1)[:, :k])
+        np.testing.assert_array_equal(values, -np.sort(-x, axis=1)[:, :k])
 
 
 def test_no_more_are_asked_for_than_there_are() -> None:

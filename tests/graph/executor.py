@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,15 +10,26 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 from onnx import ModelProto
+from onnx.reference import ReferenceEvaluator
 
 from ansorpy.codegen.llvm.objects.memory import arranged
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
+from ansorpy.graph.control import Control, Inside, Loop, nested
+from ansorpy.graph.network import Call, TensorInfo
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import prod_of
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.narrow import Narrow, packed, unpacked
+from ansorpy.ir.rewrite.sizes import dag_at
+from ansorpy.ir.sizes import Sizes, at, fixed, fixed_all
 from ansorpy.ir.strides import Strides, dense_strides, span
+from ansorpy.ir.symbols import Dim
 
-__all__ = ["Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network"]
+__all__ = [
+    "Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network",
+    "run_reference",
+]  # fmt: skip
 
 Array = NDArray[Any]
 
@@ -30,38 +42,137 @@ def run_network(
     Args:
         offsets: Bytes into the arena at which values begin, in place of the plan's.
     """
-    offsets = network.arena.offsets if offsets is None else offsets
-    ends = (offset + network.values[name].bytes for name, offset in offsets.items())
-    arena = np.full(max(ends, default=0), 0xFF, np.uint8)
-    outputs = {
-        o.name: np.full(o.shape, 99 if o.dtype.is_int else np.nan, o.dtype.numpy)
-        for o in network.outputs
-    }
+    run = _Run(network, feeds, offsets)
+    run.parts(nested(len(network.calls), network.controls))
+    return [run.result(info) for info in network.outputs]
 
-    def memory(name: str, shape: Sequence[int], apart: Strides | None) -> Array:
-        info, offset = network.values[name], 0
-        if name in network.subviews:
-            name, offset = network.subviews[name].of, network.subviews[name].offset_bytes
-        if name in feeds or name in outputs:
-            whole = (feeds if name in feeds else outputs)[name].reshape(-1)
-        else:
-            first = offsets[name]
-            whole = arena[first : first + network.values[name].bytes].view(info.dtype.numpy)
+
+class _Run:
+    """One run: its memory, the sizes it has counted, and where loops are."""
+
+    def __init__(
+        self, network: Network, feeds: Mapping[str, Array], offsets: Mapping[str, int] | None
+    ):
+        self.network = network
+        self.feeds = {
+            i.name: packed(feeds[i.name], i.dtype) if isinstance(i.dtype, Narrow) else feeds[i.name]
+            for i in network.inputs if i.name in feeds
+        }  # fmt: skip
+        self.offsets = network.arena.offsets if offsets is None else offsets
+        self.sizes: dict[Dim, int] = {}
+        """Of the dimensions that calls and loops count."""
+        capacities = network.capacities
+        self.room = {n: fixed(at(info.bytes, capacities)) for n, info in network.values.items()}
+        ends = (offset + self.room[name] for name, offset in self.offsets.items())
+        self.arena = np.full(max(ends, default=0), 0xFF, np.uint8)
+        self.outputs = {o.name: _unwritten(o, capacities) for o in network.outputs}
+        self.moving: dict[str, Array] = {}
+        """The memory of values that loops move, as it is now."""
+
+    def result(self, info: TensorInfo) -> Array:
+        """An output, without the room that it did not need."""
+        shape = fixed_all(at(extent, self.sizes) for extent in info.shape)
+        if isinstance(info.dtype, Narrow):
+            return unpacked(self.outputs[info.name], info.dtype, math.prod(shape)).reshape(shape)
+        return self.outputs[info.name][: math.prod(shape)].reshape(shape)
+
+    def memory(self, name: str, shape: Sequence[int], apart: Strides | None) -> Array:
+        info, offset = self.network.values[name], 0
+        if name in self.network.subviews:
+            view = self.network.subviews[name]
+            name, offset = view.of, fixed(at(view.offset_bytes, self.sizes))
+        whole = self._whole(name, info.dtype)
         return arranged(whole[offset // whole.itemsize :][: _span(shape, apart)], shape, apart)
 
-    for call in network.calls:
-        count = len(call.inputs)
+    def _whole(self, name: str, dtype: DType | Narrow) -> Array:
+        for held in (self.moving, self.feeds, self.outputs):
+            if name in held:
+                return held[name].reshape(-1)
+        first = self.offsets[name]
+        return self.arena[first : first + self.room[name]].view(dtype.numpy)
+
+    def value(self, name: str) -> Array:
+        return self.memory(name, self.shape(name), None)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        sizes = {**self.network.capacities, **self.sizes}
+        return fixed_all(at(extent, sizes) for extent in self.network.values[name].shape)
+
+    def size(self, name: str) -> int:
+        """The number of elements of the value *name*, at least one."""
+        return max(1, math.prod(self.shape(name)))
+
+    def parts(self, parts: Sequence[int | Inside[Control]]) -> None:
+        for part in parts:
+            if isinstance(part, int):
+                self.call(self.network.calls[part])
+            elif isinstance(part.control, Loop):
+                self.loop(part.control, part.parts)
+            else:
+                branch = part.control
+                then = [p for p in part.parts if _first(p) < branch.middle]
+                holds = self.value(branch.condition)
+                self.parts(then if holds else part.parts[len(then) :])
+
+    def loop(self, loop: Loop, parts: Sequence[int | Inside[Control]]) -> None:
+        bound = np.inf if loop.trips is None else fixed(at(loop.trips, self.sizes))
+        if loop.limit is not None:
+            bound = min(bound, self.value(loop.limit).item())
+        goes_on = loop.begins is None or bool(self.value(loop.begins))
+        homes = [(self.value(c.result), self.value(c.spare)) for c in loop.carried]
+        for carried, (result, _) in zip(loop.carried, homes, strict=True):
+            self.moving |= {carried.current: self.value(carried.before), carried.next: result}
+        i = 0
+        while goes_on and i < bound:
+            self.value(loop.counter)[...] = i
+            for row in loop.rows:
+                whole = self.value(row.whole).reshape(-1)
+                size = self.size(row.name)
+                place = whole.size // size - 1 - i if row.is_last else i
+                self.moving[row.name] = whole[place * size :][:size]
+            self.parts(parts)
+            for carried, (result, spare) in zip(loop.carried, homes, strict=True):
+                written = self.moving[carried.current] = self.moving[carried.next]
+                self.moving[carried.next] = spare if written is result else result
+            goes_on, i = loop.goes_on is None or bool(self.value(loop.goes_on)), i + 1
+        for carried, (result, _) in zip(loop.carried, homes, strict=True):
+            result[...] = self.moving[carried.current].reshape(result.shape).copy()
+        if loop.count is not None:
+            self.value(loop.count)[...] = i
+            self.tell([loop.count])
+
+    def tell(self, written: Sequence[str]) -> None:
+        """Note the sizes that the values *written* tell."""
+        root = self.network.root
+        for counted in self.network.counts:
+            if root(counted.name) in map(root, written):
+                self.sizes[counted.dim] = int(self.memory(counted.name, (), None))
+
+    def call(self, call: Call) -> None:
+        count, dag = len(call.inputs), dag_at(call.dag, self.sizes)
         arguments = {
-            p.name: memory(name, p.shape, call.dag.strides.get(p.name)).copy()
-            for p, name in zip(call.dag.args[:count], call.inputs, strict=True)
+            p.name: self.memory(name, p.shape, dag.strides.get(p.name)).copy()
+            for p, name in zip(dag.args[:count], call.inputs, strict=True)
         }
         arguments.update(call.constants)
-        assert {p.name for p in call.dag.args[count:]} == set(call.constants)
+        assert {p.name for p in dag.args[count:]} == set(call.constants)
         for op, name, result in zip(
-            call.dag.outputs, call.outputs, run_dag(call.dag, arguments), strict=True
+            dag.outputs, call.outputs, run_dag(dag, arguments), strict=True
         ):
-            memory(name, op.shape, call.dag.strides.get(op.name))[...] = result
-    return [outputs[info.name] for info in network.outputs]
+            self.memory(name, op.shape, dag.strides.get(op.name))[...] = result
+        self.tell(call.outputs)
+
+
+def _first(part: int | Inside[Control]) -> int:
+    return part if isinstance(part, int) else part.control.start
+
+
+def _unwritten(info: TensorInfo, capacities: Sizes) -> Array:
+    """The memory of an output."""
+    if isinstance(info.dtype, Narrow):
+        return np.full(info.bytes, 99, np.uint8)
+    size = fixed(at(prod_of(info.shape), capacities))
+    return np.full(size, 99 if info.dtype.is_int else np.nan, info.dtype.numpy)
 
 
 def _span(shape: Sequence[int], apart: Strides | None) -> int:
@@ -72,6 +183,11 @@ def compiled(model: ModelProto) -> Network:
     return partition(optimize(load(model)))
 
 
+def run_reference(model: ModelProto, feeds: Mapping[str, Array]) -> list[Array]:
+    """The outputs of *model* by onnx's reference implementation."""
+    return [np.asarray(found) for found in ReferenceEvaluator(model).run(None, dict(feeds))]
+
+
 def random_feeds(network: Network, rng: np.random.Generator) -> dict[str, Array]:
     """Standard normal numbers; integers are -2 to 2, both included, and booleans either."""
     feeds: dict[str, Array] = {}
@@ -79,7 +195,7 @@ def random_feeds(network: Network, rng: np.random.Generator) -> dict[str, Array]
         values: Array = rng.standard_normal(info.shape)
         if info.dtype is DType.BOOL:
             values = values > 0
-        elif info.dtype.is_int:
+        elif not info.dtype.is_float:
             values = np.clip(np.rint(values), -2, 2)
         feeds[info.name] = np.asarray(values, info.dtype.numpy)
     return feeds

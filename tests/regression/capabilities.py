@@ -20,7 +20,7 @@ from ansorpy.api.parts import PARTS
 from ansorpy.cli.main import VERBS
 from ansorpy.config import KNOBS
 from ansorpy.errors import AnsorpyError, UsageError
-from ansorpy.frontend.onnx.registry import OPERATORS
+from ansorpy.frontend.onnx.registry import CONTROL, OPERATORS
 from ansorpy.report.engines.names import ENGINE_NAMES
 from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA, CPU, CUDA, Preset
 from ansorpy.target import Target
@@ -46,7 +46,7 @@ def capabilities() -> str:
         "targets": sorted(_targets()),
         "engines": sorted(ENGINE_NAMES),
         "environment": sorted(f"{knob.name} = {knob.default}" for knob in KNOBS),
-        "onnx operators": sorted(OPERATORS),
+        "onnx operators": sorted({*OPERATORS, *CONTROL}),
         "exit codes": sorted(_exit_codes()),
     }
     return "\n".join(_section(title, lines) for title, lines in sections.items())

@@ -15,7 +15,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

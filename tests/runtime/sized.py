@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ansorpy.graph.memory import plan_arena
-from ansorpy.graph.network import Call, Network, Subview, TensorInfo, lifetimes
+from ansorpy.graph.network import Call, Network, Subview, TensorInfo
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -17,7 +16,7 @@ from ansorpy.ir.extents import Extent, dim, dims_of
 from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.tensor import ComputeOp, compute, placeholder, reduce_axis
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.runtime.programs import task_of
@@ -110,11 +109,9 @@ class Sized:
         return self.call(name, out, [a], lambda known: known[a] + 1)
 
     def network(self, inputs: Sequence[str], outputs: Sequence[str]) -> Network:
-        arena = plan_arena(lifetimes(self.calls, self.values, self.subviews, {*inputs, *outputs}))
         ends = [tuple(self.values[name] for name in names) for names in (inputs, outputs)]
-        return Network(
-            ends[0], ends[1], self.values, tuple(self.calls), arena, self.subviews
-        )  # fmt: skip
+        made = Network(ends[0], ends[1], self.values, tuple(self.calls), subviews=self.subviews)
+        return made.with_arena()
 
     def results(self, feeds: Arrays, names: Sequence[str]) -> list[np.ndarray]:
         known = dict(feeds)

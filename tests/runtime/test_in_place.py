@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ansorpy.graph.memory import plan_arena
-from ansorpy.graph.network import Call, Network, TensorInfo, lifetimes
+from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.builders import exp, maximum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -16,7 +15,7 @@ from ansorpy.ir.expr import Expr
 from ansorpy.ir.extents import Extent, dim
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.schedule.stage import Tail
 from ansorpy.schedule.state import State
@@ -48,8 +47,7 @@ def model(tile: int, tail: Tail, rows: Extent = N) -> CompiledModel:
         for (given, made), dag in zip(pairs, steps(rows), strict=True)
     )
     values = {name: TensorInfo(name, (rows, M), DType.FLOAT32) for name in names}
-    arena = plan_arena(lifetimes(calls, values, {}, ("x", "y")))
-    network = Network((values["x"],), (values["y"],), values, calls, arena)
+    network = Network((values["x"],), (values["y"],), values, calls).with_arena()
 
     def tiled(state: State) -> State:
         if not tile:

@@ -13,7 +13,8 @@ from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.runtime.execution_plan import CompiledTask, ExecutionPlan, plan_kernel
+from ansorpy.runtime.compiled_task import CompiledTask
+from ansorpy.runtime.execution_plan import ExecutionPlan, plan_kernel
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.kernel import Kernel

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import pytest
 
 from ansorpy.errors import AnsorpyError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.prove import Verdict
 from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.supervisor import Failure
 from ansorpy.rules.presets import preset_for
+from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from ansorpy.tasks import predict_many
+from ansorpy.tasks.made import make
 from ansorpy.tasks.predict import PredictOptions, predicted_best
-from ansorpy.tasks.predict_handlers import make_handlers, predict_message, predicted_states
+from ansorpy.tasks.predict_handlers import make_handlers, predict_message, predicted
 from ansorpy.tasks.predict_many import predicted_of_all
 from tests.search.tasks import dense_relu, matmul, sampler, scale
 
@@ -25,10 +33,52 @@ def _histories(task: Task) -> list[str]:
 
 
 def test_workers_predict_what_this_process_does() -> None:
-    found = dict(predicted_of_all(TASKS, options=OPTIONS, processes=2))
+    found = {number: states for number, states, _ in predicted_of_all(
+        TASKS, options=OPTIONS, processes=2
+    )}  # fmt: skip
     for number, task in enumerate(TASKS):
         assert [str(state.history) for state in found[number]] == _histories(task)
         assert found[number][-1].definition.outputs[0].shape == task.dag.outputs[0].shape
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_first_program_is_built_and_proved_where_it_was_predicted(processes: int) -> None:
+    found = list(predicted_of_all(TASKS, options=OPTIONS, processes=processes, makes=True))
+    for number, states, made in found:
+        again = make(TASKS[number], states[0]).built
+        assert made.built is not None and again is not None
+        assert made.built.digest == again.digest
+        assert made.proof is not None and made.proof.verdict is Verdict.PROVED
+    assert sorted(number for number, _, _ in found) == [0, 1, 2]
+
+
+def test_programs_with_quotients_are_proved_under_supervision() -> None:
+    a = placeholder((7,), name="A")
+    b = compute((35,), lambda i: a[i // 5] + 1.0, name="B")
+    task = Task(ComputeDAG.of([a, b]), TASKS[0].target, 1)
+    made = make(task, State.initial(task.dag))
+    assert made.built is not None and made.proof is None
+
+
+def test_a_worker_that_dies_of_a_program_predicts_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[int, bool]] = []
+
+    def answers(
+        workers: object, messages: Sequence[Message], timeout_s: float
+    ) -> Iterator[tuple[int, Message | Failure]]:
+        for at, message in enumerate(messages):
+            asked.append((at, bool(message.fields["makes"])))
+            dies = at == 1 and message.fields["makes"]
+            yield at, Failure("crash", "SIGSEGV") if dies else make_handlers()["predict"](message)
+
+    monkeypatch.setattr(predict_many, "ask_all", answers)
+    found = list(predicted_of_all(TASKS, options=OPTIONS, processes=2, makes=True))
+    assert asked == [(0, True), (1, True), (2, True), (0, False)]
+    assert [(number, made.built is None) for number, _, made in found] == [
+        (0, False), (2, False), (1, True),
+    ]  # fmt: skip
 
 
 def test_a_preset_of_ones_own_stays_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,17 +87,19 @@ def test_a_preset_of_ones_own_stays_in_this_process(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(predict_many, "Worker", refuse)
     own = preset_for(TASKS[0].target, "ansor")
-    [(number, states)] = predicted_of_all(TASKS[:1], preset=own, options=OPTIONS, processes=2)
+    [(number, states, _)] = predicted_of_all(TASKS[:1], preset=own, options=OPTIONS, processes=2)
     assert number == 0 and states
 
 
 def test_a_request_says_all_that_a_prediction_depends_on() -> None:
     task = Task(TASKS[1].dag, Target.parse("x86-64-v3"), 1, "strict", reuse_distance_bytes=1 << 27)
     answer = make_handlers()["predict"](predict_message(task, "default", OPTIONS))
-    assert [str(state.history) for state in predicted_states(answer)] == _histories(task)
+    assert [str(state.history) for state in predicted(answer)[0]] == _histories(task)
 
 
 def test_what_a_worker_cannot_do_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predict_many, "predict_message", lambda *a: Message("predict", {"x": 1}))
+    monkeypatch.setattr(
+        predict_many, "predict_message", lambda *a, **b: Message("predict", {"x": 1})
+    )
     with pytest.raises(AnsorpyError, match="no prediction"):
         list(predicted_of_all(TASKS, options=OPTIONS, processes=2))

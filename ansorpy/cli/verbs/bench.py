@@ -42,6 +42,7 @@ def bench(
     Where --dim lists sizes, at each of these.
     """
     from ansorpy.cli.lookup import Lookup
+    from ansorpy.cli.models import with_known_inputs
     from ansorpy.config import default_threads
     from ansorpy.report.tables import Table, show
     from ansorpy.writable import demand_writable
@@ -50,8 +51,8 @@ def bench(
     if json_file is not None and not prints_json:
         demand_writable(json_file)
     arguments["threads"] = arguments.get("threads") or default_threads()
-    lookup, against = Lookup(model, **arguments), against or []
-    result, said = _timed(lookup, original, against, seed, profile)
+    with with_known_inputs(Lookup(model, **arguments), original) as (lookup, network):
+        result, said = _timed(lookup, network, against or [], seed, profile)
     text = json.dumps(result, indent=2)
     if prints_json:
         print(text)

@@ -10,7 +10,7 @@ import typer
 
 from ansorpy.api.arguments import ExplainArguments, SizeArguments, TaskArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import ModelFile, TaskName
+from ansorpy.cli.options import ModelFile, Plugins, TaskName
 from ansorpy.options import those
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def explain(
     relations: Annotated[
         bool, typer.Option("--relations", help="Print the elements that each stage reads instead.")
     ] = False,
+    plugin: Plugins = None,
     **arguments: Unpack[ExplainArguments],
 ) -> None:
     """Print each rule's verdict and reason for each stage of a network's tasks, then the sketches.
@@ -34,6 +35,7 @@ def explain(
     Each definition is shown with a lower bound on its time: once a program is clearly faster than
     that, the search ignores the definition's sketches.
     """
+    from ansorpy.api.parts import load_plugins
     from ansorpy.api.project import open_project
     from ansorpy.api.request import Request
     from ansorpy.cli.tasks import selected
@@ -42,6 +44,7 @@ def explain(
     from ansorpy.rules.derive import explain_relations
     from ansorpy.rules.presets import preset_for
 
+    load_plugins(plugin or ())
     request = Request.of(effort="none", **those(TaskArguments, arguments))
     request = replace(request, target=calibrated(request.target))
     project = open_project(model, request, **those(SizeArguments, arguments))

@@ -10,7 +10,7 @@ import typer
 
 from ansorpy.api.arguments import ExportArguments, LookupArguments, NetworkArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import ModelFile
+from ansorpy.cli.options import ModelFile, Plugins
 from ansorpy.options import those
 
 __all__ = ["Emitted", "export"]
@@ -35,17 +35,20 @@ def export(
     emit: Annotated[
         Emitted, typer.Option("--emit", help="What to write; an output name ending in .c means C.")
     ] = Emitted.library,
+    plugin: Plugins = None,
     **arguments: Unpack[ExportArguments],
 ) -> None:
     """Write a library or C file of the best recorded programs; those missing are predicted."""
     from ansorpy.api.c_export import emitted_target
     from ansorpy.api.networks import NetworkSpec, open_networks
+    from ansorpy.api.parts import load_plugins
     from ansorpy.cli.files import library_path
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.searching import write_library
     from ansorpy.errors import UsageError
     from ansorpy.runtime.export import check_exportable
 
+    load_plugins(plugin or ())
     lookup = Lookup(model, **those(LookupArguments, arguments))
     request, library = lookup.request, library_path(model, output, _SUFFIXES[emit])
     if emit is Emitted.c and library.suffix != _SUFFIXES[emit]:

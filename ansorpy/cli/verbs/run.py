@@ -10,7 +10,7 @@ import typer
 
 from ansorpy.api.arguments import HostLookupArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import AsJson
+from ansorpy.cli.options import AsJson, Plugins
 
 __all__ = ["run"]
 
@@ -24,9 +24,11 @@ def run(
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the outputs to this .npz.")] = None,
     as_json: AsJson = False,
+    plugin: Plugins = None,
     **arguments: Unpack[HostLookupArguments],
 ) -> None:
     """Run a compiled network once; inputs that are not given are random with seed 0."""
+    from ansorpy.api.parts import load_plugins
     from ansorpy.cli.files import feeds, save_arrays
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import open_model, with_own_sizes
@@ -34,6 +36,7 @@ def run(
     from ansorpy.report.tables import show
     from ansorpy.writable import demand_writable
 
+    load_plugins(plugin or ())
     if save is not None:
         demand_writable(save)
     lookup = with_own_sizes(Lookup(model, **arguments))

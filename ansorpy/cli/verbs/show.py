@@ -11,7 +11,7 @@ import typer
 
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import AsJson
+from ansorpy.cli.options import AsJson, Plugins
 
 if TYPE_CHECKING:
     from ansorpy.api.project import Project
@@ -43,16 +43,19 @@ def show(
         ),
     ] = "nest",
     as_json: AsJson = False,
+    plugin: Plugins = None,
     **arguments: Unpack[LookupArguments],
 ) -> None:
     """List a network's tasks, or print the best program of one as loops, steps or code.
 
     Of a library, print the kernels: each schedule below the sizes that it serves.
     """
+    from ansorpy.api.parts import load_plugins
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import is_library
     from ansorpy.cli.program_text import require_form
 
+    load_plugins(plugin or ())
     lookup = Lookup(model, **arguments)
     if is_library(model):
         _show_library(lookup, task, form, as_json)

@@ -11,7 +11,7 @@ import typer
 
 from ansorpy.api.arguments import HostLookupArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import AsJson, ModelOption, Seed
+from ansorpy.cli.options import AsJson, ModelOption, Plugins, Seed
 
 if TYPE_CHECKING:
     from ansorpy.cli.lookup import Lookup
@@ -40,6 +40,7 @@ def verify(
     ] = False,
     seed: Seed = 0,
     as_json: AsJson = False,
+    plugin: Plugins = None,
     **arguments: Unpack[HostLookupArguments],
 ) -> None:
     """Compare a network's outputs with onnxruntime's or the reference evaluator's.
@@ -47,12 +48,14 @@ def verify(
     With --static, prove instead that its programs stay in their buffers, have no data races and
     read nothing before it is written.
     """
+    from ansorpy.api.parts import load_plugins
     from ansorpy.cli.comparison import verify_model
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.models import is_library, onnx_beside, with_own_sizes
+    from ansorpy.cli.models import is_library, onnx_beside, with_known_inputs, with_own_sizes
     from ansorpy.errors import UsageError
     from ansorpy.report.tables import show
 
+    load_plugins(plugin or ())
     lookup = Lookup(model, **arguments)
     if static:
         _prove(with_own_sizes(lookup, original), as_json=as_json)
@@ -61,20 +64,20 @@ def verify(
         raise UsageError(
             "the weights of a library are fixed", hint="give the .onnx file with --random-weights"
         )
-    with TemporaryDirectory(prefix="ansorpy-") as folder:
+    with (
+        TemporaryDirectory(prefix="ansorpy-") as folder,
+        with_known_inputs(lookup, original) as (ours, network),
+    ):
         result: Verification = verify_model(
-            with_own_sizes(lookup, original),
-            onnx_beside(model, original),
+            with_own_sizes(ours, network),
+            onnx_beside(ours.model, network),
             Path(folder),
             against=against,
             tolerance=tolerance,
             weights_seed=random_weights,
             input_seed=seed,
         )
-    if as_json:
-        print(json.dumps(result.to_dict(), indent=2))
-    else:
-        show(result.table())
+    print(json.dumps(result.to_dict(), indent=2)) if as_json else show(result.table())
     result.demand()
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.prelude import elementary_name
-from ansorpy.codegen.c.types import computed_type, float_suffix, register_type, short_name
+from ansorpy.codegen.c.types import HALF, computed_type, float_suffix, register_type, short_name
 from ansorpy.codegen.clike.code import ADD, AND, COMPARE, MULTIPLY, OR, UNARY, Code
 from ansorpy.codegen.passes.expand_functions import undefined
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY
 from ansorpy.ir.expr import BinaryOp, Function
+from ansorpy.ir.operators import BITWISE, SHIFTS
 
 __all__ = ["as_type", "binary", "compared", "function", "helper_call"]
 
@@ -39,6 +40,10 @@ def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code, *, wraps: b
         return _logic(_OF_BOOLEANS.get(op, op), a, b)
     if dtype.is_float:
         return _float(e, op, dtype, a, b)
+    if op in SHIFTS:
+        return _shifted(e, op, dtype, a, b)
+    if op in BITWISE:
+        return Code(f"({a.at(UNARY)} {op.value} {b.at(UNARY)})")
     if op in _WRAPPING:
         return _wrapping(op, dtype, a, b) if wraps else _infix(op, a, b)
     return _integer(e, op, dtype, a, b)
@@ -52,7 +57,8 @@ def helper_call(e: Emitter, name: str, *arguments: Code) -> Code:
 
 def as_type(x: Code, kind: str) -> Code:
     """*x* converted to the C type *kind*."""
-    if x.text.startswith("(int") and kind == f"u{x.text[1 : x.text.index(')')]}":
+    is_cast = x.level == UNARY and x.text.startswith("(int")
+    if is_cast and kind == f"u{x.text[1 : x.text.index(')')]}":
         return Code(f"(u{x.text[1:]}", UNARY)
     return Code(f"({kind}){x.at(UNARY)}", UNARY)
 
@@ -109,6 +115,18 @@ def _wrapping(op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
         return _cut(dtype, _infix(op, a, b))
     sides = [as_type(x, f"uint{max(32, dtype.bits)}_t") for x in (a, b)]
     return as_type(_infix(op, *sides), register_type(dtype))
+
+
+def _shifted(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    """C's own shift by a literal that leaves bits, else a helper; left ones are unsigned."""
+    digits = b.text.rstrip("u")
+    if not digits.isdigit() or int(digits) >= dtype.bits:
+        name = "shl" if op is BinaryOp.SHL else "shr"
+        return _cut(dtype, helper_call(e, f"{name}_{short_name(computed_type(dtype))}", a, b))
+    if op is BinaryOp.SHR:
+        return Code(f"({a.at(UNARY)} >> {digits})")
+    wide = as_type(a, f"uint{max(32, dtype.bits)}_t")
+    return as_type(Code(f"({wide.at(UNARY)} << {digits})"), register_type(dtype))
 
 
 def _divided(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
@@ -184,10 +202,14 @@ def _library(name: str) -> Callable[[Emitter, DType, Code], Code]:
 
 
 def _bits(e: Emitter, dtype: DType, x: Code) -> Code:
+    if dtype in HALF:
+        return helper_call(e, f"to_{short_name(dtype)}", x)
     return helper_call(e, f"bits_of_{short_name(dtype)}", x)
 
 
 def _from_bits(e: Emitter, dtype: DType, x: Code) -> Code:
+    if dtype is DType.UINT16:
+        return helper_call(e, "from_f16", x)
     return helper_call(e, f"from_bits_f{dtype.bits}", x)
 
 

@@ -46,12 +46,29 @@ static inline $T floor_mod_$S($T a, $T b) {
   const $T off = rest_$S(a, b);
   return off != 0 && (off < 0) != (b < 0) ? off + b : off;
 }""", ("rest",)),
+    "shl": ("""\
+// Shifts by as many bits as there are or more, or by a negative number, leave no bit.
+static inline $T shl_$S($T a, $T b) {
+  return ($U)b < ${B}u ? ($T)(($U)a << b) : 0;
+}""", ()),
+    "shr": ("""\
+static inline $T shr_$S($T a, $T b) {
+  return a >> (($U)b < ${B}u ? b : $B - 1);
+}""", ()),
     "abs": ("""\
 static inline $T abs_$S($T x) {
   return x < 0 ? ($T)(0u - ($U)x) : x;
 }""", ()),
 }  # fmt: skip
 _UNSIGNED = {
+    "shl": ("""\
+static inline $T shl_$S($T a, $T b) {
+  return b < ${B}u ? a << b : 0;
+}""", ()),
+    "shr": ("""\
+static inline $T shr_$S($T a, $T b) {
+  return b < ${B}u ? a >> b : 0;
+}""", ()),
     "quotient": ("""\
 static inline $T quotient_$S($T a, $T b) {
   return b == 0 ? 0 : a / b;
@@ -222,7 +239,9 @@ def _of_type(
     short, kind = short_name(dtype), storage_type(dtype)
     unsigned = f"uint{dtype.bits}_t"
     for name, (text, needs) in templates.items():
-        made = Template(text).substitute(more, T=kind, S=short, U=unsigned, F=float_suffix(dtype))
+        made = Template(text).substitute(
+            more, T=kind, S=short, U=unsigned, B=dtype.bits, F=float_suffix(dtype)
+        )
         yield f"{name}_{short}", Helper(made, tuple(f"{other}_{short}" for other in needs))
 
 

@@ -25,6 +25,7 @@ from ansorpy.ir.expr import (
     walk,
 )
 from ansorpy.ir.loops import Buffer
+from ansorpy.ir.operators import BITWISE
 from ansorpy.ir.rewrite.simplify import simplify
 
 __all__ = ["flat_index", "index", "is_index"]
@@ -36,7 +37,11 @@ def is_index(e: Expr) -> bool:
     """Return whether *e* is int64 arithmetic on variables only, which never overflows."""
     if e.dtype is not DType.INT64:
         return False
-    return not any(isinstance(x, Load) or x.dtype.is_float for x in walk(e))
+    return not any(isinstance(x, Load) or x.dtype.is_float or _on_bits(x) for x in walk(e))
+
+
+def _on_bits(e: Expr) -> bool:
+    return isinstance(e, Binary) and e.op in BITWISE
 
 
 def flat_index(e: Writer, buffer: Buffer, indices: Sequence[Expr]) -> Expr:
@@ -72,6 +77,9 @@ _DIVISIONS = {BinaryOp.FLOORDIV: ("/", "floor_div"), BinaryOp.FLOORMOD: ("%", "f
 
 
 def _binary(e: Writer, expr: Binary) -> Code:
+    if _on_bits(expr):
+        found = e.value(expr)
+        return Code(found.text, found.level, True)
     a, b = index(e, expr.a), index(e, expr.b)
     if not b.wide:
         a = _widened(e, expr, a)

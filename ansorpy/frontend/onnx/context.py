@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar, cast
 
@@ -27,17 +27,20 @@ from ansorpy.graph.ops import (
     TensorType,
     Transpose,
 )
-from ansorpy.ir.dtypes import DType, as_dtype
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most
+from ansorpy.ir.narrow import ElementType, element_type
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "Cut", "NodeContext", "TooLarge", "TooShort", "Unequal", "Unknown", "Unsupported", "dtype_of",
-    "one_size",
-    "widely",
+    "UNKNOWN", "Cut", "NodeContext", "TooLarge", "TooShort", "Unequal", "Unknown", "Unsupported",
+    "dtype_of", "element_type_of", "one_size", "widely",
 ]  # fmt: skip
 
 T = TypeVar("T")
+
+UNKNOWN = "it must be a constant or follow from the shapes"
+"""What is said of an operand that is not known when the model is compiled."""
 
 
 class Unsupported(Exception):
@@ -72,7 +75,7 @@ class Unknown(Unsupported):
     """An operand must be known when the model is compiled, but depends on *inputs*."""
 
     def __init__(self, attribute: str, inputs: Sequence[str]):
-        super().__init__(attribute, "it must be a constant or follow from the shapes")
+        super().__init__(attribute, UNKNOWN)
         self.inputs = tuple(inputs)
 
 
@@ -108,9 +111,18 @@ class TooLarge(Unsupported):
 
 
 def dtype_of(code: int) -> DType:
-    """The element type of an ONNX type code; raises :class:`Unsupported` for others (strings)."""
+    """The type of an ONNX type code; raises :class:`Unsupported` for others (strings, float8)."""
+    found = element_type_of(code)
+    if isinstance(found, DType):
+        return found
+    raise Unsupported(f"element type {found.value}", "convert the model to float32")
+
+
+def element_type_of(code: int) -> ElementType:
+    """The type, perhaps a narrow one, of an ONNX type code; raises :class:`Unsupported` if it is
+    none of ours (texts, complex numbers)."""
     try:
-        return as_dtype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)))
+        return element_type(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)).name)
     except (KeyError, ValueError, TypeError):
         names = onnx.TensorProto.DataType
         name = names.Name(code) if code in names.values() else code
@@ -122,7 +134,8 @@ class NodeContext(Emits):
     """One ONNX node, its operands as graph values, and the builder to emit into.
 
     ``values`` maps ONNX tensor names to graph values; ``used`` holds the names that are read.
-    ``known`` has the elements of graph values that follow from sizes.
+    ``known`` has the elements of graph values that follow from sizes, ``stated`` the types that the
+    model declares.
     If ``wide``, operands are read in the type in which sums are computed (16-bit floats as
     float32).  Each read has its own cast, so that it is fused into the kernel that reads the
     operand.
@@ -134,6 +147,7 @@ class NodeContext(Emits):
     values: Mapping[str, str]
     used: frozenset[str]
     known: MutableMapping[str, Elements] = field(default_factory=dict)
+    stated: Mapping[str, TensorType] = field(default_factory=dict)
     wide: bool = False
 
     def attr(self, name: str, default: T) -> T:
@@ -298,7 +312,9 @@ class NodeContext(Emits):
         except LargeConstant as error:
             raise TooLarge(str(error)) from None
         except ValueError as error:
-            raise _refused(op, [self.builder.types[name].shape for name in inputs], error) from None
+            shapes = [self.builder.types[name].shape for name in inputs]
+            counted = {count.dim for count in self.builder.counts.values()}
+            raise _refused(op, shapes, counted, error) from None
 
     def transpose(self, value: str, perm: Shape) -> str:
         if perm == tuple(range(len(perm))):
@@ -353,9 +369,17 @@ class NodeContext(Emits):
         return value % rank
 
 
-def _refused(op: Op, shapes: Sequence[Shape], error: ValueError) -> Unsupported:
-    """Why *op* does not take operands of these *shapes*, with what the sizes would have to be."""
+def _refused(
+    op: Op, shapes: Sequence[Shape], counted: Collection[Dim], error: ValueError
+) -> Unsupported:
+    """Why *op* does not take operands of these *shapes*, with what the sizes would have to be.
+
+    Data decide the sizes of *counted*, so that these cannot be chosen.
+    """
     equation = unequal(op, shapes)
+    if equation is not None and any(dim in counted for dim in dims_of(equation)):
+        a, b = equation
+        return Unsupported(f"{a} and {b}", "they must be equal, but data decide about them")
     if equation is not None:
         return Unequal(equation)
     missing = negative(op, shapes)

@@ -9,7 +9,7 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from ansorpy.frontend.onnx.nodes import all_nodes, names_read
-from ansorpy.frontend.onnx.reader import without_weights
+from ansorpy.frontend.onnx.reader import copied, without_weights
 
 __all__ = ["mended"]
 
@@ -23,8 +23,7 @@ def mended(model: ModelProto) -> ModelProto:
     faults = [said for said, (is_at_fault, _) in _FAULTS.items() if is_at_fault(model)]
     if not faults:
         return model
-    made = ModelProto()
-    made.CopyFrom(model)
+    made = copied(model)
     for said in faults:
         _LOG.warning("the model has a formal fault, which is mended: %s", said)
         _FAULTS[said][1](made)

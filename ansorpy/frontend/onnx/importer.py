@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from math import prod
 
 import onnx
@@ -18,7 +17,7 @@ from onnx import (
 )
 
 from ansorpy.constants import constant_flags
-from ansorpy.errors import UnsupportedModel, UnsupportedRow
+from ansorpy.errors import UnsupportedRow
 from ansorpy.frontend.onnx.context import (
     NodeContext,
     TooLarge,
@@ -26,45 +25,53 @@ from ansorpy.frontend.onnx.context import (
     Unequal,
     Unknown,
     Unsupported,
-    dtype_of,
+    element_type_of,
     one_size,
 )
+from ansorpy.frontend.onnx.control.scopes import Blamed, Inner
+from ansorpy.frontend.onnx.control.sequences import identity
+from ansorpy.frontend.onnx.control.values import Maybe, Value, leaves
 from ansorpy.frontend.onnx.elements import Elements
 from ansorpy.frontend.onnx.equations import lengthened, solved
-from ansorpy.frontend.onnx.nodes import needed
+from ansorpy.frontend.onnx.nodes import needed, signature
 from ansorpy.frontend.onnx.quantized.narrow import (
-    NarrowArray,
-    is_narrow,
-    narrow_constant,
-    narrow_type,
+    CARRIES,
+    READS,
+    SMALL,
+    add_constant,
+    add_input,
+    constant_array,
+    kinds_of,
+    narrow_array,
+    output_of,
     refused,
 )
 from ansorpy.frontend.onnx.ratio import Ratio
-from ansorpy.frontend.onnx.reader import (
-    array_of,
-    demand_computed,
-    demand_consistent,
-    opset_of,
+from ansorpy.frontend.onnx.reader import array_of, demand_computed, demand_consistent, opset_of
+from ansorpy.frontend.onnx.reference import evaluated
+from ansorpy.frontend.onnx.refusal import LARGEST_OPERAND, pinnable, unsupported
+from ansorpy.frontend.onnx.registry import (
+    CONTROL,
+    ON_SHAPES,
+    STANDARD,
+    Translate,
+    importer_of,
+    operator_of,
 )
-from ansorpy.frontend.onnx.reference import reference_values
-from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS, STANDARD, operator_of
-from ansorpy.frontend.onnx.result_types import inferred_types, stated_types
+from ansorpy.frontend.onnx.result_types import inferred_types, stated_types, warn_of_shape
+from ansorpy.frontend.onnx.sequence_inputs import tensor_names
 from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent, dims_of, most
+from ansorpy.ir.narrow import ElementType, Narrow
 from ansorpy.ir.symbols import Dim
 
 __all__ = ["Importer", "Solved", "has_importer", "is_known"]
 
-_LOG = logging.getLogger(__name__)
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
-_IF = "If"
-_UNKNOWN = "ansorpy does not have it; export the model without it"
-_LARGEST_OPERAND = 1 << 10
-"""Elements of constants that may determine a shape."""
+_UNKNOWN = "ansorpy does not have it; export the model without it, or define it: ap.register_op"
 
 
 class Solved(Exception):
@@ -76,14 +83,15 @@ class Solved(Exception):
 
 
 def has_importer(node: NodeProto) -> bool:
-    """Whether *node* is translated by its operator's importer, or as a branch."""
-    return operator_of(node) in {*OPERATORS, _IF}
+    """Whether *node* is translated by its operator's importer."""
+    return operator_of(node) in CONTROL or importer_of(operator_of(node)) is not None
 
 
 def is_known(node: NodeProto) -> bool:
-    """Whether onnx knows the operator of *node*, or an importer does."""
-    domain = "" if node.domain in STANDARD else node.domain
-    return has_importer(node) or bool(onnx.defs.has(node.op_type, domain))
+    """Whether onnx knows the operator of *node*, or an importer does in a domain of its own."""
+    if node.domain in STANDARD:
+        return bool(onnx.defs.has(node.op_type))
+    return has_importer(node) or bool(onnx.defs.has(node.op_type, node.domain))
 
 
 class Importer:
@@ -94,11 +102,13 @@ class Importer:
         self.opset = opset_of(model)
         self.builder = GraphBuilder()
         self.values: MutableMapping[str, str] = {}
-        self.narrow: MutableMapping[str, NarrowArray] = {}
+        self.lists: MutableMapping[str, Value] = {}
         self.known: dict[str, Elements] = {}
         self.rows: list[UnsupportedRow] = []
         self.used: frozenset[str] = frozenset()
+        self._stated = stated_types(model)
         self._free = inputs.free
+        self._counting: dict[Hashable, Sequence[Value | None]] = {}
         self._add_inputs(inputs.shapes)
 
     def run(self) -> Graph:
@@ -106,48 +116,43 @@ class Importer:
         for output in self.model.graph.output:
             self._refuse_output(output)
         if self.rows:
-            raise UnsupportedModel(
-                f"{len(self.rows)} node(s) of the model cannot be compiled",
-                rows=_grouped(self.rows),
-                hint="change these nodes in the exporting program, or remove them from the model",
-            )
+            raise unsupported(self.rows)
         outputs = [o.name for o in self.model.graph.output]
-        demand_computed(outputs, self.values)
-        return self.builder.finish(Output(name, self.values[name]) for name in outputs)
+        demand_computed(outputs, {*self.values, *self.lists})
+        return self.builder.finish(made for name in outputs for made in self._outputs(name))
+
+    def _outputs(self, name: str) -> list[Output]:
+        """The outputs that the output *name* of the model becomes: one for each of its tensors."""
+        value = self.value(name)
+        if isinstance(value, Maybe) and isinstance(value.value, str):
+            value = value.value
+        made = leaves(value)
+        names = [name] if isinstance(value, str) else tensor_names(name, len(made))
+        return [output_of(self.builder, *pair) for pair in zip(names, made, strict=True)]
+
+    def _type(self, value: str) -> ElementType:
+        """The element type of a graph value, as the model sees it."""
+        return self.builder.narrow.get(value, self.builder.types[value].dtype)
 
     def _refuse_output(self, output: ValueInfoProto) -> None:
-        """Add a row for *output* if it is a narrow constant or does not have the declared type."""
-        if output.name in self.narrow:
-            array = self.narrow[output.name]
-            self._blame(output.name, "output", array.shape, refused(array))
-        elif output.name in self.values:
+        """Add a row for *output* if it does not have the declared type."""
+        if output.name in self.values:
             made = self.builder.types[self.values[output.name]]
+            given = self._type(self.values[output.name])
             declared = self._declared(output, "output", made.shape)
-            if declared is not None and declared is not made.dtype:
-                advice = f"the nodes give {made.dtype.value}"
+            if declared is not None and declared is not given:
+                advice = f"the nodes give {given.value}"
                 reason = Unsupported(f"element type {declared.value}", advice)
                 self._blame(output.name, "output", made.shape, reason)
-            self._warn_of_shape(output, made.shape)
-
-    def _warn_of_shape(self, output: ValueInfoProto, made: Shape) -> None:
-        """Say if *output* has another shape than the model declares: what reads it may not fit."""
-        declared = output.type.tensor_type.shape.dim
-        fits = len(declared) == len(made) and all(
-            not dim.HasField("dim_value") or dim.dim_value in (-1, size)
-            for dim, size in zip(declared, made, strict=True)
-        )
-        if output.type.tensor_type.HasField("shape") and not fits:
-            sizes = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in declared]
-            _LOG.warning(
-                "output %s has shape %s, though the model declares %s",
-                output.name, list(made), sizes,
-            )  # fmt: skip
+            warn_of_shape(output, made.shape)
 
     def _add_inputs(self, shapes: Mapping[str, Shape]) -> None:
         for info in network_inputs(self.model):
             shape = shapes[info.name]
             dtype = self._declared(info, "input", shape)
-            if dtype is not None:
+            if isinstance(dtype, Narrow):
+                self.values[info.name] = add_input(self.builder, info.name, dtype, shape)
+            elif dtype is not None:
                 kind = TensorType(shape, dtype)
                 name = self.builder.add_input(info.name, kind)
                 if 0 in shape:  # a value computed from it follows from the shapes
@@ -168,22 +173,24 @@ class Importer:
             name, code = tensor.name, tensor.data_type
             if name not in self.used:
                 continue
-            if narrow_type(code):
-                self.narrow[name] = array_of(held)
-            elif self._dtype(name, "initializer", code, held.dims) is not None:
+            dtype = self._dtype(name, "initializer", code, held.dims)
+            if isinstance(dtype, Narrow):
+                self.values[name] = add_constant(self.builder, name, array_of(held))
+            elif dtype is not None:
                 self.values[name] = self.builder.add_constant(name, array_of(held))
 
-    def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> DType | None:
+    def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> ElementType | None:
         """The element type that the input or output *info* declares; adds a row if unsupported."""
         if info.type.HasField("tensor_type"):
             return self._dtype(info.name, what, info.type.tensor_type.elem_type, shape)
-        self._blame(info.name, what, shape, Unsupported("no tensor", "only tensors are supported"))
+        reason = Unsupported("no tensor", "give the shapes of its tensors, in Python: shapes=")
+        self._blame(info.name, what, shape, reason)
         return None
 
-    def _dtype(self, name: str, what: str, code: int, shape: Iterable[int]) -> DType | None:
+    def _dtype(self, name: str, what: str, code: int, shape: Iterable[int]) -> ElementType | None:
         """The element type of the tensor *name*; adds a row and returns None if unsupported."""
         try:
-            return dtype_of(code)
+            return element_type_of(code)
         except Unsupported as reason:
             self._blame(name, what, shape, reason)
             return None
@@ -200,36 +207,63 @@ class Importer:
         for node in nodes:
             self._import(node)
 
-    def _branch(self, node: NodeProto, context: NodeContext) -> tuple[str | None, ...]:
-        """The values of an ``If``, whose branch is translated in place.
+    def inlined(self, body: GraphProto, given: Mapping[str, Value]) -> list[Value]:
+        """The values of *body*, translated in place; names defined in it are not visible outside.
 
-        A condition computed at run time is refused.
-
-        Names defined in the branch are not visible outside it.
+        Raises:
+            Blamed: Nodes of it are refused.
         """
-        taken = context.constant(0, "condition").item()
-        bodies: dict[str, GraphProto] = {a.name: a.g for a in node.attribute}
-        body = bodies["then_branch" if taken else "else_branch"]
-        outside = self.values, self.narrow, self.used
-        values, narrow = ChainMap({}, self.values), ChainMap({}, self.narrow)
-        self.values, self.narrow = values, narrow
-        self._import_all(body)
-        self.values, self.narrow, self.used = outside
-        for name, made in zip(node.output, body.output, strict=True):
-            if made.name in narrow:
-                self.narrow[name] = narrow[made.name]
-        return tuple(values.get(made.name) for made in body.output)
+        outside = self.values, self.lists, self.used
+        self.values, self.lists = ChainMap({}, self.values), ChainMap({}, self.lists)
+        try:
+            for name, value in given.items():
+                self._bind(name, value)
+            self._import_all(body)
+            names = [output.name for output in body.output]
+            if any(name not in self.values and name not in self.lists for name in names):
+                raise Blamed
+            return list(map(self.value, names))
+        finally:
+            self.values, self.lists, self.used = outside
+
+    @contextmanager
+    def inside(self) -> Iterator[Inner]:
+        """While this lasts, what is translated becomes part of the graph of a body."""
+        inner = Inner(self.builder, self.values, self.lists, self.known)
+        outside = self.builder, self.values, self.lists, self.known
+        self.builder, self.values, self.lists = inner.builder, inner.values, inner.lists
+        self.known = inner.known
+        try:
+            yield inner
+        finally:
+            self.builder, self.values, self.lists, self.known = outside
+
+    def value(self, name: str) -> Value:
+        """What *name* stands for."""
+        return self.lists[name] if name in self.lists else self.values[name]
+
+    def _bind(self, name: str, value: Value) -> None:
+        """Let *name* stand for *value*."""
+        if isinstance(value, str):
+            self.values[name] = value
+        else:
+            self.lists[name] = value
 
     def _import(self, node: NodeProto) -> None:
         """Translate one node; if it is refused, add a row, and stand-ins to check the rest."""
         operands = [name for name in node.input if name]
         supported = has_importer(node)
-        missing = (n not in self.values and n not in self.narrow for n in operands)
+        missing = (n not in self.values and n not in self.lists for n in operands)
         if supported and any(missing):
             return  # depends on a node that is in the table already
-        context = NodeContext(node, self.opset, self.builder, self.values, self.used, self.known)
+        context = NodeContext(
+            node, self.opset, self.builder, self.values, self.used, self.known, self._stated
+        )
         try:
-            results = self._translated(node, operands, context, supported)
+            results = self._once(node, operands, context, supported)
+        except Blamed:
+            self._stand_in(node)
+            return
         except Unsupported as reason:
             found = self._solution(reason)
             if found is not None:
@@ -243,13 +277,24 @@ class Importer:
                 return
             demand_consistent(self.model)  # reports operands or attributes that no operator takes
             raise
-        self.values.update(
-            {
-                name: value
-                for name, value in zip(node.output, results, strict=False)
-                if name and value is not None
-            }
-        )
+        for name, value in zip(node.output, results, strict=False):
+            if name and value is not None:
+                self._bind(name, value)
+
+    def _once(
+        self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
+    ) -> Sequence[Value | None]:
+        """The node's values; those of an equal node if a run counts them: counts are then equal."""
+        values = [self.values.get(name, "") for name in node.input]
+        used = tuple(name in self.used for name in node.output)
+        same = (signature(node, values), used, id(self.builder))
+        if same not in self._counting:
+            before = len(self.builder.counts)
+            results = self._translated(node, operands, context, supported)
+            if len(self.builder.counts) == before:
+                return results
+            self._counting[same] = results
+        return self._counting[same]
 
     def _solution(self, reason: Unsupported) -> tuple[Dim, Extent] | None:
         """A dimension whose range is assumed, and what it must be instead to avoid *reason*."""
@@ -266,37 +311,55 @@ class Importer:
 
     def _translated(
         self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
-    ) -> tuple[str | None, ...]:
+    ) -> Sequence[Value | None]:
         """The node's values, translated by its importer; constants if all its operands are.
 
         If no importer can translate a node on constants, onnx's reference implementation evaluates
-        it where that is reliable.  A value of a narrow type is stored separately and returned as
-        None.
+        it where that is reliable.
         """
-        if operator_of(node) == _IF:
-            return self._branch(node, context)
-        held = narrow_constant(node)
+        if operator_of(node) in CONTROL:
+            return CONTROL[operator_of(node)](self, context)
+        if any(name in self.lists for name in operands):
+            if node.op_type == "Identity":
+                return identity(self, context)
+            raise Unsupported("a sequence or optional", "only its own operators take it")
+        held = narrow_array(node)
         if held is not None:
             return (self._constant(node.output[0], held),)
         constant = bool(operands) and node.op_type not in _RANDOM and all(
-            name in self.narrow or self.values.get(name) in self.builder.constants
-            for name in operands
+            self.values.get(name) in self.builder.constants for name in operands
         )  # fmt: skip
-        narrow = [self.narrow[name] for name in operands if name in self.narrow]
         try:
-            if not supported:
+            importer = importer_of(operator_of(node))
+            if importer is None:
                 raise Unsupported("operator", _UNKNOWN)
-            if narrow:
-                raise refused(narrow[0])
-            made = OPERATORS[operator_of(node)](context)
-            results = (made,) if isinstance(made, str) else made
-            return self._computed(node, results, context) if constant else results
+            return self._from_importer(importer, operands, context, constant)
         except TooLarge:
             raise
         except Unsupported:
             if not constant or (supported and operator_of(node) not in ON_SHAPES):
                 raise
         return self._folded(node, operands)
+
+    def _from_importer(
+        self,
+        importer: Translate,
+        operands: Sequence[str],
+        context: NodeContext,
+        constant: bool,
+    ) -> Sequence[str | None]:
+        """What the operator's importer makes, evaluated if it is *constant*, of the narrow types
+        of its operands if it carries these."""
+        node = context.node
+        narrow = kinds_of(self.builder, [self.values.get(name, "") for name in operands])
+        if narrow and operator_of(node) not in CARRIES | READS:
+            raise refused(next(iter(narrow.values())))
+        made = importer(context)
+        results = (made,) if isinstance(made, str) else made
+        if narrow and operator_of(node) in CARRIES:
+            self.builder.narrow.update(dict.fromkeys(results, next(iter(narrow.values()))))
+        keeps = any(most(self.builder.types[value].size) > SMALL for value in narrow)
+        return self._computed(node, results, context) if constant and not keeps else results
 
     def _computed(
         self, node: NodeProto, results: tuple[str, ...], context: NodeContext
@@ -307,12 +370,14 @@ class Importer:
         if all(name in self.builder.constants for name in results):
             return results
         graph = self.builder.finish(Output(name, name) for name in results)
-        for made in graph.nodes:
-            self._require_small([made.output], made.inputs)
-        arrays = constant_values(graph)
-        return tuple(
-            self._constant(name, array) for name, array in zip(node.output, arrays, strict=False)
-        )
+        for step in graph.nodes:
+            self._require_small([step.output], step.inputs)
+        made = []
+        for name, value, array in zip(node.output, results, constant_values(graph), strict=False):
+            made.append(self.builder.add_constant(name, array))
+            if value in self.builder.narrow:
+                self.builder.narrow[made[-1]] = self.builder.narrow[value]
+        return tuple(made)
 
     def _require_small(self, values: Iterable[str], operands: Iterable[str]) -> None:
         """Refuse *values* that are too large for constants made from *operands*."""
@@ -325,23 +390,16 @@ class Importer:
 
     def _folded(self, node: NodeProto, operands: Sequence[str]) -> tuple[str | None, ...]:
         """The values of a node on constants, computed by onnx's reference implementation."""
-        feeds = {
-            n: self.narrow[n] if n in self.narrow else self.builder.constants[self.values[n]]
-            for n in operands
-        }
-        results = reference_values(node, feeds, self.model)
+        feeds = {n: constant_array(self.builder, self.values[n]) for n in operands}
+        results = evaluated(node, feeds, self.model)
         return tuple(
             self._constant(name, array) for name, array in zip(node.output, results, strict=False)
         )
 
-    def _constant(self, name: str, array: Array) -> str | None:
-        """Store the value of a node on constants; refuse unsupported element types.
-
-        A value of a narrow type does not become a value of the graph; the result is None.
-        """
-        if is_narrow(array.dtype):
-            self.narrow[name] = array
-            return None
+    def _constant(self, name: str, array: Array) -> str:
+        """Store the value of a node on constants; refuse unsupported element types."""
+        if array.dtype.name in {kind.value for kind in Narrow}:
+            return add_constant(self.builder, name, array)
         try:
             return self.builder.add_constant(name, array)
         except ValueError:
@@ -354,7 +412,10 @@ class Importer:
             for n in operands
             if n in self.values
         ]
-        needs = self._pinnable(reason.inputs) if isinstance(reason, Unknown) else ()
+        given = [i.name for i in network_inputs(self.model) if i.name in self.values]
+        names = {self.values[name]: name for name in given}
+        blamed = reason.inputs if isinstance(reason, Unknown) else ()
+        needs = pinnable(blamed, names, self.builder.types)
         domain = "" if node.domain in STANDARD else node.domain
         self.rows.append(
             UnsupportedRow(
@@ -370,38 +431,15 @@ class Importer:
         )
         self._stand_in(node)
 
-    def _pinnable(self, values: Iterable[str]) -> tuple[str, ...]:
-        """The inputs that *values* are, if all of them are such that may determine a shape.
-
-        These are small, and no more than lists: what has several axes is data.
-        """
-        names = {self.values[info.name]: info.name for info in network_inputs(self.model)
-                 if info.name in self.values}  # fmt: skip
-        small = all(
-            value in names
-            and len(self.builder.types[value].shape) <= 1
-            and most(self.builder.types[value].size) <= _LARGEST_OPERAND
-            for value in values
-        )
-        return tuple(names[value] for value in values) if small else ()
-
     def _stand_in(self, node: NodeProto) -> None:
         """Replace the results of *node*, which is refused, by inputs, as far as types are known."""
         types = {n: self.builder.types[self.values[n]] for n in node.input if n in self.values}
         constants = {
             name: self.builder.constants[self.values[name]]
             for name, type_ in types.items()
-            if self.values[name] in self.builder.constants and prod(type_.shape) <= _LARGEST_OPERAND
+            if self.values[name] in self.builder.constants and prod(type_.shape) <= LARGEST_OPERAND
         }
-        made = stated_types(self.model) | inferred_types(self.model, node, types, constants)
+        made = self._stated | inferred_types(self.model, node, types, constants)
         for name in node.output:
             if name in made:
                 self.values[name] = self.builder.add_input(name, made[name])
-
-
-def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:
-    """Rows with the same operator and message become one, of the first node and their number."""
-    groups: dict[tuple[str, str, str, str], list[UnsupportedRow]] = {}
-    for row in rows:
-        groups.setdefault((row.domain, row.op, row.attribute, row.advice), []).append(row)
-    return [replace(found[0], count=len(found)) for found in groups.values()]

@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from onnx import ModelProto
 
+from ansorpy.frontend.onnx.definitions import with_definitions
 from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.formal import mended
 from ansorpy.frontend.onnx.importer import Importer, Solved, has_importer, is_known
 from ansorpy.frontend.onnx.ml.maps import without_maps
 from ansorpy.frontend.onnx.nodes import all_nodes
 from ansorpy.frontend.onnx.pinned import with_constants
-from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded, with_definitions
+from ansorpy.frontend.onnx.reader import check, demand_own_texts, read, upgraded
+from ansorpy.frontend.onnx.sequence_inputs import with_tensors
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
 from ansorpy.graph.ir import Graph
 from ansorpy.ir.symbols import Dim
@@ -99,7 +101,7 @@ def _imported(
     """The graph, its inputs, and which dimensions its operators need to be others."""
     found = with_constants(read(source), constants or {})
     demand_own_texts(all_nodes(found.graph))
-    model = mended(found)
+    model, shapes = with_tensors(mended(found), shapes)
     if all(map(is_known, all_nodes(model.graph))):
         check(model, source if model is found else model)
         model = upgraded(model)

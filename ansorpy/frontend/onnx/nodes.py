@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 from onnx import GraphProto, NodeProto
 
-__all__ = ["all_nodes", "names_read", "needed"]
+__all__ = ["all_nodes", "names_read", "needed", "signature"]
 
 
 def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
@@ -43,3 +43,9 @@ def names_read(node: NodeProto) -> Iterator[str]:
         yield from (output.name for output in body.output)
         for inner in body.node:
             yield from names_read(inner)
+
+
+def signature(node: NodeProto, values: Sequence[str]) -> Hashable:
+    """What is equal for nodes that compute the same of their operands *values*."""
+    attributes = sorted(attribute.SerializeToString() for attribute in node.attribute)
+    return node.domain, node.op_type, tuple(attributes), tuple(values)

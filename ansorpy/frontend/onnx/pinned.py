@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from onnx import ModelProto, ValueInfoProto, helper, numpy_helper
 
 from ansorpy.errors import UsageError
+from ansorpy.frontend.onnx.reader import copied
 from ansorpy.graph.ir import Array
 
 __all__ = ["with_constants"]
@@ -31,8 +32,7 @@ def with_constants(model: ModelProto, constants: Mapping[str, ArrayLike]) -> Mod
                 hint=f"the inputs are {', '.join(inputs) or 'none'}",
             )
         arrays[name] = _as_declared(inputs[name], value)
-    made = ModelProto()
-    made.CopyFrom(model)
+    made = copied(model)
     del made.graph.input[:]
     made.graph.input.extend(info for name, info in inputs.items() if name not in arrays)
     kept = [tensor for tensor in made.graph.initializer if tensor.name not in arrays]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -26,8 +25,8 @@ from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.graph.ir import Array
 
 __all__ = [
-    "OLDEST_OPSET", "array_of", "check", "demand_computed", "demand_consistent", "demand_own_texts",
-    "opset_of", "read", "upgraded", "with_definitions", "without_weights",
+    "OLDEST_OPSET", "array_of", "check", "copied", "demand_computed", "demand_consistent",
+    "demand_own_texts", "opset_of", "read", "upgraded", "without_weights",
 ]  # fmt: skip
 
 OLDEST_OPSET = 7
@@ -126,33 +125,6 @@ def _converted(model: ModelProto) -> ModelProto:
         ) from None
 
 
-def with_definitions(model: ModelProto, unknown: Iterable[NodeProto]) -> ModelProto:
-    """*model* with nodes whose operators onnx defines by others in place of those of *unknown*.
-
-    Other nodes stay.
-    """
-    defined = {
-        (node.domain, node.op_type) for node in unknown if _is_defined(node.op_type, node.domain)
-    }
-    if not defined:
-        return model
-    try:
-        typed = onnx.shape_inference.infer_shapes(model)  # some definitions depend on types
-        return inliner.inline_selected_functions(
-            typed, sorted(defined), inline_schema_functions=True
-        )
-    except (EncodeError, onnx.checker.ValidationError, ValueError, RuntimeError):
-        return model  # the importer names the nodes
-
-
-def _is_defined(operator: str, domain: str) -> bool:
-    """Whether onnx defines *operator* by other operators."""
-    if not onnx.defs.has(operator, domain):
-        return False
-    schema: Any = onnx.defs.get_schema(operator, domain)  # its annotations lack these properties
-    return bool(schema.has_function or schema.has_context_dependent_function)
-
-
 def _not_valid(error: Exception, hint: str = _EXPORT_AGAIN) -> ForeignFile:
     return ForeignFile(f"the ONNX model is not valid: {_reason(error)}", hint=hint)
 
@@ -242,17 +214,25 @@ def without_weights(model: ModelProto) -> ModelProto:
         for t in large.values()
         if t.name not in given
     ]
-    light = helper.make_graph(
-        graph.node,
-        graph.name,
-        [*graph.input, *weights],
-        graph.output,
-        [t for t in graph.initializer if t.name not in large],
-        value_info=graph.value_info,
-        sparse_initializer=graph.sparse_initializer,
-    )
+    kept = [t for t in graph.initializer if t.name not in large]
+    return _with(model, [*graph.input, *weights], kept)
+
+
+def copied(model: ModelProto) -> ModelProto:
+    """A copy of *model*, part by part: protobuf copies a whole message of up to 2 GiB only."""
+    return _with(model, model.graph.input, model.graph.initializer)
+
+
+def _with(
+    model: ModelProto, inputs: Iterable[ValueInfoProto], initializers: Iterable[TensorProto]
+) -> ModelProto:
+    """A copy of *model* with other inputs and initializers."""
+    graph = helper.make_graph(
+        model.graph.node, model.graph.name, list(inputs), model.graph.output, list(initializers),
+        value_info=model.graph.value_info, sparse_initializer=model.graph.sparse_initializer,
+    )  # fmt: skip
     return helper.make_model(
-        light, ir_version=model.ir_version, opset_imports=model.opset_import,
+        graph, ir_version=model.ir_version, opset_imports=model.opset_import,
         functions=model.functions,
     )  # fmt: skip
 
@@ -320,12 +300,38 @@ def upgraded(model: ModelProto) -> ModelProto:
     if opset >= OLDEST_OPSET:
         return model
     try:
-        return onnx.version_converter.convert_version(model, _CONVERT_TO)
+        return onnx.version_converter.convert_version(_with_channel_slopes(model), _CONVERT_TO)
     except Exception as error:  # onnx's converter raises whatever its C++ adapters throw
         raise UnsupportedModel(
             f"operator set {opset} is too old and onnx cannot convert it: {_reason(error)}",
             hint=f"export the model with opset {OLDEST_OPSET} or later",
         ) from None
+
+
+def _with_channel_slopes(model: ModelProto) -> ModelProto:
+    """*model*, which is old, with the slopes of each PRelu along its channels.
+
+    In old operator sets, a list of slopes belongs to the channels.  onnx's converter keeps it, and
+    newer ones broadcast it to the last axis.
+    """
+    lists = {t.name for t in model.graph.initializer if len(t.dims) == 1 and t.dims[0] != 1}
+    nodes = [n for n in model.graph.node if n.op_type == "PRelu" and n.input[1] in lists]
+    if not nodes:
+        return model
+    graph = onnx.shape_inference.infer_shapes(without_weights(model)).graph
+    infos = (*graph.input, *graph.value_info)
+    ranks = {info.name: len(info.type.tensor_type.shape.dim) for info in infos}
+    made = copied(model)
+    held = {tensor.name: tensor for tensor in made.graph.initializer}
+    for node in nodes:
+        slopes = held[node.input[1]]
+        slopes.dims[1:] = [1] * (ranks.get(node.input[0], 2) - 2)
+    for info in made.graph.input:
+        if info.name in held:  # stated once more
+            info.CopyFrom(helper.make_tensor_value_info(
+                info.name, held[info.name].data_type, held[info.name].dims
+            ))  # fmt: skip
+    return made
 
 
 def _reason(error: Exception) -> str:

@@ -1,15 +1,25 @@
 """The table of ONNX operators, from name to importer, collected from the family modules.
 
-Operators of other domains than onnx's own have it in front: ``com.microsoft.FusedMatMul``.
+Operators of other domains than onnx's own have it in front: ``com.microsoft.FusedMatMul``.  Users
+add operators of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeVar
 
 from onnx import NodeProto
 
+from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.control import branch, loop, scan, sequences
+from ansorpy.frontend.onnx.control.scopes import Translator
+from ansorpy.frontend.onnx.control.values import Value
+from ansorpy.frontend.onnx.custom import CUSTOM, Definition, import_custom
+from ansorpy.frontend.onnx.images import patches, regions, resize, sampling, unpool
+from ansorpy.frontend.onnx.microsoft import OPERATORS as MICROSOFT
 from ansorpy.frontend.onnx.ml import features, linear, trees
 from ansorpy.frontend.onnx.operators import (
     activation,
@@ -17,6 +27,7 @@ from ansorpy.frontend.onnx.operators import (
     constant,
     conv,
     conv_transpose,
+    determinant,
     einsum,
     elementwise,
     functions,
@@ -24,21 +35,28 @@ from ansorpy.frontend.onnx.operators import (
     logic,
     matmul,
     movement,
+    ngrams,
     normalization,
     places,
     pool,
+    random,
     reduce,
-    resize,
-    sampling,
     scatter,
     signal,
 )
+from ansorpy.frontend.onnx.quantized import casts, quantize
 from ansorpy.frontend.onnx.quantized import products as quantized
-from ansorpy.frontend.onnx.quantized import quantize
 from ansorpy.frontend.onnx.recurrent import gru, lstm
+from ansorpy.frontend.onnx.selection import boxes, chosen, sorts
 from ansorpy.frontend.onnx.training import losses, optimisers
 
-__all__ = ["ON_SHAPES", "OPERATORS", "STANDARD", "operator_of"]
+__all__ = [
+    "CONTROL", "ON_SHAPES", "OPERATORS", "STANDARD", "Translate", "importer_of", "operator_of",
+    "register_op", "unregister_op",
+]  # fmt: skip
+
+Translate = Callable[[NodeContext], str | tuple[str, ...]]
+Defined = TypeVar("Defined", bound=Definition)
 
 STANDARD = ("", "ai.onnx")
 """The names of onnx's own domain."""
@@ -49,12 +67,16 @@ def operator_of(node: NodeProto) -> str:
     return node.op_type if node.domain in STANDARD else f"{node.domain}.{node.op_type}"
 
 
-OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+OPERATORS: Mapping[str, Translate] = {
     **activation.OPERATORS,
     **attention.OPERATORS,
+    **casts.OPERATORS,
     **constant.OPERATORS,
+    **boxes.OPERATORS,
+    **chosen.OPERATORS,
     **conv.OPERATORS,
     **conv_transpose.OPERATORS,
+    **determinant.OPERATORS,
     **einsum.OPERATORS,
     **elementwise.OPERATORS,
     **features.OPERATORS,
@@ -66,26 +88,79 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **losses.OPERATORS,
     **lstm.OPERATORS,
     **matmul.OPERATORS,
+    **MICROSOFT,
     **movement.OPERATORS,
+    **ngrams.OPERATORS,
     **normalization.OPERATORS,
     **optimisers.OPERATORS,
+    **patches.OPERATORS,
     **places.OPERATORS,
     **pool.OPERATORS,
     **quantize.OPERATORS,
     **quantized.OPERATORS,
+    **random.OPERATORS,
     **reduce.OPERATORS,
+    **regions.OPERATORS,
     **resize.OPERATORS,
     **sampling.OPERATORS,
     **scatter.OPERATORS,
+    **sorts.OPERATORS,
     **signal.OPERATORS,
     **trees.OPERATORS,
+    **unpool.OPERATORS,
 }
 
+CONTROL: Mapping[str, Callable[[Translator, NodeContext], list[Value]]] = {
+    **branch.OPERATORS,
+    **loop.OPERATORS,
+    **scan.OPERATORS,
+    **sequences.OPERATORS,
+}
+"""Operators with bodies, and those whose operands or results are not all tensors."""
+
 ON_SHAPES = frozenset({
-    *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
-    *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
-    *reduce.OPERATORS, *scatter.OPERATORS, *signal.OPERATORS,
+    *casts.OPERATORS, *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS,
+    *gather.OPERATORS, *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS,
+    *quantize.OPERATORS, *reduce.OPERATORS, *scatter.OPERATORS, *signal.OPERATORS,
+    *sorts.OPERATORS,
 })  # fmt: skip
 """Operators with which exporters compute shapes, on integers and on tensors without elements, which
 no kernel supports.  For other operators, onnx's reference implementation ignores some attributes
 (the clip of an LSTM) and the semantics of older operator sets (softmax)."""
+
+
+def importer_of(operator: str) -> Translate | None:
+    """The importer of an operator in the table, or of one that a user registered."""
+    if operator in CUSTOM:
+        return partial(import_custom, name=operator)
+    return OPERATORS.get(operator)
+
+
+def register_op(domain: str, operator: str) -> Callable[[Defined], Defined]:
+    """Return a decorator that makes a function the definition of an operator of ONNX models.
+
+    The function gets a :class:`~ansorpy.Tensor` for each operand (None for one that is left out)
+    and the node's attributes as keywords.  It returns what :func:`~ansorpy.compute` returns, or a
+    tuple with one for each output.  It is called several times for each node.
+
+    Raises:
+        UsageError: The domain is onnx's own, or the operator is known already.
+    """
+    name = f"{domain}.{operator}"
+    if domain in STANDARD or domain.startswith("ai.onnx"):
+        raise UsageError(
+            f'operators of the domain "{domain}" are defined by onnx',
+            hint="choose a domain of your own: com.example",
+        )
+    if name in OPERATORS:
+        raise UsageError(f"ansorpy defines {name} itself", hint="choose another name or domain")
+    return CUSTOM.register(name)
+
+
+def unregister_op(domain: str, operator: str) -> None:
+    """Forget an operator that :func:`register_op` added, as a cell that runs again must.
+
+    Raises:
+        UsageError: No script registered it.
+    """
+    CUSTOM.remove(f"{domain}.{operator}")

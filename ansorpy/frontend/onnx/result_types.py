@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, TypeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
 from ansorpy.frontend.onnx.context import Unsupported, dtype_of
 from ansorpy.graph.ir import Array
-from ansorpy.graph.ops import TensorType
-from ansorpy.ir.extents import Extent, least
+from ansorpy.graph.ops import Shape, TensorType
+from ansorpy.ir.extents import Extent, least, most
 
-__all__ = ["inferred_types", "stated_types"]
+__all__ = ["inferred_types", "stated_types", "warn_of_shape"]
+
+_LOG = logging.getLogger(__name__)
 
 
 def stated_types(model: ModelProto) -> dict[str, TensorType]:
@@ -80,3 +83,20 @@ def _typed(
         if tensor.HasField("shape") and all(e != 0 and least(e) >= 0 for e in shape):
             with suppress(Unsupported):
                 yield name, TensorType(shape, dtype_of(tensor.elem_type))
+
+
+def warn_of_shape(output: ValueInfoProto, made: Shape) -> None:
+    """Say if *output* has another shape than the model declares: what reads it may not fit."""
+    declared = output.type.tensor_type.shape.dim
+    fits = len(declared) == len(made) and all(
+        not dim.HasField("dim_value")
+        or dim.dim_value < 0
+        or least(size) <= dim.dim_value <= most(size)
+        for dim, size in zip(declared, made, strict=True)
+    )
+    if output.type.tensor_type.HasField("shape") and not fits:
+        sizes = [d.dim_value if d.HasField("dim_value") else d.dim_param for d in declared]
+        _LOG.warning(
+            "output %s has shape %s, though the model declares %s",
+            output.name, list(made), sizes,
+        )  # fmt: skip

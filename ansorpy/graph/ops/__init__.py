@@ -17,7 +17,12 @@ from ansorpy.graph.ops.conv_transpose import ConvTranspose
 from ansorpy.graph.ops.elementwise import Cast, Elementwise, Fn
 from ansorpy.graph.ops.extend import Extend
 from ansorpy.graph.ops.gather import Gather, GatherElements, GatherND
-from ansorpy.graph.ops.grid_sample import GridSample
+from ansorpy.graph.ops.images.columns import Columns
+from ansorpy.graph.ops.images.deform import DeformedPatches
+from ansorpy.graph.ops.images.grid_sample import GridSample
+from ansorpy.graph.ops.images.regions import RegionAlign, RegionMax, RegionMean
+from ansorpy.graph.ops.images.resample import Resample
+from ansorpy.graph.ops.images.unpool import PoolPlaces, Unpool
 from ansorpy.graph.ops.layer_norm import LayerNorm
 from ansorpy.graph.ops.lrn import Lrn
 from ansorpy.graph.ops.matmul import MatMul
@@ -28,13 +33,18 @@ from ansorpy.graph.ops.movement import (
     Reshape,
     Shuffle,
     Slice,
+    Spread,
     Transpose,
 )
+from ansorpy.graph.ops.narrow.conversions import Decode, Encode, Pack, Unpack, Wrap
+from ansorpy.graph.ops.narrow.reinterpret import Reinterpret
 from ansorpy.graph.ops.pad import Pad, PadMode
 from ansorpy.graph.ops.pool import Pool, PoolKind
+from ansorpy.graph.ops.random import Uniform
 from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
-from ansorpy.graph.ops.resample import Resample
+from ansorpy.graph.ops.routine import Computed
 from ansorpy.graph.ops.scan import Cumulative
+from ansorpy.graph.ops.scatter import Scatter
 from ansorpy.graph.ops.sizes import Iota, Sizes
 from ansorpy.graph.ops.softmax import Softmax
 
@@ -43,11 +53,16 @@ __all__ = [
     "ArgReduce",
     "Attention",
     "Cast",
+    "Columns",
+    "Computed",
     "Concat",
     "Conv",
     "ConvTranspose",
     "Cumulative",
+    "Decode",
+    "DeformedPatches",
     "Elementwise",
+    "Encode",
     "Expand",
     "Extend",
     "Fn",
@@ -61,22 +76,34 @@ __all__ = [
     "MatMul",
     "Movement",
     "Op",
+    "Pack",
     "Pad",
     "PadMode",
     "Pattern",
     "Pool",
     "PoolKind",
+    "PoolPlaces",
     "Reduce",
     "ReduceOp",
+    "Reinterpret",
+    "RegionAlign",
+    "RegionMax",
+    "RegionMean",
     "Repeat",
     "Resample",
     "Reshape",
+    "Scatter",
     "Shape",
     "Shuffle",
     "Sizes",
     "Slice",
     "Softmax",
+    "Spread",
     "TensorType",
     "Transpose",
+    "Unpack",
+    "Wrap",
+    "Uniform",
+    "Unpool",
     "broadcast",
 ]

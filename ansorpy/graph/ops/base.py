@@ -126,6 +126,11 @@ class Op(ABC):
     enlarges: ClassVar[bool] = False
     """True if the result may be much larger than the operands, so transposing these is cheaper."""
 
+    @property
+    def bodies(self) -> Sequence[Any]:
+        """The graphs that it runs; none, unless it is the result of a region."""
+        return ()
+
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         """Shape and type of the output; raises ``ValueError`` for inputs that do not fit."""

@@ -43,6 +43,7 @@ class Fn(Enum):
     MAX = "max"
     MIN = "min"
     POW = "pow"
+    INTEGER_POW = "integer_pow"
     RELU = "relu"
     LEAKY_RELU = "leaky_relu"
     PRELU = "prelu"
@@ -87,6 +88,12 @@ class Fn(Enum):
     OR = "or"
     NOT = "not"
     WHERE = "where"
+    BIT_AND = "bit_and"
+    BIT_OR = "bit_or"
+    BIT_XOR = "bit_xor"
+    BIT_NOT = "bit_not"
+    SHIFT_LEFT = "shift_left"
+    SHIFT_RIGHT = "shift_right"
 
 
 _COMPARISONS = frozenset({Fn.EQUAL, Fn.LESS, Fn.LESS_EQUAL, Fn.IS_NAN})
@@ -194,6 +201,23 @@ def _literal_power(x: Expr, y: Expr) -> Expr:
     return power(x, float(y.value)) if isinstance(y, Const) and x.dtype.is_float else x**y
 
 
+_EXPONENT_BITS = 6
+"""Numbers but -1, 0 and 1 to the power of 64 and more have more than 64 bits."""
+
+
+def _integer_power(x: Expr, y: Expr) -> Expr:
+    """``x ** y`` of int64 numbers, by repeated squaring, as far as it fits; below 1, it is 0."""
+    most = (1 << _EXPONENT_BITS) - 1
+    size = b.select(y > most, (y & 1) + (most - 1), y)
+    found, square = b.select((size & 1).equal(1), x, 1), x
+    for n in range(1, _EXPONENT_BITS):
+        square = square * square
+        found = b.select(((size >> n) & 1).equal(1), found * square, found)
+    is_unit = b.abs(x).equal(1)
+    below = b.select(is_unit, b.select((y & 1).equal(1), x, 1), 0)
+    return b.select(y < 0, below, found)
+
+
 def _elu(x: Expr, alpha: float) -> Expr:
     return b.select(x < 0, alpha * (b.exp(x) - 1.0), x)
 
@@ -238,6 +262,7 @@ FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.MAX: b.maximum,
     Fn.MIN: b.minimum,
     Fn.POW: _literal_power,
+    Fn.INTEGER_POW: _integer_power,
     Fn.RELU: lambda x: b.maximum(x, 0),
     Fn.LEAKY_RELU: lambda x, alpha: b.select(x < 0, x * alpha, x),
     Fn.PRELU: lambda x, slope: b.select(x < 0, x * slope, x),
@@ -282,6 +307,12 @@ FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.OR: lambda x, y: x | y,
     Fn.NOT: lambda x: Call(Function.NOT, (x,)),
     Fn.WHERE: b.select,
+    Fn.BIT_AND: lambda x, y: x & y,
+    Fn.BIT_OR: lambda x, y: x | y,
+    Fn.BIT_XOR: lambda x, y: x ^ y,
+    Fn.BIT_NOT: lambda x: x ^ (-1 if x.dtype.is_signed else x.dtype.limits[1]),
+    Fn.SHIFT_LEFT: lambda x, y: x << y,
+    Fn.SHIFT_RIGHT: lambda x, y: x >> y,
 }
 
 _IN_NUMPY: dict[Fn, Callable[..., Any]] = {

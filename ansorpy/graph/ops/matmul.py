@@ -1,4 +1,4 @@
-"""Matrix products, batched and not, and the grouped product of a pointwise convolution."""
+"""Matrix products: batched and not, and grouped, as pointwise convolutions."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ExprLike, as_expr
-from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
+from ansorpy.ir.extents import AnyExtent, dims_of, most, prod_of
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = [
@@ -40,7 +40,9 @@ __all__ = [
     "Reshape",
     "Shuffle",
     "Slice",
+    "Spread",
     "Transpose",
+    "digits",
     "flat",
 ]
 
@@ -79,7 +81,7 @@ class Reshape(Movement):
         return TensorType(self.shape, inputs[0].dtype)
 
     def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
-        return tuple(_digits(flat(i, self.shape), have))
+        return tuple(digits(flat(i, self.shape), have))
 
     def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
         """In the stored order if the axes that merge are adjacent in both orders."""
@@ -160,7 +162,7 @@ class Shuffle(Movement):
         return inputs[0]
 
     def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
-        parts = _digits(i[self.axis], tuple(self.factors[p] for p in self.perm))
+        parts = digits(i[self.axis], tuple(self.factors[p] for p in self.perm))
         source = [parts[self.perm.index(d)] for d in range(len(self.factors))]
         return (*i[: self.axis], flat(source, self.factors), *i[self.axis + 1 :])
 
@@ -193,7 +195,7 @@ class Repeat(Movement):
         return tuple(a if k == 1 else a // k for a, k in zip(i, self.times, strict=True))
 
     def reordered(self, order: Shape) -> Op:
-        return Repeat(pick(self.times, order))
+        return replace(self, times=pick(self.times, order))
 
     def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
         return self if is_first_cut(operands) and self.times[0] == 1 else None
@@ -202,6 +204,30 @@ class Repeat(Movement):
         (x,) = inputs
         grid = (np.arange(e * k) // k for e, k in zip(x.shape, self.times, strict=True))
         return np.asarray(x[np.ix_(*grid)])
+
+
+@dataclass(frozen=True)
+class Spread(Repeat):
+    """:class:`Repeat`, cut to ``shape``; not computed ahead for constants, which takes memory."""
+
+    shape: Shape
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        whole = super().infer(inputs).shape
+        if len(self.shape) != len(whole) or any(
+            most(have - want) < 0 for have, want in zip(whole, self.shape, strict=True)
+        ):
+            raise ValueError(f"{inputs[0].shape} repeated {self.times} has no part {self.shape}")
+        return TensorType(self.shape, inputs[0].dtype)
+
+    def reordered(self, order: Shape) -> Op:
+        return Spread(pick(self.times, order), pick(self.shape, order))
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return None
+
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> None:  # type: ignore[override]
+        return None
 
 
 @dataclass(frozen=True)
@@ -274,21 +300,21 @@ def flat(index: Sequence[Expr], shape: Shape) -> Expr:
     return total
 
 
-def _digits(position: Expr, shape: Shape) -> list[Expr]:
+def digits(position: Expr, shape: Shape) -> list[Expr]:
     """The index in *shape* whose row-major position is *position*."""
-    digits: list[Expr] = []
+    found: list[Expr] = []
     leading = True
     stride: AnyExtent = 1
     sizes = list(shape)
     for d in range(len(sizes) - 1, -1, -1):
         if sizes[d] == 1:
-            digits.append(as_expr(0))
+            found.append(as_expr(0))
             continue
         value = position if stride == 1 else position // stride
         leading = all(e == 1 for e in sizes[:d])
-        digits.append(value if leading else value % sizes[d])
+        found.append(value if leading else value % sizes[d])
         stride *= sizes[d]
-    return digits[::-1]
+    return found[::-1]
 
 
 def _regrouped(before: Shape, after: Shape, order: Shape) -> Shape | None:

@@ -9,7 +9,9 @@ and order.
 
 from __future__ import annotations
 
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from dataclasses import replace
+
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import MatMul, Op, Reshape, Shape, Transpose
 from ansorpy.graph.ops.base import Operand, Stored, identity_order
 from ansorpy.ir.extents import least
@@ -37,9 +39,11 @@ class _Layout:
         for node in self.graph.nodes:
             self._convert(node)
         return self.builder.finish(
-            Output(o.name, self._get(o.value, identity_order(len(self.graph.types[o.value].shape))))
-            for o in self.graph.outputs
+            replace(o, value=self._in_model_order(o.value)) for o in self.graph.outputs
         )
+
+    def _in_model_order(self, value: str) -> str:
+        return self._get(value, identity_order(len(self.graph.types[value].shape)))
 
     def _convert(self, node: Node) -> None:
         """Emit *node* on operands in the orders that its operator requires."""

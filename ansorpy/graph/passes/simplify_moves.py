@@ -11,8 +11,9 @@ reshape(expand(reshape(x)))            -->   repeat(x), when each element of an 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import Expand, Op, Repeat, Reshape, Shape, Shuffle, Transpose
 from ansorpy.ir.extents import AnyExtent
 
@@ -36,7 +37,7 @@ def simplify_moves(graph: Graph) -> Graph:
             continue
         producers[node.output] = Node(op, inputs, node.output)
         builder.add_node(producers[node.output])
-    return builder.finish(Output(o.name, same.get(o.value, o.value)) for o in graph.outputs)
+    return builder.finish(replace(o, value=same.get(o.value, o.value)) for o in graph.outputs)
 
 
 def _joined_transpose(

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.ops import (
     Cast,
     Elementwise,
@@ -54,7 +54,7 @@ class _Sinker:
             inputs = tuple(same.get(i, i) for i in node.inputs)
             same[node.output] = self._emit(node, inputs)
         return self.builder.finish(
-            Output(o.name, same.get(o.value, o.value)) for o in self.graph.outputs
+            replace(o, value=same.get(o.value, o.value)) for o in self.graph.outputs
         )
 
     def _emit(self, node: Node, inputs: tuple[str, ...]) -> str:

@@ -329,6 +329,18 @@ def _floormod(a: Interval, b: Interval) -> Interval | None:
     return 0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1
 
 
+def _bit_and(a: Interval, b: Interval) -> Interval | None:
+    """Bounds of the common bits: no more than an operand that is not negative."""
+    ends = [high for low, high in (a, b) if low >= 0]
+    return (0, min(ends)) if ends else None
+
+
+def _shifted_right(a: Interval, b: Interval) -> Interval | None:
+    """Bounds after a shift by a known distance."""
+    distance = b[0]
+    return (a[0] >> distance, a[1] >> distance) if b[0] == b[1] and distance >= 0 else None
+
+
 _UNARY: dict[Function, Callable[[int, int], Interval]] = {
     Function.ABS: _absolute,
     Function.NEG: lambda low, high: (-high, -low),
@@ -339,6 +351,8 @@ _BINARY: dict[BinaryOp, Callable[[Interval, Interval], Interval | None]] = {
     BinaryOp.MUL: _mul,
     BinaryOp.FLOORDIV: _floordiv,
     BinaryOp.FLOORMOD: _floormod,
+    BinaryOp.BIT_AND: _bit_and,
+    BinaryOp.SHR: _shifted_right,
     BinaryOp.MIN: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     BinaryOp.MAX: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
 }

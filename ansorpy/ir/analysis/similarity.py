@@ -77,7 +77,8 @@ def _described(op: Tensor, numbers: Mapping[Tensor, int]) -> list[Any]:
     reduced = [fixed(a.extent) if a in windows else _size(a.extent) for a in op.reduce_axes]
     form = _Form(op, numbers)
     body = form.number(op.body, False)
-    return ["compute", dims, reduced, body, form.rows, sorted(op.attrs.stated())]
+    routine = [] if op.routine is None else [op.routine.name, op.routine.settings]
+    return ["compute", dims, reduced, body, form.rows, sorted(op.attrs.stated()), *routine]
 
 
 def _size(extent: Extent) -> str:

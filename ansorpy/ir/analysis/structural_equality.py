@@ -104,7 +104,9 @@ class _Comparison:
         return a.kind is b.kind and self._axes(a.axes, b.axes) and self.same(a.source, b.source)
 
     def _compute(self, a: ComputeOp, b: ComputeOp) -> bool:
-        return a.shape == b.shape and self._axes(a.axes, b.axes) and self.same(a.body, b.body)
+        if (a.shape, a.routine) != (b.shape, b.routine):
+            return False
+        return self._axes(a.axes, b.axes) and self.same(a.body, b.body)
 
     def _axes(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
         if [(x.extent, x.kind) for x in a] != [(x.extent, x.kind) for x in b]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.errors import UsageError
-from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Expr, Reduce, Var
 from ansorpy.ir.interpret.contraction import contract
@@ -20,7 +20,7 @@ from ansorpy.ir.loops import Buffer
 from ansorpy.ir.sizes import fixed, refuse_dims
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
-__all__ = ["Arrays", "TensorReader", "checked_inputs", "reduced", "run_dag"]
+__all__ = ["Arrays", "TensorReader", "checked_inputs", "of_routine", "reduced", "run_dag"]
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[PlaceholderOp, npt.ArrayLike] | Mapping[str, npt.ArrayLike]
@@ -106,8 +106,9 @@ class TensorReader(Evaluator):
         return self.elements(source, self.flat_index(source, indices, mask), mask)
 
     def elements(self, source: Tensor, at: Value, mask: Mask) -> Value:
-        """The elements of *source* at flat positions *at*."""
-        return self.values[source].reshape(-1)[at]
+        """The elements of *source* at flat positions *at*; anything where *mask* is False."""
+        held = self.values[source].reshape(-1)
+        return held[at] if len(held) else np.zeros(np.shape(at), held.dtype)
 
     @staticmethod
     def flat_index(source: Tensor, indices: tuple[Value, ...], mask: Mask) -> Value:
@@ -134,7 +135,16 @@ def reduced(body: Reduce, value: Value, grid: Sequence[int], space: int, wide: b
     return np.asarray(COMBINE[body.kind].reduce(full, axis=over, dtype=kind))
 
 
+def of_routine(op: ComputeOp, values: Mapping[Tensor, Array]) -> Array:
+    """What the routine of *op* computes from *values*."""
+    assert op.routine is not None
+    inputs = [values[tensor] for tensor in loads_of(op)]
+    return op.routine.evaluate(inputs, tuple(map(fixed, op.shape)))
+
+
 def _run_op(op: ComputeOp, reader: TensorReader) -> Array:
+    if op.routine is not None:
+        return of_routine(op, reader.values)
     fast = contract(op, reader.values) if op.size else None
     if fast is not None:
         return fast

@@ -24,6 +24,7 @@ from ansorpy.ir.expr import (
     Compare,
     Const,
     Expr,
+    Function,
     Load,
     Select,
     SizeVar,
@@ -114,6 +115,8 @@ class Evaluator(ABC):
     def _call(self, e: Call, shared: set[Expr]) -> Code:
         args = [self._compile(a, shared) for a in e.args]
         apply = FUNCTIONS[e.fn]
+        if self.wide and e.fn in _ON_BITS:
+            return _narrowly(e, apply, args[0])
         return lambda frame, mask: apply(*(a(frame, mask) for a in args))
 
     def _cast(self, e: Cast, shared: set[Expr]) -> Code:
@@ -141,6 +144,19 @@ class Evaluator(ABC):
             return np.where(wanted, then(frame, taken), other(frame, left))
 
         return choose
+
+
+_ON_BITS = (Function.BITS, Function.FROM_BITS)
+
+
+def _narrowly(e: Call, apply: Callable[[Value], Value], x: Code) -> Code:
+    """A function of the bits of a number, which has them only in its declared type."""
+    given, made = e.args[0].dtype, e.dtype
+
+    def code(frame: Frame, mask: Mask) -> Value:
+        return convert(apply(convert(x(frame, mask), given)[()]), made, wide=True)[()]
+
+    return code
 
 
 def _remembered(e: Expr, code: Code) -> Code:

@@ -43,6 +43,20 @@ def _by_no_zero(apply: Callable[[Value, Value], Value]) -> Callable[[Value, Valu
     return divided
 
 
+def _shifted(apply: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """*apply*, but with nothing left of the operand where the distance is not one of its bits."""
+
+    def shifted(a: Value, b: Value) -> Value:
+        x, places = np.asarray(a), np.asarray(b)
+        bits = x.dtype.itemsize * 8
+        inside = (places >= 0) & (places < bits)
+        fill = np.where(x < 0, -1, 0) if apply is operator.rshift else 0
+        moved = apply(x, np.where(inside, places, 0).astype(x.dtype))
+        return np.where(inside, moved, np.asarray(fill).astype(x.dtype))[()]
+
+    return shifted
+
+
 _floordiv, _floormod = _by_no_zero(operator.floordiv), _by_no_zero(operator.mod)
 
 
@@ -160,6 +174,11 @@ BINARY: dict[BinaryOp, Callable[[Value, Value], Value]] = {
     BinaryOp.POW: np.power,
     BinaryOp.AND: np.logical_and,
     BinaryOp.OR: np.logical_or,
+    BinaryOp.BIT_AND: operator.and_,
+    BinaryOp.BIT_OR: operator.or_,
+    BinaryOp.BIT_XOR: operator.xor,
+    BinaryOp.SHL: _shifted(operator.lshift),
+    BinaryOp.SHR: _shifted(operator.rshift),
 }
 
 COMPARE: dict[CompareOp, Callable[[Value, Value], Value]] = {

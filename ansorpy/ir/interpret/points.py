@@ -13,7 +13,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Reduce, Var
 from ansorpy.ir.interpret.contraction import contract_at
-from ansorpy.ir.interpret.dag import CHUNK, TensorReader, checked_inputs, reduced
+from ansorpy.ir.interpret.dag import CHUNK, TensorReader, checked_inputs, of_routine, reduced
 from ansorpy.ir.interpret.evaluate import Frame, Mask
 from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.sizes import fixed, fixed_all
@@ -73,6 +73,10 @@ class _PointReader(TensorReader):
         return np.asarray(found, dtype=np.float64)[()] if source.dtype.is_float else found
 
     def _compute(self, op: ComputeOp, at: Ints, mask: Mask) -> None:
+        if op.routine is not None:
+            if op not in self._values:
+                self._values[op] = of_routine(op, self._values)
+            return
         if op not in self._known:
             kind = np.dtype(np.float64) if op.dtype.is_float else op.dtype.numpy
             self._known[op] = np.zeros(fixed(op.size), dtype=np.bool_)

@@ -47,7 +47,7 @@ def _tensor_at(op: Tensor, sizes: Sizes, made: Mapping[Tensor, Tensor]) -> Tenso
     axes = {a: Axis(a.name, at(a.extent, sizes), a.kind) for a in (*op.axes, *op.reduce_axes)}
     body = _DefinitionAt(sizes, made, axes).expr(op.body)
     space, reduced = (tuple(axes[a] for a in own) for own in (op.axes, op.reduce_axes))
-    return ComputeOp(op.name, shape, space, reduced, body, op.attrs)
+    return ComputeOp(op.name, shape, space, reduced, body, op.attrs, op.routine)
 
 
 def _placeholder(op: Tensor) -> PlaceholderOp:

@@ -7,7 +7,6 @@ A number is itself, a sum ``["sum", [coefficient, atom ...] ...]``; an atom is
 from __future__ import annotations
 
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import is_held
 from ansorpy.ir.extents import Atom, Extent, dim_extent, extreme, prod_of
 from ansorpy.ir.symbols import Dim, SizeOp
 
@@ -42,7 +41,7 @@ def extent_of(data: object) -> Extent:
         UsageError: It names an impossible dimension.
     """
     match data:
-        case int() if type(data) is int and is_held(data, DType.INT64):
+        case int() if type(data) is int and DType.INT64.holds(data):
             return data
         case ["sum", *terms]:
             total: Extent = 0
@@ -81,6 +80,6 @@ def dim_of(data: object) -> Dim:
     """
     match data:
         case ["dim", str() as name, int() as low, int() as high, int() as step]:
-            if all(type(n) is int and is_held(n, DType.INT64) for n in (low, high, step)):
+            if all(type(n) is int and DType.INT64.holds(n) for n in (low, high, step)):
                 return Dim(name, low, high, step)
     raise ValueError(f"{data!r:.40} is not a dimension")

@@ -26,11 +26,12 @@ from ansorpy.ir.expr import (
     Reduce,
     ReduceKind,
     Select,
-    is_held,
     size_var,
 )
 from ansorpy.ir.extents import Extent, least
 from ansorpy.ir.operands import misfit
+from ansorpy.ir.routines.base import Routine
+from ansorpy.ir.routines.table import routine_of
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.ir.text.extents import dim_of, extent_of
@@ -108,7 +109,17 @@ def _op(entry: Mapping[str, Any], before: Sequence[Tensor]) -> Tensor:
     )
     rows = _RowReader(name, (*axes, *over), over, before)
     body = rows.read(_list(_get(entry, "rows")), _get(entry, "body"))
-    return ComputeOp(name, shape, axes, over, body, _attrs(name, _mapping(_get(entry, "attrs"))))
+    attrs = _attrs(name, _mapping(_get(entry, "attrs")))
+    return ComputeOp(name, shape, axes, over, body, attrs, _routine(entry.get("routine")))
+
+
+def _routine(data: object) -> Routine | None:
+    match data:
+        case None:
+            return None
+        case [str() as name, dict() as settings]:
+            return routine_of(name, settings)
+    raise _Bad(f"a routine is {data!r:.40}")
 
 
 def _attrs(name: str, given: Mapping[str, Any]) -> Attrs:
@@ -182,7 +193,7 @@ class _RowReader:
     def _const(self, kind: DType, value: object) -> Expr:
         if kind.is_float and isinstance(value, str):
             return Const(_float(value), kind)
-        if kind.is_float or type(value) is not int or not is_held(value, kind):
+        if kind.is_float or type(value) is not int or not kind.holds(value):
             raise _Bad(f"{self.name}: constant {value!r} of type {kind.value}")
         return Const(bool(value) if kind is DType.BOOL else value, kind)
 

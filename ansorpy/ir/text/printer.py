@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ansorpy.ir.analysis.sharing import shared_parts
-from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -53,10 +53,11 @@ from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 __all__ = ["text"]
 
 _PRECEDENCE = {
-    BinaryOp.OR: 1, BinaryOp.AND: 2, BinaryOp.ADD: 5, BinaryOp.SUB: 5, BinaryOp.MUL: 6,
-    BinaryOp.DIV: 6, BinaryOp.FLOORDIV: 6, BinaryOp.FLOORMOD: 6, BinaryOp.POW: 8,
+    BinaryOp.OR: 1, BinaryOp.AND: 2, BinaryOp.BIT_OR: 5, BinaryOp.BIT_XOR: 6, BinaryOp.BIT_AND: 7,
+    BinaryOp.SHL: 8, BinaryOp.SHR: 8, BinaryOp.ADD: 9, BinaryOp.SUB: 9, BinaryOp.MUL: 10,
+    BinaryOp.DIV: 10, BinaryOp.FLOORDIV: 10, BinaryOp.FLOORMOD: 10, BinaryOp.POW: 12,
 }  # fmt: skip
-_NOT, _COMPARE, _NEG, _ATOM = 3, 4, 7, 9
+_NOT, _COMPARE, _NEG, _ATOM = 3, 4, 11, 13
 _COMBINE = {ReduceKind.SUM: "+=", ReduceKind.PROD: "*="}
 
 
@@ -276,6 +277,9 @@ class _Printer:
         kind = _type(op.dtype, op.shape)
         if isinstance(op, PlaceholderOp):
             yield f"{self.name(op)} = placeholder {kind}{', constant' if op.constant else ''}"
+        elif isinstance(op, ComputeOp) and op.routine is not None:
+            inputs = ", ".join(self.name(source) for source in loads_of(op))
+            yield f"{self.name(op)} = {op.routine.name}({inputs})  # {kind}"
         elif isinstance(op, ComputeOp):
             place = self.element(op, op.axes)
             yield from self.named_parts([op.body])

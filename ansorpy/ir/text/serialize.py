@@ -101,6 +101,8 @@ def _encode_op(op: Tensor, numbers: Mapping[Tensor, int], names: bool) -> dict[s
     if names:
         data["axes"] = axes
     labels = {} if names else {name: f"axis {n}" for n, name in enumerate(axes)}
+    if op.routine is not None:
+        data["routine"] = [op.routine.name, op.routine.settings]
     data["attrs"] = {key: _plain(value, labels) for key, value in op.attrs.stated().items()}
     return data
 

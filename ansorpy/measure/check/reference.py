@@ -26,6 +26,8 @@ def reference_state(dag: ComputeDAG) -> State:
 
     The piece size divides the axis, so there are neither guards nor tails.
     """
+    if dag.routine is not None:
+        return State.initial(dag)
     state = State.initial(wide_sums(dag))
     for stage in state.stages:
         if not stage.is_placeholder:

@@ -82,6 +82,11 @@ class Prover:
             self._database.proofs.put(*identity, proof)
         return proof
 
+    def remember(self, state: State, proof: Proof) -> None:
+        """Keep *proof*, a finished one of *state* that was made elsewhere."""
+        identity = self._database.definitions.identify(state.definition), trial_digest(state)
+        self._database.proofs.put(*identity, proof)
+
     def _request(self, message: Message) -> Outcome:
         try:
             with lock_cores(sorted(os.sched_getaffinity(0)), self._lock_folder, shared=True):

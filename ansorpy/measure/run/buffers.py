@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -67,7 +66,7 @@ class TaskArrays:
         All candidates share this memory, filled once: a kernel's time does not depend on the values
         of its floats, and copying them would take longer than timing the kernel.
         """
-        return _POOL.filled(self, size, like)
+        return _POOL.filled(size, like)
 
     def values(self) -> dict[str, Array]:
         """All placeholders by name."""
@@ -75,7 +74,7 @@ class TaskArrays:
 
 
 class _FloatPool:
-    """Memory filled for the task that is timed, and kept for the next one.
+    """Memory filled with floats, and kept for all tasks whose floats are of the same types.
 
     Getting new pages from the system takes ten times as long as filling them.
     """
@@ -83,14 +82,15 @@ class _FloatPool:
     def __init__(self) -> None:
         self._memory = aligned_empty((0,), np.uint8)
         self._filled = 0
-        self._task: weakref.ref[TaskArrays] | None = None
+        self._types: set[np.dtype[np.generic]] = set()
 
-    def filled(self, task: TaskArrays, size: int, like: Sequence[Array]) -> npt.NDArray[np.uint8]:
-        """*size* bytes, which repeat those of *like* unless they are filled for *task* already."""
+    def filled(self, size: int, like: Sequence[Array]) -> npt.NDArray[np.uint8]:
+        """*size* bytes, which repeat those of *like* or of earlier arrays of the same types."""
         if self._memory.size < size:
             self._memory, self._filled = aligned_empty((size,), np.uint8), 0
-        if self._task is None or self._task() is not task or self._filled < size:
-            self._task, self._filled = weakref.ref(task), size
+        types = {array.dtype for array in like}
+        if not types <= self._types or self._filled < size:
+            self._types, self._filled = types, size
             values = np.concatenate([_bytes_of(array) for array in like])
             for start in range(0, size, values.size):
                 place = self._memory[start : min(start + values.size, size)]

@@ -30,7 +30,7 @@ from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.supervisor import Failure, Outcome, Worker
 from ansorpy.profiler import Activity, charge, profiled
 
-__all__ = ["Reference", "RunClient"]
+__all__ = ["Reference", "RunClient", "measured_result"]
 
 Magnitudes = tuple[float, ...]
 
@@ -154,7 +154,7 @@ class RunClient:
         message = Message("measure", request.model_dump(mode="json"), blobs)
         timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s) + CREDIT_S
         answer = self.worker.request(message, timeout_s, starved_s=self.patience * timeout_s)
-        result, check_s = _measured(answer)
+        result, check_s = measured_result(answer)
         charge(Activity.CHECK, check_s)
         self._distrust([result])
         return result
@@ -289,7 +289,7 @@ def _reference(answer: Message, task: Task) -> Reference | None:
     return Reference(answer.blobs, magnitudes) if len(magnitudes) in (0, len(sizes)) else None
 
 
-def _measured(answer: Outcome) -> tuple[MeasureResult, float]:
+def measured_result(answer: Outcome) -> tuple[MeasureResult, float]:
     """Read an answer to ``measure``: the result, and the part of its seconds spent on checking."""
     if isinstance(answer, Failure):
         return _failed(answer), 0.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 
 import numpy as np
@@ -22,7 +22,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import evaluate_points
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.ir.text.serialize import dag_from_dict
-from ansorpy.measure.build.built import built_from_parts
+from ansorpy.measure.build.built import Built, built_from_parts
 from ansorpy.measure.check.compare import Comparison, compare, least_scale, sample_points, tolerance
 from ansorpy.measure.check.compare import stated_error as error_of
 from ansorpy.measure.check.flips import may_flip, without_flips
@@ -79,16 +79,19 @@ class RunSession:
 
     def open(self, message: Message) -> Message:
         """Make the inputs of a task, and read its reference outputs if the message has them."""
-        self._task, self._reference = None, []
-        self._options = OpenRequest.model_validate(message.fields)
-        self._magnitudes = self._options.magnitudes
         dag = dag_from_dict(json.loads(message.blobs[0]))
-        self._task = self._opener(dag, self._options.seed, self._options.threads)
+        self.begin(dag, OpenRequest.model_validate(message.fields))
         self._reference = [
             np.frombuffer(blob, op.dtype.numpy).reshape(op.shape)
             for op, blob in zip(dag.outputs, message.blobs[1:], strict=len(message.blobs) > 1)
         ]
         return Message("opened")
+
+    def begin(self, dag: ComputeDAG, options: OpenRequest) -> None:
+        """Make the inputs of the task that *dag* defines; it has no reference yet."""
+        self._task, self._reference = None, []
+        self._options, self._magnitudes = options, options.magnitudes
+        self._task = self._opener(dag, options.seed, options.threads)
 
     def reference(self, message: Message) -> Message:
         """Run the reference once, check sampled points, and keep and return its outputs.
@@ -101,9 +104,9 @@ class RunSession:
         with self.task.load(built) as candidate:
             candidate.check()
         outputs = [array.copy() for array in self.task.results()]
-        wrong = self._points_comparison(outputs)
-        if wrong is not None:
-            return _failed(TrialKind.WRONG_RESULT, wrong.reason, wrong.error)
+        found = self._points_comparison(outputs)
+        if not found.ok:
+            return _failed(TrialKind.WRONG_RESULT, found.reason, found.error)
         self._reference = outputs
         made = ReferenceMade(magnitudes=tuple(self._magnitudes))
         return Message("reference", made.model_dump(), tuple(o.tobytes() for o in outputs))
@@ -111,12 +114,33 @@ class RunSession:
     def measure(self, message: Message) -> Message:
         """Run a candidate once on guarded buffers, compare all outputs, then time it."""
         request = MeasureRequest.model_validate(message.fields)
+        return self._measured(
+            lambda: built_from_parts(request.built, message.blobs),
+            request,
+            lambda: self.compared(request.stated_error),
+        )
+
+    def measure_alone(self, built: Built, request: MeasureRequest) -> Message:
+        """As :meth:`measure`, but compare sampled points with the interpreter: no reference."""
+        if self._options.check_points:
+            self._magnitudes = self._sampled_magnitudes()
+        return self._measured(
+            lambda: built,
+            request,
+            lambda: self._points_comparison(self.task.results(), request.stated_error),
+        )
+
+    def _measured(
+        self,
+        code: Callable[[], Built],
+        request: MeasureRequest,
+        compared: Callable[[], Comparison],
+    ) -> Message:
         begin = time.perf_counter()
         try:
-            built = built_from_parts(request.built, message.blobs)
-            with self.task.load(built) as candidate:
+            with self.task.load(code()) as candidate:
                 first_s = candidate.check()
-                worst = self.compared(request.stated_error)
+                worst = compared()
                 check_s = time.perf_counter() - begin
                 if not worst.ok:
                     return _failed(TrialKind.WRONG_RESULT, worst.reason, worst.error, begin)
@@ -181,18 +205,21 @@ class RunSession:
             worst = max(worst, found, key=lambda c: c.error)
         return worst
 
-    def _points_comparison(self, outputs: Sequence[Array]) -> Comparison | None:
-        """Compare with the interpreter at sampled points; returns the first wrong output."""
+    def _points_comparison(self, outputs: Sequence[Array], stated_error: float = 0.0) -> Comparison:
+        """Compare with the interpreter at sampled points; the first wrong output, or the worst."""
+        worst = Comparison(0.0, "")
         if not self._options.check_points:
-            return None
+            return worst
         dag = self.task.dag
         rng = np.random.default_rng(self._options.seed)
         for op, got, least in zip(dag.outputs, outputs, self._least_scales(), strict=True):
             points = sample_points(op.shape, self._options.check_points, rng)
-            found = _at_points(dag, op, points, got, self.task.values(), least)
+            allowed = tolerance(dag, op) + stated_error
+            found = _at_points(dag, op, points, got, self.task.values(), least, allowed)
             if not found.ok:
                 return found
-        return None
+            worst = max(worst, found, key=lambda c: c.error)
+        return worst
 
     def _least_scales(self) -> list[float]:
         """For each output, the scale of errors when all values are below it."""
@@ -228,12 +255,13 @@ def _at_points(
     got: Array,
     inputs: Mapping[str, Array],
     least: float,
+    allowed: float,
 ) -> Comparison:
     assert isinstance(op, ComputeOp)
     want = evaluate_points(dag, dict(inputs), op, points)
     picked = got[tuple(points.T)].astype(np.float64)
     if may_flip(dag, op):
-        picked = without_flips(picked, want.astype(got.dtype), tolerance(dag, op), least)
+        picked = without_flips(picked, want.astype(got.dtype), allowed, least)
     own = float(np.abs(got.astype(np.float64)).max(initial=0.0, where=np.isfinite(got)))
     scale = max(own, least)
     found = compare(op.name, picked, want, math.inf)
@@ -242,7 +270,7 @@ def _at_points(
     difference = np.abs(np.where(np.isfinite(want), picked - want, 0.0))
     worst = int(difference.argmax())
     error = float(difference[worst]) / scale if scale else float(difference[worst])
-    if error <= tolerance(dag, op):
+    if error <= allowed:
         return Comparison(error, "")
     at = ", ".join(str(int(i)) for i in points[worst])
     return Comparison(

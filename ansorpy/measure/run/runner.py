@@ -210,7 +210,7 @@ class LocalRunner(BuildingRunner):
         """Start the workers for tasks with *threads* threads, in parallel; returns at once."""
         if isinstance(self._builder, Builder):
             self._builder.start()
-        self._client_on(self._cores(threads)).worker.start()
+        self._client_on(self.cores(threads)).worker.start()
 
     def close(self) -> None:
         """End all workers; background preparation is abandoned."""
@@ -259,6 +259,11 @@ class LocalRunner(BuildingRunner):
         self._settle()
         with profiled(Activity.BUILD):
             return self._builder.build(task, candidates)
+
+    def remember(self, task: Task, state: State, built: Built) -> None:
+        """Take *built*, made elsewhere, for the result of building *state*."""
+        if isinstance(self._builder, Builder):
+            self._builder.remember(task, state, built)
 
     def measure(
         self,
@@ -339,9 +344,9 @@ class LocalRunner(BuildingRunner):
         return lock_cores(self._client(task).cores or (), self.options.lock_folder)
 
     def _client(self, task: Task) -> RunClient:
-        return self._client_on(self._cores(task.threads))
+        return self._client_on(self.cores(task.threads))
 
-    def _cores(self, threads: int) -> tuple[int, ...]:
+    def cores(self, threads: int) -> tuple[int, ...]:
         """The cores on which programs with *threads* threads are timed."""
         usable = sorted(os.sched_getaffinity(0))
         return self.options.cores or tuple(usable[:threads])

@@ -37,6 +37,7 @@ _PRELOADED = (  # not islpy, which builders do without
     "ansorpy.measure.run.handlers",
     "ansorpy.measure.build.handlers",
     "ansorpy.measure.proofs.handlers",
+    "ansorpy.tasks.predict_handlers",
     "llvmlite.binding",
 )
 _PR_SET_PDEATHSIG = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,8 @@ Ints = npt.NDArray[np.int64]
 def loop_extents(space: Space, table: Table, stage: str, iters: Sequence[str]) -> Ints:
     """Extents ``[row, loop]`` of the stage's loops over the region it computes, per table row."""
 
-    def sizes(values: Mapping[str, Size]) -> list[Size]:
-        extents = Bounds(space.state, values).extents(stage)
+    def sizes(bounds: Bounds) -> list[Size]:
+        extents = bounds.extents(stage)
         return [extents[name] for name in iters]
 
     found = space.compute(("extents", stage, *iters), sizes, table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -16,7 +15,7 @@ from ansorpy.rules.matching.kernels import kernels, thread_factors, vthread_fact
 from ansorpy.rules.predicates import space_extent
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.decisions import Product, value_of
+from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.shared_memory import is_in_shared, shared_bytes, uses_shared
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import KernelStyle, Stage
@@ -74,8 +73,7 @@ class LimitBlockResources(AnnotationRule):
         by_rows = kernel.kernel_style is KernelStyle.ROWS
         spare = self.spare_in_rows if by_rows else self.spare
 
-        def holds(values: Mapping[str, Size]) -> Size:
-            bounds = Bounds(state, values)
+        def holds(bounds: Bounds) -> Size:
             used = registers_of(bounds, kernel) + spare
             most = 1 - above(used, target.vector_registers)
             return most * (1 - above(used * bounds.number(threads), target.registers_per_block))
@@ -86,8 +84,8 @@ class LimitBlockResources(AnnotationRule):
         total = space_extent(kernel)
         tile = tuple(f for relation in space_splits(kernel) for p in relation.factors for f in p)
 
-        def holds(values: Mapping[str, Size]) -> Size:
-            elements = value_of(tile, values)
+        def holds(bounds: Bounds) -> Size:
+            elements = bounds.number(tile)
             return 1 - above(total - elements * self.most_blocks, 0)
 
         return Constraint(f"{kernel.name}.blocks", holds)
@@ -108,8 +106,7 @@ def _whole_rows(state: State, tile: Stage) -> Constraint:
     """The constraint that the rows of a tile start at multiples of 16 bytes."""
     width = ROW_BYTES // tile.op.dtype.bytes
 
-    def holds(values: Mapping[str, Size]) -> Size:
-        bounds = Bounds(state, values)
+    def holds(bounds: Bounds) -> Size:
         stride = bounds.stored(tile.name)[-1].extent + bounds.number(tile.pad)
         return 1 - above(width - size_gcd(stride, width), 0)
 
@@ -131,8 +128,8 @@ def _threads(state: State, kernel: Stage) -> Product | None:
 
 
 def _shared(state: State, kernel: Stage, most: int) -> Constraint:
-    def holds(values: Mapping[str, Size]) -> Size:
-        return 1 - above(shared_bytes(Bounds(state, values), kernel), most)
+    def holds(bounds: Bounds) -> Size:
+        return 1 - above(shared_bytes(bounds, kernel), most)
 
     return Constraint(f"{kernel.name}.shared", holds)
 

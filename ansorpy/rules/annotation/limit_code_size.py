@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeGuard
@@ -16,7 +16,6 @@ from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.lowering.loop_kinds import loop_kinds
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import Stage
-from ansorpy.schedule.state import State
 from ansorpy.schedule.tables.size import Column, Size, above, ceil_div, size_min
 from ansorpy.target import Target
 
@@ -51,21 +50,21 @@ class LimitCodeSize(AnnotationRule):
             for d in space.decisions
             for c, v in zip(d.columns, d.domain.rows[0], strict=True)
         }
-        limits, bounds, shared = [], Bounds(space.state, some), _SharedBounds(space.state)
+        limits, bounds = [], Bounds(space.state, some)
         for stage in space.state.stages:
             if is_input(space.state, stage) or stage.inlined:
                 continue
             # A stage that no decision affects is not rejected.
             if any(isinstance(size, Column) for size in _sizes(bounds, stage)):
-                limits.append(self._limit(shared, stage, target))
+                limits.append(self._limit(bounds.op(stage.name), stage, target))
         return Space(space.state, (*space.constraints, *limits))
 
-    def _limit(self, shared: _SharedBounds, stage: Stage, target: Target) -> Constraint:
-        body = _operations(shared.op(stage.name).body)
+    def _limit(self, op: ComputeOp, stage: Stage, target: Target) -> Constraint:
+        body = _operations(op.body)
         most = max(self.most, body + TREE_INSTRUCTIONS * (stage.lanes is not None))
 
-        def holds(values: Mapping[str, Size]) -> Size:
-            return 1 - above(instructions(shared.of(values), stage, target), most)
+        def holds(bounds: Bounds) -> Size:
+            return 1 - above(instructions(bounds, stage, target), most)
 
         return Constraint(f"{stage.name}.code", holds)
 
@@ -77,21 +76,6 @@ def _sizes(bounds: Bounds, stage: Stage) -> Iterator[Size]:
     for counted in (stage.parallel, stage.vectorize):
         if counted is not None:
             yield bounds.number(counted.count)
-
-
-class _SharedBounds:
-    """The bounds shared by the limits of all stages of a state, derived once per set of values."""
-
-    def __init__(self, state: State):
-        self._bounds = Bounds(state, {})
-
-    def op(self, name: str) -> ComputeOp:
-        return self._bounds.op(name)
-
-    def of(self, values: Mapping[str, Size]) -> Bounds:
-        if self._bounds.values is not values:
-            self._bounds = Bounds(self._bounds.state, values)
-        return self._bounds
 
 
 def instructions(bounds: Bounds, stage: Stage, target: Target) -> Size:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ansorpy.ir.loops import Scope
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.schedule.decisions import OneOf, Product, value_of
+from ansorpy.schedule.bounds.inference import Bounds
+from ansorpy.schedule.decisions import OneOf, Product
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.tables.size import Size, above, size_gcd
@@ -49,8 +49,8 @@ def _aligned(stage: Stage) -> Constraint:
     """The constraint that the padding is a whole number of vectors."""
     vector = _vector(stage)
 
-    def holds(values: Mapping[str, Size]) -> Size:
-        pad, width = (value_of(p, values) for p in (stage.pad, vector))
+    def holds(bounds: Bounds) -> Size:
+        pad, width = (bounds.number(p) for p in (stage.pad, vector))
         return 1 - above(width - size_gcd(width, pad), 0)
 
     return Constraint(f"{stage.name}.pad", holds)

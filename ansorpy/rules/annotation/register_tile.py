@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,8 +64,8 @@ class RegisterTile(AnnotationRule):
         lanes = lanes_of(state.inlined_dag.ops[stage.name], target)
         most = target.vector_registers - self.spare
 
-        def holds(values: Mapping[str, Size]) -> Size:
-            extents = Bounds(state, values).extents(stage.name)
+        def holds(bounds: Bounds) -> Size:
+            extents = bounds.extents(stage.name)
             rows = product(extents[it.name] for it in tile[:-1])
             return 1 - above(rows * ceil_div(extents[tile[-1].name], lanes), most)
 
@@ -79,7 +79,11 @@ class RegisterTile(AnnotationRule):
             return []
         decision, part = owner
         column, least = decision.columns[part], _least(state, stage, decision, part, target)
-        return [Constraint(f"{stage.name}.lanes", lambda values: above(values[column], least - 1))]
+
+        def holds(bounds: Bounds) -> Size:
+            return above(bounds.values[column], least - 1)
+
+        return [Constraint(f"{stage.name}.lanes", holds)]
 
 
 def _least(state: State, stage: Stage, decision: Decision, part: int, target: Target) -> int:

@@ -25,7 +25,7 @@ from ansorpy.rules.matching.relations import host_iters
 from ansorpy.rules.predicates import space_extent
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.decisions import OneOf, Product, open_columns, value_of
+from ansorpy.schedule.decisions import OneOf, Product, open_columns
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, KernelStyle, SplitRelation, Stage
 from ansorpy.schedule.state import State
@@ -286,9 +286,9 @@ def _limits(kernel: Stage, target: Target) -> list[Constraint]:
 def _whole_vectors(state: State, name: str, column: str) -> Constraint:
     """The constraint that a tile's rows are whole vectors, so that no vector spans two rows."""
 
-    def holds(values: Mapping[str, Size]) -> Size:
-        row = row_of(Bounds(state, values), state.stage(name))
-        return 1 - above(values[column] - size_gcd(row, values[column]), 0)
+    def holds(bounds: Bounds) -> Size:
+        row = row_of(bounds, bounds.state.stage(name))
+        return 1 - above(bounds.values[column] - size_gcd(row, bounds.values[column]), 0)
 
     return Constraint(f"{name}.vectors", holds)
 
@@ -310,8 +310,8 @@ def _least_threads(stage: Stage, target: Target) -> int:
 
 
 def _between(name: str, factors: Product, least: int, most: int) -> Constraint:
-    def holds(values: Mapping[str, Size]) -> Size:
-        size = value_of(factors, values)
+    def holds(bounds: Bounds) -> Size:
+        size = bounds.number(factors)
         return above(size, least - 1) - above(size, most)
 
     return Constraint(name, holds)

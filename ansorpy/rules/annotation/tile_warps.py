@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ from ansorpy.rules.gpu.block_tiles import BlockLimits, draw_block_tiles
 from ansorpy.rules.gpu.warp_tiling import team_of, warp_factors, warp_sum
 from ansorpy.rules.gpu.wide_copies import draw_reductions
 from ansorpy.rules.matching.kernels import kernels_in
-from ansorpy.schedule.decisions import value_of
+from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import KernelStyle, Stage
 from ansorpy.schedule.state import State
@@ -104,8 +104,8 @@ def _sums(state: State) -> list[Stage]:
 def _limit_teams(stage: Stage, most: int) -> Constraint:
     factors = warp_factors(stage)
 
-    def holds(values: Mapping[str, Size]) -> Size:
-        warps = value_of(factors, values)
+    def holds(bounds: Bounds) -> Size:
+        warps = bounds.number(factors)
         return 1 - above(warps, most)
 
     return Constraint(f"{stage.name}.warps", holds)

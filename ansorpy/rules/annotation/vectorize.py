@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ from ansorpy.rules.annotation.extents import column_of, loop_extents, set_column
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.matching.relations import host_iters, is_input, is_tiled
 from ansorpy.schedule.bounds.inference import Bounds
-from ansorpy.schedule.decisions import OneOf, value_of
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
@@ -71,9 +70,7 @@ class AnnotateVectorize(AnnotationRule):
 def _parallel_loops(space: Space, table: Table, stage: Stage) -> Ints:
     """The number of leading parallel loops of the stage, in each row."""
     count = (0,) if stage.parallel is None else stage.parallel.count
-    [size] = space.compute(
-        ("parallel", stage.name), lambda values: [Bounds(space.state, values).number(count)], table
-    )
+    [size] = space.compute(("parallel", stage.name), lambda bounds: [bounds.number(count)], table)
     return as_array(size, len(table))
 
 
@@ -84,8 +81,8 @@ def _apart(stage: Stage) -> list[Constraint]:
         return []
     counts, loops = (parallel.count, vector.count), len(stage.iters)
 
-    def holds(values: Mapping[str, Size]) -> Size:
-        marked = [value_of(count, values) for count in counts]
+    def holds(bounds: Bounds) -> Size:
+        marked = [bounds.number(count) for count in counts]
         return 1 - above(marked[0] + marked[1], loops)
 
     return [Constraint(f"{stage.name}.parallel_or_vector", holds)]

@@ -41,8 +41,8 @@ def widen_copies(
         if domain is None:
             continue
 
-        def row(values: Mapping[str, Size], name: str = name) -> list[Size]:
-            return [row_of(Bounds(space.state, values), space.state.stage(name))]
+        def row(bounds: Bounds, name: str = name) -> list[Size]:
+            return [row_of(bounds, space.state.stage(name))]
 
         [extent] = space.compute(("row", name), row, table)
         extents = as_array(extent, len(table))

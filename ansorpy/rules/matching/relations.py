@@ -11,7 +11,7 @@ from ansorpy.schedule.state import State
 
 __all__ = [
     "consumers", "direct_producers", "has_reduce_iters", "host_iters", "is_input",
-    "is_operand_copy", "is_tiled", "producers", "root_of", "single_consumer",
+    "is_operand_copy", "is_tiled", "producers", "root_of", "single_consumer", "widens",
 ]  # fmt: skip
 
 
@@ -75,6 +75,21 @@ def root_of(stage: Stage) -> str:
 def host_iters(state: State, stage: Stage) -> frozenset[str]:
     """Loops of *stage* at which other stages are computed."""
     return frozenset(s.attach.iter for s in state.attached(stage) if s.attach is not None)
+
+
+def widens(state: State, stage: Stage) -> bool:
+    """Whether *stage* computes, element by element, with elements unpacked in each call."""
+    todo, seen = [stage], {stage.name}
+    while todo:
+        top = todo.pop()
+        if not isinstance(top.op, ComputeOp) or top.op.reduce_axes:
+            continue
+        if top.op.attrs.each_call:
+            return True
+        found = [other for other in direct_producers(state, top) if other.name not in seen]
+        todo += found
+        seen.update(other.name for other in found)
+    return False
 
 
 def is_input(state: State, stage: Stage) -> bool:

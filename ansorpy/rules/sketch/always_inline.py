@@ -16,6 +16,7 @@ from ansorpy.rules.matching.relations import (
     is_input,
     is_operand_copy,
     is_tiled,
+    widens,
 )
 from ansorpy.rules.matching.rowwise import is_costly_broadcast, is_evaluated_once
 from ansorpy.rules.predicates import (
@@ -42,12 +43,13 @@ class AlwaysInline(SketchRule):
     Differs: with ``evaluated_once``, a branch or an expensive call is inlined too if that repeats
     nothing (a sigmoid after a convolution).  A square root or quotient per channel is computed
     once, not at every element that uses it, and so is arithmetic on inputs that a product's tiles
-    re-read.  A copy of whole rows of an input is inlined if the product's vector loop does not run
-    along it: the product only broadcasts its elements.  A stage that loads more than ``most_loads``
-    elements for each of its own (a Winograd transform) is not inlined into a copy that fills shared
-    tiles: each block that reads an element would recompute it.  A transform is not inlined into
-    another either if that would then select among more than ``most_formulas`` formulas; a
-    convolution over three axes has 216.
+    re-read; elements of narrow types are converted where they are read once.  A copy of whole rows
+    of an input is inlined if the product's vector loop does not run along it: the product only
+    broadcasts its elements.  A stage that loads more than ``most_loads`` elements for each of its
+    own (a Winograd transform) is not inlined into a copy that fills shared tiles: each block that
+    reads an element would recompute it.  A transform is not inlined into another either if that
+    would then select among more than ``most_formulas`` formulas; a convolution over three axes has
+    216.
     """
 
     expensive: frozenset[Function] = frozenset({Function.EXP})
@@ -60,6 +62,8 @@ class AlwaysInline(SketchRule):
         stage = state.stage(stage_id)
         if self.evaluated_once and _is_broadcast_copy(state, stage):
             return Verdict.apply_and_skip_rest("it copies rows whose elements a product broadcasts")
+        if self.evaluated_once and widens(state, stage) and is_evaluated_once(state, stage):
+            return Verdict.apply_and_skip_rest("it converts elements that take less memory")
         if self.evaluated_once and is_repeated_in_tiles(state, stage):
             return Verdict.skip("a product would repeat its arithmetic at every read")
         plain = not is_input(state, stage) and not has_reduce_iters(stage)

@@ -14,8 +14,10 @@ from ansorpy.codegen.c.packed import CFunctions, unpacked
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.c.control import c_strides, controlled
 from ansorpy.runtime.c.extents import c_count, c_extent, c_told, helpers, size_names
-from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
+from ansorpy.runtime.control import Argument, Memory
+from ansorpy.runtime.execution_plan import ExecutionPlan, Step
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.templates import rendered
 
@@ -51,10 +53,22 @@ def c_source(
     :func:`binary_of` names.
     """
     programs = _programs(plan)
-    names = size_names([*(told.dim for told in plan.told), *plan.capacities])
+    names = size_names([*(told.dim for told in plan.told), *plan.capacities, *plan.counted])
     kinds = dict.fromkeys(step.dims for step in plan.steps if step.dims)
     arrays = {dims: f"sizes{n}" for n, dims in enumerate(kinds)}
     declared = "static int32_t {}(void *const *args, void *workspace, int32_t threads);"
+
+    def place(argument: Argument) -> str:
+        return _place(plan, argument, names)
+
+    def call(step: Step) -> dict[str, object]:
+        own = [arrays[step.dims]] if step.dims else []
+        return {
+            "comment": (step.name or step.code.symbol).replace("*/", "* /"),
+            "symbol": programs[step.code.symbol].symbol,
+            "arguments": [*map(place, step.args), *own],
+        }
+
     return rendered(
         "c_program.c.j2",
         {
@@ -76,13 +90,8 @@ def c_source(
                 {(s.code.shared_bytes, s.code.thread_bytes) for s in plan.steps} - {(0, 0)}
             ),
             "steps": [
-                {
-                    "comment": (step.name or step.code.symbol).replace("*/", "* /"),
-                    "symbol": programs[step.code.symbol].symbol,
-                    "arguments": [*(_place(plan, argument, names) for argument in step.args),
-                                  *([arrays[step.dims]] if step.dims else [])],
-                }
-                for step in plan.steps
+                part if isinstance(part, str) else call(plan.steps[part])
+                for part in controlled(plan, names, arrays, place, f"{name.upper()}_TOO_SMALL")
             ],
             **_sized(plan, names, arrays),
         },
@@ -103,14 +112,17 @@ def _sized(
             for told in plan.told
         ],
         "inputs": [_port(n, port, names) for n, port in enumerate(plan.inputs)],
-        "outputs": [_port(n, port, names) for n, port in enumerate(plan.outputs)],
+        "outputs": [
+            _port(n, plan.at_most(port), names)
+            | {"final": [c_extent(n, names) for n in port.shape] if plan.is_counted(port) else []}
+            for n, port in enumerate(plan.outputs)
+        ],
         "aliases": [_alias(plan, alias, names) for alias in plan.aliases],
         "capacities": [_capacity(dim, aliases, names) for dim, aliases in plan.capacities.items()],
         "slots": [{"bytes": c_extent(s.size_bytes, names), "behind": s.behind} for s in plan.slots],
         "layout_sizes": [names[dim] for dim in dims_of(slot.size_bytes for slot in plan.slots)],
-        "size_arrays": [(array, [names[dim] for dim in dims]) for dims, array in arrays.items()],
     }  # fmt: skip
-    offsets = [_place(plan, argument, names) for step in plan.steps for argument in step.args]
+    offsets = [c_extent(extent, names) for extent in plan.offsets]
     return {**values, "helpers": helpers(f"{values} {offsets}")}
 
 
@@ -189,8 +201,10 @@ def _place(plan: ExecutionPlan, argument: Argument, names: Mapping[Dim, str]) ->
             base = f"(unsigned char *)outputs[{argument.number}].data"
         case Memory.ARENA:
             base = f"arena + places[{argument.number}]" if plan.slots else "arena"
+        case Memory.MOVING:
+            base = f"moving{argument.number}"
         case Memory.POOL:
             return f"(void *)(constants + {argument.offset})"
         case Memory.RAW:
             raise AssertionError("no call of a run reads data that only packing needs")
-    return f"{base} + {c_extent(argument.offset, names)}"
+    return f"{base} + {c_extent(argument.offset, names)}{c_strides(argument.strides, names)}"

@@ -13,11 +13,12 @@ from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.clock import STAMP_SOURCE
 from ansorpy.errors import CodegenError
+from ansorpy.runtime.control import Argument, Memory
 from ansorpy.runtime.cpu_features import CHECK, emit_cpu_check, is_x86
 from ansorpy.runtime.entry.run import emit_calls, emit_plan, emit_run
 from ansorpy.runtime.entry.sizes import emit_layout
 from ansorpy.runtime.entry.text import ALIGNMENT, at
-from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target
 
@@ -50,8 +51,8 @@ class EntrySource:
         name: Prefix of all symbols.
         metadata: Contents of ``<name>_metadata``; omitted when empty.
         features: CPU features that ``init`` checks.
-        is_timed: Each run writes its start time and the end time of each call, in nanoseconds, to
-            ``i64 <name>_stamps[1 + calls]``; only one run at a time is then possible.
+        is_timed: Each run writes the nanoseconds that each call took to the elements behind the
+            first of ``i64 <name>_stamps[1 + calls]``; only one run at a time is then possible.
     """
 
     plan: ExecutionPlan
@@ -176,6 +177,7 @@ def _emit_make_constants(source: EntrySource) -> str:
         return at(text, bases[argument.region], argument.offset)
 
     emit_calls(text, plan.packs, address, "@scratch", "1")
+    text.emit("ret i32 0")
     return text.render()
 
 

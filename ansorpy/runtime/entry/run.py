@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from ansorpy.codegen.llvm.emit.text import FunctionText
-from ansorpy.codegen.llvm.objects.clock import STAMP
+from ansorpy.codegen.llvm.objects.clock import SPENT, START
+from ansorpy.graph.control import Inside, nested
 from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.control import Argument, BranchSteps, Memory, PlannedControl
 from ansorpy.runtime.entry.aliases import check_aliases
+from ansorpy.runtime.entry.control import Flow
 from ansorpy.runtime.entry.sizes import Sizes, emit_size
 from ansorpy.runtime.entry.tensors import TENSOR_BYTES, difference, extent_of, place_of
 from ansorpy.runtime.entry.text import ALIGNMENT, aligned, at, require, return_unless
-from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
+from ansorpy.runtime.execution_plan import ExecutionPlan, Step
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.status import Status
 
@@ -33,7 +36,7 @@ def emit_plan(plan: ExecutionPlan, name: str) -> str:
     _require_pointers(text, "%inputs", "%outputs", "%bytes")
     sizes = _sizes(text, plan)
     _check_inputs(text, plan, sizes)
-    _store_shapes(text, plan, sizes)
+    _store_shapes(text, list(map(plan.at_most, plan.outputs)), sizes)
     arena = sizes.layout(plan.slots)[1] if plan.slots else str(plan.arena_bytes)
     count = text.define("zext i32 %threads to i64")
     largest = "0"
@@ -71,64 +74,151 @@ def emit_run(
     require(text, is_ready(text), Status.NOT_INITIALISED)
     require(text, "icmp sgt i32 %threads, 0", Status.BAD_THREADS)
     _require_pointers(text, "%context", "%inputs", "%outputs")
-    sizes = _sizes(text, plan)
+    sizes, largest = _sizes(text, plan), list(map(plan.at_most, plan.outputs))
     data = {
         region: [_tensor(text, table, number, port, sizes) for number, port in enumerate(ports)]
         for region, table, ports in (
-            (Memory.INPUT, "%inputs", plan.inputs), (Memory.OUTPUT, "%outputs", plan.outputs),
+            (Memory.INPUT, "%inputs", plan.inputs), (Memory.OUTPUT, "%outputs", largest),
         )
     }  # fmt: skip
     _check_inputs(text, plan, sizes)
-    for number, port in enumerate(plan.outputs):
+    for number, port in enumerate(largest):
         _check_capacity(text, number, port, sizes)
     check_aliases(text, plan, sizes, data[Memory.INPUT], data[Memory.OUTPUT])
-    _store_shapes(text, plan, sizes)
+    _store_shapes(text, largest, sizes)
     arena, places, arena_bytes = aligned(text, "%context"), "", str(plan.arena_bytes)
     if plan.slots:
         places, arena_bytes = sizes.layout(plan.slots)
     workspace, constants = at(text, arena, arena_bytes), pool(text)
+    flow = Flow(text, plan, sizes)
 
     def address(argument: Argument) -> str:
         base = arena
         if argument.region is Memory.POOL:
             base = constants
+        elif argument.region is Memory.MOVING:
+            base = flow.pointer(argument.number)
         elif argument.region is not Memory.ARENA:
             base = data[argument.region][argument.number]
         elif plan.slots:
             offset = text.define(f"load i64, ptr {at(text, places, 8 * argument.number)}, align 8")
             base = at(text, arena, offset)
-        return at(text, base, sizes.value(argument.offset))
+        return flow.moved(at(text, base, sizes.value(argument.offset)), argument.strides)
 
-    emit_calls(text, plan.steps, address, workspace, "%threads", stamps, sizes)
+    calls = _Calls(text, plan.steps, address, workspace, "%threads", stamps, sizes)
+    _emit_all(plan, calls, flow, sizes)
+    if plan.counted:
+        _store_shapes(text, plan.outputs, sizes)
+    text.emit("ret i32 0")
     return text.render()
 
 
+def _emit_all(plan: ExecutionPlan, calls: _Calls, flow: Flow, sizes: Sizes) -> None:
+    """Emit all calls; each size that one tells is known to those behind it."""
+    for part in nested(len(plan.steps), plan.controls):
+        if isinstance(part, Inside):
+            calls.prepare(part.control, plan.controls)
+        _emit_parts(calls, [part], flow)
+        for tells in part.control.tells if isinstance(part, Inside) else plan.steps[part].tells:
+            _count(calls.text, tells.dim, calls.address(tells.place), sizes)
+
+
+def _emit_parts(calls: _Calls, parts: Sequence[int | Inside[PlannedControl]], flow: Flow) -> None:
+    """Emit calls by their numbers, and loops and branches over calls."""
+    for part in parts:
+        if isinstance(part, int):
+            calls.emit(part)
+            continue
+        control, inside = part.control, part.parts
+        bodies = [inside]
+        if isinstance(control, BranchSteps):
+            cut = sum(_first(p) < control.middle for p in inside)
+            bodies = [inside[:cut], inside[cut:]]
+        emits = [partial(_emit_parts, calls, body, flow) for body in bodies]
+        flow.emit(control, calls.address, emits)
+
+
+def _first(part: int | Inside[PlannedControl]) -> int:
+    return part if isinstance(part, int) else part.control.start
+
+
+class _Calls:
+    """Calls of *steps*, each of which returns its status from the function if that is not 0.
+
+    Args:
+        stamps: Where the time that each call takes is added up, if anywhere.
+    """
+
+    def __init__(
+        self,
+        text: FunctionText,
+        steps: Sequence[Step],
+        address: Address,
+        workspace: str,
+        threads: str,
+        stamps: str | None = None,
+        sizes: Sizes | None = None,
+    ) -> None:
+        most = max((len(step.args) + 1 for step in steps), default=1)
+        self._arrays: dict[tuple[Dim, ...], str] = {}
+        self._sizes = sizes
+        self._table = text.define(f"alloca [{most} x ptr], align 8")
+        self.text, self._steps, self.address = text, steps, address
+        self._last = f"ptr {workspace}, i32 {threads}"
+        self._stamps = stamps
+        if stamps is not None:
+            text.emit(f"call void @{START}(ptr {stamps}, i64 {len(steps)})")
+
+    def prepare(self, control: PlannedControl, controls: Sequence[PlannedControl]) -> None:
+        """Compute all extents that are used inside *control*, so that they are known on all paths.
+
+        Loops and branches inside it are among *controls*.
+        """
+        assert self._sizes is not None
+        steps = self._steps[control.start : control.stop]
+        extents = [extent for step in steps for arg in step.args for extent in arg.extents]
+        inside = (c for c in controls if control.start <= c.start and c.stop <= control.stop)
+        extents += [extent for c in inside for extent in c.extents]
+        for extent in extents:
+            self._sizes.value(extent)
+        for step in steps:
+            self._array(step.dims)
+
+    def _array(self, dims: tuple[Dim, ...]) -> list[str]:
+        """The array of the sizes of *dims*; none without dimensions."""
+        if not dims or self._sizes is None:
+            return []
+        if dims not in self._arrays:
+            self._arrays[dims] = self._sizes.array(dims)
+        return [self._arrays[dims]]
+
+    def emit(self, number: int) -> None:
+        """Emit call *number*."""
+        text, step = self.text, self._steps[number]
+        own = self._array(step.dims)
+        for position, place in enumerate([*map(self.address, step.args), *own]):
+            text.emit(f"store ptr {place}, ptr {at(text, self._table, 8 * position)}, align 8")
+        status = text.define(f"call i32 @{step.code.symbol}(ptr {self._table}, {self._last})")
+        return_unless(text, f"icmp eq i32 {status}, 0", status)
+        if self._stamps is not None:
+            text.emit(f"call void @{SPENT}(ptr {self._stamps}, i64 {number + 1})")
+
+
 def emit_calls(
-    text: FunctionText,
-    steps: Sequence[Step],
-    address: Address,
-    workspace: str,
-    threads: str,
-    stamps: str | None = None,
-    sizes: Sizes | None = None,
+    text: FunctionText, steps: Sequence[Step], address: Address, workspace: str, threads: str
 ) -> None:
     """Call *steps* in order; return the first nonzero status, else 0."""
-    most = max((len(step.args) + 1 for step in steps), default=1)
-    kinds = dict.fromkeys(step.dims for step in steps if step.dims)
-    arrays = {} if sizes is None else {dims: sizes.array(dims) for dims in kinds}
-    table = text.define(f"alloca [{most} x ptr], align 8")
-    if stamps is not None:
-        text.emit(f"call void @{STAMP}(ptr {stamps})")
-    for number, step in enumerate(steps, start=1):
-        places = [*map(address, step.args), *([arrays[step.dims]] if step.dims else [])]
-        for position, place in enumerate(places):
-            text.emit(f"store ptr {place}, ptr {at(text, table, 8 * position)}, align 8")
-        symbol = step.code.symbol
-        status = text.define(f"call i32 @{symbol}(ptr {table}, ptr {workspace}, i32 {threads})")
-        return_unless(text, f"icmp eq i32 {status}, 0", status)
-        if stamps is not None:
-            text.emit(f"call void @{STAMP}(ptr {at(text, stamps, 8 * number)})")
+    calls = _Calls(text, steps, address, workspace, threads)
+    for number in range(len(steps)):
+        calls.emit(number)
     text.emit("ret i32 0")
+
+
+def _count(text: FunctionText, dim: Dim, place: str, sizes: Sizes) -> None:
+    """Let *dim* have the size at *place*, which must be in its range."""
+    size = text.define(f"load i64, ptr {place}, align 8")
+    require(text, f"icmp ule i64 {size}, {dim.high}", Status.TOO_SMALL)
+    sizes.add(dim, size)
 
 
 # Tensors
@@ -189,8 +279,8 @@ def _check_capacity(text: FunctionText, number: int, port: Port, sizes: Sizes) -
     text.start_block(enough)
 
 
-def _store_shapes(text: FunctionText, plan: ExecutionPlan, sizes: Sizes) -> None:
-    for number, port in enumerate(plan.outputs):
+def _store_shapes(text: FunctionText, outputs: Sequence[Port], sizes: Sizes) -> None:
+    for number, port in enumerate(outputs):
         for axis, extent in enumerate(port.shape):
             place = place_of(text, "%outputs", number, axis)
             text.emit(f"store i64 {sizes.value(extent)}, ptr {place}, align 8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 from ansorpy.codegen.llvm.emit.text import FunctionText
@@ -34,6 +34,10 @@ class Sizes:
     def add(self, dim: Dim, value: str) -> None:
         """Let *dim* have the size *value*; slots do not depend on it."""
         self._given[dim] = value
+
+    def knows(self, dims: Iterable[Dim]) -> bool:
+        """Whether the sizes of all *dims* are known."""
+        return all(dim in self._given for dim in dims)
 
     def value(self, extent: Extent) -> str:
         """Emit the value of *extent*."""

@@ -18,7 +18,8 @@ from ansorpy.errors import DeviceLost, UsageError
 from ansorpy.ir.extents import most
 from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim
-from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory
+from ansorpy.runtime.control import Argument, Memory
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.gpu.arena import starts_of
 from ansorpy.runtime.gpu.operands import Operand, operand
 from ansorpy.runtime.ports import Port

@@ -17,7 +17,8 @@ from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.ir.extents import least, most
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent, c_told, helpers
-from ansorpy.runtime.execution_plan import Argument, ExecutionPlan, Memory, Step
+from ansorpy.runtime.control import Argument, Memory
+from ansorpy.runtime.execution_plan import ExecutionPlan, Step
 from ansorpy.runtime.gpu.arena import starts_of
 from ansorpy.runtime.library.data_object import write_data_object
 from ansorpy.runtime.library.linker import Linker

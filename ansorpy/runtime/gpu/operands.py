@@ -57,6 +57,8 @@ def operand(role: str, port: Port, value: object, *, written: bool = False) -> O
         host = _from_dlpack(value)
         check_array(role, port, host, written=written)
         assert isinstance(host, np.ndarray)
+        if host.nbytes != port.bytes:  # packed elements, at the start of an array of unpacked ones
+            host = host.reshape(-1).view(np.uint8)[: port.bytes]
         return Operand(host, owner=value)
     shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
     if (shape, dtype) != (port.shape, port.dtype):

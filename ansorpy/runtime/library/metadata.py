@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.alias import Alias
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import least
+from ansorpy.ir.narrow import ElementType
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.library.extents import extent_of
 from ansorpy.runtime.ports import MAX_RANK, Port
@@ -25,7 +25,7 @@ class _Part(BaseModel):
 
 
 class DimSpec(_Part):
-    """A dimension: calls state its size, a multiple of ``step`` from ``low`` to ``high``."""
+    """A dimension: its sizes are the multiples of ``step`` from ``low`` to ``high``."""
 
     name: str
     low: int
@@ -46,7 +46,7 @@ class TensorSpec(_Part):
 
     name: str
     shape: tuple[int | list[Any], ...]
-    dtype: DType
+    dtype: ElementType
 
 
 class AliasSpec(_Part):
@@ -81,7 +81,8 @@ class Metadata(_Part):
     """Description of a library; ``interface`` changes whenever the C interface does.
 
     ``digest`` identifies the linked code and constants: a library with another digest may compute
-    something else.  ``programs`` are those that it was made from.
+    something else.  ``programs`` are those that it was made from.  Calls state the sizes of
+    ``dims``, apart from those named in ``counted``, which depend on data: runs count them.
     """
 
     format: Literal["ansorpy-library"] = "ansorpy-library"
@@ -89,6 +90,7 @@ class Metadata(_Part):
     name: str
     kind: Literal["kernel", "model"]
     dims: tuple[DimSpec, ...]
+    counted: tuple[str, ...] = ()
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     aliases: tuple[AliasSpec, ...] = ()
@@ -138,7 +140,8 @@ class Metadata(_Part):
             for port in (*self.input_ports, *self.output_ports):
                 if len(port.shape) > MAX_RANK or any(least(extent) < 0 for extent in port.shape):
                     raise ValueError(f"{port.name} cannot have the shape {port.shape}")
-            told_by(self.input_ports, tuple(self.named_dims.values()))
+            stated = (d for name, d in self.named_dims.items() if name not in self.counted)
+            told_by(self.input_ports, tuple(stated))
             _check_aliases(self.port_aliases, self.input_ports, self.output_ports)
         except (UsageError, RecursionError) as error:
             raise ValueError(str(error)) from None

@@ -6,7 +6,9 @@ This is the only place that determines them, for lowering (with numbers), and fo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.extents import Symbolic
@@ -47,7 +49,8 @@ class LoopKind:
         return next((kind for kind, size in kinds.items() if size), ForKind.SERIAL)
 
 
-def loop_kinds(bounds: Bounds, name: str) -> dict[str, LoopKind]:
+@lru_cache(maxsize=64)
+def loop_kinds(bounds: Bounds, name: str) -> Mapping[str, LoopKind]:
     """The kind of each current loop of stage *name*.
 
     - Parallel loops form one collapsed nest: a loop nested in another stage's parallel loop, or

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ansorpy.config import VERIFY
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.loops import Alloc, Buffer, Param, Program, Role, Scope, Seq, Stmt
+from ansorpy.ir.routines.base import Routine
 from ansorpy.ir.tensor import PlaceholderOp, Tensor
 from ansorpy.ir.verify import verify
 from ansorpy.schedule.bounds.inference import Bounds
@@ -46,12 +47,38 @@ def lower(state: State, name: str = "kernel") -> Lowered:
             f"decisions are still open: {', '.join(d.name for d in state.decisions)}",
             program=state.text(), hint="resolve them with a row of the space, or pass numbers",
         )  # fmt: skip
-    lowered = _Lowering(state).programs(name)
+    routine = state.definition.routine
+    lowered = (
+        _Lowering(state).programs(name) if routine is None else _of_routine(state, routine, name)
+    )
     if VERIFY.get():
         for program in (lowered.run, lowered.bind):
             if program is not None:
                 verify(program)
     return lowered
+
+
+def _of_routine(state: State, routine: Routine, name: str) -> Lowered:
+    """The program of a definition that *routine* computes, which no step can change."""
+    dag = state.definition
+    if state.history:
+        raise ScheduleError(
+            f"{routine.name} is an algorithm: its loops are not scheduled",
+            step=state.history[0].call(), hint="leave out all steps",
+        )  # fmt: skip
+    roles = {op: Role.CONSTANT if op.constant else Role.INPUT for op in dag.args}
+    buffers = {
+        op: Buffer(op.name, op.shape, op.dtype, Scope.GLOBAL, dag.strides.get(op.name))
+        for op in (*dag.args, *dag.outputs)
+    }
+    (output,) = dag.outputs
+    body = routine.body([buffers[op] for op in dag.reads(output)], buffers[output])
+    inputs = sorted(dag.args, key=lambda op: op.constant)
+    params = [
+        *(Param(buffers[op], roles[op]) for op in inputs),
+        Param(buffers[output], Role.OUTPUT),
+    ]
+    return Lowered(Program(name, tuple(params), body), None)
 
 
 class _Lowering:

@@ -15,12 +15,12 @@ from ansorpy.ir.expr import (
     SizeVar,
     Var,
     as_expr,
+    is_zero,
     walk,
 )
 from ansorpy.ir.extents import Extent, Symbolic, most
 from ansorpy.ir.loops import ForKind, If, Stmt, Store
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.ir.zeros import is_zero
 from ansorpy.schedule.bounds.axes import axis_exprs, guard
 from ansorpy.schedule.bounds.overrun import is_read_before_start
 from ansorpy.schedule.guards import guarded_splits, is_zero_beyond, peeled

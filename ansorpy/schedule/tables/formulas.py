@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +39,7 @@ class Formula(Symbol):
         return f"Formula({self.number})"
 
 
-@dataclass(frozen=True, slots=True)
-class _Operation:
+class _Operation(NamedTuple):
     """An operation on formulas *a* and *b*; no later operation uses the values *last*."""
 
     compute: Callable[[Any, Any], Any]
@@ -59,7 +58,7 @@ class Formulas:
     def __init__(self, columns: Sequence[str], fixed: Mapping[str, int]):
         self._width = len(columns)
         self._recorded: list[_Operation | int] = [0] * self._width
-        self._known: dict[tuple[SizeOp, int, int], Formula] = {}
+        self._known: dict[SizeOp, dict[tuple[Size, Size], Size]] = {op: {} for op in SizeOp}
         self._constants: dict[int, int] = {}
         self.values: dict[str, Size] = {
             name: fixed.get(name, Formula(self, at, 1 << at)) for at, name in enumerate(columns)
@@ -67,16 +66,18 @@ class Formulas:
 
     def record(self, op: SizeOp, a: Size, b: Size) -> Size:
         """The formula ``a op b``."""
-        simple = _simplified(op, a, b)
-        if simple is not None:
-            return simple
-        key = (op, self._number(a), self._number(b))
-        found = self._known.get(key)
+        known = self._known[op]
+        found = known.get((a, b))
         if found is None:
-            parts = [x.columns for x in (a, b) if isinstance(x, Formula)]
-            found = Formula(self, len(self._recorded), parts[0] | parts[-1])
-            self._recorded.append(_Operation(_COMPUTE[op], key[1], key[2]))
-            self._known[key] = found
+            found = _simplified(op, a, b)
+            known[a, b] = found = self._new(op, a, b) if found is None else found
+        return found
+
+    def _new(self, op: SizeOp, a: Size, b: Size) -> Formula:
+        parts = [x.columns for x in (a, b) if isinstance(x, Formula)]
+        operation = _Operation(_COMPUTE[op], self._number(a), self._number(b))
+        found = Formula(self, len(self._recorded), parts[0] | parts[-1])
+        self._recorded.append(operation)
         return found
 
     def _number(self, size: Size) -> int:

@@ -32,7 +32,7 @@ from ansorpy.schedule.tables.size import Size
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["Leaf", "LeafAccess", "Loop", "Nest", "Settings", "build_nest", "moving"]
+__all__ = ["Leaf", "LeafAccess", "Loop", "Nest", "Settings", "build_nest", "moving", "nest_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -127,7 +127,12 @@ class Nest:
 
 def build_nest(state: State, values: Mapping[str, Size]) -> Nest:
     """The loop nest of *state* under *values* (one entry for every open column)."""
-    return Nest(tuple(_Builder(Bounds(state, values)).leaves()))
+    return nest_of(Bounds(state, values))
+
+
+def nest_of(bounds: Bounds) -> Nest:
+    """The loop nest of the state of *bounds* under their values."""
+    return Nest(tuple(_Builder(bounds).leaves()))
 
 
 class _Builder:

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.schedule.tables.formulas import Formula, Formulas, Tape, symbols_of
-from ansorpy.schedule.tables.nest import Leaf, LeafAccess, Loop, Nest, Settings, build_nest
+from ansorpy.schedule.tables.nest import Leaf, LeafAccess, Loop, Nest, Settings, nest_of
 from ansorpy.schedule.tables.size import Size
 
 if TYPE_CHECKING:
-    from ansorpy.schedule.state import State
+    from ansorpy.schedule.bounds.inference import Bounds
 
 __all__ = ["NestFormulas"]
 
@@ -47,13 +47,13 @@ class _Statement:
 class NestFormulas:
     """The loop nest of a placed sketch, as formulas over its columns."""
 
-    def __init__(self, state: State, formulas: Formulas):
+    def __init__(self, bounds: Bounds, formulas: Formulas):
         self._statements: list[_Statement] = []
         self._open = tuple(
             at for at, size in enumerate(formulas.values.values()) if isinstance(size, Formula)
         )
         masks: dict[tuple[str, str], int] = {}
-        for leaf in build_nest(state, formulas.values).leaves:
+        for leaf in nest_of(bounds).leaves:
             wanted = symbols_of(_sizes(leaf))
             keys = [(loop.stage, loop.name) for loop in leaf.loops]
             mask = 0

@@ -16,7 +16,7 @@ from ansorpy.schedule.decisions import open_columns
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.search.allocation import Allocation
-from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score_all
+from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, score_all
 from ansorpy.search.strategy import Context
 from ansorpy.search.variety import varied
 
@@ -54,6 +54,10 @@ class Evolution:
     """Rows of each placed sketch that may be offered."""
     doubt: float = 0.5
     """Expected error of a score's logarithm where nothing similar has been measured."""
+    survivors: int | None = None
+    """If set, nothing will be measured, so that only the model counts: this many placed sketches
+    have children, and definitions that cannot reach the best score by the model's own bound are
+    left out."""
     _elites: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
     _pairs: Allocation | None = field(default=None, repr=False)
     _shares: dict[Pair, float] = field(default_factory=dict, repr=False)
@@ -69,7 +73,10 @@ class Evolution:
         newcomers = [g for g in groups if len(g)]
         found = list(groups)
         for _ in range(self.generations):
-            self._shares = self._pairs.shares(_best_scores(found))
+            if self.survivors is not None:
+                groups = _best_groups(groups, self.survivors)
+            alive = found if self.survivors is None else groups
+            self._shares = self._pairs.shares(_best_scores(alive))
             groups = self._next(groups, context)
             found += groups
             kept = max(2 * n, self.considered)
@@ -108,6 +115,8 @@ class Evolution:
         for drawn in context.source.draw(self.sketches if rows else self.scouts, rng, shares):
             sketches.setdefault(drawn.key, drawn)
         share = -(-self.population // max(len(sketches), 1))
+        if self.survivors is not None:
+            return _reaching(sketches.values(), share, context, pairs)
         tables = []
         for key, sketch in sketches.items():
             known = rows.get(key, np.zeros((0, len(sketch.columns)), dtype=np.int64))
@@ -248,6 +257,26 @@ def _best_scores(groups: Iterable[Scored]) -> dict[Pair, float]:
             pair = group.sketch.pair
             best[pair] = max(best.get(pair, -np.inf), float(group.scores.max()))
     return best
+
+
+def _best_groups(groups: Iterable[Scored], n: int) -> list[Scored]:
+    """The *n* groups with the best candidates."""
+    return sorted((g for g in groups if len(g)), key=lambda g: -float(g.scores.max()))[:n]
+
+
+def _reaching(
+    sketches: Iterable[PlacedSketch], rows: int, context: Context, pairs: Allocation
+) -> list[Scored]:
+    """*rows* scored rows of each sketch whose definition may reach the best score so far."""
+    found: list[Scored] = []
+    best = 0.0
+    for sketch in sorted(sketches, key=lambda s: pairs.bound_s(s.pair)):
+        if best * pairs.bound_s(sketch.pair) > 1:
+            continue
+        sampled = sample_valid(sketch, rows, context.rng)
+        found.append(score(context.task, context.model, sketch, sampled))
+        best = max(best, float(found[-1].scores.max(initial=0.0)))
+    return found
 
 
 def _sketches(groups: Sequence[Scored]) -> list[PlacedSketch]:

@@ -27,7 +27,7 @@ from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.gpu.task import GpuTask
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.run.runner import MeasureOptions
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State

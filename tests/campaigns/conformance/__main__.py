@@ -1,7 +1,8 @@
 """``python -m tests.campaigns.conformance``: the whole of onnx's backend suite.
 
 Cases run in processes of their own, which may crash or hang.  A run that is stopped goes on where
-it was, unless the sources have changed.  The exit code is 1 if a case no longer passes that did.
+it was, unless the sources have changed; one that is complete is only told again.  The exit code is
+1 if a case no longer passes that did.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +24,8 @@ from tests.campaigns.conformance.table import PAGE, page
 from tests.campaigns.pool import Ended, ended
 
 _ROOT = Path(__file__).parents[3]
+_REASON = 160
+"""Characters of a reason."""
 _STATE = _ROOT / "build" / "conformance"
 
 
@@ -31,7 +35,10 @@ def main() -> int:
     state = _STATE / f"{_digest()}.csv"
     found = {} if given.again else read(state)
     with TemporaryDirectory(prefix="ansorpy-conformance-") as folder:
-        os.environ.update(ANSORPY_CALIBRATE="0", ANSORPY_CACHE=folder, ANSORPY_STATE=folder)
+        # Nothing is timed: with locks of their own, processes wait for no tuner's turn.
+        os.environ.update(
+            ANSORPY_CALIBRATE="0", ANSORPY_CACHE=folder, ANSORPY_STATE=folder, TMPDIR=folder
+        )
         _run(found, state, given)
     before = read(RESULTS)
     worse = lost(before, found)
@@ -43,7 +50,6 @@ def main() -> int:
     if given.accept:
         write(RESULTS, found.values())
         PAGE.write_text(page(found.values()))
-    state.unlink(missing_ok=True)
     return int(bool(worse) and not given.accept)
 
 
@@ -69,11 +75,12 @@ def _ended(numbers: list[int], given: argparse.Namespace) -> Iterator[Ended]:
 
 
 def _result(case: SuiteCase, one: Ended) -> Result:
-    """What became of *case*; an error is told by its last line that says something."""
+    """What became of *case*; an error is told by its message, which ends the traceback."""
     if one.error:
-        lines = [line.strip() for line in one.error.splitlines() if line.strip()]
-        said = next((line for line in lines if "Error" in line), lines[-1])
-        verdict, reason = "failed", said[:160]
+        lines = one.error.splitlines()
+        began = [n for n, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
+        said = " ".join(lines[began[0] if began else 0 :])
+        verdict, reason = "failed", " ".join(said.split())[:_REASON]
     else:
         [kind] = one.tally.kinds
         verdict, _, reason = kind.partition(": ")
@@ -92,7 +99,7 @@ def _digest() -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.campaigns.conformance", description=__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="cases with this in their names")
-    parser.add_argument("--again", action="store_true", help="forget the run that was stopped")
+    parser.add_argument("--again", action="store_true", help="forget what is done")
     parser.add_argument(
         "--accept", action="store_true", help="keep the results, and write the table of the docs"
     )

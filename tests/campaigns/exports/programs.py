@@ -23,7 +23,7 @@ from ansorpy.report.inputs import random_value
 from ansorpy.report.onnx_edit import softmax_inputs_as_outputs
 from ansorpy.report.verify import compare_outputs
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.ports import Port
 from ansorpy.schedule.lowering.program import lower

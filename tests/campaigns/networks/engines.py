@@ -27,7 +27,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target

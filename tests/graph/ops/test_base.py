@@ -10,6 +10,7 @@ import pytest
 
 from ansorpy.graph import ops
 from ansorpy.graph.constants import constant_values
+from ansorpy.graph.custom import Custom
 from ansorpy.graph.ir import Graph, GraphBuilder, Output
 from ansorpy.graph.ops import Op, TensorType, Transpose
 from ansorpy.graph.ops.sizes import SizesOp
@@ -18,7 +19,9 @@ from tests.graph.ops.samples import SAMPLES, Sample
 
 
 def test_every_operator_has_a_sample() -> None:
-    classes = {c for c in vars(ops).values() if isinstance(c, type) and issubclass(c, Op)}
+    classes = {
+        c for c in (*vars(ops).values(), Custom) if isinstance(c, type) and issubclass(c, Op)
+    }
     concrete = {c for c in classes if not c.__abstractmethods__ and not issubclass(c, SizesOp)}
     assert {type(sample.op) for sample in SAMPLES} == concrete
 

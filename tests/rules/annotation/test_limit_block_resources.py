@@ -57,7 +57,7 @@ def test_rows_that_do_not_fit_are_refused(rng: np.random.Generator) -> None:
     fits = (used <= GPU.vector_registers) & (used * threads <= GPU.registers_per_block)
     fits &= as_array(shared_bytes(bounds, kernel), len(table)) <= 4096
     named = {c.name: c for c in space.constraints}
-    held = [named[f"C.{n}"].holds(space.values(table)) for n in ("shared", "registers")]
+    held = [named[f"C.{n}"].holds(bounds) for n in ("shared", "registers")]
     assert np.array_equal(np.all([as_array(h, len(table)) for h in held], axis=0), fits)
     assert 0 < fits.sum() < len(fits)
 
@@ -67,7 +67,9 @@ def test_a_grid_has_at_most_so_many_blocks(rng: np.random.Generator) -> None:
     (limit,) = (c for c in space.constraints if c.name == "C.blocks")
     table = space.sample(300, rng)
     tile = np.prod([table[:, space.slices[f"C.local.{axis}"]] for axis in "ij"], axis=(0, 2))
-    assert np.array_equal(as_array(limit.holds(space.values(table)), 300), tile * 9 >= 64 * 64)
+    assert np.array_equal(
+        as_array(limit.holds(Bounds(space.state, space.values(table))), 300), tile * 9 >= 64 * 64
+    )
 
 
 def test_new_rows_mostly_fit(rng: np.random.Generator) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.rules.annotation.pad_tiles import PadTiles
+from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.tables.size import as_array
 from tests import workloads
@@ -20,7 +21,11 @@ def test_shared_tiles_have_a_pad_of_whole_elements(rng: np.random.Generator) -> 
     mask = np.ones(len(table), dtype=np.bool_)
     for name, row in (("A", "i1"), ("B", "i1")):
         mask &= column[f"{name}.shared.pad"] % column[f"{name}.shared.{row}/1"] == 0
-    held = [c.holds(space.values(table)) for c in space.constraints if "pad" in c.name]
+    held = [
+        c.holds(Bounds(space.state, space.values(table)))
+        for c in space.constraints
+        if "pad" in c.name
+    ]
     assert np.array_equal(np.all([as_array(h, len(table)) for h in held], axis=0), mask)
     assert 0 < mask.sum() < len(mask)
 

@@ -12,6 +12,7 @@ from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.presets import ANSOR_CUDA
 from ansorpy.rules.presets import CUDA as DEFAULT_CUDA
 from ansorpy.rules.sketch.chain_in_rows import ChainInRows
+from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.tables.size import as_array
@@ -125,7 +126,7 @@ def test_rows_and_lanes_are_whole_warps_within_the_limit(rng: np.random.Generato
     columns = {name: table[:, at] for at, name in enumerate(space.columns)}
     threads = columns["out.i.0/1"] * columns["out.j.0/1"]
     (limit,) = [c for c in space.constraints if c.name == "out.threads"]
-    held = as_array(limit.holds(space.values(table)), len(table)).astype(bool)
+    held = as_array(limit.holds(Bounds(space.state, space.values(table))), len(table)).astype(bool)
     assert np.array_equal(held, (threads >= 32) & (threads <= 1024))
     assert not (threads[held] % 32).any()
     drawn = ThreadBind(vectors=(1, 2, 4)).sample(space, table, CUDA, rng)

@@ -23,7 +23,7 @@ from ansorpy.ir.extents import dim
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State

@@ -25,7 +25,7 @@ from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import CompiledTask
+from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.library.elf import find_metadata
 from ansorpy.runtime.library.metadata import read_metadata

@@ -48,6 +48,7 @@ from ansorpy.ir.expr import (
     Var,
     walk,
 )
+from ansorpy.ir.operators import BITWISE, SHIFTS
 from ansorpy.ir.rewrite.simplify import simplify
 
 __all__ = ["combined", "operand", "vector"]
@@ -60,6 +61,7 @@ _BITWISE = {BinaryOp.AND: "&", BinaryOp.MIN: "&", BinaryOp.OR: "|", BinaryOp.MAX
 _NAMES = {
     BinaryOp.MIN: "min", BinaryOp.MAX: "max", BinaryOp.DIV: "quotient",
     BinaryOp.FLOORDIV: "floor_div", BinaryOp.FLOORMOD: "floor_mod", BinaryOp.POW: "pow",
+    BinaryOp.SHL: "shl", BinaryOp.SHR: "shr",
 }  # fmt: skip
 _UNSIGNED = {BinaryOp.FLOORDIV: "quotient", BinaryOp.FLOORMOD: "rest"}
 
@@ -129,6 +131,8 @@ def _binary(e: Emitter, expr: Binary) -> Code:
         # The helper tests whether its first operand is NaN, which no constant is.
         sides = (expr.b, expr.a) if isinstance(expr.b, Const) else (expr.a, expr.b)
         return binary(e, expr.op, expr.dtype, *(vector(e, x) for x in sides))
+    if expr.op in SHIFTS and isinstance(expr.b, Const) and 0 <= expr.b.value < expr.dtype.bits:
+        return _shifted(e, expr.op, expr.dtype, vector(e, expr.a), int(expr.b.value))
     a, b = operand(e, expr.a), operand(e, expr.b)
     if expr.op not in _INFIX:
         a, b = vector(e, expr.a), vector(e, expr.b)
@@ -143,9 +147,21 @@ def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
         return _arithmetic(e, op, dtype, a, b)
     if op is BinaryOp.POW:
         return elementary(e, op, dtype, a, b)
+    if op in BITWISE and op not in SHIFTS:
+        return Code(f"({a.at(UNARY)} {op.value} {b.at(UNARY)})")
     unsigned = not dtype.is_float and not dtype.is_signed
     name = (_UNSIGNED if unsigned else _NAMES).get(op, _NAMES[op])
     return helper_call(e, f"{name}_{vector_of(e, dtype)}", a, b)
+
+
+def _shifted(e: Emitter, op: BinaryOp, dtype: DType, a: Code, distance: int) -> Code:
+    """A shift by a distance that leaves bits; those to the left are unsigned."""
+    if op is BinaryOp.SHR or not dtype.is_signed:
+        return Code(f"({a.at(UNARY)} {op.value} {distance})")
+    assert e.lanes is not None
+    unsigned = f"u{dtype.bits}x{e.lanes.width}"
+    e.need(unsigned)
+    return Code(f"({vector_of(e, dtype)})(({unsigned}){a.at(UNARY)} << {distance})", UNARY)
 
 
 def _arithmetic(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
@@ -238,6 +254,10 @@ def _rounding(name: str) -> Callable[[Emitter, DType, Code], Code]:
 
 
 def _reinterpreted(e: Emitter, dtype: DType, x: Code) -> Code:
+    if dtype in HALF:
+        return narrowed(e, x, dtype)
+    if dtype is DType.UINT16:
+        return helper_call(e, f"from_{_lanes(e, 'f16')}", x)
     wanted = Function.BITS if dtype.is_float else Function.FROM_BITS
     return Code(f"({vector_of(e, wanted.result(dtype))}){x.at(UNARY)}", UNARY)
 

@@ -15,6 +15,7 @@ from ansorpy.codegen.cuda.emit.emitter import Emitter, register_type
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import BinaryOp, Function
+from ansorpy.ir.operators import BITWISE, SHIFTS
 
 __all__ = ["binary", "function"]
 
@@ -55,6 +56,12 @@ def _float(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
 
 def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     kind = register_type(dtype)
+    if op in SHIFTS:
+        e.need("shifts")
+        name = "shift_left" if op is BinaryOp.SHL else "shift_right"
+        return Code(f"{name}<{kind}>({a.text}, {b.text})")
+    if op in BITWISE:
+        return Code(f"({a.at(UNARY)} {op.value} {b.at(UNARY)})")
     if op in _WRAPPING:
         unsigned = _UNSIGNED.get(dtype)
         if unsigned is None:
@@ -160,6 +167,12 @@ _FROM_BITS = {DType.UINT32: "__int_as_float", DType.UINT64: "__longlong_as_doubl
 def _word(e: Emitter, fn: Function, dtype: DType, args: Sequence[Code]) -> Code:
     """Functions of the bits of values."""
     inside = ", ".join(x.text for x in args)
+    if dtype in (DType.FLOAT16, DType.BFLOAT16):
+        e.need(dtype.value)
+        return Code(f"to_{dtype.value}({inside}).bits", ATOM)
+    if dtype is DType.UINT16:
+        e.need("float16")
+        return Code(f"to_float(float16{{{inside}}})", ATOM)
     if fn is Function.BITS:
         return Code(f"{_BITS[dtype]}({inside})", UNARY)
     if fn is Function.FROM_BITS:

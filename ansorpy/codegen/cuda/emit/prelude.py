@@ -32,6 +32,18 @@ template <typename T> {_INLINE} T floor_mod(T a, T b) {{
   return off != 0 && (off < 0) != (b < 0) ? off + b : off;
 }}"""
 
+_SHIFTS = f"""\
+// Shifts by as many bits as there are or more, or by a negative number, leave no bit.
+template <typename T> {_INLINE} bool leaves_bits(T distance) {{
+  return (unsigned long long)distance < sizeof(T) * 8;
+}}
+template <typename T> {_INLINE} T shift_left(T a, T b) {{
+  return leaves_bits(b) ? (T)((unsigned long long)a << b) : T(0);
+}}
+template <typename T> {_INLINE} T shift_right(T a, T b) {{
+  return leaves_bits(b) ? (T)(a >> b) : a < T(0) ? T(-1) : T(0);
+}}"""
+
 _FLOAT_DIVISION = f"""\
 // Exact remainders with the sign of the divisor, and the matching quotients.
 template <typename T> {_INLINE} bool opposed(T off, T b) {{
@@ -215,6 +227,7 @@ template <int Pending> {_INLINE} void wait_copies() {{
 
 HELPERS: Mapping[str, str] = {
     "division": _DIVISION,
+    "shifts": _SHIFTS,
     "float_division": _FLOAT_DIVISION,
     "integers": _INTEGERS,
     "extrema": _EXTREMA,

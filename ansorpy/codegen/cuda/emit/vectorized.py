@@ -25,11 +25,10 @@ from ansorpy.codegen.cuda.emit.expressions import value
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.analysis.affine import divisor_of, linear
-from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr, children
+from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr, children, is_zero
 from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Scope, Store
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
-from ansorpy.ir.zeros import is_zero
 
 __all__ = ["vector_loop"]
 

@@ -17,8 +17,9 @@ blockDim blockIdx gridDim threadIdx warpSize
 abs ceil copysign cos erf exp fabs floor fma fmod log max min norm pow rint rsqrt sin sqrt tanh
 ceilf cosf erff expf fabsf floorf fmaf logf powf rintf rsqrtf sinf sqrtf tanhf
 bfloat16 bits_of commit_copies commit_products copy_async divides_all dot_bf16 dot_s8s8 dot_u8s8
-fence_registers fence_shared float16 float_div float_mod floor_div floor_mod load_matrices
-matrix_at maximum minimum odd opposed packed quotient rest scaled set_bits settled shared_memory
+fence_registers fence_shared float16 float_div float_mod floor_div floor_mod leaves_bits
+load_matrices matrix_at maximum minimum odd opposed packed quotient rest scaled set_bits settled
+shared_memory shift_left shift_right
 swizzled to_bfloat16 to_float to_float16 to_int to_long to_odd to_unsigned_long unpacked vec Vec
 wait_copies wait_products word main
 """

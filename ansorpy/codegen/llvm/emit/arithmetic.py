@@ -15,6 +15,7 @@ from ansorpy.codegen.llvm.emit.module import mangled
 from ansorpy.codegen.llvm.emit.text import Value, float_literal, register_type
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import BinaryOp, CompareOp, ReduceKind
+from ansorpy.ir.operators import SHIFTS
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter
@@ -130,7 +131,8 @@ FLOAT_BINARY: dict[BinaryOp, Callable[[Emitter, Value, Value], Value]] = {
 
 _INTEGER = {
     BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.MUL: "mul",
-    BinaryOp.AND: "and", BinaryOp.OR: "or",
+    BinaryOp.AND: "and", BinaryOp.OR: "or", BinaryOp.BIT_AND: "and", BinaryOp.BIT_OR: "or",
+    BinaryOp.BIT_XOR: "xor",
 }  # fmt: skip
 
 
@@ -140,6 +142,8 @@ def integer_binary(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value
         return op(e, _INTEGER[which], a, b)
     if which in (BinaryOp.MAX, BinaryOp.MIN):
         return call(e, f"{_sign(dtype)}{which.value}", a, b)
+    if which in SHIFTS:
+        return _shifted(e, which, dtype, a, b)
     if _divides_all(dtype, b):
         return divided(e, which, dtype, a, b)
     trapping = _traps(e, dtype, b)
@@ -147,6 +151,21 @@ def integer_binary(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value
     if which is BinaryOp.FLOORMOD:
         return found  # by 1: there is no remainder
     return choose(e, trapping, op(e, "mul", a, b), found)
+
+
+def _shifted(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value) -> Value:
+    """A shift whose distance, if no literal, is tested: LLVM leaves large ones undefined."""
+    fills = which is BinaryOp.SHR and dtype.is_signed
+    name = "shl" if which is BinaryOp.SHL else "ashr" if fills else "lshr"
+    last, zero = (Value(b.element, text, 0, 0) for text in (str(dtype.bits - 1), "0"))
+    if b.text.lstrip("-").isdigit():
+        if 0 <= int(b.text) < dtype.bits:
+            return op(e, name, a, b)
+        return op(e, name, a, last) if fills else op(e, "and", a, zero)
+    inside = compare_values(e, CompareOp.LE, DType.UINT64, b, last)
+    if fills:
+        return op(e, name, a, choose(e, inside, b, last))
+    return choose(e, inside, op(e, name, a, choose(e, inside, b, zero)), zero)
 
 
 def _divides_all(dtype: DType, divisor: Value) -> bool:

@@ -13,7 +13,7 @@ from ansorpy.codegen.llvm.emit.arithmetic import (
     convert,
     integer_binary,
 )
-from ansorpy.codegen.llvm.emit.conversions import from_stored
+from ansorpy.codegen.llvm.emit.conversions import bitcast, from_stored, to_stored
 from ansorpy.codegen.llvm.emit.dots import dot, word
 from ansorpy.codegen.llvm.emit.indices import compare, index_value, is_index
 from ansorpy.codegen.llvm.emit.math import FUNCTIONS, library_call
@@ -21,6 +21,7 @@ from ansorpy.codegen.llvm.emit.text import Value, float_literal, register_type
 from ansorpy.codegen.llvm.emit.transposes import load_transposed
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dots import DOTS
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
     Binary,
@@ -36,9 +37,9 @@ from ansorpy.ir.expr import (
     Select,
     SizeVar,
     Var,
+    is_zero,
 )
 from ansorpy.ir.loops import Buffer
-from ansorpy.ir.zeros import is_zero
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter
@@ -105,7 +106,17 @@ def _call(e: Emitter, expr: Call) -> Value:
         return word(e, expr)
     if expr.fn in DOTS:
         return dot(e, expr.fn, *(e.value(arg) for arg in expr.args))
+    if expr.fn in (Function.BITS, Function.FROM_BITS) and expr.dtype.bits == 16:
+        return _half_bits(e, expr.args[0], expr.dtype)
     return FUNCTIONS[expr.fn](e, expr.dtype, *(e.value(arg) for arg in expr.args))
+
+
+def _half_bits(e: Emitter, x: Expr, dtype: DType) -> Value:
+    """The bits of a 16-bit float, which is computed as float, or the float16 with given bits."""
+    if dtype.is_float:
+        return from_stored(e, bitcast(e, e.value(x), "half"), dtype)
+    stored = to_stored(e, e.value(x), x.dtype)
+    return stored if stored.element == "i16" else bitcast(e, stored, "i16")
 
 
 def _select(e: Emitter, expr: Select) -> Value:

@@ -34,6 +34,7 @@ from ansorpy.ir.expr import (
     Var,
     children,
 )
+from ansorpy.ir.operators import BITWISE
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter
@@ -56,6 +57,8 @@ def _has_data(e: Emitter, expr: Expr) -> bool:
 
 def _is_data(expr: Expr) -> bool:
     """True for nodes that have no linear form, whatever their operands are."""
+    if isinstance(expr, Binary):
+        return expr.op in BITWISE
     return isinstance(expr, Load | Cast) or (isinstance(expr, Call) and expr.fn is not Function.NEG)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NOW", "NOW_SOURCE", "STAMP", "STAMP_SOURCE"]
+__all__ = ["NOW", "NOW_SOURCE", "SPENT", "STAMP_SOURCE", "START"]
 
 _CLOCK_MONOTONIC = 1
 
@@ -24,13 +24,36 @@ define internal i64 @{NOW}() {{
 }}
 """
 
-STAMP = "stamp"
-"""``void stamp(ptr slot)``: stores the current time in *slot*."""
+START = "start"
+"""``void start(ptr slots, i64 count)``: sets slots 1 to *count* to 0, and slot 0 to the time."""
+
+SPENT = "spent"
+"""``void spent(ptr slots, i64 number)``: adds the time since slot 0 to slot *number*.
+
+Slot 0 becomes the current time.
+"""
 
 STAMP_SOURCE = f"""{NOW_SOURCE}
-define internal void @{STAMP}(ptr %slot) {{
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+define internal void @{START}(ptr %slots, i64 %count) {{
+  %first = getelementptr i8, ptr %slots, i64 8
+  %bytes = mul i64 %count, 8
+  call void @llvm.memset.p0.i64(ptr %first, i8 0, i64 %bytes, i1 false)
   %time = call i64 @{NOW}()
-  store i64 %time, ptr %slot, align 8
+  store i64 %time, ptr %slots, align 8
+  ret void
+}}
+
+define internal void @{SPENT}(ptr %slots, i64 %number) {{
+  %time = call i64 @{NOW}()
+  %before = load i64, ptr %slots, align 8
+  %spent = sub i64 %time, %before
+  %slot = getelementptr i64, ptr %slots, i64 %number
+  %known = load i64, ptr %slot, align 8
+  %total = add i64 %known, %spent
+  store i64 %total, ptr %slot, align 8
+  store i64 %time, ptr %slots, align 8
   ret void
 }}
 """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import Fn
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "gelu_of"]
 
 Importer = Callable[[NodeContext], str]
 
@@ -48,7 +48,11 @@ def hard_swish(ctx: NodeContext) -> str:
 
 def gelu(ctx: NodeContext) -> str:
     """``x * (1 + erf(x / sqrt(2))) / 2``, or its approximation by ``tanh``."""
-    x, kind = ctx.input(), ctx.attr("approximate", "none")
+    return gelu_of(ctx, ctx.input(), ctx.attr("approximate", "none"))
+
+
+def gelu_of(ctx: NodeContext, x: str, kind: str) -> str:
+    """The gelu of *x*: exact if *kind* is ``none``, or its approximation by ``tanh``."""
     if kind == "none":
         inner = ctx.apply(Fn.ERF, ctx.apply(Fn.MUL, x, ctx.literal(math.sqrt(0.5))))
     elif kind == "tanh":
@@ -93,21 +97,11 @@ def shrink(ctx: NodeContext) -> str:
     return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, x, ctx.literal(-limit)), below, inner)
 
 
-def dropout(ctx: NodeContext) -> str:
-    """The input itself, as in inference; the mask output and training mode are refused."""
-    if ctx.is_output_used(1):
-        raise Unsupported("output mask", "remove the consumer of the mask")
-    if ctx.has_input(2) and bool(ctx.constant(2, "training_mode").item()):
-        raise Unsupported("training_mode=True", "export the model for inference")
-    return ctx.input()
-
-
 OPERATORS: dict[str, Importer] = {
     "Abs": _unary(Fn.ABS),
     "Ceil": _unary(Fn.CEIL),
     "Celu": _unary(Fn.CELU, alpha=1.0),
     "Clip": clip,
-    "Dropout": dropout,
     "Elu": _unary(Fn.ELU, alpha=1.0),
     "Erf": _unary(Fn.ERF),
     "Exp": _unary(Fn.EXP),

@@ -4,60 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import reduce
 
-import numpy as np
-
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
-from ansorpy.graph.ops import Concat, Fn, Gather, MatMul, Pad, PadMode, Repeat, Shape, Softmax
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.operators.heads import (
+    Scores,
+    Window,
+    as_added,
+    attended,
+    merged_heads,
+    split_heads,
+)
+from ansorpy.graph.ops import Concat, Fn, Gather, Pad, PadMode, Shape
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import AnyExtent, dims_of
+from ansorpy.ir.extents import AnyExtent
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "rotated"]
 
 
 def attention(ctx: NodeContext) -> tuple[str, ...]:
-    """Supports 3-D and 4-D operands, grouped heads, caches, masks, causal and windowed attention.
-
-    Rows whose keys are all masked give 0.
-    """
-    _refuse(ctx)
+    """Rows whose keys are all masked give 0."""
+    ctx.require_float()
     q = _heads(ctx, 0, "q_num_heads")
     k, v = (_heads(ctx, n, "kv_num_heads") for n in (1, 2))
+    if ctx.has_input(4) != ctx.has_input(5) or (ctx.has_input(4) and ctx.has_input(6)):
+        raise Unsupported("past_key, past_value", "give both without nonpad_kv_seqlen, or none")
     if ctx.has_input(4):
         k, v = (ctx.concat([ctx.input(n), x], 2) for n, x in ((4, k), (5, v)))
-    present = k, v
     queries, keys = _extents(ctx, q), _extents(ctx, k)
-    if queries[1] % keys[1] != 0:
-        raise Unsupported("q_num_heads", f"{keys[1]} heads of keys do not divide {queries[1]}")
-    if queries[1] != keys[1]:
-        k, v = (ctx.emit(Repeat((1, queries[1] // keys[1], 1, 1)), [x]) for x in (k, v))
-    scores = ctx.emit(MatMul(), [q, ctx.transpose(k, (0, 1, 3, 2))])
-    scale = ctx.attr("scale", 0.0) or queries[3] ** -0.5
-    scores = ctx.apply(Fn.MUL, scores, ctx.literal(scale))
-    cap = ctx.attr("softcap", 0.0)
-    if cap > 0:
-        bounded = ctx.apply(Fn.TANH, ctx.apply(Fn.MUL, scores, ctx.literal(1 / cap)))
-        scores = ctx.apply(Fn.MUL, bounded, ctx.literal(cap))
-    masks = [*_given_mask(ctx, keys[2]), *_window(ctx, queries[2], keys[2])]
-    for mask in masks:
-        scores = ctx.apply(Fn.ADD, scores, mask)
-    weights = ctx.emit(Softmax((3,), guarded=bool(masks)), [scores])
-    mixed = ctx.emit(MatMul(), [weights, v])
-    if len(ctx.shape()) == 3:
-        batch, heads, rows, size = _extents(ctx, mixed)
-        mixed = ctx.reshape(ctx.transpose(mixed, (0, 2, 1, 3)), (batch, rows, heads * size))
-    return mixed, *present
-
-
-def _refuse(ctx: NodeContext) -> None:
-    ctx.require_float()
-    if ctx.is_output_used(3):
-        raise Unsupported("output qk_matmul_output", "remove the consumer of the scores")
-    if ctx.has_input(6):
-        raise Unsupported("nonpad_kv_seqlen", "give the lengths as a mask")
-    if ctx.has_input(4) != ctx.has_input(5):
-        raise Unsupported("past_key, past_value", "give both or none")
+    stages: dict[int, str] = {}
+    precision = ctx.attr("softmax_precision", 0)
+    how = Scores(
+        ctx.attr("scale", 0.0) or queries[3] ** -0.5,
+        ctx.attr("softcap", 0.0),
+        (*_given_mask(ctx, keys[2]), *_masks_of_places(ctx, queries[2], keys[2])),
+        dtype=dtype_of(precision) if precision else None,
+        seen=stages.__setitem__,
+    )
+    mixed = attended(ctx, q, k, v, how)
+    mixed = merged_heads(ctx, mixed) if len(ctx.shape()) == 3 else mixed
+    return mixed, k, v, stages[ctx.attr("qk_matmul_output_mode", 0)]
 
 
 def _extents(ctx: NodeContext, value: str) -> Shape:
@@ -66,28 +51,19 @@ def _extents(ctx: NodeContext, value: str) -> Shape:
 
 def _heads(ctx: NodeContext, index: int, count: str) -> str:
     """Operand *index* as ``[batch, heads, rows, size]``."""
-    shape = ctx.shape(index)
-    if len(shape) == 4:
-        return ctx.input(index)
-    heads = ctx.attr(count, 0)
-    if len(shape) != 3 or heads < 1 or shape[2] % heads != 0:
-        raise Unsupported(f"{count}={heads}", f"it must divide rows of {shape}")
-    split = ctx.reshape(ctx.input(index), (*shape[:2], heads, shape[2] // heads))
-    return ctx.transpose(split, (0, 2, 1, 3))
+    value = ctx.input(index)
+    if len(ctx.shape(index)) == 4:
+        return value
+    return split_heads(ctx, value, ctx.attr(count, 0), count)
 
 
 def _given_mask(ctx: NodeContext, keys: AnyExtent) -> list[str]:
     """The mask operand as numbers to add to the scores; keys beyond its width are masked."""
     if not ctx.has_input(3):
         return []
-    dtype, mask = ctx.type().dtype, ctx.input(3)
-    held = ctx.builder.constants.get(mask)
+    mask = ctx.input(3)
     if ctx.type(3).dtype is DType.BOOL:
-        if held is not None:
-            mask = ctx.literal(np.where(held, 0.0, -math.inf), dtype)
-        else:
-            taken, left = ctx.literal(0.0, dtype), ctx.literal(-math.inf, dtype)
-            mask = ctx.apply(Fn.WHERE, mask, taken, left)
+        mask = as_added(ctx, mask, ctx.type().dtype)
     *lead, width = _extents(ctx, mask)
     if width != keys and ctx.is_less(width, keys):
         before, behind = (0,) * (len(lead) + 1), (*(0 for _ in lead), keys - width)
@@ -95,42 +71,21 @@ def _given_mask(ctx: NodeContext, keys: AnyExtent) -> list[str]:
     return [mask]
 
 
-def _window(ctx: NodeContext, queries: AnyExtent, keys: AnyExtent) -> list[str]:
-    """A mask of keys that are outside a query's window, or after it if attention is causal."""
-    before, behind = ctx.attr("left_window_size", -1), ctx.attr("right_window_size", -1)
-    past = ctx.shape(4)[2] if ctx.has_input(4) else 0
-    if dims_of([queries, keys, past]):
-        return _computed_window(ctx, queries, keys, past)
-    place = np.arange(queries)[:, None] + past
-    key = np.arange(keys)
-    kept = np.ones((queries, keys), bool)
-    if ctx.attr("is_causal", 0):
-        kept &= key <= place
-    if before >= 0:
-        kept &= place - key <= before
-    if behind >= 0:
-        kept &= key - place <= behind
-    return [] if kept.all() else [ctx.literal(np.where(kept, 0.0, -math.inf))]
-
-
-def _computed_window(
-    ctx: NodeContext, queries: AnyExtent, keys: AnyExtent, past: AnyExtent
-) -> list[str]:
-    """:func:`_window` for extents that depend on sizes, computed at run time."""
-    before, behind = ctx.attr("left_window_size", -1), ctx.attr("right_window_size", -1)
-    place = ctx.apply(Fn.ADD, ctx.places(queries, 1), ctx.size(past, DType.INT64))
-    distance = ctx.apply(Fn.SUB, place, ctx.places(keys))
+def _masks_of_places(ctx: NodeContext, queries: AnyExtent, keys: AnyExtent) -> list[str]:
+    """Masks of keys outside a query's window, after it, or beyond the keys that count."""
+    window = Window(
+        bool(ctx.attr("is_causal", 0)),
+        ctx.attr("left_window_size", -1),
+        ctx.attr("right_window_size", -1),
+    )
+    first = ctx.size(ctx.shape(4)[2] if ctx.has_input(4) else 0, DType.INT64)
     kept = []
-    if ctx.attr("is_causal", 0):
-        kept.append(ctx.apply(Fn.LESS_EQUAL, ctx.literal(0, DType.INT64), distance))
-    if before >= 0:
-        kept.append(ctx.apply(Fn.LESS_EQUAL, distance, ctx.literal(before, DType.INT64)))
-    if behind >= 0:
-        kept.append(ctx.apply(Fn.LESS_EQUAL, ctx.literal(-behind, DType.INT64), distance))
-    if not kept:
-        return []
-    inside = reduce(lambda a, b: ctx.apply(Fn.AND, a, b), kept)
-    return [ctx.apply(Fn.WHERE, inside, ctx.literal(0.0), ctx.literal(-math.inf))]
+    if ctx.has_input(6):
+        count = ctx.reshape(ctx.cast(ctx.input(6), DType.INT64), (ctx.shape(6)[0], 1, 1, 1))
+        first = ctx.apply(Fn.SUB, count, ctx.size(queries, DType.INT64))
+        kept = [ctx.apply(Fn.LESS, ctx.places(keys), count)]
+    kept = [*window.kept(ctx, queries, keys, first), *kept]
+    return [as_added(ctx, one, ctx.type().dtype) for one in kept]
 
 
 def rotary_embedding(ctx: NodeContext) -> str:
@@ -142,10 +97,18 @@ def rotary_embedding(ctx: NodeContext) -> str:
     x = ctx.input()
     if len(shape) == 3:
         x = ctx.reshape(x, (*shape[:2], heads, shape[2] // heads))
-    *lead, size = _extents(ctx, x)
-    turned = ctx.attr("rotary_embedding_dim", 0) or size
+    turned = ctx.attr("rotary_embedding_dim", 0) or _extents(ctx, x)[-1]
     cos, sin = (_angles(ctx, n, len(shape) == 4) for n in (1, 2))
     pairs = bool(ctx.attr("interleaved", 0))
+    return ctx.reshape(rotated(ctx, x, cos, sin, turned, pairs=pairs), shape)
+
+
+def rotated(ctx: NodeContext, x: str, cos: str, sin: str, turned: int, *, pairs: bool) -> str:
+    """The first *turned* elements of each row of *x* rotated, by halves or by neighbours (*pairs*).
+
+    *cos* and *sin* have one element for each two of them, and broadcast to the other axes.
+    """
+    *lead, size = _extents(ctx, x)
     half = turned // 2
 
     def cut(start: int, stop: int, step: int = 1) -> str:
@@ -159,8 +122,7 @@ def rotary_embedding(ctx: NodeContext) -> str:
     if pairs:
         columns = [ctx.reshape(part, (*lead, half, 1)) for part in parts]
         parts = [ctx.reshape(ctx.emit(Concat(len(lead) + 1), columns), (*lead, turned))]
-    whole = ctx.concat([*parts, cut(turned, size)], len(lead))
-    return ctx.reshape(whole, shape)
+    return ctx.concat([*parts, cut(turned, size)], len(lead))
 
 
 def _angles(ctx: NodeContext, index: int, heads_first: bool) -> str:

@@ -11,7 +11,7 @@ from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import array_of
 from ansorpy.graph.ir import Array
-from ansorpy.graph.ops import Cast, Expand, Fn, Iota, Shape
+from ansorpy.graph.ops import Expand, Fn, Iota, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, extreme, least, prod_of
 from ansorpy.ir.symbols import SizeOp
@@ -116,25 +116,11 @@ def eye_like(ctx: NodeContext) -> str:
     return _add(ctx, np.eye(rows, columns, k).astype(dtype.numpy))
 
 
-def cast(ctx: NodeContext) -> str:
-    """Convert the element type."""
-    wanted = dtype_of(ctx.attr("to", 0))
-    return ctx.input() if wanted is ctx.type().dtype else ctx.emit(Cast(wanted), [ctx.input()])
-
-
-def cast_like(ctx: NodeContext) -> str:
-    """Convert to the element type of the second operand."""
-    wanted = ctx.type(1).dtype
-    return ctx.input() if wanted is ctx.type().dtype else ctx.emit(Cast(wanted), [ctx.input()])
-
-
 def _add(ctx: NodeContext, array: Array) -> str:
     return ctx.builder.add_constant(ctx.node.output[0], array)
 
 
 OPERATORS = {
-    "Cast": cast,
-    "CastLike": cast_like,
     "Constant": constant,
     "ConstantOfShape": constant_of_shape,
     "EyeLike": eye_like,

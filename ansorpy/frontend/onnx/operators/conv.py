@@ -6,7 +6,7 @@ from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.operators.windows import biased, kernel_of, padded, windows_of
 from ansorpy.graph.ops import Conv
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "conv"]
 
 
 def conv(ctx: NodeContext) -> str:

@@ -1,10 +1,10 @@
-"""Comparisons, operations on booleans, and selection."""
+"""Comparisons, operations on booleans and on the bits of integers, and selection."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import Fn
 
 __all__ = ["OPERATORS"]
@@ -34,6 +34,20 @@ def xor(ctx: NodeContext) -> str:
     return ctx.apply(Fn.AND, either, ctx.apply(Fn.NOT, both))
 
 
+def bit_shift(ctx: NodeContext) -> str:
+    """The first operand, its bits moved by as many places as the second one says."""
+    functions = {"LEFT": Fn.SHIFT_LEFT, "RIGHT": Fn.SHIFT_RIGHT}
+    direction = ctx.attr("direction", "")
+    if direction not in functions:
+        raise Unsupported(f"direction={direction}", "give LEFT or RIGHT")
+    return ctx.apply(functions[direction], ctx.input(0), ctx.input(1))
+
+
+def bitwise_not(ctx: NodeContext) -> str:
+    """All bits inverted."""
+    return ctx.apply(Fn.BIT_NOT, ctx.input())
+
+
 def where(ctx: NodeContext) -> str:
     """The second operand where the first is true, otherwise the third."""
     return ctx.apply(Fn.WHERE, ctx.input(0), ctx.input(1), ctx.input(2))
@@ -41,6 +55,11 @@ def where(ctx: NodeContext) -> str:
 
 OPERATORS: dict[str, Importer] = {
     "And": _binary(Fn.AND),
+    "BitShift": bit_shift,
+    "BitwiseAnd": _binary(Fn.BIT_AND),
+    "BitwiseNot": bitwise_not,
+    "BitwiseOr": _binary(Fn.BIT_OR),
+    "BitwiseXor": _binary(Fn.BIT_XOR),
     "Equal": _binary(Fn.EQUAL),
     "Greater": _binary(Fn.LESS, swapped=True),
     "GreaterOrEqual": _binary(Fn.LESS_EQUAL, swapped=True),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.graph.ops import Fn, MatMul
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "gemm"]
 
 
 def gemm(ctx: NodeContext) -> str:

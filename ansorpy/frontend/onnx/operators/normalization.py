@@ -12,15 +12,24 @@ from ansorpy.graph.ops import Fn, LayerNorm, Lrn, Reduce, ReduceOp, Shape, Softm
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
-__all__ = ["OPERATORS", "log_softmax_over"]
+__all__ = ["OPERATORS", "log_softmax_over", "rms_normalization"]
 
 
-def batch_normalization(ctx: NodeContext) -> str:
-    """``x * s + t``: ``s = scale / sqrt(var + epsilon)``, ``t = bias - mean * s``, in float64."""
-    if ctx.attr("training_mode", 0) or any(ctx.is_output_used(i) for i in range(1, 5)):
-        raise Unsupported("training_mode=1", "export the model for inference")
+def batch_normalization(ctx: NodeContext) -> str | tuple[str, ...]:
+    """``x * s + t``: ``s = scale / sqrt(var + epsilon)``, ``t = bias - mean * s``.
+
+    In training, mean and variance are those of the data, and running ones are further results.
+    Constants are combined in float64.
+    """
     if not ctx.attr("spatial", 1):
         raise Unsupported("spatial=0", "export with an opset of 9 or later")
+    old = ctx.opset < 14 and any(ctx.is_output_used(i) for i in range(1, 5))
+    if old or ctx.attr("training_mode", 0):
+        return _trained(ctx)
+    if any(ctx.operand(n) not in ctx.builder.constants for n in range(1, 5)):
+        of_scale, of_bias, of_mean, of_var = (_of_channels(ctx, n) for n in range(1, 5))
+        x = ctx.cast(ctx.input(), ctx.builder.types[of_scale].dtype)
+        return ctx.cast(_scaled(ctx, x, of_mean, of_var, of_scale, of_bias), ctx.type().dtype)
     names = ("scale", "B", "mean", "var")
     scale, bias, mean, var = (
         np.asarray(ctx.constant(i, name), np.float64) for i, name in enumerate(names, 1)
@@ -29,6 +38,45 @@ def batch_normalization(ctx: NodeContext) -> str:
     shape = (-1, *(1,) * (len(ctx.shape()) - 2))
     scaled = ctx.apply(Fn.MUL, ctx.input(), ctx.literal(factor.reshape(shape)))
     return ctx.apply(Fn.ADD, scaled, ctx.literal((bias - mean * factor).reshape(shape)))
+
+
+def _of_channels(ctx: NodeContext, index: int) -> str:
+    """Operand *index*, a number for each channel, in at least float32."""
+    dtype = ctx.type(index).dtype.of_sums
+    rank = len(ctx.shape())
+    return ctx.reshape(ctx.cast(ctx.input(index), dtype), (ctx.shape()[1], *(1,) * (rank - 2)))
+
+
+def _scaled(ctx: NodeContext, x: str, mean: str, var: str, scale: str, bias: str) -> str:
+    """``(x - mean) * (scale / sqrt(var + epsilon)) + bias``."""
+    epsilon = ctx.literal(float(ctx.attr("epsilon", 1e-5)), ctx.builder.types[var].dtype)
+    root = ctx.apply(Fn.SQRT, ctx.apply(Fn.ADD, var, epsilon))
+    factor = ctx.apply(Fn.DIV, scale, root)
+    return ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, ctx.apply(Fn.SUB, x, mean), factor), bias)
+
+
+def _trained(ctx: NodeContext) -> tuple[str, ...]:
+    """The data, normalised by their own mean and variance, then the running ones.
+
+    Before opset 14, those of the data follow.
+    """
+    axes = tuple(d for d in range(len(ctx.shape())) if d != 1)
+    scale, bias = (_of_channels(ctx, n) for n in (1, 2))
+    x = ctx.cast(ctx.input(), ctx.builder.types[scale].dtype)
+    mean = _mean(ctx, x, axes)
+    difference = ctx.apply(Fn.SUB, x, mean)
+    var = _mean(ctx, ctx.apply(Fn.MUL, difference, difference), axes)
+    result = ctx.cast(_scaled(ctx, x, mean, var, scale, bias), ctx.type().dtype)
+    share = float(ctx.attr("momentum", 0.9))
+    own, running = [], []
+    for index, value in ((3, mean), (4, var)):
+        dtype = ctx.builder.types[value].dtype
+        given, found = ctx.cast(ctx.input(index), dtype), ctx.reshape(value, ctx.shape(index))
+        old = ctx.apply(Fn.MUL, given, ctx.literal(share, dtype))
+        new = ctx.apply(Fn.MUL, found, ctx.literal(1.0 - share, dtype))
+        running.append(ctx.cast(ctx.apply(Fn.ADD, old, new), ctx.type(index).dtype))
+        own.append(ctx.cast(found, ctx.type(index).dtype))
+    return (result, *running) if ctx.opset >= 14 else (result, *running, *own)
 
 
 def layer_normalization(ctx: NodeContext) -> str | tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Operators that depend on an element's position: cumulative sums, triangles, ranks."""
+"""Operators that depend on an element's position: cumulative sums, triangles, one-hot rows."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import (
     ArgReduce,
     Cast,
-    Cumulative,
+    Computed,
     Expand,
     Fn,
     GatherElements,
-    Reduce,
     ReduceOp,
 )
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import dims_of, least, most
+from ansorpy.ir.extents import dims_of, prod_of
+from ansorpy.ir.routines.prefix import Prefixes
 
 __all__ = ["OPERATORS"]
 
 
-def _cumulative(kind: ReduceOp) -> Callable[[NodeContext], str]:
+def _cumulative(*, product: bool) -> Callable[[NodeContext], str]:
     """The cumulative sum or product along an axis, forwards or backwards."""
 
     def build(ctx: NodeContext) -> str:
-        (axis,) = ctx.constant_ints(1, "axis")
+        (given,) = ctx.constant_ints(1, "axis")
+        shape = ctx.shape()
+        axis = ctx.axis(given, len(shape))
+        flat = prod_of(shape[:axis]), shape[axis], prod_of(shape[axis + 1 :])
         exclusive, backwards = bool(ctx.attr("exclusive", 0)), bool(ctx.attr("reverse", 0))
-        op = Cumulative(kind, ctx.axis(axis, len(ctx.shape())), exclusive, backwards)
-        return ctx.emit(op, [ctx.input()])
+        op = Computed(Prefixes(product, exclusive, backwards), flat, ctx.type().dtype)
+        return ctx.reshape(ctx.emit(op, [ctx.reshape(ctx.input(), flat)]), shape)
 
     return build
 
@@ -100,69 +103,11 @@ def hardmax(ctx: NodeContext) -> str:
     return ctx.emit(Cast(ctx.type().dtype), [found])
 
 
-def top_k(ctx: NodeContext) -> tuple[str, str]:
-    """The largest or smallest elements along an axis, in order, and their positions.
-
-    The rank of an element is the number of elements before it.  Among equal elements, the first
-    comes before the others; NaN is above all numbers.  All pairs are compared.
-    """
-    shape = ctx.shape()
-    axis = ctx.axis(ctx.attr("axis", -1), len(shape))
-    (count,) = ctx.extents(1, "K") if ctx.opset >= 10 else (ctx.attr("k", 0),)
-    extent = shape[axis]
-    if least(count) < 0 or ctx.is_less(extent, count):
-        raise Unsupported(f"K={count}", f"the axis has {extent} elements")
-    if most(extent) > _MOST_RANKED:
-        advice = f"sort at most {_MOST_RANKED} elements, or do it outside the network"
-        raise Unsupported(f"axis of {extent} elements", advice)
-    rank = _ranks(ctx, axis, bool(ctx.attr("largest", 1)))
-    behind = (1,) * (len(shape) - axis - 1)
-    wanted = ctx.places(count, len(behind) + 1, DType.INT32)
-    found = ctx.apply(Fn.EQUAL, ctx.reshape(rank, (*shape[:axis], 1, *shape[axis:])), wanted)
-    place = ctx.places(extent, len(behind), DType.INT32)
-    chosen = ctx.apply(Fn.WHERE, found, place, ctx.literal(0, DType.INT32))
-    places = ctx.emit(Reduce(ReduceOp.SUM, (axis + 1,), False), [chosen])
-    places = ctx.emit(Cast(DType.INT64), [places])
-    return ctx.emit(GatherElements(axis), [ctx.input(), places]), places
-
-
-_MOST_RANKED = 1024
-"""Comparing all pairs of this many elements takes about 0.1 ms; for more, sorting is faster."""
-
-
-def _ranks(ctx: NodeContext, axis: int, largest: bool) -> str:
-    """The number of elements before each one along *axis*, as int32."""
-    shape = ctx.shape()
-    extent = shape[axis]
-    own = ctx.reshape(ctx.input(), (*shape[: axis + 1], 1, *shape[axis + 1 :]))
-    other = ctx.reshape(ctx.input(), (*shape[:axis], 1, *shape[axis:]))
-    low, high = (own, other) if largest else (other, own)
-    behind = len(shape) - axis - 1
-    if isinstance(extent, int):
-        square = np.tri(extent, k=-1, dtype=bool).reshape(extent, extent, *(1,) * behind)
-        earlier = ctx.literal(square, DType.BOOL)  # the other element comes first
-    else:
-        earlier = ctx.apply(Fn.LESS, ctx.places(extent, behind), ctx.places(extent, behind + 1))
-    above = ctx.apply(Fn.NOT, _at_most(ctx, high, low))
-    before = ctx.apply(Fn.WHERE, earlier, _at_most(ctx, low, high), above)
-    counted = ctx.emit(Cast(DType.INT32), [before])
-    return ctx.emit(Reduce(ReduceOp.SUM, (axis + 1,), False), [counted])
-
-
-def _at_most(ctx: NodeContext, a: str, b: str) -> str:
-    """Whether *a* is at most *b*; a NaN is above all numbers, so that every element has a rank."""
-    found = ctx.apply(Fn.LESS_EQUAL, a, b)
-    if not ctx.type().dtype.is_float:
-        return found
-    return ctx.apply(Fn.OR, found, ctx.apply(Fn.IS_NAN, b))
-
-
-OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
-    "CumProd": _cumulative(ReduceOp.PROD),
-    "CumSum": _cumulative(ReduceOp.SUM),
+OPERATORS: dict[str, Callable[[NodeContext], str]] = {
+    "CumProd": _cumulative(product=True),
+    "CumSum": _cumulative(product=False),
     "Hardmax": hardmax,
     "OneHot": one_hot,
     "ReverseSequence": reverse_sequence,
-    "TopK": top_k,
     "Trilu": trilu,
 }

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, one_size, widely
 from ansorpy.frontend.onnx.operators.windows import Windows, padded, windows_of
-from ansorpy.graph.ops import Fn, Pool, PoolKind, Reduce, ReduceOp, Shape
+from ansorpy.graph.ops import Fn, Pool, PoolKind, PoolPlaces, Reduce, ReduceOp, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import ReduceKind
 from ansorpy.ir.extents import AnyExtent, dims_of, most, prod_of
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "average_pool"]
 
 
 def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[str, Windows]:
@@ -28,11 +30,15 @@ def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[s
     return ctx.emit(op, [data]), w
 
 
-def max_pool(ctx: NodeContext) -> str:
-    """The maximum of each window, ignoring padding."""
-    if ctx.is_output_used(1):
-        raise Unsupported("output Indices", "remove the consumer of the indices")
-    return _pool(ctx, PoolKind.MAX)[0]
+def max_pool(ctx: NodeContext) -> tuple[str, ...]:
+    """The maximum of each window, ignoring padding, and where it was found."""
+    value, w = _pool(ctx, PoolKind.MAX)
+    if not ctx.is_output_used(1):
+        return (value,)
+    begin, end = (tuple(ctx.number(p, "pads") for p in pads) for pads in (w.pads_begin, w.pads_end))
+    pool = Pool(PoolKind.MAX, w.kernel, w.strides, begin, end, w.dilations)
+    op = PoolPlaces(pool, bool(ctx.attr("storage_order", 0)))
+    return value, ctx.emit(op, [ctx.input(), value])
 
 
 def average_pool(ctx: NodeContext) -> str:
@@ -144,7 +150,7 @@ def global_max_pool(ctx: NodeContext) -> str:
     return _global(ctx, ReduceOp.MAX)
 
 
-OPERATORS = {
+OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     "AveragePool": widely(average_pool),
     "GlobalAveragePool": widely(global_average_pool),
     "GlobalLpPool": widely(global_lp_pool),

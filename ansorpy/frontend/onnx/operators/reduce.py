@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ansorpy.frontend.onnx.context import NodeContext, widely
 from ansorpy.graph.ops import ArgReduce, Fn, Reduce, ReduceOp, Shape
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import prod_of
 
 __all__ = ["OPERATORS"]
@@ -38,8 +39,11 @@ def _reduction(kind: ReduceOp) -> Importer:
 
 
 def reduce_mean(ctx: NodeContext) -> str:
-    """The sum times the reciprocal of the count."""
-    ctx.require_float()
+    """The sum times the reciprocal of the count; of integers, their quotient, cut."""
+    if not ctx.type().dtype.is_float:
+        total = _reduction(ReduceOp.SUM)(ctx)
+        count = prod_of(ctx.shape()[a] for a in _axes(ctx))
+        return ctx.apply(Fn.DIV, total, ctx.size(count, ctx.type().dtype))
     total = _reduction(ReduceOp.SUM)(ctx)
     return ctx.divided(total, prod_of(ctx.shape()[a] for a in _axes(ctx)))
 
@@ -48,9 +52,10 @@ def _of(fn: Callable[[NodeContext, str], str], root: Fn | None) -> Importer:
     """An importer for the sum of *fn* over the elements, followed by *root* if given."""
 
     def build(ctx: NodeContext) -> str:
-        ctx.require_float()
         total = _sum(ctx, fn(ctx, ctx.input()), bool(ctx.attr("keepdims", 1)))
-        return total if root is None else ctx.apply(root, total)
+        if root is None or ctx.type().dtype.is_float:
+            return total if root is None else ctx.apply(root, total)
+        return ctx.apply(root, ctx.cast(total, DType.FLOAT64))
 
     return widely(build)
 
@@ -73,14 +78,14 @@ def reduce_log_sum_exp(ctx: NodeContext) -> str:
 
     Where the maximum is infinite, nothing is subtracted, and the maximum is the result.
     """
-    ctx.require_float()
     axes = _axes(ctx)
     if not axes:
         return ctx.input()
-    top = ctx.emit(Reduce(ReduceOp.MAX, axes, True), [ctx.input()])
-    is_finite = ctx.apply(Fn.LESS, ctx.apply(Fn.ABS, top), ctx.literal(math.inf))
-    top = ctx.apply(Fn.WHERE, is_finite, top, ctx.literal(0))
-    raised = ctx.apply(Fn.EXP, ctx.apply(Fn.SUB, ctx.input(), top))
+    real = ctx.type().dtype if ctx.type().dtype.is_float else DType.FLOAT64
+    top = ctx.emit(Reduce(ReduceOp.MAX, axes, True), [ctx.cast(ctx.input(), real)])
+    is_finite = ctx.apply(Fn.LESS, ctx.apply(Fn.ABS, top), ctx.literal(math.inf, real))
+    top = ctx.apply(Fn.WHERE, is_finite, top, ctx.literal(0, real))
+    raised = ctx.apply(Fn.EXP, ctx.apply(Fn.SUB, ctx.cast(ctx.input(), real), top))
     total = ctx.apply(Fn.ADD, ctx.apply(Fn.LOG, _sum(ctx, raised, True)), top)
     if ctx.attr("keepdims", 1):
         return total

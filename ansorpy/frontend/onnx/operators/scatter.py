@@ -1,40 +1,119 @@
-"""Scatter at constant indices: each element of the result is from the data or from one update."""
+"""Scatter: each element of the result is from the data or from the updates for its place.
+
+Where the indices are constant and no element gets several updates, these are gathered; otherwise,
+an algorithm applies one after another.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, Shape
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.graph.ops import Computed, Expand, Fn, Gather, GatherElements, Pad, PadMode, Shape
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import AnyExtent, dims_of, prod_of
+from ansorpy.ir.routines.scatters import (
+    ScatterLast,
+    ScatterMax,
+    ScatterMin,
+    ScatterProduct,
+    Scatters,
+    ScatterSum,
+)
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "scattered"]
 
 _REDUCTIONS = {"add": Fn.ADD, "max": Fn.MAX, "min": Fn.MIN, "mul": Fn.MUL}
+_ROUTINES: Mapping[str, type[Scatters]] = {
+    "none": ScatterLast, "add": ScatterSum, "max": ScatterMax, "min": ScatterMin,
+    "mul": ScatterProduct,
+}  # fmt: skip
 
 Places = NDArray[np.int64]
 
 
 def scatter_nd(ctx: NodeContext) -> str:
     """Write parts of the tensor at index tuples, which name positions along its first axes."""
-    shape, indices = ctx.shape(), _indices(ctx)
-    depth = indices.shape[-1]
+    shape, given = ctx.shape(), ctx.shape(1)
+    depth = ctx.number(given[-1], "indices")
     outer, inner = shape[:depth], shape[depth:]
-    columns = np.moveaxis(indices, -1, 0)
-    places = _flat([_wrapped(c, e) for c, e in zip(columns, outer, strict=True)], outer)
-    return _written(ctx, outer, np.broadcast_to(places, indices.shape[:-1]), inner)
+    reduction = _reduction(ctx)
+    if _is_empty(ctx):
+        return ctx.input(0)
+    known = _known(ctx, outer)
+    if known is not None:
+        columns = np.moveaxis(known, -1, 0)
+        flat = _flat([_wrapped(c, e) for c, e in zip(columns, outer, strict=True)], outer)
+        flat = np.broadcast_to(flat, given[:-1])
+        if reduction == "none" or _are_distinct(flat):
+            return _written(ctx, outer, flat, inner)
+    count, length = prod_of(given[:-1]), prod_of(outer)
+    rows = (count, prod_of(inner))
+    places = ctx.reshape(_flattened(ctx, outer), (count, 1))
+    data = ctx.reshape(ctx.input(0), (length, rows[1]))
+    result = scattered(ctx, data, places, ctx.reshape(ctx.input(2), rows), 0, reduction)
+    return ctx.reshape(result, shape)
 
 
 def scatter_elements(ctx: NodeContext) -> str:
     """Write each update at its own index along ``axis``."""
-    shape, indices = ctx.shape(), _indices(ctx)
+    shape, given = ctx.shape(), ctx.shape(1)
     axis = ctx.axis(ctx.attr("axis", 0), len(shape))
-    where: list[Places] = [*np.indices(indices.shape, np.int64)]
-    where[axis] = _wrapped(indices, shape[axis])
-    return _written(ctx, shape, _flat(where, shape), ())
+    reduction = _reduction(ctx)
+    if _is_empty(ctx):
+        return ctx.input(0)
+    known = _known(ctx, (*shape, *given))
+    if known is not None:
+        where: list[Places] = [*np.indices(known.shape, np.int64)]
+        where[axis] = _wrapped(known, ctx.number(shape[axis], "axis"))
+        flat = _flat(where, shape)
+        if reduction == "none" or _are_distinct(flat):
+            return _written(ctx, shape, flat, ())
+    places, updates = _from_start(ctx, ctx.input(1), shape[axis]), ctx.input(2)
+    beyond = tuple(
+        0 if d == axis else e - g for d, (e, g) in enumerate(zip(shape, given, strict=True))
+    )
+    if any(beyond):
+        none = (0,) * len(shape)
+        places = ctx.emit(Pad(none, beyond, PadMode.CONSTANT, -1), [places])
+        updates = ctx.emit(Pad(none, beyond, PadMode.CONSTANT, 0), [updates])
+    return scattered(ctx, ctx.input(0), places, updates, axis, reduction)
+
+
+def scattered(
+    ctx: NodeContext, data: str, places: str, updates: str, axis: int, reduction: str = "none"
+) -> str:
+    """*data* with *updates* written at their *places* along *axis*, or combined with what is there.
+
+    The places have the shape of the updates, or extents of 1 behind the axis.  Those outside the
+    data are ignored.  Updates are applied in order, so without a reduction the last one counts.
+    """
+    kinds = ctx.builder.types
+    shape, dtype = kinds[data].shape, kinds[data].dtype
+    routine = _ROUTINES[reduction]
+    wide = dtype.of_sums if routine is ScatterSum else dtype
+    rows, columns = prod_of(shape[:axis]), prod_of(shape[axis + 1 :])
+    count = kinds[updates].shape[axis]
+    own = columns if kinds[places].shape == kinds[updates].shape else 1
+    whole: Shape = (rows, shape[axis], columns)
+    operands = [
+        ctx.reshape(ctx.cast(data, wide), whole),
+        ctx.reshape(ctx.cast(places, DType.INT64), (rows, count, own)),
+        ctx.reshape(ctx.cast(updates, wide), (rows, count, columns)),
+    ]
+    result = ctx.emit(Computed(routine(), whole, wide), _apart(ctx, operands))
+    return ctx.reshape(ctx.cast(result, dtype), shape)
+
+
+def _apart(ctx: NodeContext, operands: Sequence[str]) -> list[str]:
+    """*operands*, of which those that occur earlier are copied: an algorithm reads each once."""
+    return [
+        ctx.apply(Fn.MAX, value, value) if value in operands[:n] else value
+        for n, value in enumerate(operands)
+    ]
 
 
 def tensor_scatter(ctx: NodeContext) -> str:
@@ -61,8 +140,49 @@ def tensor_scatter(ctx: NodeContext) -> str:
     return ctx.apply(Fn.WHERE, inside, found, ctx.input(0))
 
 
-def _indices(ctx: NodeContext) -> Places:
-    return np.asarray(ctx.constant(1, "indices"), np.int64)
+def _reduction(ctx: NodeContext) -> str:
+    """How updates are combined with what is there; refuses what ONNX does not define."""
+    reduction = ctx.attr("reduction", "none")
+    if reduction != "none" and reduction not in _REDUCTIONS:
+        raise Unsupported(f"reduction={reduction}", f"use one of none, {', '.join(_REDUCTIONS)}")
+    if reduction != "none" and ctx.type().dtype is DType.BOOL:
+        raise Unsupported(f"reduction={reduction}", "booleans can only be replaced")
+    return reduction
+
+
+def _is_empty(ctx: NodeContext) -> bool:
+    """Whether there is nothing to write, or nothing to write to."""
+    return ctx.type().size == 0 or ctx.type(2).size == 0
+
+
+def _known(ctx: NodeContext, extents: Shape) -> Places | None:
+    """The indices, if they are constant and *extents* are numbers."""
+    array = ctx.builder.constants.get(ctx.input(1))
+    return None if array is None or dims_of(extents) else np.asarray(array, np.int64)
+
+
+def _are_distinct(flat: Places) -> bool:
+    return len(np.unique(flat)) == flat.size
+
+
+def _from_start(ctx: NodeContext, indices: str, extent: AnyExtent) -> str:
+    """*indices* along an axis, negative ones counted from the end, as int64.
+
+    An index out of range wraps around, as in a gather.
+    """
+    return ctx.apply(Fn.MOD, ctx.cast(indices, DType.INT64), ctx.size(extent, DType.INT64))
+
+
+def _flattened(ctx: NodeContext, outer: Shape) -> str:
+    """The row-major positions in *outer* of computed index tuples, ``[.., 1]``."""
+    last = len(ctx.shape(1)) - 1
+    flat = ctx.literal(0, DType.INT64)
+    for d, extent in enumerate(outer):
+        column = _from_start(ctx, ctx.slice(ctx.input(1), {last: Cut(d, 1)}), extent)
+        if d:
+            flat = ctx.apply(Fn.MUL, flat, ctx.size(extent, DType.INT64))
+        flat = ctx.apply(Fn.ADD, flat, column) if d else column
+    return flat
 
 
 def _wrapped(indices: Places, extent: int) -> Places:
@@ -81,16 +201,10 @@ def _flat(where: list[Places], shape: Shape) -> Places:
 def _written(ctx: NodeContext, outer: Shape, places: Places, inner: Shape) -> str:
     """The data ``[*outer, *inner]`` with update number ``n`` at position ``places.flat[n]``.
 
-    If several updates have the same position, the last one counts; reducing them is refused.
+    If several updates have the same position, the last one counts.
     """
     flat = places.reshape(-1)
-    reduction = ctx.attr("reduction", "none")
-    if reduction != "none" and reduction not in _REDUCTIONS:
-        raise Unsupported(f"reduction={reduction}", f"use one of none, {', '.join(_REDUCTIONS)}")
-    if reduction != "none" and len(np.unique(flat)) < len(flat):
-        raise Unsupported(f"reduction={reduction}", "write to each position only once")
-    if not flat.size or not all(inner):
-        return ctx.input(0)
+    reduction = _reduction(ctx)
     source = np.full(outer, -1, np.int64)
     source.reshape(-1)[flat] = np.arange(len(flat))
     updates = _gathered(ctx, ctx.reshape(ctx.input(2), (len(flat), *inner)), source)

@@ -1,55 +1,145 @@
-"""Constants of narrow element types (float8, int4 ...), which kernels do not support.
+"""Values of narrow element types (float8, int4 ...): graph values that hold their codes.
 
-Weights may be stored in these types; they are converted to floats before use.
+Ports and large constants keep the bytes that ONNX stores; everything else has one element a byte.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
-import onnx
 from onnx import NodeProto, TensorProto
 
-from ansorpy.frontend.onnx.context import Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported, element_type_of
 from ansorpy.frontend.onnx.reader import array_of
-from ansorpy.ir.dtypes import as_dtype
+from ansorpy.graph.emits import Emits
+from ansorpy.graph.ir import GraphBuilder, NarrowPort, Output
+from ansorpy.graph.ops import Decode, Encode, Pack, Shape, TensorType, Unpack, Wrap
+from ansorpy.graph.ops.narrow.conversions import packed_shape
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.narrow import ElementType, Narrow, packed
 
-__all__ = ["NarrowArray", "is_narrow", "narrow_constant", "narrow_type", "refused"]
+__all__ = [
+    "CARRIES", "READS", "SMALL", "NarrowArray", "add_constant", "add_input", "constant_array",
+    "kinds_of", "narrow_array", "narrow_of", "narrowed", "numbers", "output_of", "refused",
+]  # fmt: skip
 
 NarrowArray = npt.NDArray[np.generic]
 
+SMALL = 1 << 10
+"""Constants of up to so many elements are expanded when the model is compiled."""
 
-def is_narrow(dtype: np.dtype[np.generic]) -> bool:
-    """True for the types of ml_dtypes that :class:`DType` lacks: float8, int4 and the like."""
-    if dtype.type.__module__ != "ml_dtypes":
-        return False
+CARRIES = frozenset({
+    "Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Pad",
+    "Reshape", "ScatterElements", "ScatterND", "Slice", "Split", "Squeeze", "Tile", "Transpose",
+    "Unsqueeze",
+})  # fmt: skip
+"""Operators whose results have the type of their first operand, which they only move."""
+READS = frozenset({
+    "BitCast", "Cast", "CastLike", "ConstantOfShape", "DequantizeLinear", "QuantizeLinear", "Shape",
+    "Size",
+})  # fmt: skip
+"""Other operators that take narrow operands."""
+
+
+def narrow_of(code: int) -> Narrow | None:
+    """The narrow type with the given ONNX type code; None for other types."""
     try:
-        as_dtype(dtype)
-    except ValueError:
-        return True
-    return False
+        found = element_type_of(code)
+    except Unsupported:
+        return None
+    return found if isinstance(found, Narrow) else None
 
 
-def narrow_type(code: int) -> bool:
-    """Like :func:`is_narrow`, for an ONNX type code."""
-    try:
-        return is_narrow(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)))
-    except (KeyError, TypeError):
-        return False
-
-
-def narrow_constant(node: NodeProto) -> NarrowArray | None:
+def narrow_array(node: NodeProto) -> NarrowArray | None:
     """The value of a ``Constant`` node of a narrow type; None for any other node."""
     if node.op_type != "Constant":
         return None
     tensors: list[TensorProto] = [a.t for a in node.attribute if a.name == "value"]
-    narrow = [array_of(t) for t in tensors if narrow_type(t.data_type)]
+    narrow = [array_of(t) for t in tensors if narrow_of(t.data_type) is not None]
     return narrow[0] if narrow else None
 
 
-def refused(array: NarrowArray) -> Unsupported:
-    """The reason why *array* cannot be an operand of a computation at run time."""
-    name = onnx.TensorProto.DataType.Name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
-    return Unsupported(
-        f"element type {name}", "it is for constants that DequantizeLinear or Cast turns to floats"
-    )
+def add_input(builder: GraphBuilder, name: str, kind: Narrow, shape: Shape) -> str:
+    """Add an input of a narrow type; returns the value of its elements."""
+    port = builder.add_input(name, TensorType(packed_shape(shape, kind), DType.UINT8))
+    builder.ports[name] = NarrowPort(kind, shape)
+    value = port
+    if 0 in shape:
+        value = builder.add_empty(name, TensorType(shape, kind.held))
+    elif kind.in_a_byte > 1:
+        value = builder.emit(Unpack(kind, shape), [port], f"{name}.elements")
+    builder.narrow[value] = kind
+    return value
+
+
+def add_constant(builder: GraphBuilder, name: str, array: NarrowArray) -> str:
+    """Add a constant of a narrow type; returns the value of its elements."""
+    kind = Narrow(array.dtype.name)
+    if kind.in_a_byte == 1 or array.size <= SMALL:
+        value = builder.add_constant(name, _elements(array, kind))
+    else:
+        stored = packed(array, kind).reshape(packed_shape(array.shape, kind))
+        held = builder.add_constant(f"{name}.packed", stored)
+        value = builder.emit(Unpack(kind, array.shape), [held], name)
+    builder.narrow[value] = kind
+    return value
+
+
+def _elements(array: NarrowArray, kind: Narrow) -> NarrowArray:
+    """The codes of floats, or the values of integers."""
+    if kind.is_float:
+        return np.ascontiguousarray(array).view(np.uint8).reshape(array.shape)
+    return array.astype(kind.held.numpy)
+
+
+def constant_array(builder: GraphBuilder, value: str) -> NarrowArray:
+    """The constant *value*, of a narrow type if it is one."""
+    array = builder.constants[value]
+    kind = builder.narrow.get(value)
+    if kind is None or not kind.is_float:
+        return array if kind is None else array.astype(kind.numpy)
+    return np.ascontiguousarray(array).view(kind.numpy).reshape(array.shape)
+
+
+def output_of(builder: GraphBuilder, name: str, value: str) -> Output:
+    """The output *name*, whose elements are *value*: packed if it has a narrow type."""
+    kind = builder.narrow.get(value)
+    if kind is None:
+        return Output(name, value)
+    port = NarrowPort(kind, builder.types[value].shape)
+    packs = kind.in_a_byte > 1
+    held = builder.emit(Pack(kind), [value], f"{name}.bytes") if packs else value
+    return Output(name, held, port=port)
+
+
+def kinds_of(builder: GraphBuilder, values: Iterable[str]) -> dict[str, Narrow]:
+    """The types of those *values* that have narrow ones."""
+    return {value: builder.narrow[value] for value in values if value in builder.narrow}
+
+
+def numbers(ctx: NodeContext, value: str) -> str:
+    """*value* as numbers: itself, unless it holds the codes of floats."""
+    kind = ctx.builder.narrow.get(value)
+    return ctx.emit(Decode(kind), [value]) if kind is not None and kind.is_float else value
+
+
+def narrowed(
+    ctx: Emits, value: str, kind: Narrow, *, saturate: bool = True, rounding: str = "up"
+) -> str:
+    """The numbers *value* converted to a narrow type; what a float cannot hold may *saturate*."""
+    dtype = ctx.builder.types[value].dtype
+    if not kind.is_float:
+        made = ctx.emit(Wrap(kind), [value])
+    else:
+        exact = DType.FLOAT32 if dtype.bits <= 16 else DType.FLOAT64
+        real = value if dtype.is_float else ctx.cast(value, exact)
+        made = ctx.emit(Encode(kind, saturate, rounding), [real])
+    ctx.builder.narrow[made] = kind
+    return made
+
+
+def refused(kind: ElementType) -> Unsupported:
+    """The reason why values of type *kind* cannot be operands of an operator."""
+    return Unsupported(f"element type {kind.value}", "convert them by a Cast or DequantizeLinear")

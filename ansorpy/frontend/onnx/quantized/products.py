@@ -20,7 +20,7 @@ def conv_integer(ctx: NodeContext) -> str:
 
 def matmul_integer(ctx: NodeContext) -> str:
     """The product of two matrices minus their zero points."""
-    return _multiplied(ctx, other=1, zeros=(2, 3))
+    return _without_axes(ctx, _multiplied(ctx, other=1, zeros=(2, 3)), 1)
 
 
 def qlinear_conv(ctx: NodeContext) -> str:
@@ -35,7 +35,8 @@ def qlinear_conv(ctx: NodeContext) -> str:
 def qlinear_matmul(ctx: NodeContext) -> str:
     """A product of quantized matrices, requantized."""
     summed = _multiplied(ctx, other=3, zeros=(2, 5))
-    return _requantized(ctx, summed, [_of_rows(ctx, 1), _of_columns(ctx, 4, 3)], 6)
+    scales = [_of_rows(ctx, 1), _of_columns(ctx, 4, 3)]
+    return _without_axes(ctx, _requantized(ctx, summed, scales, 6), 3)
 
 
 def _convolved(ctx: NodeContext, *, weight: int, zeros: tuple[int, int]) -> str:
@@ -50,13 +51,27 @@ def _convolved(ctx: NodeContext, *, weight: int, zeros: tuple[int, int]) -> str:
 
 
 def _multiplied(ctx: NodeContext, *, other: int, zeros: tuple[int, int]) -> str:
-    """The product with the operand *other*; *zeros* are the operands with zero points."""
-    if min(len(ctx.shape()), len(ctx.shape(other))) < 2:
-        raise Unsupported("operand shapes", "give matrices, not vectors")
+    """The product with the operand *other*; *zeros* are the operands with zero points.
+
+    A vector becomes a row on the left, and a column on the right.
+    """
+    rows, columns = ctx.shape(), ctx.shape(other)
+    if not rows or not columns:
+        raise Unsupported("operand shapes", "give matrices or vectors, not single numbers")
     left, right = zeros
     of_left = _of_rows(ctx, left) if moves(ctx, left) else None
     of_right = _of_columns(ctx, right, other) if moves(ctx, right) else None
-    return multiplied(ctx, Integers(ctx.input(), of_left), Integers(ctx.input(other), of_right))
+    a = ctx.reshape(ctx.input(), (1, *rows)[-max(len(rows), 2) :])
+    b = ctx.reshape(ctx.input(other), (*columns, 1)[: max(len(columns), 2)])
+    return multiplied(ctx, Integers(a, of_left), Integers(b, of_right))
+
+
+def _without_axes(ctx: NodeContext, product: str, other: int) -> str:
+    """*product* without the axes that vectors got."""
+    shape = ctx.builder.types[product].shape
+    rows = shape[-2:-1] if len(ctx.shape()) > 1 else ()
+    columns = shape[-1:] if len(ctx.shape(other)) > 1 else ()
+    return ctx.reshape(product, (*shape[:-2], *rows, *columns))
 
 
 def _requantized(ctx: NodeContext, summed: str, scales: Sequence[str], operand: int) -> str:
@@ -87,13 +102,15 @@ def _row(ctx: NodeContext, operand: int, shape: Shape) -> str:
 def _of_rows(ctx: NodeContext, operand: int) -> str:
     """An operand that is one number, or one for each row of the first matrix."""
     own = ctx.shape(operand)
-    return _row(ctx, operand, (ctx.shape()[-2], 1)) if len(own) < 2 else ctx.input(operand)
+    rows = ctx.shape()[-2:-1]
+    return _row(ctx, operand, (*rows, 1)) if len(own) < 2 else ctx.input(operand)
 
 
 def _of_columns(ctx: NodeContext, operand: int, matrix: int) -> str:
     """An operand that is one number, or one for each column of the operand *matrix*."""
     own = ctx.shape(operand)
-    return _row(ctx, operand, ctx.shape(matrix)[-1:]) if len(own) < 2 else ctx.input(operand)
+    columns = ctx.shape(matrix)[1:][-1:]
+    return _row(ctx, operand, columns) if len(own) < 2 else ctx.input(operand)
 
 
 OPERATORS = {

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import (
+    Cut,
+    NodeContext,
+    Unsupported,
+    dtype_of,
+    element_type_of,
+)
+from ansorpy.frontend.onnx.quantized.narrow import narrowed, numbers
 from ansorpy.graph.ir import Quantized
-from ansorpy.graph.ops import Fn, Reduce, ReduceOp, Repeat, Shape
+from ansorpy.graph.ops import Fn, Reduce, ReduceOp, Repeat, Shape, Spread
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.narrow import ElementType, Narrow
 
-__all__ = ["OPERATORS", "moves", "rounded"]
+__all__ = [
+    "OPERATORS",
+    "dequantize_linear",
+    "dynamic_quantize_linear",
+    "moves",
+    "quantize_linear",
+    "rounded",
+]
 
 
 def dequantize_linear(ctx: NodeContext) -> str:
     """``(x - zero_point) * scale``, with one scale, or one per index or block of an axis."""
+    wanted = ctx.attr("output_dtype", 0)
+    if ctx.input() in ctx.builder.narrow or ctx.input(1) in ctx.builder.narrow:
+        return _of_narrow(ctx, dtype_of(wanted) if wanted else None)
     given = Quantized(ctx.input(), _along(ctx, 2) if moves(ctx, 2) else None, _along(ctx, 1))
     dtype = ctx.type(1).dtype
-    wanted = ctx.attr("output_dtype", 0)
     value = ctx.cast(given.value, dtype)
     if given.zero is not None:
         value = ctx.apply(Fn.SUB, value, ctx.cast(given.zero, dtype))
@@ -24,6 +41,19 @@ def dequantize_linear(ctx: NodeContext) -> str:
     value = ctx.cast(value, dtype_of(wanted)) if wanted else value
     ctx.builder.quantized[value] = given
     return value
+
+
+def _of_narrow(ctx: NodeContext, wanted: DType | None) -> str:
+    """A dequantized tensor whose elements, or scales, have a narrow type."""
+    kind = ctx.builder.narrow.get(ctx.input())
+    scale = _along(ctx, 1, numbers(ctx, ctx.input(1)), ahead=False)
+    dtype = ctx.builder.types[scale].dtype
+    value = ctx.cast(numbers(ctx, ctx.input()), dtype)
+    if not (kind is not None and kind.is_float) and moves(ctx, 2):
+        zero = _along(ctx, 2, ctx.input(2), ahead=False)
+        value = ctx.apply(Fn.SUB, value, ctx.cast(zero, dtype))
+    value = ctx.apply(Fn.MUL, value, scale)
+    return value if wanted is None else ctx.cast(value, wanted)
 
 
 def moves(ctx: NodeContext, operand: int) -> bool:
@@ -35,17 +65,40 @@ def moves(ctx: NodeContext, operand: int) -> bool:
 
 
 def quantize_linear(ctx: NodeContext) -> str:
-    """``round(x / scale) + zero_point``, halves to even, clipped to the range of the integers."""
-    ctx.require_float()
+    """``round(x / scale) + zero_point``, halves to even, clipped to the range of the integers.
+
+    Narrow floats are rounded themselves.
+    """
     wanted = ctx.attr("output_dtype", 0)
-    dtype = DType.UINT8 if not wanted else dtype_of(wanted)
-    dtype = ctx.type(2).dtype if ctx.has_input(2) else dtype
-    if not dtype.is_int or dtype.bits > 16:
-        raise Unsupported(f"element type {dtype.value}", "quantize to 8 or 16 bits")
-    if ctx.type(1).dtype is not ctx.type().dtype:
-        raise Unsupported("y_scale", "give scales of the element type of the data")
+    kind: ElementType = element_type_of(wanted) if wanted else DType.UINT8
+    if ctx.has_input(2):
+        kind = ctx.builder.narrow.get(ctx.input(2), ctx.type(2).dtype)
     zero = _along(ctx, 2) if ctx.has_input(2) else None
-    return rounded(ctx, ctx.apply(Fn.DIV, ctx.input(), _along(ctx, 1)), zero, dtype)
+    ratio = _over_scale(ctx)
+    if isinstance(kind, Narrow) and kind.is_float:
+        if kind is Narrow.FLOAT4E2M1 and moves(ctx, 2):
+            offset = ctx.cast(numbers(ctx, _along(ctx, 2)), ctx.builder.types[ratio].dtype)
+            ratio = ctx.apply(Fn.ADD, ratio, offset)
+        return narrowed(ctx, ratio, kind, saturate=bool(ctx.attr("saturate", 1)))
+    if isinstance(kind, DType) and (not kind.is_int or kind.bits > 16):
+        raise Unsupported(f"element type {kind.value}", "quantize to 16 bits or fewer")
+    return rounded(ctx, ratio, zero, kind)
+
+
+def _over_scale(ctx: NodeContext) -> str:
+    """The data over the scale, in the type that ``precision`` names, or the wider of both."""
+    data, scale = ctx.input(), _along(ctx, 1, numbers(ctx, ctx.input(1)))
+    types = [ctx.builder.types[value].dtype for value in (data, scale)]
+    code = ctx.attr("precision", 0)
+    dtype = dtype_of(code) if code else _wider(*types)
+    return ctx.apply(Fn.DIV, ctx.cast(data, dtype), ctx.cast(scale, dtype))
+
+
+def _wider(a: DType, b: DType) -> DType:
+    """The float type in which values of both types are divided."""
+    floats = [dtype for dtype in (a, b) if dtype.is_float]
+    same = set(floats)
+    return floats[0] if len(same) == 1 else max([DType.FLOAT32, *floats], key=lambda d: d.bits)
 
 
 def dynamic_quantize_linear(ctx: NodeContext) -> tuple[str, str, str]:
@@ -67,33 +120,39 @@ def dynamic_quantize_linear(ctx: NodeContext) -> tuple[str, str, str]:
     return data, ctx.reshape(scale, ()), ctx.reshape(offset, ())
 
 
-def rounded(ctx: NodeContext, value: str, zero: str | None, dtype: DType) -> str:
-    """*value* rounded, halves to even, plus *zero*, clipped to the range of *dtype*."""
+def rounded(ctx: NodeContext, value: str, zero: str | None, kind: ElementType) -> str:
+    """*value* rounded, halves to even, plus *zero*, clipped to the range of the integers *kind*."""
     real = ctx.builder.types[value].dtype
     value = ctx.apply(Fn.ROUND, value)
     if zero is not None:
         value = ctx.apply(Fn.ADD, value, ctx.cast(zero, real))
-    low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
-    bounds = (float(low), float(low + (1 << dtype.bits) - 1))
-    return ctx.cast(ctx.apply(Fn.CLIP, value, params=bounds), dtype)
+    low, high = kind.limits
+    value = ctx.apply(Fn.CLIP, value, params=(float(low), float(high)))
+    if isinstance(kind, Narrow):
+        return narrowed(ctx, value, kind)
+    return ctx.cast(value, kind)
 
 
-def _along(ctx: NodeContext, index: int) -> str:
-    """Operand *index*, shaped to broadcast: one number, or one per index or block of ``axis``."""
+def _along(ctx: NodeContext, index: int, value: str = "", *, ahead: bool = True) -> str:
+    """Operand *index* (or *value* made of it), shaped to broadcast: one number, or one per index
+    or block of ``axis``.  Those of blocks are repeated *ahead* of calls if they are constant."""
     own, full, block = ctx.shape(index), ctx.shape(), ctx.attr("block_size", 0)
+    value = value or ctx.input(index)
     if not own or own == (1,):
-        return ctx.reshape(ctx.input(index), ())
+        return ctx.reshape(value, ())
     axis = ctx.axis(ctx.attr("axis", 1), len(full))
     if block:
         blocks = (*full[:axis], -(-full[axis] // block), *full[axis + 1 :])
         if own != blocks:
             raise Unsupported(f"scales of shape {own}", f"give those of shape {blocks}")
         times = tuple(block if d == axis else 1 for d in range(len(full)))
-        return ctx.slice(ctx.emit(Repeat(times), [ctx.input(index)]), {axis: Cut(0, full[axis])})
+        if not ahead:
+            return ctx.emit(Spread(times, full), [value])
+        return ctx.slice(ctx.emit(Repeat(times), [value]), {axis: Cut(0, full[axis])})
     if own != (full[axis],):
         raise Unsupported(f"scales of shape {own}", f"give {full[axis]} or one")
     shape: Shape = tuple(own[0] if d == axis else 1 for d in range(len(full)))
-    return ctx.reshape(ctx.input(index), shape)
+    return ctx.reshape(value, shape)
 
 
 OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {

@@ -5,7 +5,7 @@ All steps but the first share the same tasks.
 
 from __future__ import annotations
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.recurrent.shared import (
     Activation,
     Direction,
@@ -26,8 +26,6 @@ __all__ = ["OPERATORS"]
 
 def lstm(ctx: NodeContext) -> tuple[str, ...]:
     """All hidden states, and the last hidden and cell state, of one or two directions."""
-    if ctx.attr("input_forget", 0):
-        raise Unsupported("input_forget=1", "export with separate input and forget gates")
     return run_directions(ctx, (5, 6), lambda direction: _stepper(ctx, direction))
 
 
@@ -58,9 +56,12 @@ def _stepper(ctx: NodeContext, direction: Direction) -> Step:
                 value = ctx.apply(Fn.ADD, value, ctx.apply(Fn.MUL, peeped, peepholes[k]))
             return fn(clipped(ctx, value))
 
-        added = ctx.apply(Fn.MUL, gate(0, f, cell), gate(3, g, None))
+        taken = gate(0, f, cell)
+        added = ctx.apply(Fn.MUL, taken, gate(3, g, None))
         if cell is not None:
-            added = ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, gate(2, f, cell), cell), added)
+            coupled = bool(ctx.attr("input_forget", 0))
+            kept = ctx.apply(Fn.SUB, ctx.literal(1), taken) if coupled else gate(2, f, cell)
+            added = ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, kept, cell), added)
         return ctx.apply(Fn.MUL, gate(1, f, added), h(added)), added
 
     return step

@@ -12,6 +12,7 @@ from functools import partial
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.graph.ops import Concat, Fn, MatMul, Shape
+from ansorpy.ir.dtypes import DType
 
 __all__ = [
     "Activation", "Direction", "activations_of", "bias_of", "clipped", "joined", "part",
@@ -74,6 +75,12 @@ class Direction:
 Step = Callable[[int, States], tuple[str, ...]]
 """Computes new states from a time index and states (None: zeros); the first is the result."""
 
+Masked = Callable[[int, States], tuple[str, tuple[str, ...]]]
+"""Computes a result and new states."""
+
+
+_MOST_STEPS = 2048
+"""Each step is some kernel calls; planning those of so many takes about a minute."""
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
@@ -104,13 +111,21 @@ def run_directions(
     x = ctx.transpose(ctx.input(0), (1, 0, 2)) if batch_first else ctx.input(0)
     length, batch, _ = ctx.builder.types[x].shape
     steps = ctx.number(length, "recurrent steps")
-    _refuse_lengths(ctx, steps)
+    if steps > _MOST_STEPS:
+        raise Unsupported(
+            f"{steps:,} recurrent steps",
+            f"give parts of at most {_MOST_STEPS:,}, each with the last states as its initial ones",
+        )
+    lengths = _lengths(ctx, steps)
     hidden = ctx.shape(2)[-1]
     runs: list[tuple[Mapping[int, str], tuple[str, ...]]] = []
     for d, backwards in enumerate(directions):
         first = tuple(_initial(ctx, index, d, batch_first) for index in states)
         order = range(steps)[::-1] if backwards else range(steps)
-        runs.append(_run(stepper(Direction(d, x)), first, order))
+        step = stepper(Direction(d, x))
+        runs.append(
+            _run(_whole(step) if lengths is None else _masked(ctx, step, lengths), first, order)
+        )
     rows = [results[t] for t in range(steps) for results, _ in runs]
     y = joined(ctx, rows, (steps, len(runs), batch, hidden))
     finals = [
@@ -124,15 +139,25 @@ def run_directions(
 
 
 def _run(
-    step: Step, states: States, order: Sequence[int]
+    step: Masked, states: States, order: Sequence[int]
 ) -> tuple[Mapping[int, str], tuple[str, ...]]:
     """The result of each step, by time index, and the states after the last step."""
     results: dict[int, str] = {}
     last: tuple[str, ...] = ()
     for t in order:
-        states = last = step(t, states)
-        results[t] = last[0]
+        results[t], last = step(t, states)
+        states = last
     return results, last
+
+
+def _whole(step: Step) -> Masked:
+    """*step*, whose result is its first state."""
+
+    def stepped(t: int, states: States) -> tuple[str, tuple[str, ...]]:
+        made = step(t, states)
+        return made[0], made
+
+    return stepped
 
 
 def _directions(ctx: NodeContext) -> tuple[bool, ...]:
@@ -143,10 +168,34 @@ def _directions(ctx: NodeContext) -> tuple[bool, ...]:
     return _DIRECTIONS[direction]
 
 
-def _refuse_lengths(ctx: NodeContext, steps: int) -> None:
-    """Refuse sequences shorter than the tensor, which would need a mask per step."""
-    if ctx.has_input(4) and set(ctx.constant_ints(4, "sequence_lens")) != {steps}:
-        raise Unsupported("sequence_lens", "pad the sequences and leave this input out")
+def _lengths(ctx: NodeContext, steps: int) -> str | None:
+    """The length of each sequence, ``[batch, 1]``; None if all have all *steps*."""
+    if not ctx.has_input(4):
+        return None
+    array = ctx.builder.constants.get(ctx.input(4))
+    if array is not None and (array == steps).all():
+        return None
+    return ctx.reshape(ctx.cast(ctx.input(4), DType.INT32), (*ctx.shape(4), 1))
+
+
+def _masked(ctx: NodeContext, step: Step, lengths: str) -> Masked:
+    """*step* for sequences of different lengths: behind its end, a sequence keeps its states.
+
+    The result there is 0.
+    """
+
+    def masked(t: int, states: States) -> tuple[str, tuple[str, ...]]:
+        inside = ctx.apply(Fn.LESS, ctx.literal(t, DType.INT32), lengths)
+        made = step(t, states)
+        zero = ctx.literal(0)
+
+        def chosen(new: str, old: str | None) -> str:
+            return ctx.apply(Fn.WHERE, inside, new, zero if old is None else old)
+
+        kept = tuple(chosen(new, old) for new, old in zip(made, states, strict=True))
+        return chosen(made[0], None), kept
+
+    return masked
 
 
 def _initial(ctx: NodeContext, index: int, d: int, batch_first: bool) -> str | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr
+from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr, is_zero
 from ansorpy.ir.extents import Extent, least, most
 from ansorpy.ir.loops import (
     Alloc,
@@ -35,7 +35,6 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
 from ansorpy.ir.strides import Strides, dense_strides
-from ansorpy.ir.zeros import is_zero
 from ansorpy.schedule.asynchronous import grouped, made_visible, runs_asynchronously
 
 __all__ = ["Producer", "bound_to", "padded_strides", "pipelined"]

@@ -51,13 +51,13 @@ def fourier(net: Growing) -> None:
     x = net.new_input([rows, n, parts])
     inverse = net.count(0, 1) if parts == 2 else 0
     half = net.count(0, 1) if parts == 1 else 0
-    length = [net.constant(np.asarray(net.count(1, 12)))] if net.chance() else []
+    length = net.constant(np.asarray(net.count(1, 12))) if net.chance() else None
     given: dict[str, Any] = {"inverse": inverse, "onesided": half}
     if net.opset >= 20:
         axis = net.constant(np.asarray(net.one_of([1, -2])))
-        net.add("DFT", x, length[0] if length else None, axis, **given)
+        net.add("DFT", x, length, axis, **given)
     else:
-        net.add("DFT", x, *length, axis=1, **given)
+        net.add("DFT", x, *([] if length is None else [length]), axis=1, **given)
 
 
 def short_fourier(net: Growing) -> None:

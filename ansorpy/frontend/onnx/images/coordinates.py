@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import Unsupported
 
-__all__ = ["COORDINATES", "Axis", "Places", "Weights", "coordinates", "nearest", "weighted"]
+__all__ = [
+    "COORDINATES", "Axis", "Places", "ResizeRule", "Weights", "coordinates", "nearest", "weighted",
+]  # fmt: skip
 
 Places = NDArray[np.int64]
 Weights = NDArray[np.float64]
@@ -23,6 +25,19 @@ COORDINATES = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
     "tf_half_pixel_for_nn", "tf_crop_and_resize",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ResizeRule:
+    """The attributes that apply to all axes."""
+
+    mode: str
+    coordinates: str = "asymmetric"
+    rounding: str = "by direction"
+    antialias: bool = False
+    exclude_outside: bool = False
+    cubic: float = -0.75
+    outside: float = 0.0
 
 
 @dataclass(frozen=True)

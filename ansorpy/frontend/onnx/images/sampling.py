@@ -8,7 +8,7 @@ import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import GridSample, MatMul
-from ansorpy.graph.ops.grid_sample import MODES, PADDINGS
+from ansorpy.graph.ops.images.grid_sample import MODES, PADDINGS
 
 __all__ = ["OPERATORS"]
 

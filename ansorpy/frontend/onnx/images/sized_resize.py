@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, one_size
-from ansorpy.frontend.onnx.operators.coordinates import Axis
+from ansorpy.frontend.onnx.images.coordinates import Axis, ResizeRule
 from ansorpy.frontend.onnx.ratio import ratio_of
-from ansorpy.graph.ops import Concat, Fn
+from ansorpy.graph.ops import Fn, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, least, most
 from ansorpy.ir.sizes import at, fixed
@@ -24,6 +24,8 @@ __all__ = ["SizedAxis", "computed_tables", "resized_by", "resized_to"]
 _FREE = ("asymmetric", "half_pixel", "tf_half_pixel_for_nn", "pytorch_half_pixel")
 """Coordinates that depend on the scale only; the last one if the result has several elements."""
 _ROUNDED = {"floor": Fn.FLOOR, "ceil": Fn.CEIL}
+_MOST_TAPS = 64
+"""Elements of which each result may be the weighted sum."""
 _LARGEST = 1 << 24
 """Below this, products of float32 numbers and extents are exact where they are extents."""
 
@@ -66,30 +68,70 @@ def resized_to(axis: int, size: AnyExtent, out: AnyExtent) -> SizedAxis:
     return SizedAxis(axis, size, out, scale)
 
 
-def computed_tables(
-    ctx: NodeContext, axis: SizedAxis, mode: str, coordinates: str, rounding: str
-) -> tuple[str, str | None]:
-    """Source positions, and for mode linear weights, computed at run time: ``[out, elements]``."""
-    place = _coordinates(ctx, axis, coordinates)
-
-    def column(value: str, dtype: DType) -> str:
-        return ctx.reshape(ctx.cast(value, dtype), (axis.out, 1))
-
-    if mode == "nearest":
-        return column(_nearest(ctx, axis, place, rounding), DType.INT32), None
+def computed_tables(ctx: NodeContext, axis: SizedAxis, rule: ResizeRule) -> tuple[str, str | None]:
+    """Source positions, and but for mode nearest weights, computed at run time: ``[out, taps]``."""
+    found = _coordinates(ctx, axis, rule.coordinates)
+    if rule.mode == "nearest":
+        places = _nearest(ctx, axis, found, rule.rounding)
+        return ctx.cast(ctx.reshape(places, (axis.out, 1)), DType.INT32), None
+    place = ctx.reshape(found, (axis.out, 1))
+    stretch, least_stretch = _stretch(ctx, axis) if rule.antialias else (None, 1.0)
+    reach = 1 if rule.mode == "linear" else 2
+    start = int(np.floor(-reach / least_stretch)) + 1
+    if 2 - 2 * start > _MOST_TAPS:
+        raise axis.refused("antialias=1")
     one = ctx.literal(1.0, DType.FLOAT32)
-    before = ctx.apply(Fn.SUB, ctx.apply(Fn.CEIL, place), one)
-    pair = [before, ctx.apply(Fn.ADD, before, one)]
-    distances = [ctx.apply(Fn.ABS, ctx.apply(Fn.SUB, place, one_of)) for one_of in pair]
-    weights = [ctx.apply(Fn.SUB, one, distance) for distance in distances]
-    zero = ctx.literal(0.0, DType.FLOAT32)
-    columns = [column(ctx.apply(Fn.MAX, w, zero), ctx.type().dtype) for w in weights]
-    places = [column(p, DType.INT32) for p in pair]
-    return ctx.emit(Concat(1), places), ctx.emit(Concat(1), columns)
+    offsets = ctx.literal(np.arange(start, 2.0 - start), DType.FLOAT32)
+    taps = ctx.apply(Fn.ADD, ctx.apply(Fn.SUB, ctx.apply(Fn.CEIL, place), one), offsets)
+    distance = ctx.apply(Fn.ABS, ctx.apply(Fn.SUB, taps, place))
+    distance = distance if stretch is None else ctx.apply(Fn.MUL, distance, stretch)
+    weights = _linear(ctx, distance) if reach == 1 else _cubic(ctx, distance, rule.cubic)
+    if rule.exclude_outside:
+        size = ctx.size(axis.size, DType.FLOAT32)
+        zero = ctx.literal(0.0, DType.FLOAT32)
+        inside = ctx.apply(
+            Fn.AND, ctx.apply(Fn.LESS_EQUAL, zero, taps), ctx.apply(Fn.LESS, taps, size)
+        )
+        weights = ctx.apply(Fn.WHERE, inside, weights, zero)
+    if stretch is not None or rule.exclude_outside:
+        weights = ctx.apply(Fn.DIV, weights, ctx.emit(Reduce(ReduceOp.SUM, (1,), True), [weights]))
+    return ctx.cast(taps, DType.INT32), ctx.cast(weights, ctx.type().dtype)
+
+
+def _stretch(ctx: NodeContext, axis: SizedAxis) -> tuple[str, float]:
+    """The factor of distances in an axis that shrinks, and its least value."""
+    if axis.scale is not None:
+        known = min(axis.scale, 1.0)
+        return ctx.literal(known, DType.FLOAT32), known
+    out, size = (ctx.size(e, DType.FLOAT32) for e in (axis.out, axis.size))
+    scale = ctx.apply(Fn.MIN, ctx.apply(Fn.DIV, out, size), ctx.literal(1.0, DType.FLOAT32))
+    return scale, min(least(axis.out) / most(axis.size), 1.0)
+
+
+def _linear(ctx: NodeContext, distance: str) -> str:
+    """Weights that fall to 0 at a distance of 1."""
+    one, zero = (ctx.literal(v, DType.FLOAT32) for v in (1.0, 0.0))
+    return ctx.apply(Fn.MAX, ctx.apply(Fn.SUB, one, distance), zero)
+
+
+def _cubic(ctx: NodeContext, distance: str, a: float) -> str:
+    """Weights of cubic convolution, which are 0 from a distance of 2 on."""
+
+    def polynomial(*factors: float) -> str:
+        value = ctx.literal(factors[0], DType.FLOAT32)
+        for factor in factors[1:]:
+            value = ctx.apply(Fn.MUL, value, distance)
+            value = ctx.apply(Fn.ADD, value, ctx.literal(factor, DType.FLOAT32))
+        return value
+
+    near, far = polynomial(a + 2, -(a + 3), 0.0, 1.0), polynomial(a, -5 * a, 8 * a, -4 * a)
+    one, two, zero = (ctx.literal(v, DType.FLOAT32) for v in (1.0, 2.0, 0.0))
+    far = ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, distance, two), far, zero)
+    return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS_EQUAL, distance, one), near, far)
 
 
 def _coordinates(ctx: NodeContext, axis: SizedAxis, mode: str) -> str:
-    """:func:`~ansorpy.frontend.onnx.operators.coordinates.coordinates`, as a value of the graph."""
+    """:func:`~ansorpy.frontend.onnx.images.coordinates.coordinates`, as a value of the graph."""
     half = ctx.literal(0.5, DType.FLOAT32)
     x = ctx.cast(ctx.places(axis.out), DType.FLOAT32)
     size, out = (ctx.size(e, DType.FLOAT32) for e in (axis.size, axis.out))
@@ -105,6 +147,12 @@ def _coordinates(ctx: NodeContext, axis: SizedAxis, mode: str) -> str:
             last = ctx.size(axis.size - 1, DType.FLOAT32)
             steps = ctx.apply(Fn.MAX, _length(ctx, axis), ctx.literal(1.0, DType.FLOAT32))
             return ctx.apply(Fn.DIV, ctx.apply(Fn.MUL, x, last), steps)
+        case "half_pixel_symmetric":
+            whole = ctx.apply(Fn.DIV, out, ctx.apply(Fn.MUL, scale, size))
+            beyond = ctx.apply(Fn.SUB, ctx.literal(1.0, DType.FLOAT32), whole)
+            offset = ctx.apply(Fn.MUL, ctx.apply(Fn.MUL, size, half), beyond)
+            centred = ctx.apply(Fn.DIV, ctx.apply(Fn.ADD, x, half), scale)
+            return ctx.apply(Fn.SUB, ctx.apply(Fn.ADD, offset, centred), half)
         case "half_pixel" | "pytorch_half_pixel":
             centred = ctx.apply(Fn.DIV, ctx.apply(Fn.ADD, x, half), scale)
             found = ctx.apply(Fn.SUB, centred, half)

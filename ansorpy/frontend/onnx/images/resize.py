@@ -6,21 +6,21 @@ The source positions and weights of each element are known at import, unless the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, one_size
-from ansorpy.frontend.onnx.operators.coordinates import (
+from ansorpy.frontend.onnx.images.coordinates import (
     COORDINATES,
     Axis,
     Places,
+    ResizeRule,
     Weights,
     coordinates,
     nearest,
     weighted,
 )
-from ansorpy.frontend.onnx.operators.sized_resize import (
+from ansorpy.frontend.onnx.images.sized_resize import (
     SizedAxis,
     computed_tables,
     resized_by,
@@ -36,24 +36,11 @@ _MODES = ("nearest", "linear", "cubic")
 AnyAxis = Axis | SizedAxis
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """The attributes that apply to all axes."""
-
-    mode: str
-    coordinates: str = "asymmetric"
-    rounding: str = "by direction"
-    antialias: bool = False
-    exclude_outside: bool = False
-    cubic: float = -0.75
-    outside: float = 0.0
-
-
 def resize(ctx: NodeContext) -> str:
     """Supports opsets 10 (scales), 11 (region, scales or sizes) and 18 (axes, antialiasing)."""
     if ctx.opset < 11:
         return _resized(ctx, _old_rule(ctx), _by_scales(ctx, ctx.constant(1, "scales").reshape(-1)))
-    rule = _Rule(
+    rule = ResizeRule(
         ctx.attr("mode", "nearest"),
         ctx.attr("coordinate_transformation_mode", "half_pixel"),
         ctx.attr("nearest_mode", "round_prefer_floor"),
@@ -66,7 +53,7 @@ def resize(ctx: NodeContext) -> str:
         raise Unsupported(
             f"coordinate_transformation_mode={rule.coordinates}", f"use {', '.join(COORDINATES)}"
         )
-    return _resized(ctx, rule, _axes(ctx))
+    return _resized(ctx, rule, _axes(ctx, rule.coordinates))
 
 
 def upsample(ctx: NodeContext) -> str:
@@ -75,8 +62,8 @@ def upsample(ctx: NodeContext) -> str:
     return _resized(ctx, _old_rule(ctx), _by_scales(ctx, given.reshape(-1)))
 
 
-def _old_rule(ctx: NodeContext) -> _Rule:
-    return _Rule(ctx.attr("mode", "nearest"))
+def _old_rule(ctx: NodeContext) -> ResizeRule:
+    return ResizeRule(ctx.attr("mode", "nearest"))
 
 
 def _by_scales(ctx: NodeContext, scales: Sequence[float] | np.ndarray) -> list[AnyAxis]:
@@ -98,12 +85,13 @@ def _scaled(
     return Axis(axis, extent, out, scale, region)
 
 
-def _axes(ctx: NodeContext) -> list[AnyAxis]:
+def _axes(ctx: NodeContext, coordinates: str) -> list[AnyAxis]:
     """Sizes, scales and regions of the axes that the node names; the default is all axes."""
     shape = ctx.shape()
     rank = len(shape)
     named = [ctx.axis(a, rank) for a in ctx.ints("axes", range(rank))]
-    region = _optional(ctx, 1, "roi")
+    crops = coordinates == "tf_crop_and_resize"
+    region = _optional(ctx, 1, "roi") if crops else np.zeros(0)
     scales = _optional(ctx, 2, "scales").astype(np.float32)
     sizes = ctx.extents(3, "sizes") if ctx.has_input(3) else ()
     given = sizes or tuple(map(float, scales))
@@ -150,7 +138,7 @@ def _optional(ctx: NodeContext, index: int, what: str) -> np.ndarray:
     return np.asarray(ctx.constant(index, what)).reshape(-1)
 
 
-def _resized(ctx: NodeContext, rule: _Rule, axes: Sequence[AnyAxis]) -> str:
+def _resized(ctx: NodeContext, rule: ResizeRule, axes: Sequence[AnyAxis]) -> str:
     """Resize axes that shrink first, then those that grow, starting with the last axis.
 
     This order computes the fewest elements, and gathers within rows while these are still short.
@@ -189,17 +177,15 @@ def _turn(axis: AnyAxis) -> tuple[bool, int]:
     return grows, -axis.axis if grows else axis.axis
 
 
-def _computed(ctx: NodeContext, value: str, rule: _Rule, axis: AnyAxis) -> str:
+def _computed(ctx: NodeContext, value: str, rule: ResizeRule, axis: AnyAxis) -> str:
     """*value* resized along an axis whose source positions are computed at run time."""
     assert isinstance(axis, SizedAxis)
-    if rule.mode == "cubic" or rule.antialias or rule.exclude_outside:
-        raise axis.refused(f"mode={rule.mode}")
-    places, weights = computed_tables(ctx, axis, rule.mode, rule.coordinates, rule.rounding)
+    places, weights = computed_tables(ctx, axis, rule)
     tables = [places] if weights is None else [places, weights]
     return ctx.emit(Resample(axis.axis, axis.out), [value, *tables])
 
 
-def _taken(rule: _Rule, axis: Axis) -> tuple[Places, Weights | None]:
+def _taken(rule: ResizeRule, axis: Axis) -> tuple[Places, Weights | None]:
     """Source positions and weights; no weights where each result is one unchanged element."""
     at = coordinates(axis, rule.coordinates)
     if rule.mode == "nearest":
@@ -216,7 +202,7 @@ def _repeated(places: Places, axis: Axis) -> int:
     return times if np.array_equal(places[:, 0], np.arange(axis.out) // max(times, 1)) else 0
 
 
-def _marked_outside(ctx: NodeContext, value: str, rule: _Rule, axes: Sequence[Axis]) -> str:
+def _marked_outside(ctx: NodeContext, value: str, rule: ResizeRule, axes: Sequence[Axis]) -> str:
     """*value* with the extrapolation value wherever a coordinate is outside the image."""
     rank = len(ctx.shape())
     inside = np.ones((1,) * rank, bool)

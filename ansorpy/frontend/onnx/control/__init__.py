@@ -1,0 +1,1 @@
+"""Importers of operators with bodies, and of those on sequences and optional values."""

@@ -1,0 +1,110 @@
+"""Loops of few iterations, whose bodies are translated once for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import GraphProto
+
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.control.scopes import Translator
+from ansorpy.frontend.onnx.control.values import Value
+from ansorpy.graph.ir import GraphBuilder
+from ansorpy.graph.ops import TensorType
+
+__all__ = ["unrolled_loop"]
+
+
+def unrolled_loop(
+    translator: Translator,
+    ctx: NodeContext,
+    body: GraphProto,
+    trips: int,
+    state: Sequence[Value],
+    *,
+    is_loop: bool = False,
+    read: Sequence[tuple[str, bool]] = (),
+    written: Sequence[bool] = (),
+) -> list[Value]:
+    """The results of a loop of at most *trips* iterations, each translated on its own.
+
+    The arguments are those of :class:`~ansorpy.frontend.onnx.control.regions.LoopPlan`.
+
+    Raises:
+        Blamed: Nodes of the body are refused.
+        Unsupported: Whether there is another iteration is computed at run time.
+    """
+    names = [info.name for info in body.input]
+    rows: list[list[str]] = [[] for _ in written]
+    current = list(state)
+    for i in range(trips):
+        made = translator.inlined(
+            body, dict(zip(names, [*_numbers(ctx.builder, i, is_loop), *current,
+                                   *(_row(ctx, trips, i, *r) for r in read)], strict=True)),
+        )  # fmt: skip
+        goes_on = _holds(ctx, made.pop(0)) if is_loop else True
+        current = made[: len(current)]
+        for held, row in zip(rows, made[len(current) :], strict=True):
+            if not isinstance(row, str):
+                raise Unsupported("rows of a loop", "they must be tensors")
+            held.append(row)
+        if not goes_on:
+            break
+    if not all(rows):
+        rows = [[name] for name in _no_rows(translator, ctx, body, current, read, is_loop)]
+    else:
+        rows = [
+            [_raised(ctx, row) for row in (held[::-1] if is_last else held)]
+            for held, is_last in zip(rows, written, strict=True)
+        ]
+    return [*current, *(ctx.concat(held, 0) for held in rows)]
+
+
+def _numbers(builder: GraphBuilder, i: int, is_loop: bool) -> list[Value]:
+    """The number of the iteration, and that the condition holds."""
+    held = {"iteration": np.asarray(i, np.int64), "condition": np.asarray(True)}
+    return [builder.add_constant(name, array) for name, array in held.items() if is_loop]
+
+
+def _row(ctx: NodeContext, trips: int, i: int, value: str, is_last: bool) -> str:
+    cut = ctx.slice(value, {0: Cut(trips - 1 - i if is_last else i, 1)})
+    return ctx.reshape(cut, ctx.builder.types[value].shape[1:])
+
+
+def _raised(ctx: NodeContext, row: str) -> str:
+    return ctx.reshape(row, (1, *ctx.builder.types[row].shape))
+
+
+def _holds(ctx: NodeContext, condition: Value) -> bool:
+    array = ctx.builder.constants.get(condition) if isinstance(condition, str) else None
+    if array is None:
+        raise Unsupported("condition", "it is computed at run time, but iterations differ")
+    return bool(array.item())
+
+
+def _no_rows(
+    translator: Translator,
+    ctx: NodeContext,
+    body: GraphProto,
+    state: Sequence[Value],
+    read: Sequence[tuple[str, bool]],
+    is_loop: bool,
+) -> list[str]:
+    """The rows of no iteration, which have the types that the body gives them."""
+    types = ctx.builder.types
+    with translator.inside() as inner:
+        given = _numbers(inner.builder, 0, is_loop)
+        given += [inner.copied(value) for value in state]
+        for value, _ in read:
+            kind = types[value]
+            given.append(inner.add_input(value, TensorType(kind.shape[1:], kind.dtype)))
+        names = [info.name for info in body.input]
+        made = translator.inlined(body, dict(zip(names, given, strict=True)))
+        kinds = [
+            inner.builder.types[row] for row in made[is_loop + len(state) :] if isinstance(row, str)
+        ]
+    return [
+        ctx.builder.add_empty(ctx.node.output[0], TensorType((0, *kind.shape), kind.dtype))
+        for kind in kinds
+    ]

@@ -1,0 +1,127 @@
+"""Activations, alone, behind a bias, or behind a product or convolution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
+from ansorpy.frontend.onnx.operators.activation import gelu_of
+from ansorpy.frontend.onnx.operators.conv import conv
+from ansorpy.frontend.onnx.operators.matmul import gemm
+from ansorpy.graph.ops import Fn, MatMul
+
+__all__ = ["OPERATORS"]
+
+
+def _biased(ctx: NodeContext) -> str:
+    return ctx.apply(Fn.ADD, ctx.input(0), ctx.input(1)) if ctx.has_input(1) else ctx.input(0)
+
+
+def gelu(ctx: NodeContext) -> str:
+    """``gelu(x + bias)`` by the error function."""
+    return gelu_of(ctx, _biased(ctx), "none")
+
+
+def fast_gelu(ctx: NodeContext) -> str:
+    """``gelu(x + bias)``, approximated by the hyperbolic tangent."""
+    return gelu_of(ctx, _biased(ctx), "tanh")
+
+
+def quick_gelu(ctx: NodeContext) -> str:
+    """``x * sigmoid(alpha * x)``."""
+    x = ctx.input()
+    scaled = ctx.apply(Fn.MUL, x, ctx.literal(float(ctx.attr("alpha", 1.702))))
+    return ctx.apply(Fn.MUL, x, ctx.apply(Fn.SIGMOID, scaled))
+
+
+_ACTIVATIONS: dict[str, tuple[Fn, tuple[float, ...]]] = {
+    "Clip": (Fn.CLIP, (-math.inf, math.inf)),
+    "Elu": (Fn.ELU, (1.0,)),
+    "HardSigmoid": (Fn.HARD_SIGMOID, (0.2, 0.5)),
+    "LeakyRelu": (Fn.LEAKY_RELU, (0.01,)),
+    "Relu": (Fn.RELU, ()),
+    "Sigmoid": (Fn.SIGMOID, ()),
+    "Tanh": (Fn.TANH, ()),
+}
+"""Functions behind fused operators, and the parameters that they have if none are given."""
+
+
+def _activated(ctx: NodeContext, value: str, given: tuple[float, ...]) -> str:
+    name = ctx.attr("activation", "")
+    if not name:
+        return value
+    if name == "HardSwish":
+        return ctx.apply(Fn.MUL, value, ctx.apply(Fn.HARD_SIGMOID, value, params=(1 / 6, 0.5)))
+    if name not in _ACTIVATIONS:
+        known = ", ".join(sorted({*_ACTIVATIONS, "HardSwish"}))
+        raise Unsupported(f"activation={name}", f"use one of {known}")
+    fn, usual = _ACTIVATIONS[name]
+    return ctx.apply(fn, value, params=(*given, *usual[len(given) :])[: len(usual)])
+
+
+def fused_conv(ctx: NodeContext) -> str:
+    """A convolution, plus an operand of the result's shape, and an activation."""
+    value = conv(ctx)
+    value = ctx.apply(Fn.ADD, value, ctx.input(3)) if ctx.has_input(3) else value
+    return _activated(ctx, value, tuple(map(float, ctx.attr("activation_params", ()))))
+
+
+def fused_gemm(ctx: NodeContext) -> str:
+    """``activation(alpha * A' B' + beta * C)``."""
+    names = ("activation_alpha", "activation_beta", "activation_gamma")
+    given = [ctx.attr(name, math.nan) for name in names]
+    return _activated(ctx, gemm(ctx), tuple(v for v in given if not math.isnan(v)))
+
+
+def fused_matmul(ctx: NodeContext) -> str:
+    """``alpha * A' B'``, where matrices, or batches of them and their rows, are transposed."""
+    a, b = (
+        _turned(ctx, n, bool(ctx.attr(f"trans{name}", 0)), bool(ctx.attr(f"transBatch{name}", 0)))
+        for n, name in enumerate("AB")
+    )
+    ranks = [len(ctx.shape(n)) for n in (0, 1)]
+    a = ctx.reshape(a, (1, *ctx.shape(0))) if ranks[0] == 1 else a
+    b = ctx.reshape(b, (*ctx.shape(1), 1)) if ranks[1] == 1 else b
+    value = ctx.emit(MatMul(), [a, b])
+    shape = ctx.builder.types[value].shape
+    rows = () if ranks[0] == 1 else shape[-2:-1]
+    columns = () if ranks[1] == 1 else shape[-1:]
+    value = ctx.reshape(value, (*shape[:-2], *rows, *columns))
+    alpha = float(ctx.attr("alpha", 1.0))
+    return value if alpha == 1.0 else ctx.apply(Fn.MUL, value, ctx.literal(alpha))
+
+
+def _turned(ctx: NodeContext, index: int, matrix: bool, batch: bool) -> str:
+    """Operand *index* with its first axis moved behind the batch's, and its matrices transposed."""
+    order = list(range(len(ctx.shape(index))))
+    if len(order) < 2:
+        return ctx.input(index)
+    if batch:
+        order = [*order[1:-1], 0, order[-1]]
+    if matrix:
+        order[-2:] = order[:-3:-1]
+    return ctx.transpose(ctx.input(index), tuple(order))
+
+
+def bias_split_gelu(ctx: NodeContext) -> str:
+    """The first half of the columns of ``x + bias`` times the gelu of the second half."""
+    value = _biased(ctx)
+    *lead, columns = ctx.builder.types[value].shape
+    half = ctx.number(columns, "two halves") // 2
+    first, second = (ctx.slice(value, {len(lead): Cut(n * half, half)}) for n in (0, 1))
+    return ctx.apply(Fn.MUL, first, gelu_of(ctx, second, "none"))
+
+
+_IMPORTERS: dict[str, Callable[[NodeContext], str]] = {
+    "BiasGelu": gelu,
+    "BiasSplitGelu": bias_split_gelu,
+    "FastGelu": fast_gelu,
+    "FusedConv": fused_conv,
+    "FusedGemm": fused_gemm,
+    "FusedMatMul": fused_matmul,
+    "Gelu": gelu,
+    "QuickGelu": quick_gelu,
+}
+OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

@@ -1,0 +1,88 @@
+"""Normalisations of sums, and the embeddings of BERT."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
+from ansorpy.frontend.onnx.operators.normalization import rms_normalization
+from ansorpy.graph.ops import Expand, Fn, Gather, LayerNorm, Reduce, ReduceOp
+from ansorpy.ir.dtypes import DType
+
+__all__ = ["OPERATORS"]
+
+
+def simplified_layer_normalization(ctx: NodeContext) -> str:
+    """RMSNormalization, as onnxruntime called it before onnx had it."""
+    _refuse_statistics(ctx, 1)
+    return rms_normalization(ctx)
+
+
+def skip_layer_normalization(ctx: NodeContext) -> tuple[str, ...]:
+    """``layer_norm(input + skip + bias)``, and the sum as the last of four outputs."""
+    return _skipped(ctx, centred=True, bias=4)
+
+
+def skip_simplified_layer_normalization(ctx: NodeContext) -> tuple[str, ...]:
+    """The same without subtracting the mean."""
+    return _skipped(ctx, centred=False, bias=3)
+
+
+def _skipped(ctx: NodeContext, *, centred: bool, bias: int) -> tuple[str, ...]:
+    _refuse_statistics(ctx, 1, 2)
+    total = ctx.apply(Fn.ADD, ctx.input(0), ctx.input(1))
+    if ctx.has_input(bias):
+        total = ctx.apply(Fn.ADD, total, ctx.input(bias))
+    beta = ctx.input(3) if centred and ctx.has_input(3) else None
+    normal = _normalised(ctx, total, ctx.input(2), beta, centred=centred)
+    return normal, total, total, total
+
+
+def _refuse_statistics(ctx: NodeContext, *outputs: int) -> None:
+    if any(map(ctx.is_output_used, outputs)):
+        raise Unsupported("output mean or inv_std_var", "remove the consumers of statistics")
+
+
+def _normalised(
+    ctx: NodeContext, value: str, scale: str, offset: str | None, *, centred: bool = True
+) -> str:
+    """*value* normalised over its last axis, scaled and offset."""
+    axis = len(ctx.builder.types[value].shape) - 1
+    norm = LayerNorm((axis,), float(ctx.attr("epsilon", 1e-12)), centred=centred)
+    scaled = ctx.apply(Fn.MUL, ctx.emit(norm, [value]), scale)
+    return scaled if offset is None else ctx.apply(Fn.ADD, scaled, offset)
+
+
+def embed_layer_normalization(ctx: NodeContext) -> tuple[str, ...]:
+    """The normalised sum of a word's, its position's and its segment's rows of three tables.
+
+    The second output counts the words of each text that the mask keeps.
+    """
+    batch, words = ctx.shape(0)
+    places = ctx.input(8) if ctx.has_input(8) else ctx.places(words)
+    rows = [(ctx.input(2), ctx.input(0)), (ctx.input(3), places)]
+    if ctx.has_input(1) and ctx.has_input(4):
+        rows.append((ctx.input(4), ctx.input(1)))
+    total, *others = (ctx.emit(Gather(0), row) for row in rows)
+    for other in others:
+        total = ctx.apply(Fn.ADD, total, other)
+    normal = _normalised(ctx, total, ctx.input(5), ctx.input(6))
+    if ctx.has_input(7):
+        counted = ctx.emit(Reduce(ReduceOp.SUM, (1,), False), [ctx.cast(ctx.input(7), DType.INT32)])
+    else:
+        counted = ctx.emit(Expand((batch,)), [ctx.literal(np.zeros(1), DType.INT32)])
+    return normal, counted, total
+
+
+OPERATORS: dict[str, Importer] = {
+    "SimplifiedLayerNormalization": simplified_layer_normalization,
+    **in_domain(
+        {
+            "EmbedLayerNormalization": embed_layer_normalization,
+            "SimplifiedLayerNormalization": simplified_layer_normalization,
+            "SkipLayerNormalization": skip_layer_normalization,
+            "SkipSimplifiedLayerNormalization": skip_simplified_layer_normalization,
+        }
+    ),
+}

@@ -1,0 +1,184 @@
+"""Operators of quantized networks: on integers with scales and zero points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from onnx import NodeProto
+
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.microsoft.domain import Importer, in_domain
+from ansorpy.frontend.onnx.operators.normalization import softmax
+from ansorpy.frontend.onnx.operators.pool import average_pool
+from ansorpy.frontend.onnx.quantized.quantize import (
+    dequantize_linear,
+    dynamic_quantize_linear,
+    moves,
+    quantize_linear,
+    rounded,
+)
+from ansorpy.graph.integers import Integers, multiplied
+from ansorpy.graph.ops import Concat, Fn, Reduce, ReduceOp
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import prod_of
+
+__all__ = ["OPERATORS", "number_or_row", "product"]
+
+
+def _real(ctx: NodeContext, first: int) -> str:
+    """The numbers that operands *first* (integers), *first* + 1 (scale) and + 2 (zero) mean."""
+    scale = ctx.reshape(ctx.input(first + 1), ())
+    value = ctx.cast(ctx.input(first), ctx.type(first + 1).dtype)
+    if moves(ctx, first + 2):
+        zero = ctx.cast(ctx.reshape(ctx.input(first + 2), ()), ctx.type(first + 1).dtype)
+        value = ctx.apply(Fn.SUB, value, zero)
+    return ctx.apply(Fn.MUL, value, scale)
+
+
+def _integers(ctx: NodeContext, value: str, first: int, dtype: DType) -> str:
+    """*value* as integers of the scale and zero point that are operands *first* and + 1."""
+    scaled = ctx.apply(Fn.DIV, value, ctx.reshape(ctx.input(first), ()))
+    zero = ctx.reshape(ctx.input(first + 1), ()) if ctx.has_input(first + 1) else None
+    return rounded(ctx, scaled, zero, dtype)
+
+
+def _pairwise(fn: Fn) -> Callable[[NodeContext], str]:
+    def build(ctx: NodeContext) -> str:
+        value = ctx.apply(fn, _real(ctx, 0), _real(ctx, 3))
+        return _integers(ctx, value, 6, ctx.type(0).dtype)
+
+    return build
+
+
+def _of_one(compute: Callable[[NodeContext, str], str]) -> Callable[[NodeContext], str]:
+    """An importer of an operator on one quantized operand that *compute* defines on numbers."""
+
+    def build(ctx: NodeContext) -> str:
+        return _integers(ctx, compute(ctx, _real(ctx, 0)), 3, ctx.type(0).dtype)
+
+    return build
+
+
+def _sigmoid(ctx: NodeContext, x: str) -> str:
+    return ctx.apply(Fn.SIGMOID, x)
+
+
+def _leaky_relu(ctx: NodeContext, x: str) -> str:
+    return ctx.apply(Fn.LEAKY_RELU, x, params=(float(ctx.attr("alpha", 0.01)),))
+
+
+def _mean(ctx: NodeContext, x: str) -> str:
+    rank = len(ctx.shape())
+    axes = tuple(sorted(ctx.axes(ctx.ints("axes", ()) or range(rank), rank)))
+    return _mean_over(ctx, x, axes, keep=bool(ctx.attr("keepdims", 1)))
+
+
+def _global_average_pool(ctx: NodeContext, x: str) -> str:
+    rank = len(ctx.shape())
+    axes = range(1, rank - 1) if ctx.attr("channels_last", 0) else range(2, rank)
+    return _mean_over(ctx, x, tuple(axes), keep=True)
+
+
+def _mean_over(ctx: NodeContext, x: str, axes: tuple[int, ...], *, keep: bool) -> str:
+    total = ctx.emit(Reduce(ReduceOp.SUM, axes, keep), [x])
+    count = prod_of(ctx.shape()[axis] for axis in axes)
+    dtype = ctx.builder.types[total].dtype
+    return ctx.apply(Fn.DIV, total, ctx.size(count, dtype))
+
+
+def _on_numbers(importer: Callable[[NodeContext], str]) -> Callable[[NodeContext, str], str]:
+    """*importer* of another operator with the same attributes, on numbers."""
+
+    def compute(ctx: NodeContext, x: str) -> str:
+        node = NodeProto()
+        node.CopyFrom(ctx.node)
+        node.input[:] = ["x"]
+        opset = int(ctx.attr("opset", ctx.opset))
+        return importer(replace(ctx, node=node, values={"x": x}, opset=opset))
+
+    return compute
+
+
+def _average_pool(ctx: NodeContext, x: str) -> str:
+    """Pooling of images, whose channels are the last axis if the node says so."""
+    rank = len(ctx.shape())
+    if not ctx.attr("channels_last", 0):
+        return _on_numbers(average_pool)(ctx, x)
+    turned = ctx.transpose(x, (0, rank - 1, *range(1, rank - 1)))
+    return ctx.transpose(_on_numbers(average_pool)(ctx, turned), (0, *range(2, rank), 1))
+
+
+def qlinear_concat(ctx: NodeContext) -> str:
+    """Operands of different scales joined, with one scale."""
+    dtype = ctx.type(2).dtype
+    parts = [_integers(ctx, _real(ctx, n), 0, dtype) for n in range(2, len(ctx.node.input), 3)]
+    axis = ctx.axis(ctx.attr("axis", 0), len(ctx.shape(2)))
+    return parts[0] if len(parts) == 1 else ctx.emit(Concat(axis), parts)
+
+
+def number_or_row(ctx: NodeContext, operand: int) -> str:
+    """An operand that is one number, or one for each column."""
+    shape = ctx.shape(operand)
+    return ctx.reshape(ctx.input(operand), ()) if shape in ((), (1,)) else ctx.input(operand)
+
+
+def product(ctx: NodeContext, left: Integers, right: int, zero: int, scale: str) -> str:
+    """*left* times the operand *right*, whose zero point is operand *zero*, times *scale*."""
+    zeros = number_or_row(ctx, zero) if moves(ctx, zero) else None
+    summed = multiplied(ctx, left, Integers(ctx.input(right), zeros))
+    dtype = ctx.builder.types[scale].dtype
+    return ctx.apply(Fn.MUL, ctx.cast(summed, dtype), scale)
+
+
+def dynamic_quantize_matmul(ctx: NodeContext) -> str:
+    """A product in which the first operand is quantized with the range that it has."""
+    data, step, offset = dynamic_quantize_linear(ctx)
+    scale = ctx.apply(Fn.MUL, number_or_row(ctx, 2), step)
+    value = product(ctx, Integers(data, offset), 1, 3, scale)
+    return ctx.apply(Fn.ADD, value, ctx.input(4)) if ctx.has_input(4) else value
+
+
+def matmul_integer_to_float(ctx: NodeContext) -> str:
+    """A product of integers as real numbers, plus a bias."""
+    scale = ctx.apply(Fn.MUL, number_or_row(ctx, 3), number_or_row(ctx, 2))
+    zero = number_or_row(ctx, 4) if moves(ctx, 4) else None
+    value = product(ctx, Integers(ctx.input(0), zero), 1, 5, scale)
+    return ctx.apply(Fn.ADD, value, ctx.input(6)) if ctx.has_input(6) else value
+
+
+def qgemm(ctx: NodeContext) -> str:
+    """``alpha * A' B' + C``, requantized if the result has a scale."""
+    a, b = (
+        ctx.transpose(ctx.input(n), (1, 0)) if ctx.attr(name, 0) else ctx.input(n)
+        for n, name in ((0, "transA"), (3, "transB"))
+    )
+    left = Integers(a, number_or_row(ctx, 2) if moves(ctx, 2) else None)
+    right = Integers(b, number_or_row(ctx, 5) if moves(ctx, 5) else None)
+    summed = multiplied(ctx, left, right)
+    summed = ctx.apply(Fn.ADD, summed, ctx.input(6)) if ctx.has_input(6) else summed
+    scale = ctx.apply(Fn.MUL, number_or_row(ctx, 4), number_or_row(ctx, 1))
+    alpha = float(ctx.attr("alpha", 1.0))
+    real = ctx.type(1).dtype
+    scale = ctx.apply(Fn.MUL, scale, ctx.literal(alpha, real)) if alpha != 1.0 else scale
+    value = ctx.apply(Fn.MUL, ctx.cast(summed, real), scale)
+    return _integers(ctx, value, 7, ctx.type(8).dtype) if ctx.has_input(7) else value
+
+
+_IMPORTERS: dict[str, Importer] = {
+    "DequantizeLinear": dequantize_linear,
+    "DynamicQuantizeMatMul": dynamic_quantize_matmul,
+    "MatMulIntegerToFloat": matmul_integer_to_float,
+    "QGemm": qgemm,
+    "QLinearAdd": _pairwise(Fn.ADD),
+    "QLinearAveragePool": _of_one(_average_pool),
+    "QLinearConcat": qlinear_concat,
+    "QLinearGlobalAveragePool": _of_one(_global_average_pool),
+    "QLinearLeakyRelu": _of_one(_leaky_relu),
+    "QLinearMul": _pairwise(Fn.MUL),
+    "QLinearReduceMean": _of_one(_mean),
+    "QLinearSigmoid": _of_one(_sigmoid),
+    "QLinearSoftmax": _of_one(_on_numbers(softmax)),
+    "QuantizeLinear": quantize_linear,
+}
+OPERATORS: dict[str, Importer] = in_domain(_IMPORTERS)

@@ -1,0 +1,277 @@
+"""Regions of images that are given as data, each brought to the same size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import ClassVar
+
+from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
+from ansorpy.graph.ops.images.between import as_float, corners, wide
+from ansorpy.graph.ops.names import Names
+from ansorpy.ir import builders as b
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.extents import AnyExtent
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
+
+__all__ = ["RegionAlign", "RegionMax", "RegionMean"]
+
+
+def _check(inputs: Sequence[TensorType]) -> None:
+    x, regions, images = inputs
+    if len(x.shape) != 4 or len(regions.shape) != 2 or regions.shape[1] != 4:
+        raise ValueError(f"regions of shape {regions.shape} for data of shape {x.shape}")
+    if images.shape != regions.shape[:1]:
+        raise ValueError(f"{images.shape} image numbers for {regions.shape[0]} regions")
+
+
+def _image(images: Tensor, r: Expr, count: AnyExtent) -> Expr:
+    """The image that region *r* is part of; a number out of range wraps around."""
+    return images[r].astype(DType.INT64) % count
+
+
+@dataclass(frozen=True)
+class RegionAlign(Op):
+    """Means or maxima of ``samples`` by ``samples`` values in each of ``size`` bins of regions.
+
+    Inputs are an image ``[n, c, h, w]``, regions ``[r, 4]`` (left, top, right, bottom, times
+    ``scale``) and the image of each, ``[r]``; the result is ``[r, c, *size]``.  If ``half``, pixel
+    centres lie between whole numbers; otherwise, regions are at least one pixel wide.  Maxima are
+    those of the elements around the samples, each times its weight.
+    """
+
+    size: tuple[int, int]
+    samples: int
+    scale: float
+    half: bool
+    maximum: bool
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        _check(inputs)
+        x, regions, _ = inputs
+        return TensorType((regions.shape[0], x.shape[1], *self.size), x.dtype)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """The bins' values in at least float32, then in the type of the data."""
+        x, regions, images = inputs
+        kind = wide(regions)
+        shape = (regions.shape[0], x.shape[1], *self.size)
+        counted = float(self.samples * self.samples)
+
+        def sampled(*i: Expr) -> Expr:
+            r, channel, *bins = i
+            steps = [reduce_axis(self.samples, name=f"s{name}") for name in "hw"]
+            places, inside = [], []
+            for d in range(2):
+                at = self._place(regions, r, bins[d], steps[d], d, kind)
+                size = as_float(x.shape[2 + d], kind)
+                inside += [at >= -1.0, at <= size]
+                places.append(b.minimum(b.maximum(at, 0.0), size - 1.0))
+            outer = (_image(images, r, x.shape[0]), channel)
+            terms = corners(x, outer, places, zeros=False)
+            value = reduce(b.maximum if self.maximum else add, terms)
+            value = b.select(b.all_of(*inside), value, 0.0)
+            return b.max(value, steps) if self.maximum else b.sum(value, steps)
+
+        axes = ("r", "c", "h", "w")
+        name = names.fresh("samples")
+        total = compute(shape, sampled, name=name, names=axes)
+
+        def result(*i: Expr) -> Expr:
+            value = total[i] if self.maximum else total[i] * (1.0 / counted)
+            return value.astype(x.dtype)
+
+        return compute(shape, result, name=names.fresh("region"), names=axes)
+
+    def _place(
+        self, regions: Tensor, r: Expr, number: Expr, step: Expr, axis: int, kind: DType
+    ) -> Expr:
+        """Where a sample of a bin lies along the vertical (0) or horizontal axis."""
+        first, width = _bin(regions, r, number, axis, self.size[axis], self.scale, self.half)
+        inner = (step.astype(kind) + 0.5) * (1.0 / self.samples)
+        return first + inner * width
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        x, *others = operands
+        return self if not x.cut and all(o.cut for o in others) else None
+
+
+@dataclass(frozen=True)
+class RegionMean(Op):
+    """Means of as many samples in each of ``size`` bins as these are elements high and wide.
+
+    Inputs, ``scale`` and ``half`` are as of :class:`RegionAlign`.  A mean is a sum over rows and
+    then over columns, because the samples form a grid.
+    """
+
+    size: tuple[int, int]
+    scale: float
+    half: bool
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        _check(inputs)
+        x, regions, _ = inputs
+        return TensorType((regions.shape[0], x.shape[1], *self.size), x.dtype)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """The weights of rows and of columns in each bin, and the products with both.
+
+        **Cost:** all rows and columns of the image are summed for each region.
+        """
+        x, regions, images = inputs
+        kind = wide(regions)
+        count, channels = regions.shape[0], x.shape[1]
+        of_rows, of_columns = (
+            self._weights(regions, d, x.shape[2 + d], kind, names) for d in range(2)
+        )
+
+        def by_rows(r: Expr, c: Expr, p: Expr, column: Expr) -> Expr:
+            k = reduce_axis(x.shape[2], name="k")
+            value = x[_image(images, r, x.shape[0]), c, k, column].astype(kind)
+            return b.sum(of_rows[r, p, k] * value, k)
+
+        rows = compute(
+            (count, channels, self.size[0], x.shape[3]), by_rows,
+            name=names.fresh("rows"), names=("r", "c", "h", "w"),
+        )  # fmt: skip
+
+        def by_columns(r: Expr, c: Expr, p: Expr, q: Expr) -> Expr:
+            k = reduce_axis(x.shape[3], name="k")
+            return b.sum(of_columns[r, q, k] * rows[r, c, p, k], k)
+
+        shape, axes = (count, channels, *self.size), ("r", "c", "h", "w")
+        mean = compute(shape, by_columns, name=names.fresh("mean"), names=axes)
+        return compute(
+            shape, lambda *i: mean[i].astype(x.dtype), name=names.fresh("region"), names=axes
+        )
+
+    def _weights(
+        self, regions: Tensor, axis: int, extent: AnyExtent, kind: DType, names: Names
+    ) -> ComputeOp:
+        """What share each element along an axis has in each bin, ``[regions, bins, extent]``."""
+
+        def body(r: Expr, number: Expr, y: Expr) -> Expr:
+            j = reduce_axis(_NEAR, name="j")
+            first, width = _bin(regions, r, number, axis, self.size[axis], self.scale, self.half)
+            samples = b.ceil(width)
+            step = width / b.maximum(samples, 1.0)
+            here, size = y.astype(kind), as_float(extent, kind)
+            # Samples at most one element away count; the first of them has this number.
+            before = b.maximum(b.floor((here - 1.0 - first) / step - 0.5), 0.0)
+            k = before + j.astype(kind)
+            at = first + (k + 0.5) * step
+            place = b.minimum(b.maximum(at, 0.0), size - 1.0)
+            share = b.maximum(1.0 - b.abs(place - here), 0.0) / samples
+            inside = b.all_of(k < samples, at >= -1.0, at <= size)
+            return b.sum(b.select(inside, share, 0.0), j)
+
+        shape = (regions.shape[0], self.size[axis], extent)
+        return compute(shape, body, name=names.fresh("weights"), names=("r", "p", "y"))
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        x, *others = operands
+        return self if not x.cut and all(o.cut for o in others) else None
+
+
+_NEAR = 6
+"""Samples are at least half an element apart, so at most five are within one of an element; one
+more allows for rounding."""
+
+
+def _bin(
+    regions: Tensor, r: Expr, number: Expr, axis: int, count: int, scale: float, half: bool
+) -> tuple[Expr, Expr]:
+    """Where a bin begins along the vertical (0) or horizontal axis, and how long it is."""
+    kind = wide(regions)
+    shift = 0.5 if half else 0.0
+    first, last = (regions[r, 1 - axis + 2 * end].astype(kind) * scale - shift for end in range(2))
+    extent = last - first if half else b.maximum(last - first, 1.0)
+    width = extent * (1.0 / count)
+    return first + number.astype(kind) * width, width
+
+
+@dataclass(frozen=True)
+class RegionMax(Op):
+    """The largest element in each of ``size`` bins of regions; 0 where a bin has no elements.
+
+    Inputs are as of :class:`RegionAlign`.  The corners, times ``scale``, are rounded, halves away
+    from zero, and belong to the region; bins reach as far as the elements that they have parts of.
+    """
+
+    size: tuple[int, int]
+    scale: float
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        _check(inputs)
+        x, regions, _ = inputs
+        return TensorType((regions.shape[0], x.shape[1], *self.size), x.dtype)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """Maxima over the rows of each bin, then over its columns.
+
+        **Cost:** whole rows and columns of the image are compared with the bounds of each bin.
+        """
+        x, regions, images = inputs
+        height, width = x.shape[2:]
+        least = float("-inf")
+        count = regions.shape[0]
+
+        def of_rows(r: Expr, c: Expr, p: Expr, column: Expr) -> Expr:
+            k = reduce_axis(height, name="k")
+            first, end = self._bounds(regions, r, p, 0, height)
+            value = x[_image(images, r, x.shape[0]), c, k, column]
+            return b.max(b.select(b.all_of(k >= first, k < end), value, least), k)
+
+        rows = compute(
+            (count, x.shape[1], self.size[0], width), of_rows,
+            name=names.fresh("rows"), names=("r", "c", "h", "w"),
+        )  # fmt: skip
+
+        def of_columns(r: Expr, c: Expr, p: Expr, q: Expr) -> Expr:
+            k = reduce_axis(width, name="k")
+            first, end = self._bounds(regions, r, q, 1, width)
+            return b.max(b.select(b.all_of(k >= first, k < end), rows[r, c, p, k], least), k)
+
+        shape = (count, x.shape[1], *self.size)
+        axes = ("r", "c", "h", "w")
+        best = compute(shape, of_columns, name=names.fresh("bins"), names=axes)
+
+        def result(r: Expr, c: Expr, p: Expr, q: Expr) -> Expr:
+            bounds = [
+                self._bounds(regions, r, at, d, x.shape[2 + d]) for d, at in enumerate((p, q))
+            ]
+            filled = b.all_of(*(first < end for first, end in bounds))
+            return b.select(filled, best[r, c, p, q], 0.0)
+
+        return compute(shape, result, name=names.fresh("region"), names=axes)
+
+    def _bounds(
+        self, regions: Tensor, r: Expr, number: Expr, axis: int, extent: AnyExtent
+    ) -> tuple[Expr, Expr]:
+        """The first element of a bin along an axis, and the one behind its last."""
+        kind = wide(regions)
+        size = as_float(extent, kind)
+        start, last = (
+            _rounded(regions[r, 1 - axis + 2 * end].astype(kind) * self.scale) for end in range(2)
+        )
+        width = b.maximum(last - start + 1.0, 1.0) / float(self.size[axis])
+        at = number.astype(kind)
+        ends = (b.floor(at * width) + start, b.ceil((at + 1.0) * width) + start)
+        first, end = (b.minimum(b.maximum(e, 0.0), size).astype(DType.INT64) for e in ends)
+        return first, end
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        x, *others = operands
+        return self if not x.cut and all(o.cut for o in others) else None
+
+
+def _rounded(x: Expr) -> Expr:
+    """*x* rounded, halves away from zero."""
+    size = b.floor(b.abs(x) + 0.5)
+    return b.select(x < 0, -size, size)

@@ -1,0 +1,83 @@
+"""Elements written to places that are given as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, broadcast
+from ansorpy.graph.ops.indexing import broadcast_index
+from ansorpy.graph.ops.names import Names
+from ansorpy.graph.ops.reduce import ReduceOp
+from ansorpy.ir import builders
+from ansorpy.ir.builders import select
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr, ReduceKind
+from ansorpy.ir.extents import AnyExtent
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
+
+__all__ = ["Scatter"]
+
+
+@dataclass(frozen=True)
+class Scatter(Op):
+    """Along ``axis``, of ``size`` elements, the reduction of all updates for the same place.
+
+    Inputs are the places, integers, and the updates, which broadcast to each other.  A place
+    outside the axis is that of no element; an element without updates is the reduction's identity.
+    Sums of 16-bit floats are float32.
+    """
+
+    kind: ReduceOp
+    axis: int
+    size: AnyExtent
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        places, updates = inputs
+        if not places.dtype.is_int:
+            raise ValueError(f"places are {places.dtype.value}, not integers")
+        if len(places.shape) != len(updates.shape):
+            raise ValueError(f"places {places.shape} of updates {updates.shape}")
+        shape = list(broadcast([places.shape, updates.shape]))
+        shape[self.axis] = self.size
+        dtype = updates.dtype.of_sums if self.kind is ReduceOp.SUM else updates.dtype
+        return TensorType(tuple(shape), dtype)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """``out[.., p, ..]`` = the reduction of ``updates[.., k, ..]`` where the place is ``p``.
+
+        **Cost:** every element is compared with all places along the axis.
+        """
+        places, updates = inputs
+        given = broadcast([places.shape, updates.shape])
+        over, kind = _KINDS[self.kind]
+        wide = updates.dtype.of_sums if self.kind is ReduceOp.SUM else updates.dtype
+        axis = self.axis
+
+        def body(*i: Expr) -> Expr:
+            k = reduce_axis(given[axis], name="k")
+            at = (*i[:axis], k, *i[axis + 1 :])
+            place = places[broadcast_index(places.shape, at, given)]
+            update = updates[broadcast_index(updates.shape, at, given)].astype(wide)
+            here = place.astype(DType.INT64).equal(i[axis])
+            return over(select(here, update, kind.identity(wide)), axis=k)
+
+        shape: Shape = (*given[:axis], self.size, *given[axis + 1 :])
+        axes = tuple(f"i{d}" for d in range(len(shape)))
+        return compute(shape, body, name=names.fresh(self.label), names=axes)
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        whole = all(o.cut and o.shape[0] == shape[0] for o in operands)
+        return self if self.axis > 0 and whole else None
+
+    @property
+    def label(self) -> str:
+        return f"scatter_{self.kind.value}"
+
+
+_KINDS: Mapping[ReduceOp, tuple[Callable[..., Expr], ReduceKind]] = {
+    ReduceOp.SUM: (builders.sum, ReduceKind.SUM), ReduceOp.PROD: (builders.prod, ReduceKind.PROD),
+    ReduceOp.MAX: (builders.max, ReduceKind.MAX), ReduceOp.MIN: (builders.min, ReduceKind.MIN),
+}  # fmt: skip

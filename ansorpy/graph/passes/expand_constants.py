@@ -1,0 +1,70 @@
+"""Compute what follows from constants of narrow types, unless its readers can do so themselves.
+
+A matrix product reads its second operand as it packs it, and a gather reads few rows: both convert
+packed integers, or codes of floats, in registers.  Other readers would convert them many times, so
+they get constants of the type in which they compute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansorpy.graph.constants import constant_values
+from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ops import Gather, MatMul
+from ansorpy.ir.extents import dims_of
+
+__all__ = ["expand_constants"]
+
+
+def expand_constants(graph: Graph) -> Graph:
+    """*graph* with constants in place of what is computed from constants alone, where it pays."""
+    derived = _derived(graph)
+    wanted = [value for value in derived if _is_wanted(graph, derived, value)]
+    if not wanted:
+        return graph
+    arrays = dict(zip(wanted, _values(graph, derived, wanted), strict=True))
+    builder = GraphBuilder.like(graph)
+    names: dict[str, str] = {}
+    for node in graph.nodes:
+        if node.output in arrays:
+            names[node.output] = builder.add_constant(f"{node.output}.value", arrays[node.output])
+        else:
+            builder.add_node(replace(node, inputs=tuple(names.get(i, i) for i in node.inputs)))
+    return builder.finish(replace(o, value=names.get(o.value, o.value)) for o in graph.outputs)
+
+
+def _derived(graph: Graph) -> dict[str, Node]:
+    """The nodes that depend on constants alone, and on no dimension."""
+    found: dict[str, Node] = {}
+    for node in graph.nodes:
+        fixed = all(i in graph.constants or i in found for i in node.inputs)
+        if node.inputs and fixed and not dims_of(graph.types[node.output].shape):
+            found[node.output] = node
+    return found
+
+
+def _is_wanted(graph: Graph, derived: dict[str, Node], value: str) -> bool:
+    """Whether something other than a derived node reads *value*, and does not convert it itself."""
+    if any(output.value == value for output in graph.outputs):
+        return True
+    readers = [node for node in graph.nodes if value in node.inputs and node.output not in derived]
+    return any(not _converts(node, value) for node in readers)
+
+
+def _converts(node: Node, value: str) -> bool:
+    """Whether *node* reads *value* in an operand that it may compute element by element."""
+    place = {MatMul: 1, Gather: 0}.get(type(node.op))
+    return place is not None and node.inputs[place] == value and node.inputs.count(value) == 1
+
+
+def _values(graph: Graph, derived: dict[str, Node], wanted: list[str]) -> list[Array]:
+    needed = set(wanted)
+    for node in reversed(list(derived.values())):
+        if node.output in needed:
+            needed.update(node.inputs)
+    constants = {name: array for name, array in graph.constants.items() if name in needed}
+    nodes = tuple(node for name, node in derived.items() if name in needed)
+    types = {name: graph.types[name] for name in needed}
+    outputs = tuple(Output(value, value) for value in wanted)
+    return constant_values(Graph((), outputs, nodes, types, constants))

@@ -1,0 +1,64 @@
+"""The verbs on a network one of whose inputs must be known: with --const, from records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import ArrayLike
+
+from ansorpy.cli.lookup import Lookup
+from ansorpy.cli.main import main
+from ansorpy.runtime.model import load
+from tests.frontend.test_pinned import summed
+
+pytestmark = pytest.mark.usefixtures("small_population", "short_turns")
+CONST = ["--const", "axes=[0]"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("constants")
+    onnx.save(summed(), folder / "net.onnx")
+    return folder
+
+
+def test_verbs_take_values_of_inputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    network, library = str(folder / "net.onnx"), str(folder / "net.so")
+    records = ["--db", str(folder / "t.db"), "--threads", "1"]
+    assert main(["compile", network, "-o", library, "--effort", "none", *CONST, *records]) == 0
+    assert [port.name for port in load(library).get_inputs()] == ["x", "times"]
+    for model in ([network, *records], [library, "--model", network]):
+        assert main(["verify", *model, *CONST]) == 0
+        capsys.readouterr()
+        assert main(["bench", *model, *CONST, "--against", "onnxruntime", "--json", "-"]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        assert found["model"] == "net" and set(found["engines"]) == {"ansorpy", "onnxruntime"}
+    for verb in ("run", "show", "explain"):
+        stored = records if verb != "explain" else []
+        assert main([verb, network, *CONST, *stored]) == 0
+
+
+def test_what_a_library_was_compiled_with_must_be_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network, library = str(folder / "net.onnx"), str(folder / "net.so")
+    assert main(["verify", library, "--model", network]) == 2
+    said = capsys.readouterr().err
+    assert "has no input 'axes', as the network has" in said
+    assert "--const axes=VALUE" in said
+    assert main(["run", library, *CONST]) == 2
+    assert "which inputs are constant is fixed in the library" in capsys.readouterr().err
+    assert main(["verify", network, "--const", "axis=[0]"]) == 2
+    assert "there is no input 'axis' that could be constant" in capsys.readouterr().err
+
+
+def test_commands_repeat_the_values() -> None:
+    given: dict[str, ArrayLike] = {"axes": [0, 1], "mask": np.array([True, False])}
+    lookup = Lookup(Path("net.onnx"), constants=given)
+    said = "ansorpy tune net.onnx --const 'axes=[0,1]' --const 'mask=[true,false]'"
+    assert lookup.command("tune") == said

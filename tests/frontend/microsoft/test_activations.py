@@ -1,0 +1,70 @@
+"""Activations and fused products of com.microsoft beside onnxruntime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansorpy.errors import UnsupportedModel
+from ansorpy.frontend.onnx import load
+from tests.frontend.microsoft.beside import assert_as_onnxruntime, model_of, normal
+
+
+@pytest.mark.parametrize("operator", ["BiasGelu", "FastGelu", "Gelu", "QuickGelu"])
+def test_gelus(operator: str) -> None:
+    operands = {"x": normal(0, 2, 3, 7)}
+    if operator in ("BiasGelu", "FastGelu"):
+        operands["bias"] = normal(1, 7)
+    assert_as_onnxruntime(operator, operands, tolerance=1e-4)
+
+
+def test_fast_gelu_without_bias() -> None:
+    assert_as_onnxruntime("FastGelu", {"x": normal(0, 5, 3)}, tolerance=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("activation", "parameters"),
+    [
+        ("Relu", ()), ("Tanh", ()), ("Sigmoid", ()), ("LeakyRelu", (0.2,)),
+        ("Clip", (-0.5, 1.0)), ("HardSigmoid", (0.3, 0.4)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("added", [False, True])
+def test_fused_conv(activation: str, parameters: tuple[float, ...], added: bool) -> None:
+    operands = {
+        "x": normal(0, 1, 3, 7, 5), "w": normal(1, 4, 3, 3, 3), "b": normal(2, 4),
+        "z": normal(3, 1, 4, 7, 5) if added else None,
+    }  # fmt: skip
+    given: dict[str, Any] = {"activation_params": list(parameters)} if parameters else {}
+    assert_as_onnxruntime(
+        "FusedConv", operands, activation=activation, pads=[1, 1, 1, 1], tolerance=1e-4, **given
+    )
+
+
+def test_fused_gemm() -> None:
+    operands = {"a": normal(0, 5, 3), "b": normal(1, 7, 5), "c": normal(2, 7)}
+    assert_as_onnxruntime(
+        "FusedGemm", operands, transA=1, transB=1, alpha=0.5, activation="LeakyRelu",
+        activation_alpha=0.3,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "attributes"),
+    [
+        ((2, 3, 5), (2, 5, 4), {"alpha": 0.25}),
+        ((2, 5, 3), (2, 4, 5), {"transA": 1, "transB": 1}),
+        ((3, 2, 5), (2, 5, 4), {"transBatchA": 1}),
+        ((3, 2, 1, 5), (2, 1, 4, 5), {"transBatchA": 1, "transB": 1}),
+        ((5,), (5, 4), {}),
+    ],
+)
+def test_fused_matmul(a: tuple[int, ...], b: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    assert_as_onnxruntime("FusedMatMul", {"a": normal(0, *a), "b": normal(1, *b)}, **attributes)
+
+
+def test_an_unknown_activation_is_refused() -> None:
+    operands = {"x": normal(0, 1, 3, 7, 5), "w": normal(1, 4, 3, 3, 3)}
+    with pytest.raises(UnsupportedModel, match="activation=Softsign"):
+        load(model_of("FusedConv", operands, {"y": 1}, activation="Softsign"))

@@ -1,0 +1,63 @@
+"""Normalisations of com.microsoft beside onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from ansorpy.errors import UnsupportedModel
+from ansorpy.frontend.onnx import load
+from tests.frontend.microsoft.beside import assert_as_onnxruntime, model_of, normal
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("skip", [(2, 5, 12), (1, 5, 12), (5, 12)])
+def test_skip_layer_normalization(skip: tuple[int, ...], bias: bool) -> None:
+    operands = {
+        "x": normal(0, 2, 5, 12), "skip": normal(1, *skip), "gamma": normal(2, 12),
+        "beta": normal(3, 12), "bias": normal(4, 12) if bias else None,
+    }  # fmt: skip
+    assert_as_onnxruntime("SkipLayerNormalization", operands, None, ["gamma", "beta"], epsilon=1e-5)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_skip_simplified_layer_normalization(bias: bool) -> None:
+    operands = {
+        "x": normal(0, 1, 7, 8), "skip": normal(1, 1, 7, 8), "gamma": normal(2, 8),
+        "bias": normal(4, 8) if bias else None,
+    }  # fmt: skip
+    assert_as_onnxruntime("SkipSimplifiedLayerNormalization", operands, epsilon=1e-6)
+
+
+def test_simplified_layer_normalization() -> None:
+    operands = {"x": normal(0, 3, 5, 8), "scale": normal(1, 8)}
+    assert_as_onnxruntime("SimplifiedLayerNormalization", operands, domain="", epsilon=1e-5)
+
+
+@pytest.mark.parametrize("segments", [False, True])
+@pytest.mark.parametrize("mask", [False, True])
+@pytest.mark.parametrize("places", [False, True])
+def test_embed_layer_normalization(segments: bool, mask: bool, places: bool) -> None:
+    rng = np.random.default_rng(0)
+
+    def words(size: int) -> np.ndarray:
+        return rng.integers(0, size, (2, 5)).astype(np.int32)
+
+    operands = {
+        "ids": words(11), "segments": words(2) if segments else None,
+        "words": normal(0, 11, 8), "positions": normal(1, 6, 8),
+        "table": normal(2, 2, 8) if segments else None,
+        "gamma": normal(3, 8), "beta": normal(4, 8),
+        "mask": np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32) if mask else None,
+        "places": words(6) if places else None,
+    }  # fmt: skip
+    outputs = {"y": TensorProto.FLOAT, "count": TensorProto.INT32, "sum": TensorProto.FLOAT}
+    assert_as_onnxruntime("EmbedLayerNormalization", operands, outputs)
+
+
+def test_the_sum_is_an_output_and_statistics_are_refused() -> None:
+    operands = {"x": normal(0, 1, 3, 4), "skip": normal(1, 1, 3, 4), "gamma": normal(2, 4)}
+    outputs = {"y": TensorProto.FLOAT, "mean": TensorProto.FLOAT}
+    with pytest.raises(UnsupportedModel, match="remove the consumers of statistics"):
+        load(model_of("SkipLayerNormalization", operands, outputs))

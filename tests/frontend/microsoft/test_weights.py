@@ -1,0 +1,95 @@
+"""Weights in blocks of few bits beside onnxruntime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from ansorpy.errors import UnsupportedModel
+from ansorpy.frontend.onnx import load
+from ansorpy.graph import optimize, partition
+from tests.frontend.microsoft.beside import assert_as_onnxruntime, model_of, normal
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("zeros", ["none", "packed", "floats"])
+@pytest.mark.parametrize("rows", [64, 40])
+def test_matmul_nbits(bits: int, zeros: str, rows: int) -> None:
+    rng = np.random.default_rng(bits)
+    columns, block = 5, 32
+    blocks = -(-rows // block)
+    operands = {
+        "a": normal(0, 3, rows),
+        "b": rng.integers(0, 256, (columns, blocks, block * bits // 8)).astype(np.uint8),
+        "scales": normal(1, columns, blocks),
+        "zeros": {
+            "none": None,
+            "packed": rng.integers(0, 256, (columns, -(-blocks * bits // 8))).astype(np.uint8),
+            "floats": normal(3, columns, blocks),
+        }[zeros],
+    }
+    if zeros == "floats" and bits == 8:
+        pytest.skip("onnxruntime has no such kernel")
+    held = [name for name, array in operands.items() if array is not None and name != "a"]
+    assert_as_onnxruntime(
+        "MatMulNBits", operands, None, held, 1e-3, K=rows, N=columns, bits=bits, block_size=block
+    )
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_weights_stay_packed_for_any_number_of_rows(bits: int) -> None:
+    """A program that is bound to them holds no more bytes than the model."""
+    rng = np.random.default_rng(0)
+    packed = rng.integers(0, 256, (20, 3, 4 * bits)).astype(np.uint8)
+    operands = {"x": normal(0, 2, 90), "w": packed, "s": normal(1, 60)}
+    model = model_of(
+        "MatMulNBits", operands, {"y": TensorProto.FLOAT}, ["w", "s"],
+        K=90, N=20, bits=bits, block_size=32,
+    )  # fmt: skip
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "rows"
+    (call,) = partition(optimize(load(model, dims={"rows": (1, 9)}))).calls
+    held = [array for array in call.constants.values() if array.size > 60]
+    assert [array.dtype for array in held] == [np.uint8]
+    assert held[0].nbytes == 20 * -(-90 * bits // 8) or held[0].nbytes == 20 * 90 * bits // 8
+    read = {op for op in call.dag.args if op.name in call.constants}
+    assert call.dag.constant_ops <= read  # nothing is made of them ahead
+
+
+def test_a_bias_is_added() -> None:
+    rng = np.random.default_rng(0)
+    operands = {
+        "a": normal(0, 2, 3, 32), "b": rng.integers(0, 256, (7, 2, 8)).astype(np.uint8),
+        "scales": normal(1, 7, 2), "zeros": None, "groups": None, "bias": normal(2, 7),
+    }  # fmt: skip
+    assert_as_onnxruntime(
+        "MatMulNBits", operands, None, ["b", "scales", "bias"], 1e-3,
+        K=32, N=7, bits=4, block_size=16,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_gather_block_quantized(bits: int, zeros: bool) -> None:
+    rng = np.random.default_rng(0)
+    operands = {
+        "data": rng.integers(0, 256, (11, 48 * bits // 8)).astype(np.uint8),
+        "indices": rng.integers(0, 11, (2, 3)),
+        "scales": normal(1, 11, 3),
+        "zeros": rng.integers(0, 256, (11, -(-3 * bits // 8))).astype(np.uint8) if zeros else None,
+    }
+    held = [name for name, array in operands.items() if array is not None and name != "indices"]
+    assert_as_onnxruntime(
+        "GatherBlockQuantized", operands, None, held, bits=bits, block_size=16, quantize_axis=1
+    )
+
+
+def test_weights_that_are_not_constant_are_refused() -> None:
+    operands = {
+        "a": normal(0, 3, 32), "b": np.zeros((5, 1, 16), np.uint8), "scales": normal(1, 5, 1)
+    }  # fmt: skip
+    model = model_of(
+        "MatMulNBits", operands, {"y": TensorProto.FLOAT}, K=32, N=5, bits=4, block_size=32
+    )
+    with pytest.raises(UnsupportedModel, match="it must be a constant"):
+        load(model)

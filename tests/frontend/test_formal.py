@@ -1,0 +1,142 @@
+"""Models with formal faults: onnxruntime runs them, so they are mended, and that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.frontend.onnx import load
+from ansorpy.graph import optimize, partition
+from tests.graph.executor import run_network
+
+SHAPE = (2, 3)
+
+
+def model(ir_version: int = 8) -> ModelProto:
+    """``relu(x + w)``."""
+    info = helper.make_tensor_value_info
+    nodes = [helper.make_node("Add", ["x", "w"], ["t"]), helper.make_node("Relu", ["t"], ["y"])]
+    held = numpy_helper.from_array(np.array([0.5, -1, 2], np.float32), "w")
+    graph = helper.make_graph(
+        nodes, "g", [info("x", TensorProto.FLOAT, SHAPE)], [info("y", TensorProto.FLOAT, SHAPE)],
+        [held],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 8)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=ir_version)
+
+
+def old_format(made: ModelProto) -> None:
+    made.ir_version = 3
+
+
+def nameless(made: ModelProto) -> None:
+    made.graph.name = ""
+
+
+def twice(made: ModelProto) -> None:
+    made.graph.initializer.append(made.graph.initializer[0])
+
+
+def full_domain(made: ModelProto) -> None:
+    made.graph.node[1].domain = "ai.onnx"
+
+
+def unsorted(made: ModelProto) -> None:
+    first, second = list(made.graph.node)
+    del made.graph.node[:]
+    made.graph.node.extend([second, first])
+
+
+def untyped(made: ModelProto) -> None:
+    made.graph.output[0].ClearField("type")
+
+
+FAULTS: dict[Callable[[ModelProto], None], str] = {
+    old_format: "initializers are missing from the inputs",
+    nameless: "its graph has no name",
+    twice: "initializers are given twice",
+    full_domain: "its nodes name the domain ai.onnx",
+    unsorted: "its nodes are not sorted",
+    untyped: "outputs have no type",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("from_file", [False, True])
+def test_formal_faults_are_mended(
+    fault: Callable[[ModelProto], None], from_file: bool, tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    made = model()
+    fault(made)
+    given, path = made.SerializeToString(), tmp_path / "net.onnx"
+    path.write_bytes(given)
+    network = partition(optimize(load(path if from_file else made)))
+    assert f"a formal fault, which is mended: {FAULTS[fault]}" in caplog.text
+    assert made.SerializeToString() == given, "the caller's model was changed"
+    x = np.random.default_rng(0).standard_normal(SHAPE, np.float32)
+    session = onnxruntime.InferenceSession(given, providers=["CPUExecutionProvider"])
+    [want] = session.run(None, {"x": x})
+    [found] = run_network(network, {"x": x})
+    np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+def test_models_without_faults_are_taken_as_they_are(caplog: pytest.LogCaptureFixture) -> None:
+    load(model())
+    assert not caplog.records
+
+
+def test_outputs_need_no_shapes_and_wrong_ones_are_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    made = model()
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    load(made)
+    assert not caplog.records
+    made = model()
+    made.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 5
+    load(made)
+    assert "output y has shape [2, 3], though the model declares [5, 3]" in caplog.text
+
+
+def test_an_input_without_a_shape_is_given_one() -> None:
+    made = model()
+    made.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(UsageError, match="the model states no shape of the input x") as caught:
+        load(made)
+    assert caught.value.hint == "give it: --shape x:2x3"
+    graph = load(made, shapes={"x": SHAPE})
+    assert graph.types["x"].shape == SHAPE
+
+
+def test_what_is_ambiguous_is_not_mended() -> None:
+    different = model()
+    different.graph.initializer.append(numpy_helper.from_array(np.zeros(3, np.float32), "w"))
+    circle = model()
+    circle.graph.node[0].input[1] = "y"
+    for made in (different, circle):
+        with pytest.raises(ForeignFile, match="the ONNX model is not valid"):
+            load(made)
+
+
+def test_slopes_of_old_models_belong_to_channels() -> None:
+    """Operator sets before 7 have no broadcasting from the last axis."""
+    info = helper.make_tensor_value_info
+    slopes = np.array([0.25, -0.5, 2], np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("PRelu", ["x", "w"], ["y"])], "g",
+        [info("x", TensorProto.FLOAT, (2, 3, 3)), info("w", TensorProto.FLOAT, (3,))],
+        [info("y", TensorProto.FLOAT, (2, 3, 3))], [numpy_helper.from_array(slopes, "w")],
+    )  # fmt: skip
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 6)], ir_version=3)
+    onnx.checker.check_model(made)
+    x = np.random.default_rng(1).standard_normal((2, 3, 3), np.float32)
+    [found] = run_network(partition(optimize(load(made))), {"x": x})
+    np.testing.assert_allclose(found, np.where(x < 0, slopes[:, None] * x, x), rtol=1e-6)
