@@ -64,9 +64,12 @@ def _array(value: Any) -> Array:
 
 
 def _overlaps(a: Array, b: Array) -> Array:
-    """Intersection over union of every pair."""
+    """Intersection over union of every pair; 1 if corners agree, as those of flat boxes may."""
     low = np.maximum(a[:, None, :2], b[None, :, :2])
     high = np.minimum(a[:, None, 2:], b[None, :, 2:])
     inner = np.prod(np.maximum(high - low, 0.0), axis=-1)
     sizes = [np.prod(x[:, 2:] - x[:, :2], axis=-1) for x in (a, b)]
-    return np.asarray(inner / np.maximum(sizes[0][:, None] + sizes[1][None] - inner, 1e-12))
+    apart = np.abs(a[:, None] - b[None]).max(-1)
+    alike = apart <= _TOLERANCE * max(float(np.abs(a).max(initial=0.0)), 1e-30)
+    found = inner / np.maximum(sizes[0][:, None] + sizes[1][None] - inner, 1e-12)
+    return np.where(alike, 1.0, found)

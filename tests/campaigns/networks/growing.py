@@ -22,6 +22,8 @@ Shape = tuple[int | None, ...]
 
 _MOST_ELEMENTS = 4096
 _MOST_OUTPUTS = 5
+_ANGLE_ERROR = 2.0**-22
+"""Of transforms, whose sines of multiples of pi are zeros in some implementations only."""
 _CONV_ERROR = 2.0**-23 * 300
 
 
@@ -74,6 +76,7 @@ class Growing:
         floats = [v.dtype for v in operands if v is not None and is_float(v.dtype)]
         kind = dtype or (floats[0] if floats else self.floats)
         stated = 0.0 if self.strict or op_type != "Conv" else _CONV_ERROR
+        stated = _ANGLE_ERROR if op_type in ("DFT", "STFT") else stated
         inferred = self._inferred(node, operands)
         if any(prod(extent or 1 for extent in shape) > _MOST_ELEMENTS for shape in inferred):
             raise Unstable(f"{names[0]} has many elements")

@@ -14,12 +14,6 @@ from tests.campaigns.networks.values import Unstable
 __all__ = ["FURTHER"]
 
 
-def local_norm(net: Growing) -> None:
-    """Of images; onnx's reference computes others as if there was one channel only."""
-    x = net.pick_rank(4, 4)
-    net.add("LRN", x, size=net.one_of([1, 3, 5]), alpha=0.5, beta=0.75, bias=1.5)
-
-
 def mean_variance(net: Growing) -> None:
     """In float32: the functions that define it, as onnx infers types, know no other."""
     x = net.pick_rank(4, 4)
@@ -181,7 +175,7 @@ def _code(dtype: np.dtype[Any]) -> int:
 
 
 FURTHER: dict[Callable[[Growing], None], float] = {
-    local_norm: 0.3, mean_variance: 0.3, root_mean_square: 0.6, swish: 0.4,
+    mean_variance: 0.3, root_mean_square: 0.6, swish: 0.4,
     products_so_far: 0.4, fourier: 0.4, short_fourier: 0.3, window: 0.2, grid: 0.5, loss: 0.5,
     reversed_parts: 0.4, centre: 0.4, filled: 0.6, small_integers: 0.4, heads: 0.6,
 }  # fmt: skip
