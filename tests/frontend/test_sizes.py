@@ -336,17 +336,6 @@ def test_shapes_that_are_not_decided_name_the_dimension(
     assert message in refusal(model, n=(1, 9))
 
 
-def test_recurrences_need_the_number_of_their_steps() -> None:
-    weights = {"w": floats(1, 8, 3), "r": floats(1, 8, 2)}
-    model = graph_model(
-        [node("LSTM", ["x", "w", "r"], ["y"], hidden_size=2)], {"x": ("n", 1, 3)}, ["y"], weights
-    )
-    assert "recurrent steps of n" in refusal(model, n=(1, 100))
-    assert "choose one size, for example with --dim n=64" in refusal(model, n=(1, 100))
-    graph = import_sized(model, n=5)
-    assert_same_at(model, graph, RNG, [{}])
-
-
 def test_a_cache_may_be_empty_in_a_batch_of_any_size() -> None:
     graph = import_sized(PAST, past=0, batch=(1, 4), seq=(1, 8))
     assert [str(e) for e in graph.types[graph.outputs[0].value].shape] == ["batch", "seq", "8"]
