@@ -24,6 +24,8 @@ from tests.campaigns.conformance.table import PAGE, page
 from tests.campaigns.pool import Ended, ended
 
 _ROOT = Path(__file__).parents[3]
+_RAISED = re.compile(r"([\w.]*(Error|Exception)|ansorpy\.errors\.\w+)\b")
+"""The line of a traceback that has the error."""
 _REASON = 160
 """Characters of a reason."""
 _STATE = _ROOT / "build" / "conformance"
@@ -78,8 +80,8 @@ def _result(case: SuiteCase, one: Ended) -> Result:
     """What became of *case*; an error is told by its message, which ends the traceback."""
     if one.error:
         lines = one.error.splitlines()
-        began = [n for n, line in enumerate(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)]
-        said = " ".join(lines[began[0] if began else 0 :])
+        began = [n for n, line in enumerate(lines) if _RAISED.match(line)]
+        said = " ".join(lines[began[-1] if began else -1 :])
         verdict, reason = "failed", " ".join(said.split())[:_REASON]
     else:
         [kind] = one.tally.kinds
