@@ -258,11 +258,13 @@ def _at_points(
     allowed: float,
 ) -> Comparison:
     assert isinstance(op, ComputeOp)
-    with np.errstate(over="ignore"):  # what the type cannot hold is infinite in both
-        held = evaluate_points(dag, dict(inputs), op, points).astype(got.dtype)
-    want, picked = held.astype(np.float64), got[tuple(points.T)].astype(np.float64)
+    want = evaluate_points(dag, dict(inputs), op, points)
+    if op.dtype.is_float:  # what the type cannot hold is infinite, or zero, in both
+        with np.errstate(over="ignore"):
+            want = want.astype(got.dtype).astype(np.float64)
+    picked = got[tuple(points.T)].astype(np.float64)
     if may_flip(dag, op):
-        picked = without_flips(picked, held, allowed, least)
+        picked = without_flips(picked, want.astype(got.dtype), allowed, least)
     own = float(np.abs(got.astype(np.float64)).max(initial=0.0, where=np.isfinite(got)))
     scale = max(own, least)
     found = compare(op.name, picked, want, math.inf)
