@@ -206,6 +206,19 @@ def test_texts_of_different_lengths() -> None:
             )
 
 
+def test_only_a_run_may_know_that_a_cache_has_room() -> None:
+    """New rows follow those that count, wherever the cache ends."""
+    operands = group_operands(8, 1, [5], rotary=True)
+    operands["total"] = np.array(5, np.int32)
+    outputs = {"y": FLOAT, "present_k": FLOAT, "present_v": FLOAT}
+    (got, *caches), (want, *wanted) = both(
+        "GroupQueryAttention", operands, outputs, num_heads=4, kv_num_heads=2, do_rotary=1
+    )
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+    for ours, theirs in zip(caches, wanted, strict=True):
+        np.testing.assert_allclose(ours[:, :, :5], theirs[:, :, :5], rtol=2e-5, atol=2e-5)
+
+
 def test_a_cache_with_room_is_refused() -> None:
     operands = group_operands(6, 1, [5])
     operands["total"] = np.array(6, np.int32)

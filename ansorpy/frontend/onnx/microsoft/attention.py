@@ -211,10 +211,15 @@ def _refuse_parts_of_group_query_attention(ctx: NodeContext) -> None:
     for name in ("sliding_window_cache", "qk_output"):
         if ctx.attr(name, 0) > 0:
             raise Unsupported(f"{name}=1", "export without it")
+    if ctx.has_input(3) and _known_total(ctx) == ctx.shape(3)[2]:
+        raise Unsupported("past_key", "it must have the past rows only, without room for new ones")
+
+
+def _known_total(ctx: NodeContext) -> object:
+    """The number of rows of the longest text, the new ones among them; None if a run tells it."""
     total = ctx.operand(6)
     known = ctx.known.get(total, ctx.builder.constants.get(total))
-    if known is not None and ctx.has_input(3) and known.reshape(-1)[0] == ctx.shape(3)[2]:
-        raise Unsupported("past_key", "it must have the past rows only, without room for new ones")
+    return None if known is None else known.reshape(-1)[0]
 
 
 def _group_scores(
@@ -267,7 +272,7 @@ def _grown(ctx: NodeContext, past: str, new: str, first: str) -> str:
     """The rows of *past* before each text's own *first*, then those of *new*."""
     batch, heads, before, size = _extents(ctx, past)
     rows = _extents(ctx, new)[2]
-    if batch == 1:
+    if batch == 1 and _known_total(ctx) == before + rows:  # the cache has no room
         return ctx.concat([past, new], 2)
     places = ctx.places(before + rows, 1)
     is_old = ctx.apply(Fn.LESS, places, first)
