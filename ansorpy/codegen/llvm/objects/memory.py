@@ -136,9 +136,16 @@ def _small(size: int) -> tuple[memoryview, int]:
 
 
 def _huge(size: int) -> tuple[mmap.mmap, int]:
-    """Anonymous memory; its pages stay mapped while any view of the array is alive."""
+    """Anonymous memory; its pages stay mapped while any view of the array is alive.
+
+    Raises:
+        MemoryError: There is not that much.
+    """
     # Python's default, a shared mapping, would be a file in memory, which has small pages only.
-    area = mmap.mmap(-1, size + _HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        area = mmap.mmap(-1, size + _HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:
+        raise MemoryError(f"an array needs {size / 2**30:.1f} GiB") from None
     if hasattr(mmap, "MADV_HUGEPAGE"):
         area.madvise(mmap.MADV_HUGEPAGE)
     return area, _HUGE_PAGE

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ansorpy.codegen.llvm.objects import memory
-from ansorpy.codegen.llvm.objects.memory import ALIGNMENT, allocator, sized_allocator
+from ansorpy.codegen.llvm.objects.memory import ALIGNMENT, aligned_empty, allocator, sized_allocator
 
 HUGE = 2 << 20
 LARGE = (HUGE // 4 + 3,)
@@ -115,3 +115,8 @@ def test_large_arrays_may_have_huge_pages() -> None:
         elif line.startswith("VmFlags:") and is_inside:
             found = line.split()
     assert "hg" in found and "sh" not in found
+
+
+def test_more_than_there_is_is_an_error_that_says_how_much() -> None:
+    with pytest.raises(MemoryError, match=r"an array needs 1048576\.0 GiB"):
+        aligned_empty((1 << 50,), np.uint8)
