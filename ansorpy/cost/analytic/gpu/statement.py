@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ansorpy.codegen.cuda.passes.residency import ADDRESSES, BESIDE
+from ansorpy.codegen.cuda.passes.unroll_registers import MOST_STATEMENTS
 from ansorpy.cost.access import AccessView, Masks, number_of
 from ansorpy.cost.analytic.gpu.banks import BANK_BYTES, bank_cycles
 from ansorpy.cost.analytic.gpu.machine import GpuMachine
@@ -295,10 +296,34 @@ class Statement:
         for access in buffer.accesses:
             together, along = self._neighbours(access, 16 // buffer.elem_bytes)
             each = np.ceil(self.body.elements(access) / together)
-            loads = loads + access.times * each * virtual * self.bodies
+            one_by_one = access.times * each * virtual * self.bodies
+            loads = loads + np.minimum(one_by_one, access.times * self._loaded_once(access))
             width = np.maximum(width, together * float(buffer.elem_bytes))
             most_along = np.maximum(most_along, along)
         return loads, width, most_along
+
+    def _loaded_once(self, access: AccessView) -> Floats:
+        """Loads of one thread if sums that are written out one after another share their elements,
+        as those of a transform by a constant matrix do; infinite where they are not written out.
+        """
+        found = np.full(self.view.rows, np.inf)
+        written_out = np.ones(self.view.rows, dtype=bool)
+        for n in reversed(range(self.view.depth)):
+            written_out = written_out & self._is_written_out(n)
+            whole = self.view.inner_prod[n]
+            fits = written_out & (whole <= MOST_STATEMENTS)
+            found = np.where(fits, access.region[n] * self.mine / whole, found)
+        return found
+
+    def _is_written_out(self, loop: int) -> Masks:
+        """Where the iterations of a loop follow each other in straight-line code."""
+        given = self.view.leaf.loops[loop]
+        alone: Masks = np.asarray(self.view.extent[loop] == 1)
+        if given.index.is_bound:
+            return alone
+        if given.kind is AxisKind.REDUCE:
+            return alone | self.body.is_whole(loop)
+        return alone | self.view.unroll.get(loop, alone) | self.view.vector.get(loop, alone)
 
     def _neighbours(self, access: AccessView, most: int) -> tuple[Floats, Floats]:
         """Elements moved by one load, at most *most*, and how many of them are steps of the sum."""
