@@ -4,30 +4,43 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from unittest.mock import patch
 
 from ansorpy.measure.build.built import Built
+from ansorpy.measure.build.handlers import build_lowered
+from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
-from benchmarks.cuda.smoke.machine import SmokeGpu, blocked
+from benchmarks.cuda.smoke.machine import Fault, SmokeGpu, blocked
 from benchmarks.cuda.smoke.stage import check_one
 from tests.codegen.cuda.simulated import GPU, SimulatedDevice
 from tests.measure.gpu.simulated import simulated_built
 
 __all__ = ["simulated"]
 
+FAULTS: Mapping[Fault, str] = {"crash": "illegal access", "hang": "hangs", "wrong": "wrong"}
+
 
 def simulated() -> SmokeGpu:
     """The GPU of this process; the run worker has one of its own."""
     device = SimulatedDevice()
 
-    def build(state: State) -> Built:
-        return simulated_built(state, seconds=1e-4)
+    def planted(fault: Fault) -> Built:
+        return simulated_built(blocked(), fault=FAULTS[fault])
 
-    return SmokeGpu(
-        device, GPU, build, lambda: simulated_built(blocked(), fault="illegal access"),
-        worker="tests.measure.gpu.simulated",
-    )  # fmt: skip
+    return SmokeGpu(device, GPU, built, planted, worker="tests.measure.gpu.simulated")
+
+
+def built(state: State) -> Built:
+    """*state* for the simulated GPU; what packs its constants is for this machine's CPU."""
+    lowered = lower(state)
+    found = simulated_built(state, seconds=1e-4)
+    if lowered.bind is None:
+        return found
+    bind = build_lowered(Lowered(lowered.bind, None), Target.host(), "bind")
+    return replace(found, bind=bind.run, bind_params=bind.run_params)
 
 
 def main(name: str) -> None:
