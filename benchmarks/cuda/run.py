@@ -29,7 +29,7 @@ from ansorpy.codegen.cuda.device.nvrtc import version as nvrtc_version
 from ansorpy.errors import ForeignFile, MissingDependency
 from ansorpy.report.tables import Table, show
 from ansorpy.target import Target
-from benchmarks.command import exit_code, say
+from benchmarks.command import exit_code, say, write_whole
 from benchmarks.cuda.needed import missing, sentence
 from benchmarks.cuda.smoke.stage import check_all, read_smoke
 from benchmarks.cuda.steps import Settings, Step, cuda_torch, steps
@@ -184,7 +184,7 @@ def work_through(
         outcome = _measured(step, torch, settings, limit_s)
         say(_line(outcome))
         run.outcomes = [o for o in run.outcomes if o.name != step.name] + [outcome]
-        _write(run, file)
+        write_whole(file, run.model_dump_json(indent=2))
         tried.append(step.name)
         if outcome.failure and _is_lost(torch):
             return tried
@@ -267,14 +267,6 @@ def read_run(file: Path) -> Run:
         return Run.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
         raise ForeignFile(f"{file} has no results of this benchmark: {error}") from None
-
-
-def _write(run: Run, file: Path) -> None:
-    """Write *run* atomically: a run that is stopped leaves either the old or the new file."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_suffix(".part")
-    part.write_text(run.model_dump_json(indent=2) + "\n")
-    part.replace(file)
 
 
 def _line(outcome: Outcome) -> str:

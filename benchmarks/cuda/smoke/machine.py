@@ -66,6 +66,7 @@ class SmokeGpu:
         worker: Module of the run worker that measures on the device.
         planted: A program of :func:`doubling` with a fault: it destroys the context (``crash``),
             does not return (``hang``), or computes something else (``wrong``).
+        launcher: Module that launches stored programs on the device, in a process of its own.
     """
 
     device: Device
@@ -73,6 +74,7 @@ class SmokeGpu:
     build: Callable[[State], Built]
     planted: Callable[[Fault], Built]
     worker: str = "ansorpy.measure.gpu.handlers"
+    launcher: str = "benchmarks.cuda.correctness.launches"
 
 
 @dataclass(frozen=True)
