@@ -66,7 +66,7 @@ def errors(rng: np.random.Generator, want: Array) -> Array:
     scale = 10.0 ** rng.uniform(-9, -1)
     with np.errstate(invalid="ignore", over="ignore"):
         got = got + scale * rng.standard_normal(want.shape) * np.abs(got)
-        found = got.astype(want.dtype)
+        found: Array = got.astype(want.dtype)
     flat = found.reshape(-1)
     for _ in range(rng.integers(3) if flat.size else 0):
         at = rng.integers(flat.size)
