@@ -35,6 +35,7 @@ from ansorpy.rules.mutation.parallel import MutateParallel
 from ansorpy.rules.mutation.tile_size import MutateTileSize
 from ansorpy.rules.mutation.vectorize import MutateVectorize
 from ansorpy.rules.placement.compute_location import ChangeComputeLocation
+from ansorpy.rules.placement.reduction_parts import DrawReductionParts
 from ansorpy.rules.placement.rfactor_factors import DrawRfactorFactors
 from ansorpy.rules.sketch.add_cache_read import AddCacheRead
 from ansorpy.rules.sketch.add_cache_write import AddCacheWrite
@@ -139,7 +140,7 @@ DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
     SpecialComputeLocation(),
     AlwaysInline(strict=False, most_loads=3, most_formulas=36),
     SimplifyComputeWithConstTensor(),
-    SplitReduction(most_parts=64),
+    SplitReduction(),
     TensorCores(),
     CrossThreadReduction(threads=(32, 64, 128, 256, 512, 1024)),
     AddCacheWrite(whole_epilogue=True, exclusive=True),
@@ -213,7 +214,7 @@ in blocks, and algorithms as alternatives.
 CUDA = Preset(
     "default",
     DEFAULT_CUDA_SKETCH,
-    (DrawRfactorFactors(as_split=True),),
+    (DrawReductionParts(),),
     (
         TileWarps(),
         ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128, 256, 512)),

@@ -5,7 +5,7 @@ A team is a warp or a warpgroup, depending on the instruction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ansorpy.ir.analysis.access import reads
 from ansorpy.ir.expr import AxisKind
@@ -15,7 +15,7 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.lowering.gpu.lane_loops import lane_index
-from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.stage import Iter, Stage, Tail
 from ansorpy.schedule.state import State
 
 __all__ = [
@@ -45,12 +45,16 @@ def team_of(stage: Stage) -> int:
     return fragment_lanes(stage.fragment)
 
 
-def tile_for_warps(state: State, name: str, by: str, depth_axis: str) -> State:
+def tile_for_warps(
+    state: State, name: str, by: str, depth_axis: str, apart: Collection[str] = ()
+) -> State:
     """Tile the sum *name* into blocks, warps, steps of the reduction and fragments.
 
         i, j, k   -->   i.0 j.0 | i.1 j.1 | k.0 | k.1 | i.2 j.2 | i.3 j.3 k.2 (one instruction)
 
-    Axes along which fragments have extent 1 are tiled without a fragment level.
+    Axes along which fragments have extent 1 are tiled without a fragment level.  Those *apart*, of
+    the parts of a reduction, have tiles of one, because each part reads operands of its own; tiles
+    along *depth_axis* then divide a part if fragments do, so that none contains steps of the next.
     """
     stage = state.stage(name)
     assert stage.fragment is not None, name
@@ -63,10 +67,13 @@ def tile_for_warps(state: State, name: str, by: str, depth_axis: str) -> State:
             state, parts = state.split(name, it, (None, None, thick[it.name]), tail="whole")
             at: Sequence[int] = (0, 1, 4, 5)
         elif it.kind is AxisKind.SPACE:
-            state, parts = state.split(name, it, (None, None), tail="cover")
+            one = 1 if it.name in apart else None
+            state, parts = state.split(name, it, (one, one), tail="cover")
             at = (0, 1, 4)
         elif it.name == depth_axis:
-            state, parts = state.split(name, it, (None, depth), tail="whole")
+            divides = bool(apart) and it.extent is not None and it.extent % depth == 0
+            tail: Tail = "guard" if divides else "whole"
+            state, parts = state.split(name, it, (None, depth), tail=tail)
             at = (2, 3, 5)
         else:
             state, parts = state.split(name, it, (None,))

@@ -432,7 +432,7 @@ class _StageNest(StageIndices):
             )  # fmt: skip
         reduces = self.sum_level is not None and self.sum_level < level
         before = [] if reduces else self._initial(level)
-        loops = {it.name: self.outer.fresh(it.name) for it in inner}
+        loops = {it.name: self.outer.counter(it.name, self._number(it.name)) for it in inner}
         self.leaves.update(loops)
         store = self._store()
         if not isinstance(store, Store):
