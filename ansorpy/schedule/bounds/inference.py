@@ -399,6 +399,9 @@ class Bounds:
         found: list[list[tuple[Span, Extent]]] = [[] for _ in self.state.stage(name).op.shape]
         masked = self.masked(name)
         for reader, indices in self._readings(name):
+            carried = self.state.stage(reader).carried
+            if carried is not None and carried.host == owner:
+                continue  # it reads what the host's own readers need in each iteration
             self._require_within(reader, name, owner, level)
             op, box = self.op(reader), self.box(reader, owner, level, among=among)
             ends = self._ends_read(reader, indices)
