@@ -265,11 +265,20 @@ class Bounds:
         if name == owner:
             return True
         attach = self.state.stage(name).attach
+        if self._continued(name, owner, level):
+            return True
         if attach is None:
             return False
         if attach.stage == owner:
             return self.state.stage(owner).index(attach.iter) >= level
         return self.within(attach.stage, owner, level)
+
+    def _continued(self, name: str, owner: str, level: int) -> bool:
+        """Whether *name* is carried by loop number *level* of *owner*, or one inside that loop."""
+        carried = self.state.stage(name).carried
+        if carried is None or carried.host != owner:
+            return False
+        return self.state.stage(owner).index(carried.iter) >= level
 
     def box(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
         """Box of each axis of *name* computed per iteration of *owner*'s loops down to *level*.
@@ -399,10 +408,9 @@ class Bounds:
         found: list[list[tuple[Span, Extent]]] = [[] for _ in self.state.stage(name).op.shape]
         masked = self.masked(name)
         for reader, indices in self._readings(name):
-            carried = self.state.stage(reader).carried
-            if carried is not None and carried.host == owner:
-                continue  # it reads what the host's own readers need in each iteration
             self._require_within(reader, name, owner, level)
+            if self._continued(reader, owner, level):
+                continue  # in each iteration, it reads what other stages there need as well
             op, box = self.op(reader), self.box(reader, owner, level, among=among)
             ends = self._ends_read(reader, indices)
             for d, index in enumerate(indices):
