@@ -30,8 +30,12 @@ _Part = tuple[Iter, Digit | None]
 
 
 def warp_sum(state: State, kernel: Stage) -> Stage:
-    """The sum that the warps of *kernel*, a tensor-core kernel, hold in their registers."""
-    return next(s for s in state.attached(kernel) if s.fragment is not None)
+    """The sum that the warps of *kernel*, a tensor-core kernel, hold in their registers.
+
+    Its operands are computed in its loops.
+    """
+    held = (s for s in state.attached(kernel) if s.fragment is not None)
+    return next(stage for stage in held if state.attached(stage))
 
 
 def warp_factors(stage: Stage) -> Product:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ansorpy.ir.extents import most
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.gpu.mma_choice import has_mma_sync, may_round
 from ansorpy.rules.gpu.warp_rows import WarpRows, warp_rows, with_warp_rows
@@ -33,9 +34,11 @@ class ChainInWarps(SketchRule):
 
     Args:
         most_waste: The most work, as a factor, that padding to whole fragments may take.
+        widest: The widest heads whose queries and results fit in registers.
     """
 
     most_waste: float = 2.0
+    widest: int = 192
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         if stage_id != len(state.stages) - 1:
@@ -52,7 +55,10 @@ class ChainInWarps(SketchRule):
                 return Verdict.skip(
                     f"padding to whole fragments takes {found.waste:.0f} times the work"
                 )
-        return Verdict.apply(f"{plan.first.by.name} multiplies such values")
+        widths = plan.first.depth.extent, plan.second.columns.extent
+        if any(most(extent) > self.widest for extent in widths):
+            return Verdict.skip(f"heads are wider than {self.widest}")
+        return Verdict.apply_and_skip_rest(f"{plan.first.by.name} multiplies such values")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         plan = warp_rows(state)
