@@ -101,8 +101,8 @@ class Marked:
 class Carried:
     """Continued in every iteration of loop *iter* of reduction *host*, not computed all at once.
 
-    Each of *loops*, the outermost reduce loops of the carried stage, runs as the loop of *host* that
-    it is paired with.  Within an iteration, readers see the value so far.
+    Each of *loops*, the outermost reduce loops of the carried stage, runs as the loop of *host*
+    that it is paired with.  Within an iteration, readers see the value so far.
     """
 
     host: str

@@ -133,7 +133,6 @@ def _rows_of(op: ComputeOp, raised: ComputeOp | None, of: WeightedSum) -> bool |
 
 def with_warp_rows(plan: WarpRows) -> State:
     """The state of *plan* with all stages in place."""
-    by = plan.first.by.name
     made = _Kernel(plan)
     made.multiply()
     made.tile_sum()
@@ -151,8 +150,7 @@ def with_warp_rows(plan: WarpRows) -> State:
         state = _in_quads(state, name)
     made.state = state
     made.place_scores(last, lane)
-    state = made.state.set_kernel_style(last, KernelStyle.ROWS_IN_WARPS.value)
-    return state
+    return made.state.set_kernel_style(last, KernelStyle.ROWS_IN_WARPS.value)
 
 
 def _in_quads(state: State, name: str) -> State:
@@ -255,8 +253,10 @@ class _Kernel:
         """Load *operand* from tiles in shared memory, by matrices if rows allow it."""
         state = self.state
         by = matrix_load(state.stage(operand), depth)
-        load = fill_by_lanes if by is None else None
-        state = load(state, operand) if load else fill_by_matrices(state, operand, by.name)
+        if by is None:
+            state = fill_by_lanes(state, operand)
+        else:
+            state = fill_by_matrices(state, operand, by.name)
         state = state.compute_at(operand, host, loop)
         for source in state.current_dag.reads(state.stage(operand).op):
             order = tile_order(state.stage(source.name), state.stage(operand), by_source=True)

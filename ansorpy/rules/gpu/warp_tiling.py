@@ -19,8 +19,8 @@ from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "fill_by_lanes", "fill_by_matrices", "reduce_by_lanes", "team_of", "tile_for_warps", "tile_like_warps",
-    "warp_factors", "warp_sum",
+    "fill_by_lanes", "fill_by_matrices", "reduce_by_lanes", "team_of", "tile_for_warps",
+    "tile_like_warps", "warp_factors", "warp_sum",
 ]  # fmt: skip
 
 BLOCK, WARPS = ForKind.BLOCK_X.value, ForKind.THREAD_Z.value

@@ -295,7 +295,18 @@ class Bounds:
             moves = {part.axis for part, _ in span.origin.terms} if span.origin else set()
             late = span.late or above(reach - axis.extent, 0) == 1 or bool(moves & overshot)
             spans[axis.name] = moved_inside(span, late and not masked)
-        return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
+        return spans | self._reduced(name)
+
+    def _reduced(self, name: str) -> dict[str, Span]:
+        """The reduce axes of *name*, including what whole tiles cover beyond them."""
+        stage, axes = self.state.stage(name), self.op(name).reduce_axes
+        summed = {axis.name for axis in axes}
+        whole = {r.parent for r in stage.relations
+                 if isinstance(r, SplitRelation) and r.tail == "whole"}  # fmt: skip
+        if summed & whole and self.masked(name):
+            inside = self.inside(name, -1)
+            return {axis.name: replace(inside[axis.name], origin=ZERO) for axis in axes}
+        return {axis.name: Span(ZERO, axis.extent, 0) for axis in axes}
 
     def region(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
         """The box of tensor *name* stored for one iteration of *owner*'s loops down to *level*.

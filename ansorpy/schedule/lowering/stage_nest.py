@@ -40,10 +40,10 @@ from ansorpy.schedule.bounds.spans import start_of
 from ansorpy.schedule.kinds import BLOCK_THREADS, LANES, shared_by
 from ansorpy.schedule.lowering.context import Index, LoweringContext
 from ansorpy.schedule.lowering.dag_edit import map_loads
-from ansorpy.schedule.lowering.gpu.rescaling import rescaling
 from ansorpy.schedule.lowering.gpu.lane_loops import LaneLoops, require_whole_fragments
 from ansorpy.schedule.lowering.gpu.pipeline import Producer, bound_to, padded_strides, pipelined
 from ansorpy.schedule.lowering.gpu.program import synchronised
+from ansorpy.schedule.lowering.gpu.rescaling import rescaling
 from ansorpy.schedule.lowering.gpu.thread_sums import ThreadSums, shared_reduce_loop
 from ansorpy.schedule.lowering.lane_sums import LaneSums
 from ansorpy.schedule.lowering.skipping import condition_to_add, repeated
@@ -325,7 +325,9 @@ class _StageNest(StageIndices):
         def scaled() -> Stmt:
             values = self._axis_values()
             mapping: dict[Var, Expr] = {a: values[a.name] for a in self.op.axes}
-            now = Load(self.state.stage(how.top).op, tuple(substitute(i, mapping) for i in how.indices))
+            now = Load(
+                self.state.stage(how.top).op, tuple(substitute(i, mapping) for i in how.indices)
+            )
             after = self.outer.load(self.name, now)
             assert isinstance(after, Load) and after.source is top
             factor = rescaling(Load(before, after.indices), after, how.scale)
@@ -381,7 +383,7 @@ class _StageNest(StageIndices):
         return [self._each_own(level, cleared)]
 
     def _each_own(self, level: int, body: Callable[[], Stmt]) -> Stmt:
-        """As :meth:`_each`; for fragments that an instruction computes, by the lanes that hold them."""
+        """As :meth:`_each`; if an instruction computes fragments, by the lanes that hold them."""
         by_lanes = any(it.annotation in LANES for it in self.stage.iters)
         if self.stage.fragment is None or (self.stage.tensorized is None and by_lanes):
             return self._each(level, body)

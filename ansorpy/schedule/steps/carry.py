@@ -10,7 +10,6 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.builders import maximum
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
-    Axis,
     AxisKind,
     Binary,
     BinaryOp,
@@ -27,7 +26,7 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.intrinsics import QUADS
 from ansorpy.ir.rewrite.rewriter import substitute
-from ansorpy.ir.tensor import ComputeOp, PlaceholderOp
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops, with_body
 from ansorpy.schedule.stage import Carried, Iter, Rescaled, SplitRelation, Stage
 from ansorpy.schedule.steps.base import Step, compute_stage
@@ -128,14 +127,12 @@ def _kind(stage: Stage) -> ReduceKind | None:
 def _split_like(stage: Stage, loop: str, source: SplitRelation) -> Stage:
     """*stage* with *loop* split by all factors of *source* but the last."""
     factors = source.factors[:-1]
-    children = tuple(
-        Iter(f"{loop}.{n}", AxisKind.REDUCE, None) for n in range(len(factors) + 1)
-    )
+    children = tuple(Iter(f"{loop}.{n}", AxisKind.REDUCE, None) for n in range(len(factors) + 1))
     known = [product[0] for product in factors]
     extent = stage.iter(loop).extent
     if extent is not None and all(isinstance(n, int) for n in known):
         parts = split_extents(extent, [n for n in known if isinstance(n, int)])
-        children = tuple(replace(it, extent=part) for it, part in zip(children, parts, strict=True))  # type: ignore[arg-type]
+        children = tuple(replace(it, extent=part) for it, part in zip(children, parts, strict=True))
     at = stage.index(loop)
     relation = SplitRelation(loop, tuple(it.name for it in children), factors, "cover")
     iters = (*stage.iters[:at], *children, *stage.iters[at + 1 :])
@@ -195,21 +192,40 @@ def _without_casts(e: Expr) -> Expr:
 def _finite(state: State, raised: ComputeOp, top: Stage) -> State:
     """*state* with *raised* relative to a finite number where no score so far is finite.
 
-    Its terms are 0 there, not NaN.  A row without any finite score has no terms but zeros.
+    Its terms are 0 there, not NaN; the complete sums of a row without any finite score are NaN.
     """
-    narrow = [
-        e.dtype for e in walk(raised.body)
-        if isinstance(e, Cast) and _without_casts(e) is not e and e.dtype.is_float
-        and isinstance(_without_casts(e), Load) and _without_casts(e).source is top.op
-    ]  # fmt: skip
-    dtype = min(narrow, key=lambda dtype: dtype.bits, default=DType.FLOAT32)
+    dtype = min(_types_of(raised, top), key=lambda dtype: dtype.bits)
 
     def finite(load: Load) -> Expr:
         return maximum(load, -dtype.normal[1]) if load.source is top.op else load
 
-    body = map_loads(raised.body, finite)
-    dag, became = replace_ops(state.current_dag, {raised: with_body(raised, body)})
+    def or_nan(load: Load) -> Expr:
+        if load.source not in complete:
+            return load
+        highest = Load(top.op, load.indices)
+        return load + (highest - highest)
+
+    dag, members = state.current_dag, {s.op for s in state.stages if s.carried is not None}
+    complete = {
+        s.op for s in state.stages
+        if _completes(state, s, members) and _kind(s) is ReduceKind.SUM
+        and s.op.shape == top.op.shape
+    }  # fmt: skip
+    new: dict[Tensor, ComputeOp] = {raised: with_body(raised, map_loads(raised.body, finite))}
+    for op in complete:
+        for reader in dag.readers(op):
+            new[reader] = with_body(reader, map_loads(reader.body, or_nan))
+    dag, became = replace_ops(dag, new)
     return state.with_dag(dag, tuple(stage.with_op(became[stage.op]) for stage in state.stages))
+
+
+def _types_of(raised: ComputeOp, top: Stage) -> Iterator[DType]:
+    """The types that the value of *top* has on its way into *raised*."""
+    yield top.op.dtype
+    for e in walk(raised.body):
+        read = _without_casts(e)
+        if isinstance(e, Cast) and isinstance(read, Load) and read.source is top.op:
+            yield e.dtype
 
 
 def _in_order(state: State, host: str) -> State:
@@ -218,13 +234,13 @@ def _in_order(state: State, host: str) -> State:
     at = next(n for n, stage in enumerate(stages) if stage.name == host)
     members = {stage.op for stage in stages if stage.carried is not None}
     early = [stage for stage in stages[at:] if stage.op in members]
-    late = [stage for stage in stages[:at] if _reads_final(state, stage, members)]
+    late = [stage for stage in stages[:at] if _completes(state, stage, members)]
     before = [stage for stage in stages[:at] if stage not in late]
     after = [stage for stage in stages[at + 1 :] if stage not in early]
     return replace(state, stages=(*before, *early, stages[at], *late, *after))
 
 
-def _reads_final(state: State, stage: Stage, members: set[ComputeOp | PlaceholderOp]) -> bool:
+def _completes(state: State, stage: Stage, members: set[ComputeOp | PlaceholderOp]) -> bool:
     """Whether *stage* reduces a member once it is complete."""
     if stage.is_placeholder or stage.carried is not None or not stage.compute.reduce_axes:
         return False

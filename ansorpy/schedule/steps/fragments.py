@@ -9,7 +9,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Cast, Expr, Load, Reduce, Select, Var, as_expr
 from ansorpy.ir.extents import Extent, multiple_of
-from ansorpy.ir.fragments import Fragment, fragment_shape
+from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.intrinsics import QUADS, intrinsic
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.rewrite.rewriter import substitute
