@@ -44,6 +44,7 @@ from ansorpy.rules.sketch.add_rfactor import AddRfactor
 from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.sketch.chain_at_block import ChainAtBlock
 from ansorpy.rules.sketch.chain_in_rows import ChainInRows
+from ansorpy.rules.sketch.chain_in_warps import ChainInWarps
 from ansorpy.rules.sketch.compute_at_block import ComputeAtBlock
 from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
 from ansorpy.rules.sketch.dot_words import DotWords
@@ -134,6 +135,7 @@ CUDA_SKETCH: tuple[SketchRule, ...] = (
 
 DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
     PartsInRows(),
+    ChainInWarps(),
     ChainInRows(),
     RowsAtBlock(),
     AddCacheRead(by_source=True),

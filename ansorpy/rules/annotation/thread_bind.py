@@ -87,7 +87,7 @@ class ThreadBind(AnnotationRule):
                 return _bind_levels(state, kernel.name)
             case KernelStyle.CROSS_THREAD_REDUCTION:
                 return _bind_blocks(state, kernel.name)
-            case KernelStyle.TENSOR_CORES | KernelStyle.ROWS:
+            case KernelStyle.TENSOR_CORES | KernelStyle.ROWS_IN_WARPS | KernelStyle.ROWS:
                 return state
             case KernelStyle.PLAIN:
                 return self._bind_untiled(state, kernel.name, target)
@@ -181,7 +181,7 @@ class ThreadBind(AnnotationRule):
         assert stage.attach is not None, name
         reader = state.stage(stage.attach.stage)
         kernel = kernel_of(state, reader)
-        by_warps = kernel.kernel_style is KernelStyle.TENSOR_CORES
+        by_warps = kernel.kernel_style in (KernelStyle.TENSOR_CORES, KernelStyle.ROWS_IN_WARPS)
         vectors = self._vectors(state, stage, by_warps)
         number = OneOf(vectors) if len(vectors) > 1 else vectors[0]
         state, (row, vector) = state.split(name, stage.iters[-1], (number,))

@@ -32,6 +32,7 @@ __all__ = [
     "matrix_dims",
     "matrix_load",
     "may_round",
+    "warp_choice",
     "wgmma_choices",
 ]  # fmt: skip
 
@@ -87,6 +88,14 @@ def best_choice(op: Tensor) -> MmaChoice | None:
     which results are stored, then the longest rows and depth.
     """
     return _best(op, MMA_SYNC)
+
+
+def warp_choice(op: Tensor, rows: str, columns: str) -> MmaChoice | None:
+    """As :func:`best_choice`, with the axes of rows and columns given by name."""
+    if not isinstance(op, ComputeOp):
+        return None
+    found = (c for c in _choices(op, MMA_SYNC) if (c.rows.name, c.columns.name) == (rows, columns))
+    return min(found, key=lambda choice: choice.waste, default=None)
 
 
 def wgmma_choices(op: Tensor) -> list[MmaChoice]:

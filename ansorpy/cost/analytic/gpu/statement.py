@@ -46,6 +46,9 @@ _TURN = 16.0
 _CHOICE = 3.0
 """Additional instructions for a product that is selected by its own condition."""
 
+_QUAD = 4
+"""Lanes that share the rows of a fragment and combine their values."""
+
 _EXCHANGE = 12.0
 """Instructions for a sum that threads share, per result and round of the exchange."""
 
@@ -120,7 +123,7 @@ class Statement:
         found = Resources(*(zeros for _ in fields(Resources)))
         found.tiles = zeros + number_of(self.view.leaf.shared_bytes)
         if self.view.written.team:
-            (sum_resources if self.view.leaf.op.reduce_axes else operand_resources)(self, found)
+            self._hold(found)
             return found
         arithmetic = self._instructions + _CHOICE * self._chooses_inside
         found.issued = self.mine * self._held * arithmetic + self.bodies * _LOOP * self.sums
@@ -133,6 +136,20 @@ class Statement:
             if not buffer.alloc_depth:
                 self.from_memory(found, buffer)
         return found
+
+    def _hold(self, found: Resources) -> None:
+        """Add the cost of a statement whose results are in the registers of a team's lanes."""
+        own = self.view.leaf.loops[self.view.leaf.own_from :]
+        by_lanes = any(loop.index is ForKind.THREAD_X for loop in own)
+        if not self.view.leaf.op.reduce_axes:
+            operand_resources(self, found)
+            found.issued = found.issued + self.mine * self._arithmetic
+        elif by_lanes:
+            found.issued = self.mine * max(1.0, self._arithmetic)
+        elif len(self.view.buffers) > 2:
+            sum_resources(self, found)
+        else:
+            found.issued = self.mine / (_QUAD * _QUAD) * _EXCHANGE
 
     def _fill(self, found: Resources) -> None:
         """Add the cost of filling a tile of shared memory."""
@@ -213,10 +230,15 @@ class Statement:
     @cached_property
     def _instructions(self) -> float:
         """Arithmetic instructions of one evaluation; a multiply-add is one instruction."""
+        return max(0.0 if fills(self.view) else 1.0, self._arithmetic)
+
+    @cached_property
+    def _arithmetic(self) -> float:
+        """As above; 0 for statements that only move values."""
         ops = self.view.body_ops.floats
         fused = min(ops.addsub, ops.mul)
         plain = ops.addsub + ops.mul - fused + ops.cmp
-        return max(0.0 if fills(self.view) else 1.0, plain + _SLOW * (ops.divmod + ops.mathfunc))
+        return plain + _SLOW * (ops.divmod + ops.mathfunc)
 
     @cached_property
     def _chooses_inside(self) -> Masks:
