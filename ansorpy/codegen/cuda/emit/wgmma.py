@@ -138,7 +138,7 @@ def _function(by: Intrinsic) -> str:
     wide, held = ("s32", "r") if total is DType.INT32 else ("f32", "f")
     sums = _lines([f"%{at}" for at in range(size)], f'"\n{" " * 15}"', 16)
     outs = _lines([f'"+{held}"(c[{at}])' for at in range(size)], f"\n{' ' * 17}", 5)
-    across = "".join(f", {int(not is_along(by, tensor))}" for tensor in (a, b))
+    across = "".join(f", {int(not is_along(by, t))}" for t in (a, b) if left.bits == 16)
     kinds = f", 1, 1{across}" if left.is_float else ""
     text = f"wgmma.mma_async.sync.aligned.m{m}n{n}k{depth}.{wide}.{PTX[left]}.{PTX[right]}"
     return f"""\
