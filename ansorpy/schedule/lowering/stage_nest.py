@@ -79,9 +79,9 @@ class _StageNest(StageIndices):
         refuse_unsafe_shifts(self.state, self.stage, self.extents, self.kinds)
 
     def build(self) -> Stmt:
-        if not self.stage.iters:
-            return Seq((*self._initial(0), self._store()))
-        return self._from(0)
+        if number(self.stage.bulk):
+            return self._box()
+        return self._from(0) if self.stage.iters else Seq((*self._initial(0), self._store()))
 
     # Loops
 

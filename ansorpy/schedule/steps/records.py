@@ -49,6 +49,7 @@ STEP_CLASSES = (
     storage.PackStep,
     dot.DotStep,
     mma.MmaStep,
+    shared_tiles.BulkStep,
     shared_tiles.PadStep,
     shared_tiles.PipelineStep,
 )

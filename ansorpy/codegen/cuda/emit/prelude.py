@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ansorpy.codegen.cuda.emit.boxes import BOX_HELPERS, BOX_NEEDS
 from ansorpy.codegen.cuda.emit.mma import MMA_HELPERS, MMA_NEEDS
 from ansorpy.codegen.cuda.emit.wgmma import WGMMA_HELPERS, WGMMA_NEEDS
 
@@ -243,10 +244,11 @@ HELPERS: Mapping[str, str] = {
     "scaled": _SCALE,
     **MMA_HELPERS,
     **WGMMA_HELPERS,
+    **BOX_HELPERS,
 }
 """In order of emission: later ones use earlier ones."""
 
-_NEEDS = {"word": ("bfloat16",), **MMA_NEEDS, **WGMMA_NEEDS}
+_NEEDS = {"word": ("bfloat16",), **MMA_NEEDS, **WGMMA_NEEDS, **BOX_NEEDS}
 
 
 def prelude(used: Iterable[str], helpers: Mapping[str, str] = HELPERS) -> str:
