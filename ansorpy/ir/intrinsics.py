@@ -307,14 +307,21 @@ _COLUMNS = (16, 32, 64, 128, 256)
 
 
 def _wgmma(
-    left: DType, right: DType, total: DType, columns: int, rows_first: bool, columns_first: bool
+    left: DType,
+    right: DType,
+    total: DType,
+    columns: int,
+    rows_first: bool = False,
+    columns_first: bool = False,
+    *,
+    kind: str = "",
 ) -> Intrinsic:
     """``wgmma.mma_async.m64``: C[64, columns] += A[64, depth] * B[depth, columns], asynchronous.
 
     The factors are in shared memory, each with neighbours along the reduction, or across it if
     *rows_first* (A) or *columns_first* (B).  Each warp has 16 of the rows, distributed as by
     ``mma.sync``.  Source: PTX ISA, "Matrix Fragments for wgmma.mma_async.m64nNk*".
-    """
+    """  # fmt: skip
     depth = 256 // left.bits
     shapes = ((_WGMMA_ROWS, depth), (depth, columns))
     a = placeholder(shapes[0][::-1] if rows_first else shapes[0], left, name="a")
@@ -326,7 +333,8 @@ def _wgmma(
         return sum_over(_as(x, total) * _as(y, total), axis=k)
 
     order = f"{'kr'[rows_first]}{'kc'[columns_first]}"
-    name = f"wgmma.m64n{columns}k{depth}.{order}.{total.value}.{left.value}.{right.value}"
+    types = kind or f"{left.value}.{right.value}"
+    name = f"wgmma.m64n{columns}k{depth}.{order}.{total.value}.{types}"
     share: Fragment = (
         (Digit(4, lane=32), Digit(2, register=2), _ROW),
         (Digit(columns // 8, register=4), _COLUMN, Digit(2, register=1)),
@@ -343,9 +351,7 @@ WGMMA: tuple[Intrinsic, ...] = (
         for rows_first in (False, True)
         for columns_first in (False, True)
     ),
-    *(
-        _wgmma(a, b, DType.INT32, columns, False, False)
-        for a in _BYTES for b in _BYTES for columns in _COLUMNS
-    ),
-)  # fmt: skip
-"""Matrix products of ``sm_90a``; neighbours of 8-bit factors lie along the reduction."""
+    *(_wgmma(_F32, _F32, _F32, columns, kind="tf32") for columns in _COLUMNS),
+    *(_wgmma(a, b, DType.INT32, columns) for a in _BYTES for b in _BYTES for columns in _COLUMNS),
+)
+"""Matrix products of ``sm_90a``; only 16-bit factors may have neighbours across the reduction."""

@@ -165,6 +165,8 @@ class Stage:
     """Unused elements after each row of the stage's tile in shared memory."""
     pipeline: tuple[str, Product] | None = None
     """The loop whose shared tiles are copied ahead, and how many instances of each tile exist."""
+    bulk: Product = (0,)
+    """1 if one thread has the copy engine copy the stage's tile, 0 if all threads copy it."""
     lanes: str | None = None
     """The reduce loop that is a vector with a partial sum per lane."""
     fragment: Fragment | None = None

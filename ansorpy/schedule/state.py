@@ -423,6 +423,10 @@ class State:
         """Copy the shared tiles computed at a reduce loop up to *depth* - 1 iterations ahead."""
         return self.do(shared_tiles.PipelineStep(self._on(stage), _name(it), depth))
 
+    def bulk(self, stage: StageRef, number: Count = 1) -> State:
+        """Let the GPU's copy engine copy a swizzled tile as boxes of its source, if *number* is 1."""
+        return self.do(shared_tiles.BulkStep(self._on(stage), number))
+
     def set_scope(self, stage: StageRef, scope: str) -> State:
         """Keep a stage's result in ``workspace``, ``local`` or ``shared`` memory."""
         return self.do(annotate.ScopeStep(self._on(stage), scope))

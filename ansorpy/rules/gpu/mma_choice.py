@@ -32,6 +32,7 @@ __all__ = [
     "matrix_dims",
     "matrix_load",
     "may_round",
+    "nearest_axis",
     "warp_choice",
     "wgmma_choices",
 ]  # fmt: skip
@@ -42,6 +43,9 @@ FIRST_WITH_MMA_SYNC = 80
 WGMMA_ARCHITECTURE = "sm_90a"
 """The only architecture with warpgroup products (PTX ISA, ``wgmma``)."""
 
+
+_TURNED_BITS = 16
+"""Bits of the elements that warpgroup instructions transpose (PTX ISA, ``wgmma``)."""
 
 _WORTH = 2.0
 """Speedup of warpgroup over warp instructions (NVIDIA, "H100 Tensor Core GPU Architecture").
@@ -208,7 +212,8 @@ def _lies_so(choice: MmaChoice, left: Expr, right: Expr) -> bool:
     """True when factors are contiguous along the same axes as operands in shared memory.
 
     Copies then use vectors.  A factor that is contiguous along no axis must be stored along the
-    reduction.
+    reduction.  Only 16-bit operands may be stored across it: factors of other types that are
+    contiguous so are transposed on their way into shared memory.
     """
     by = choice.by
     ends = (choice.rows, choice.columns, choice.depth)
@@ -216,12 +221,13 @@ def _lies_so(choice: MmaChoice, left: Expr, right: Expr) -> bool:
     operands = zip(operand_tensors(by.pattern)[1:], by.fragments[1:], (left, right), strict=True)
     for tensor, fragment, factor in operands:
         mine = [axes[axis] for axis in operand_axes(by, tensor)]
-        if not fragment and mine[-1] is not _nearest(factor, mine, choice.depth):
+        may_turn = tensor.dtype.bits == _TURNED_BITS
+        if not fragment and may_turn and mine[-1] is not nearest_axis(factor, mine, choice.depth):
             return False
     return True
 
 
-def _nearest(factor: Expr, among: Sequence[Axis], otherwise: Axis) -> Axis:
+def nearest_axis(factor: Expr, among: Sequence[Axis], otherwise: Axis) -> Axis:
     """The axis of *among* along which *factor* reads contiguous elements, else *otherwise*."""
     for e in walk(factor):
         if isinstance(e, Load) and e.indices:

@@ -83,6 +83,8 @@ class _StageNest(StageIndices):
         refuse_unsafe_shifts(self.state, self.stage, self.extents, self.kinds)
 
     def build(self) -> Stmt:
+        if number(self.stage.bulk):
+            return self._box()
         if not self.stage.iters:
             return Seq((*self._initial(0), self._store()))
         return self._from(0) if self.stage.carried is None else Seq(tuple(self._initial(0)))

@@ -54,6 +54,7 @@ STEP_CLASSES = (
     fragments.HoldStep,
     fragments.QuadsStep,
     carry.CarryStep,
+    shared_tiles.BulkStep,
     shared_tiles.PadStep,
     shared_tiles.PipelineStep,
 )

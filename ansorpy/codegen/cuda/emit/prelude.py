@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ansorpy.codegen.cuda.emit.boxes import BOX_HELPERS, BOX_NEEDS
 from ansorpy.codegen.cuda.emit.mma import MMA_HELPERS, MMA_NEEDS
 from ansorpy.codegen.cuda.emit.quads import QUAD_HELPERS, QUAD_NEEDS
 from ansorpy.codegen.cuda.emit.wgmma import WGMMA_HELPERS, WGMMA_NEEDS
@@ -262,10 +263,11 @@ HELPERS: Mapping[str, str] = {
     **MMA_HELPERS,
     **WGMMA_HELPERS,
     **QUAD_HELPERS,
+    **BOX_HELPERS,
 }
 """In order of emission: later ones use earlier ones."""
 
-_NEEDS = {"word": ("bfloat16",), **MMA_NEEDS, **WGMMA_NEEDS, **QUAD_NEEDS}
+_NEEDS = {"word": ("bfloat16",), **MMA_NEEDS, **WGMMA_NEEDS, **QUAD_NEEDS, **BOX_NEEDS}
 
 
 def prelude(used: Iterable[str], helpers: Mapping[str, str] = HELPERS) -> str:

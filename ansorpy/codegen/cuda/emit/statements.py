@@ -14,6 +14,7 @@ from ansorpy.codegen.clike.code import COMPARE, Code
 from ansorpy.codegen.clike.indices import flat_index, index
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.cuda.emit.assignment import assignment
+from ansorpy.codegen.cuda.emit.boxes import box_copy
 from ansorpy.codegen.cuda.emit.copies import async_copy
 from ansorpy.codegen.cuda.emit.elements import element
 from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter
@@ -79,6 +80,8 @@ def _for(e: Emitter, s: For) -> None:
     elif s.kind is ForKind.VECTORIZED:
         with e.by_the_first():
             vector_loop(e, s)
+    elif s.kind is ForKind.BULK:
+        box_copy(e, s)
     elif s.kind is ForKind.SERIAL or s.kind is ForKind.UNROLLED:
         _loop(e, s)
     else:
