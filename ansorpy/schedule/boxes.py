@@ -40,7 +40,11 @@ def is_box(state: State, tile: Stage) -> bool:
         return False
     found = [linear(index).to_expr() for index in load.indices]
     axes = [index for index in found if isinstance(index, Axis)]
-    return set(op.axes) == set(axes) and len(axes) == len(op.axes) and all(
-        isinstance(index, Const) or (isinstance(index, Axis) and index.extent == extent)
-        for index, extent in zip(found, shape, strict=True)
+    return (
+        set(op.axes) == set(axes)
+        and len(axes) == len(op.axes)
+        and all(
+            isinstance(index, Const) or (isinstance(index, Axis) and index.extent == extent)
+            for index, extent in zip(found, shape, strict=True)
+        )
     )

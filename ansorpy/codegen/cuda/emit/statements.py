@@ -25,7 +25,6 @@ from ansorpy.codegen.cuda.emit.vectorized import vector_loop
 from ansorpy.codegen.cuda.emit.wgmma import commit, fence, matrix, wait
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.expr import Load, as_expr, walk
 from ansorpy.ir.extents import most
 from ansorpy.ir.intrinsics import intrinsic
@@ -190,7 +189,7 @@ def _let(e: Emitter, s: Let) -> None:
     name = e.names.give(s.var)
     kind = "long long" if code.wide or not e.fits(s.value) else "int"
     e.line(f"const {kind} {name} = {code.text};")
-    with e.variable(s.var, Code(name, wide=kind != "int"), bounds(s.value, e.ranges)):
+    with e.variable(s.var, Code(name, wide=kind != "int"), e.bounds(s.value)):
         statement(e, s.body)
 
 
