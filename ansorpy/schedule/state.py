@@ -401,7 +401,7 @@ class State:
         return self.do(shared_tiles.PipelineStep(self._on(stage), _name(it), depth))
 
     def bulk(self, stage: StageRef, number: Count = 1) -> State:
-        """Let the GPU's copy engine copy a swizzled tile as boxes of its source, if *number* is 1."""
+        """Let a GPU's copy engine copy a swizzled tile as a box of its source, if *number* is 1."""
         return self.do(shared_tiles.BulkStep(self._on(stage), number))
 
     def set_scope(self, stage: StageRef, scope: str) -> State:

@@ -134,12 +134,15 @@ class _Without(Rewriter):
 
 
 @cache
-def a_product(depth: int) -> tuple[list[Tensor], Program]:
-    """Two warpgroups, five steps of the reduction, *depth* tiles at once; it is checked."""
+def a_product(depth: int, boxes: int = 0) -> tuple[list[Tensor], Program]:
+    """Two warpgroups, five steps of the reduction, *depth* tiles at once; it is checked.
+
+    With *boxes*, the copy engine fills the tiles.
+    """
     tensors, rng = matmul("float16", 128, 32, 80), np.random.default_rng(depth)
     sketch = wgmma_sketches(tensors, rng)[0]
     given = {"C.warp.i/1": 2, "C.warp.i/2": 1, "C.warp.j/1": 1, "C.warp.j/2": 1, "C.warp.k/1": 1}
-    given |= {"C.warp.pipeline": depth}
+    given |= {"C.warp.pipeline": depth, "A.shared.bulk": boxes, "B.shared.bulk": boxes}
     row = [given.get(name, 8) for name in sketch.columns]
     assert sketch.space.contains(np.array(row))
     program = lower(sketch.resolve(row)).run
