@@ -55,6 +55,7 @@ PRIMITIVES: dict[str, Callable[[State, StageRef], object]] = {
     "pack": lambda s, x: s.pack(x, "B"),
     "tensorize": lambda s, x: s.tensorize(x, "i", "vnni"),
     "pad": lambda s, x: s.pad(x, 1),
+    "bulk": lambda s, x: s.bulk(x),
     "pipeline": lambda s, x: s.pipeline(x, "k", 2),
     "set_scope": lambda s, x: s.set_scope(x, "local"),
     "set_kernel_style": lambda s, x: s.set_kernel_style(x, "rows"),

@@ -195,11 +195,11 @@ def _thread_sums(gpu: SmokeGpu) -> str:
     return _run(gpu, *drawn(gpu, row_sums(3, 2048), "threadIdx.x"))
 
 
-def _products(kind: str, size: int, steps: str) -> Callable[[SmokeGpu], str]:
+def _products(kind: str, size: int, steps: str, **columns: int) -> Callable[[SmokeGpu], str]:
     def check(gpu: SmokeGpu) -> str:
         rounded = kind == "float32"
         precision: Precision = "tf32" if rounded else "default"
-        found = drawn(gpu, product(kind, size, size, size), steps, precision)
+        found = drawn(gpu, product(kind, size, size, size), steps, precision, **columns)
         return _run(gpu, *found, error=4e-3 if rounded else 1e-3)
 
     return check
@@ -302,6 +302,10 @@ CHECKS: dict[str, Callable[[SmokeGpu], str]] = {
     "code.mma_sync.int8": _products("int8", 32, "'mma"),
     "code.mma_sync.tf32": _products("float32", 32, "'mma"),
     "code.wgmma.float16": _products("float16", 128, "wgmma"),
+    "code.wgmma.int8": _products("int8", 128, "wgmma"),
+    "code.wgmma.tf32": _products("float32", 128, "wgmma"),
+    "code.boxes.float16": _products("float16", 128, "wgmma", bulk=1, pipeline=2),
+    "code.boxes.bfloat16": _products("bfloat16", 192, "wgmma", bulk=1, pipeline=3),
     "measure.compare": compared,
     "measure.worker": _measured,
     "runtime.kernel": _kernel,

@@ -165,7 +165,8 @@ class Statement:
         found.issued = found.issued / width + placed
         if not self._is_copy:
             found.issued = found.issued + self.mine * self._read * _GUARDED
-        found.issued = found.issued + self._steps * _TURN
+        by_threads = np.asarray(number_of(self.view.leaf.bulk)) == 0  # not by the copy engine
+        found.issued = found.issued * by_threads + self._steps * _TURN
         bytes_each = float(tile.elem_bytes)
         found.turns = self.mine * self.threads * bytes_each / BANK_BYTES
         found.stalled = self._steps * self.machine.barrier_latency
