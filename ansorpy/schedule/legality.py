@@ -185,21 +185,19 @@ def _is_inside(
 def _require_carried(state: State, reader: Instances, producer: Stage) -> None:
     """Check that *reader* runs where a carried *producer* has the value that it needs.
 
-    What the host sums up needs the value so far, in each iteration; all else the final value.
+    What the host sums up needs the value so far, in each iteration.
     """
     carried = producer.carried
     if carried is None or reader.stage.carried is not None:
         return
     inside = any((loop.stage, loop.name) == (carried.host, carried.iter) for loop in reader.outer)
     host = state.stage(carried.host)
-    if inside is not (reader.stage.op in state.current_dag.leading_to(host.op)):
+    if not inside and reader.stage.op in state.current_dag.leading_to(host.op):
         raise ScheduleError(
-            f'"{reader.stage.name}" reads "{producer.name}" '
-            f'{"before it is complete" if inside else "once, not in each iteration"}',
+            f'"{reader.stage.name}" reads "{producer.name}" once, not in each iteration',
             stage=reader.stage.name,
-            hint=f'compute it {"outside" if inside else "in"} loop "{carried.iter}" of '
-            f'"{carried.host}"',
-        )  # fmt: skip
+            hint=f'compute it in loop "{carried.iter}" of "{carried.host}"',
+        )
 
 
 # Memory, and the iterations that share it
