@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +53,7 @@ def states(tensors: Sequence[Tensor], count: int, rng: np.random.Generator) -> l
     return [placed.resolve(row) for row in both[placed.valid(both)][:count]]
 
 
-def close(tensors: Sequence[Tensor], state: State, data: Mapping[str, npt.NDArray]) -> None:
+def close(tensors: Sequence[Tensor], state: State, data: Mapping[str, npt.NDArray[Any]]) -> None:
     """Assert that *state* computes *tensors*, of which rows without finite scores are NaN."""
     program = lower(state).run
     (want,) = run_dag(ComputeDAG.of(tensors), dict(data), dtype=DType.FLOAT64)
