@@ -143,19 +143,21 @@ def matrix_dims(operand: Stage) -> tuple[int, ...]:
     return tuple(d for d, index in enumerate(load.indices) if axes_in(index) & axes)
 
 
-def matrix_load(operand: Stage, depth: str) -> Intrinsic | None:
+def matrix_load(operand: Stage, depth: str, end: int | None = None) -> Intrinsic | None:
     """The instruction that loads fragments of *operand* from a shared-memory copy of its source.
 
-    None if lanes must load them: the operand computes something, or its rows and columns are not
-    two dimensions of its source (one of them the last) with equal extent along *depth*.
+    Dimension *end* of the source (default: the last) is contiguous in the copy.  None if lanes must
+    load them: the operand computes something, or its rows and columns are not two dimensions of its
+    source (one of them *end*) with equal extent along *depth*.
     """
     load, axes = operand.compute.body, operand.compute.axes[-2:]
     dims = matrix_dims(operand)
     if not isinstance(load, Load) or len(dims) != 2 or operand.fragment is None:
         return None
-    row, last = (load.indices[d] for d in dims)
-    if dims[1] != len(load.indices) - 1 or last not in axes:
+    end = len(load.indices) - 1 if end is None else end
+    if end not in dims or load.indices[end] not in axes:
         return None
+    row, last = load.indices[dims[1 - dims.index(end)]], load.indices[end]
     across = axes[0] if last is axes[1] else axes[1]
     if axes_in(row) & set(axes) != {across} or linear(row).terms[across] != 1:
         return None
