@@ -94,12 +94,12 @@ _NO_LOOPS = {
 
 
 def _loop(e: Emitter, s: For) -> None:
-    if s.extent == 1:
-        with e.variable(s.var, Code("0"), (0, 0)):
-            statement(e, s.body)
-        return
     pair = matrix_pair(e, s)
     extent = s.extent if pair is None else s.extent // 2
+    if extent == 1:
+        with e.variable(s.var, Code("0"), (0, 0)):
+            _iteration(e, s, pair)
+        return
     if s.kind is ForKind.UNROLLED:
         e.line("#pragma unroll")
     with e.names.block():
@@ -110,10 +110,14 @@ def _loop(e: Emitter, s: For) -> None:
             e.block(f"for ({kind} {name} = 0; {name} < {end.at(COMPARE + 1)}; ++{name})", fused),
             e.variable(s.var, Code(name, wide=kind != e.indices.narrow), (0, extent - 1)),
         ):
-            if pair is None:
-                statement(e, s.body)
-            else:
-                _matrix_pair(e, pair)
+            _iteration(e, s, pair)
+
+
+def _iteration(e: Emitter, s: For, pair: MatrixPair | None) -> None:
+    if pair is None:
+        statement(e, s.body)
+    else:
+        _matrix_pair(e, pair)
 
 
 def _bound(e: Emitter, s: For) -> None:
