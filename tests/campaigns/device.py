@@ -12,6 +12,7 @@ import numpy as np
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.errors import CodegenError, ScheduleError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.sizes import Sizes
 from ansorpy.ir.task import Task
@@ -34,6 +35,9 @@ from tests.rounding import Reference
 from tests.rules.gpu_workloads import WORKLOADS
 
 __all__ = ["DEVICE", "PROGRAMS", "Program", "device_campaign", "drawn_programs"]
+
+_Key = tuple[ComputeDAG, tuple[Extent, ...]]
+"""A definition and the sizes of its dimensions."""
 
 _ROWS = 3
 """Programs of each sketch: drawing a sketch costs as much as building some programs."""
@@ -131,7 +135,7 @@ def device_campaign(gpu: Callable[[], SmokeGpu]) -> Campaign:
 
 def _case(gpu: Callable[[], SmokeGpu], rng: np.random.Generator, number: int) -> Tally:
     opened, seen, where = _opened(gpu), Tally(), f"case {number}"
-    references: dict[tuple[ComputeDAG, tuple[int, ...]], _OnDevice] = {}
+    references: dict[_Key, _OnDevice] = {}
     for program in drawn_programs(rng, number, opened):
         _check(program, opened, references, seen, where)
     return seen
@@ -152,7 +156,7 @@ class _OnDevice:
 
 def _check(
     program: Program, gpu: SmokeGpu,
-    references: dict[tuple[ComputeDAG, tuple[int, ...]], _OnDevice], seen: Tally, where: str,
+    references: dict[_Key, _OnDevice], seen: Tally, where: str,
 ) -> None:  # fmt: skip
     """Build *program*, run it, compare, and count it."""
     try:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -41,7 +42,7 @@ from tests.campaigns.device import drawn_programs
 
 __all__ = ["CHECKS", "agree"]
 
-_HANGS_S = 4.0
+_HANGS_S = 5.0
 """Seconds that a program may run where one does not return."""
 _WATCHED = 50
 """Programs that a tool watches."""
@@ -59,9 +60,9 @@ def _planted(fault: Fault, kind: TrialKind) -> Callable[[SmokeGpu], str]:
     def check(gpu: SmokeGpu) -> str:
         task = Task(ComputeDAG.of(doubling()), gpu.target, 1, name="doubling")
         with tempfile.TemporaryDirectory() as folder:
-            options = MeasureOptions(
-                builders=1, lock_folder=Path(folder), run_timeout_s=_HANGS_S
-            )
+            options = MeasureOptions(builders=1, lock_folder=Path(folder))
+            if fault == "hang":
+                options = replace(options, run_timeout_s=_HANGS_S)
             builder = PlantingBuilder(gpu, fault)
             with GpuRunner([Gpu(0, "planted")], options, builder, module=gpu.worker) as runner:
                 states = [blocked(), planted_state(), blocked(64)]
@@ -138,8 +139,10 @@ def _buildable(gpu: SmokeGpu, tool: str) -> Iterator[tuple[ComputeDAG, Built]]:
                 continue
             sizes = program.sizes[0]
             has_shared = "shared" in str(program.state.history)
-            if built.bind is None and not program.dag.strides and (
-                tool != "racecheck" or has_shared
+            if (
+                built.bind is None
+                and not program.dag.strides
+                and (tool != "racecheck" or has_shared)
             ):
                 yield dag_at(program.dag, sizes), built.at(sizes)
                 taken += 1

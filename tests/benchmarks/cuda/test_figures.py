@@ -126,7 +126,7 @@ def assert_figures(found: Figures, dtype: str, sums: str = "float32") -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8"])
 def test_products(dtype: str, torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: Any = lambda x, y: (x.int() @ y.int())  # noqa: E731
+    made: Any = lambda x, y: x.int() @ y.int()  # noqa: E731
     monkeypatch.setattr(torch, "_int_mm", made)
     found = products.measure_product(dtype, 37, torch, settings(tmp_path), 20.0)
     assert_figures(found, dtype, "int32" if dtype == "int8" else "float32")
@@ -173,7 +173,7 @@ def test_networks_are_compiled_once(
     monkeypatch.setattr(networks, "NETWORKS", small)
     shared = settings(tmp_path)
     for peer in ("eager", "compile"):
-        found = networks.measure_network(name, 2, dtype, peer, torch, shared, 20.0)  # type: ignore[arg-type]
+        found = networks.measure_network(name, 2, dtype, peer, torch, shared, 20.0)
         assert_figures(found, dtype)
         assert found.peer == ("eager" if peer == "eager" else "compile, reduce-overhead")
     assert len(shared.models) == 1
