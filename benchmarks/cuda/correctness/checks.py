@@ -40,7 +40,7 @@ from benchmarks.light import light_model
 from benchmarks.nets import WRITTEN
 from tests.campaigns.device import drawn_programs
 
-__all__ = ["CHECKS", "agree"]
+__all__ = ["CHECKS", "agree", "planted", "watched"]
 
 _HANGS_S = 5.0
 """Seconds that a program may run where one does not return."""
@@ -54,7 +54,7 @@ _LIGHT = ("squeezenet", "shufflenet", "inception_v1", "resnet50", "densenet121")
 _WRITTEN = ("mobilenet_v2", "vit_tiny", "lstm_tagger", "bert_base")
 
 
-def _planted(fault: Fault, kind: TrialKind) -> Callable[[SmokeGpu], str]:
+def planted(fault: Fault, kind: TrialKind) -> Callable[[SmokeGpu], str]:
     """A program with *fault* is recorded as *kind*, and the next one is measured."""
 
     def check(gpu: SmokeGpu) -> str:
@@ -101,7 +101,7 @@ def agree(network: onnx.ModelProto, target: Target) -> str:
     return f"differs by {worst.error:.1e} of the largest value"
 
 
-def _watched(tool: str, programs: int) -> Callable[[SmokeGpu], str]:
+def watched(tool: str, programs: int) -> Callable[[SmokeGpu], str]:
     """The sanitizer's *tool* finds nothing in random programs, each launched once."""
 
     def check(gpu: SmokeGpu) -> str:
@@ -151,11 +151,11 @@ def _buildable(gpu: SmokeGpu, tool: str) -> Iterator[tuple[ComputeDAG, Built]]:
 
 
 CHECKS: dict[str, Callable[[SmokeGpu], str]] = {
-    "planted.crash": _planted("crash", TrialKind.CRASH),
-    "planted.hang": _planted("hang", TrialKind.TIMEOUT),
-    "planted.wrong": _planted("wrong", TrialKind.WRONG_RESULT),
-    "watched.memcheck": _watched("memcheck", _WATCHED),
-    "watched.racecheck": _watched("racecheck", _WATCHED // 4),
+    "planted.crash": planted("crash", TrialKind.CRASH),
+    "planted.hang": planted("hang", TrialKind.TIMEOUT),
+    "planted.wrong": planted("wrong", TrialKind.WRONG_RESULT),
+    "watched.memcheck": watched("memcheck", _WATCHED),
+    "watched.racecheck": watched("racecheck", _WATCHED // 4),
     **{f"network.{name}": _network(partial(light_model, name, 0)) for name in _LIGHT},
     **{f"network.{name}": _network(partial(WRITTEN[name], 1, 0)) for name in _WRITTEN},
 }

@@ -45,7 +45,7 @@ def test_a_planted_hang_is_survived(tmp_path: Path) -> None:
 
 
 def test_what_is_not_recorded_as_planted_has_failed() -> None:
-    check = checks._planted("wrong", TrialKind.CRASH)
+    check = checks.planted("wrong", TrialKind.CRASH)
     found = check_one("a", simulated, {"a": check})
     assert found.outcome == "failed" and "wrong is recorded as wrong_result" in found.said
 
@@ -62,7 +62,7 @@ def test_the_sanitizer_watches_stored_programs(
     )  # fmt: skip
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    check = checks._watched("memcheck", 6)
+    check = checks.watched("memcheck", 6)
     if fails:
         with pytest.raises(AssertionError, match="Invalid __global__ write of size 4"):
             check(simulated())
