@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -76,7 +77,7 @@ class OnHost:
 
 def as_numpy(tensor: Any) -> Any:
     if str(tensor.dtype) == "torch.bfloat16":
-        return np.asarray(tensor.untyped_storage()).view(ml_dtypes.bfloat16).reshape(tensor.shape)
+        return tensor.view(sys.modules["torch"].int16).numpy().view(ml_dtypes.bfloat16)
     return tensor.numpy()
 
 
