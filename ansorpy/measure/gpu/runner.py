@@ -48,6 +48,9 @@ class GpuRunner(BuildingRunner):
     The reference that results are compared with is computed on the CPU.  Timing holds the
     machine-wide lock of its GPUs.  All workers are started at once, so their imports overlap.
 
+    Only a lost CUDA context or a timeout ends a worker.  A spare process, whose context is made
+    while nothing is timed, then takes over.
+
     Args:
         gpus: GPUs of one kind.
         module: Module with the run workers' handlers.
@@ -77,18 +80,20 @@ class GpuRunner(BuildingRunner):
                 module=module,
                 environment={"ANSORPY_DEVICE": str(gpu.number)},
                 patience=0.0,  # a worker that waits for its GPU uses no CPU time
+                spare=True,
             )
             for gpu in self.gpus
         ]
         self._host.start(available_cores())
         for client in self._clients:
-            client.worker.start()
+            client.start()
         self._threads = ThreadPoolExecutor(len(self.gpus), thread_name_prefix="ansorpy-gpu")
 
     @property
     def workers(self) -> list[Worker]:
-        """The workers of the GPUs, in the GPUs' order, followed by the build workers."""
-        return [*(client.worker for client in self._clients), *self._host.workers]
+        """The workers of the GPUs in order, each followed by its spare, then those that build."""
+        mine = [worker for client in self._clients for worker in client.workers]
+        return [*mine, *self._host.workers]
 
     def close(self) -> None:
         """End all workers."""
@@ -98,7 +103,12 @@ class GpuRunner(BuildingRunner):
             client.close()
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each candidate's cubin and launch plan, or the result that explains the failure."""
+        """Build each candidate's cubin and launch plan, or the result that explains the failure.
+
+        Meanwhile spare workers start in place of those that took over.
+        """
+        for client in self._clients:
+            client.start()
         return self._host.build(task, candidates)
 
     def _run(
@@ -134,6 +144,8 @@ class GpuRunner(BuildingRunner):
 
     def _prepare(self, task: Task) -> None:
         """Send every worker the reference of *task*."""
+        for client in self._clients:
+            client.await_spare()
         if all(client.has_reference(task) for client in self._clients):
             return
         reference = self._host.reference(_on_host(task))

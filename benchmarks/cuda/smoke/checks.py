@@ -28,6 +28,7 @@ from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from benchmarks.cuda.smoke.comparison import compared
 from benchmarks.cuda.smoke.machine import (
     N,
     Skipped,
@@ -301,6 +302,7 @@ CHECKS: dict[str, Callable[[SmokeGpu], str]] = {
     "code.mma_sync.int8": _products("int8", 32, "'mma"),
     "code.mma_sync.tf32": _products("float32", 32, "'mma"),
     "code.wgmma.float16": _products("float16", 128, "wgmma"),
+    "measure.compare": compared,
     "measure.worker": _measured,
     "runtime.kernel": _kernel,
     "runtime.arrays": _arrays,

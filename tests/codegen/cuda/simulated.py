@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.codegen.cuda.device.build import CudaCode
+from ansorpy.codegen.cuda.device.checks import Difference, NearBounds
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.cuda.launch.packed import packed
 from ansorpy.codegen.cuda.launch.plan import Argument, Launch
@@ -131,6 +132,35 @@ class SimulatedDevice:
         self._say("equal")
         assert self._captured is None and address % 16 == other % 16 == 0
         return bool(np.array_equal(self.bytes_at(address, size), self.bytes_at(other, size)))
+
+    def filled(self, ranges: Sequence[tuple[int, int]], byte: int) -> list[bool]:
+        self._say("filled")
+        return [bool((self.bytes_at(address, size) == byte).all()) for address, size in ranges]
+
+    def difference(
+        self, address: int, wanted: int, dtype: np.dtype[Any], count: int, bounds: NearBounds | None
+    ) -> Difference:
+        self._say("difference")
+        got, want = (
+            self.bytes_at(start, count * dtype.itemsize).view(dtype) for start in (address, wanted)
+        )
+        if dtype.kind in "iub":
+            return Difference(0.0, int((got.view(np.uint8) != want.view(np.uint8)).sum()))
+        wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+        bits = np.dtype(f"u{dtype.itemsize}")
+        is_gap = want.view(bits) == np.iinfo(bits).max
+        a, b = got.astype(wide), want.astype(wide)
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = np.abs(a - b)
+        both = np.isfinite(a) & np.isfinite(b)
+        agrees = both | (a == b) | (np.isnan(a) & np.isnan(b))
+        wrong = np.where(is_gap, got.view(bits) != want.view(bits), ~agrees)
+        if bounds is not None:
+            rows = -(-count // bounds.row)
+            allowed = self.bytes_at(bounds.address, rows * wide.itemsize).view(wide)
+            with np.errstate(invalid="ignore"):
+                wrong |= both & (off > np.repeat(allowed, bounds.row)[:count])
+        return Difference(float(off.max(initial=0.0, where=both)), int(wrong.sum()))
 
     def load(self, cubin: bytes) -> _Module:
         self._say("load")

@@ -12,7 +12,18 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.device.equal import LAUNCH, SOURCE
+from ansorpy.codegen.cuda.device.checks import (
+    ASKED_BYTES,
+    DIFFERS,
+    SOURCE,
+    Difference,
+    NearBounds,
+    difference_launch,
+    difference_question,
+    filled_launch,
+    filled_questions,
+    read_difference,
+)
 from ansorpy.codegen.cuda.device.nvrtc import compile_source
 from ansorpy.codegen.cuda.launch.plan import Launch
 from ansorpy.codegen.singletons import singleton
@@ -67,7 +78,7 @@ class CudaDevice:
         self.number = number
         self.lock = Lock()
         self._is_capturing = False
-        self._comparing: tuple[object, int] | None = None
+        self._checks: tuple[object, int] | None = None
         self.driver: Any = driver
         self.runtime: Any = runtime
         self.errors = (runtime.CUDARuntimeError, driver.CUDADriverError)
@@ -126,15 +137,36 @@ class CudaDevice:
 
     @_on_device
     def equal(self, address: int, other: int, size: int) -> bool:
-        if self._comparing is None:
+        return not self._answer(DIFFERS, (address, other), np.array([size, 0], np.uint64))[1]
+
+    @_on_device
+    def filled(self, ranges: Sequence[tuple[int, int]], byte: int) -> list[bool]:
+        found: list[bool] = []
+        for question in filled_questions(ranges):
+            answer = self._answer(filled_launch(question), (byte,), question)
+            found += [not differs for differs in answer[:, 2]]
+        return found
+
+    @_on_device
+    def difference(
+        self, address: int, wanted: int, dtype: np.dtype[Any], count: int, bounds: NearBounds | None
+    ) -> Difference:
+        given = (address, wanted, bounds.address if bounds else 0)
+        question = difference_question(count, bounds)
+        return read_difference(self._answer(difference_launch(dtype), given, question))
+
+    def _answer(
+        self, launch: Launch, given: Sequence[int], asked: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.uint64]:
+        """Run a kernel of :mod:`ansorpy.codegen.cuda.device.checks`; returns its answer."""
+        if self._checks is None:
             cubin, _ = compile_source(SOURCE, self._target())
-            self._comparing = self.load(cubin), self.allocate(16)
-        module, place = self._comparing
-        asked = np.array([size, 0], dtype=np.uint64)
+            self._checks = self.load(cubin), self.allocate(ASKED_BYTES)
+        module, place = self._checks
         self.upload(place, asked)
-        self.launch(module, LAUNCH, (address, other, place))
+        self.launch(module, launch, (*given, place))
         self.download(place, asked)
-        return not asked[1]
+        return asked
 
     def _target(self) -> Target:
         """The target of code for this GPU."""

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
+from ansorpy.codegen.cuda.device.checks import Difference, NearBounds
 from ansorpy.codegen.cuda.launch.plan import Argument, Launch, LaunchPlan
 
 __all__ = ["Device", "launch_all", "repeat"]
@@ -56,6 +58,18 @@ class Device(Protocol):
 
     def equal(self, address: int, other: int, size: int) -> bool:
         """Whether *size* bytes at two addresses are equal; both are multiples of 16."""
+
+    def filled(self, ranges: Sequence[tuple[int, int]], byte: int) -> list[bool]:
+        """For each range, an address and a number of bytes: whether all its bytes are *byte*."""
+
+    def difference(
+        self, address: int, wanted: int, dtype: np.dtype[Any], count: int, bounds: NearBounds | None
+    ) -> Difference:
+        """How the *count* elements of *dtype* at *address* differ from those at *wanted*.
+
+        With *bounds*, elements that differ by more count as wrong.  A wanted element whose bits are
+        all ones must have the same bits: it lies in a gap between elements.
+        """
 
     def load(self, cubin: bytes) -> object:
         """Load *cubin* as a module, whose kernels can be launched."""

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ansorpy.codegen.cuda.device.checks import Difference, NearBounds
 from ansorpy.codegen.cuda.device.driver import CudaDevice
 from ansorpy.codegen.cuda.launch.plan import Launch
 from ansorpy.errors import CodegenError, DeviceLost
@@ -119,3 +121,34 @@ def test_memory_is_compared_on_the_gpu(runtime: Runtime, monkeypatch: pytest.Mon
     assert not device.equal(256, 512, 100)
     assert asked == [("differs", (256, 512, 7))] * 2 and names(runtime).count("malloc") == 1
     assert compiled == ["sm_90"]
+
+
+def test_differences_and_guards_are_asked_of_the_gpu(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = CudaDevice()
+    asked: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
+    answers = [
+        np.array([[256, 9, 0], [512, 8, 1]], np.uint64),
+        np.array([10, 5, 3, np.float64(0.5).view(np.uint64)], np.uint64),
+    ]
+
+    def download(self: CudaDevice, address: int, into: Any) -> None:
+        into[...] = answers[len(asked) - 1]
+
+    def launch(self: CudaDevice, module: object, launch: Launch, given: Sequence[int]) -> None:
+        asked.append((launch.kernel, launch.grid, tuple(given)))
+
+    monkeypatch.setattr(
+        "ansorpy.codegen.cuda.device.driver.compile_source", lambda text, target: (b"", "")
+    )
+    monkeypatch.setattr(CudaDevice, "load", lambda self, cubin: object())
+    monkeypatch.setattr(CudaDevice, "launch", launch)
+    monkeypatch.setattr(CudaDevice, "download", download)
+    assert device.filled([(256, 9), (512, 8)], 0xFF) == [True, False]
+    dtype, bounds = np.dtype(np.float32), NearBounds(768, 5)
+    assert device.difference(256, 512, dtype, 10, bounds) == Difference(0.5, 3)
+    assert asked == [
+        ("filled", (2, 1, 1), (0xFF, 7)),
+        ("difference_float32", (1024, 1, 1), (256, 512, 768, 7)),
+    ]
