@@ -47,16 +47,16 @@ def steps(only: Sequence[str] = (), tune_s: float = TUNE_S) -> list[Step]:
 def _products(tune_s: float) -> Iterator[Step]:
     for dtype, side, wanted in _PRODUCTS:
         measure = partial(measure_product, dtype, side)
-        limit_s = tune_s + _PRODUCT_S[side]
-        yield Step(f"matmul.{dtype}.{side}", wanted, limit_s, measure, beside_s=6)
+        name, reference_s = f"matmul.{dtype}.{side}", _PRODUCT_S[side]
+        yield Step(name, wanted, tune_s + reference_s, measure, 6, reference_s)
 
 
 def _attention(tune_s: float) -> Iterator[Step]:
     for length, reference_s in _LENGTHS.items():
         for width in (64, 128):
             measure = partial(measure_attention, length, width)
-            limit_s = tune_s + reference_s
-            yield Step(f"attention.{length}x{width}", 0.7, limit_s, measure, beside_s=6)
+            name, limit_s = f"attention.{length}x{width}", tune_s + reference_s
+            yield Step(name, 0.7, limit_s, measure, 6, reference_s)
 
 
 def _networks(tune_s: float) -> Iterator[Step]:

@@ -135,11 +135,11 @@ def test_steps_share_the_time(
         def measure(torch: Any, settings: Settings, limit_s: float) -> Figures:
             nonlocal now
             now += limit_s + step.beside_s
-            searched.append(limit_s)
+            searched.append(limit_s - step.reference_s)
             assert limit_s <= step.limit_s
             return Figures(0.002, 0.003)
 
-        assert step.beside_s >= 4
+        assert step.beside_s >= 4 and step.limit_s > step.reference_s
         return replace(step, measure=measure)
 
     monkeypatch.setattr(outcomes, "monotonic", lambda: now)

@@ -45,8 +45,8 @@ _SIZES = 3
 _OTHERS = 0.5
 _DRAWS = 8
 _FEATURES = {
-    "shared memory": "__shared__", "cp.async": "cp.async", "mma.sync": "mma.sync",
-    "wgmma": "wgmma.mma_async", "exchanges": "__shfl",
+    "shared memory": "__shared__", "cp.async": "cp.async.c", "copies of boxes": "cp.async.bulk",
+    "mma.sync": "mma.sync", "wgmma": "wgmma.mma_async", "exchanges": "__shfl",
 }  # fmt: skip
 """What the text of a program has, by what is counted."""
 
@@ -176,6 +176,7 @@ def _check(
         with there.task.load(built.at(sizes)) as candidate:
             try:
                 candidate.check()
+                there.task.results()
             except CodegenError as error:
                 raise AssertionError(f"{error}\nat {sizes}: {program.state.history}") from error
         if there.reference.reason:
@@ -200,6 +201,7 @@ def _count(program: Program, source: str, seen: Tally) -> None:
     """Count the program, its kind, its element type, and what its text has."""
     kinds = ["programs", program.kind, (program.dag.args or program.dag.outputs)[0].dtype.value]
     kinds += [name for name, text in _FEATURES.items() if text in source]
+    kinds += ["split reductions"] if "rfactor" in str(program.state.history) else []
     kinds += ["several kernels"] if source.count("__global__") > 1 else []
     seen.kinds.update(kinds)
 
