@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import count, islice
@@ -52,8 +52,13 @@ _FOUND = 9
 """The exit code that the sanitizer is asked for when it finds an error."""
 _TOLERANCE = 1e-4
 """Of a network's outputs, relative to the largest: sums of up to a hundred layers are reordered."""
-_LIGHT = ("squeezenet", "shufflenet", "inception_v1", "resnet50", "densenet121")
-_WRITTEN = ("mobilenet_v2", "vit_tiny", "lstm_tagger", "bert_base")
+_NETWORKS: Mapping[str, Callable[[], onnx.ModelProto]] = {
+    "squeezenet": partial(light_model, "squeezenet", 0),
+    **{name: partial(WRITTEN[name], 1, 0) for name in ("mobilenet_v2", "vit_tiny", "lstm_tagger")},
+    "shufflenet": partial(light_model, "shufflenet", 0),
+    "bert_base": partial(WRITTEN["bert_base"], 1, 0),
+    **{name: partial(light_model, name, 0) for name in ("resnet50", "inception_v1", "densenet121")},
+}
 
 
 def planted(fault: Fault, kind: TrialKind) -> Callable[[SmokeGpu], str]:
@@ -158,8 +163,7 @@ CHECKS: dict[str, Callable[[SmokeGpu], str]] = {
     "planted.wrong": planted("wrong", TrialKind.WRONG_RESULT),
     "watched.memcheck": watched("memcheck", _WATCHED),
     "watched.racecheck": watched("racecheck", _WATCHED // 4),
-    **{f"network.{name}": _network(partial(light_model, name, 0)) for name in _LIGHT},
-    **{f"network.{name}": _network(partial(WRITTEN[name], 1, 0)) for name in _WRITTEN},
+    **{f"network.{name}": _network(make) for name, make in _NETWORKS.items()},
 }
 """The checks by name; each returns a remark, and raises an error if it fails."""
 
