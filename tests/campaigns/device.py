@@ -23,6 +23,7 @@ from ansorpy.rules.presets import ANSOR_CUDA, CUDA
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.mma import MmaStep
+from benchmarks.cuda.figures.attention import attention
 from benchmarks.cuda.smoke.machine import SmokeGpu, real
 from tests import tensor_cores
 from tests.campaigns.campaign import Campaign, Tally
@@ -44,6 +45,8 @@ _ROWS = 3
 _SIZES = 3
 _OTHERS = 0.5
 _DRAWS = 8
+_ATTENTIONS = (1, 13, 16, 48, 64, 80), (8, 16, 24, 64), (1, 2, 3)
+"""Lengths, widths and numbers of heads."""
 _FEATURES = {
     "shared memory": "__shared__", "cp.async": "cp.async.c", "copies of boxes": "cp.async.bulk",
     "mma.sync": "mma.sync", "wgmma": "wgmma.mma_async", "exchanges": "__shfl",
@@ -106,6 +109,17 @@ def _products(
             yield Program("tensor cores", dag, sketch.resolve(row))
 
 
+def _attention(rng: np.random.Generator, gpu: SmokeGpu) -> Iterator[Program]:
+    """Attention in float16, whose products tensor cores compute."""
+    length, width, heads = (int(rng.choice(among)) for among in _ATTENTIONS)
+    dag = ComputeDAG.of(attention(length, width, heads))
+    sampler = SketchSampler(Task(dag, gpu.target, 1))
+    for sketch in sampler.draw(min(8, len(sampler.pairs)), rng):
+        table = sketch.sample(64, rng)
+        for row in table[sketch.valid(table)][:_ROWS]:
+            yield Program("attention", dag, sketch.resolve(row))
+
+
 def _for_all_sizes(rng: np.random.Generator, gpu: SmokeGpu) -> Iterator[Program]:
     """One program for all sizes of the dimensions of a random definition, at some of them."""
     for preset in (ANSOR_CUDA, CUDA):
@@ -117,7 +131,7 @@ def _for_all_sizes(rng: np.random.Generator, gpu: SmokeGpu) -> Iterator[Program]
 
 
 PROGRAMS: tuple[Callable[[np.random.Generator, SmokeGpu], Iterator[Program]], ...] = (
-    _rules, _tensor_cores, _suite, _bindings, _for_all_sizes, _tensor_cores, _suite,
+    _rules, _tensor_cores, _suite, _bindings, _for_all_sizes, _tensor_cores, _suite, _attention,
 )  # fmt: skip
 """Kinds of cases, in turn."""
 
