@@ -41,7 +41,7 @@ from benchmarks.cuda.smoke.machine import (
 )
 from benchmarks.cuda.smoke.planting import PlantingBuilder, planted_state
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "product", "row_sums", "small_network"]
 
 
 def _memory(gpu: SmokeGpu) -> str:
@@ -258,7 +258,7 @@ def _arrays(gpu: SmokeGpu) -> str:
     return ""
 
 
-def _network() -> onnx.ModelProto:
+def small_network() -> onnx.ModelProto:
     """``relu(x W)``."""
     weight = np.random.default_rng(2).standard_normal((16, 24)).astype(np.float32)
     x, y = (
@@ -273,7 +273,7 @@ def _network() -> onnx.ModelProto:
 def _model(gpu: SmokeGpu) -> str:
     """A compiled network in memory, and then as a library that is loaded."""
     _real(gpu)
-    network = _network()
+    network = small_network()
     x = np.random.default_rng(3).standard_normal((8, 16)).astype(np.float32)
     weight = numpy_helper.to_array(network.graph.initializer[0])
     with tempfile.TemporaryDirectory() as folder:
