@@ -6,6 +6,9 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -19,16 +22,19 @@ from ansorpy.ir.extents import most
 from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.control import Argument, Memory
-from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.execution_plan import ExecutionPlan, Step
 from ansorpy.runtime.gpu.arena import starts_of
 from ansorpy.runtime.gpu.operands import Operand, operand
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.sizes import Ports, SizedPorts
 
-__all__ = ["GpuExecutable", "PreparedRun"]
+__all__ = ["GpuExecutable", "PreparedRun", "TimedGpuExecutable"]
 
 _MAX_GRAPHS = 16
 """Number of sets of addresses and sizes for which graphs are kept."""
+
+_MAX_RUNS_BEFORE = 256
+"""Maximum number of untimed runs before a run whose calls are timed."""
 
 _TIMED_RUNS = 16
 """Maximum number of runs captured in one graph for timing."""
@@ -225,10 +231,13 @@ class GpuExecutable:
 
     def _launch(self, addresses: Addresses, sizes: Sizes) -> None:
         for step in self._plan.steps:
-            launches, module = self._modules[step.code.digest]
-            places = [self._place(argument, addresses, sizes) for argument in step.args]
-            stated = [sizes[dim] for dim in step.dims]
-            launch_all(self._device, module, launches, places, self._workspace, stated)
+            self._launch_step(step, addresses, sizes)
+
+    def _launch_step(self, step: Step, addresses: Addresses, sizes: Sizes) -> None:
+        launches, module = self._modules[step.code.digest]
+        places = [self._place(argument, addresses, sizes) for argument in step.args]
+        stated = [sizes[dim] for dim in step.dims]
+        launch_all(self._device, module, launches, places, self._workspace, stated)
 
     def _place(self, argument: Argument, addresses: Addresses, sizes: Sizes) -> int:
         match argument.region:
@@ -248,6 +257,35 @@ class GpuExecutable:
         """Allocate *size* bytes on the GPU that live as long as this object."""
         self._held.append(self._device.allocate(size))
         return self._held[-1]
+
+
+class TimedGpuExecutable(GpuExecutable):
+    """A program whose calls are timed within whole runs; ``spent_ns`` are those of the last one.
+
+    The kernels are launched one by one with an event after each call.  Untimed runs precede them,
+    during which the CPU enqueues the launches, so the GPU waits for none.  The event itself adds
+    about a microsecond to each call.
+    """
+
+    def __init__(self, plan: ExecutionPlan, pool: npt.NDArray[np.uint8], device: Device) -> None:
+        super().__init__(plan, pool, device)
+        self.spent_ns = np.zeros(len(plan.steps), np.int64)
+        self._runs_before = 1
+
+    def _go(self, addresses: Addresses, sizes: Sizes) -> None:
+        for _ in range(self._runs_before):
+            super()._go(addresses, sizes)
+        begin = enqueued = perf_counter()
+
+        def launched(step: Step) -> None:
+            nonlocal enqueued
+            self._launch_step(step, addresses, sizes)
+            enqueued = perf_counter()
+
+        seconds = self._device.seconds_each([partial(launched, step) for step in self._plan.steps])
+        self.spent_ns[:] = [round(each * 1e9) for each in seconds]
+        run_s = max(sum(seconds), 1e-6)
+        self._runs_before = min(_MAX_RUNS_BEFORE, 1 + ceil((enqueued - begin) / run_s))
 
 
 def _refuse_overlap(port: Port, made: Operand, used: Sequence[tuple[int, int]]) -> None:

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -209,6 +210,15 @@ class SimulatedDevice:
         work()
         self.host = max(self.host, self.clock)
         return self.clock - began
+
+    def seconds_each(self, works: Sequence[Callable[[], None]]) -> list[float]:
+        self._say("seconds each")
+        marks = [max(self.clock, self.host)]
+        for work in works:
+            work()
+            marks.append(max(self.clock, marks[-1]))
+        self.host = max(self.host, self.clock)
+        return [end - begin for begin, end in pairwise(marks)]
 
     def capture(self, work: Callable[[], None]) -> object:
         self._say("capture")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
+from itertools import pairwise
 from threading import Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -85,7 +86,7 @@ class CudaDevice:
         try:
             runtime.setDevice(number)
             self._stream = runtime.streamCreateWithFlags(runtime.streamNonBlocking)
-            self._began, self._ended = runtime.eventCreate(), runtime.eventCreate()
+            self._events = [runtime.eventCreate() for _ in range(2)]
             self._waited = runtime.eventCreateWithFlags(runtime.eventDisableTiming)
         except self.errors as error:
             raise MissingDependency(
@@ -217,12 +218,20 @@ class CudaDevice:
 
     @_on_device
     def seconds(self, work: Callable[[], None]) -> float:
-        self.runtime.eventRecord(self._began, self._stream)
-        work()
-        self.runtime.eventRecord(self._ended, self._stream)
-        self.runtime.eventSynchronize(self._ended)
-        elapsed_ms: float = self.runtime.eventElapsedTime(self._began, self._ended)
-        return elapsed_ms * 1e-3
+        [elapsed_s] = self.seconds_each([work])
+        return elapsed_s
+
+    @_on_device
+    def seconds_each(self, works: Sequence[Callable[[], None]]) -> list[float]:
+        while len(self._events) <= len(works):
+            self._events.append(self.runtime.eventCreate())
+        events = self._events[: len(works) + 1]
+        self.runtime.eventRecord(events[0], self._stream)
+        for work, event in zip(works, events[1:], strict=True):
+            work()
+            self.runtime.eventRecord(event, self._stream)
+        self.runtime.eventSynchronize(events[-1])
+        return [self.runtime.eventElapsedTime(*pair) * 1e-3 for pair in pairwise(events)]
 
     @_on_device
     def capture(self, work: Callable[[], None]) -> int:

@@ -92,6 +92,9 @@ class Device(Protocol):
     def seconds(self, work: Callable[[], None]) -> float:
         """GPU time in seconds of the work that *work* enqueues, measured with CUDA events."""
 
+    def seconds_each(self, works: Sequence[Callable[[], None]]) -> list[float]:
+        """As :meth:`seconds`, of each of *works*, with a single event between two."""
+
     def capture(self, work: Callable[[], None]) -> object:
         """Capture the launches, copies and fills of *work* as a graph, without running them."""
 

@@ -152,3 +152,18 @@ def test_differences_and_guards_are_asked_of_the_gpu(
         ("filled", (2, 1, 1), (0xFF, 7)),
         ("difference_float32", (1024, 1, 1), (256, 512, 768, 7)),
     ]
+
+
+def test_the_times_of_several_works_share_the_events_between_them(runtime: Runtime) -> None:
+    device = CudaDevice()
+    runtime.said.clear()
+    works = [lambda n=n: runtime.said.append(("work", (n,))) for n in range(3)]
+    assert device.seconds_each(works) == [7e-3] * 3
+    assert [name for name in names(runtime) if name in ("work", "eventRecord")] == [
+        "eventRecord", *["work", "eventRecord"] * 3,
+    ]  # fmt: skip
+    assert names(runtime).count("eventElapsedTime") == 3
+    made = names(runtime).count("eventCreate")
+    device.seconds_each(works)
+    assert names(runtime).count("eventCreate") == made
+    assert device.seconds(works[0]) == 7e-3
