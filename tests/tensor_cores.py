@@ -198,6 +198,7 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "strided": convolution((7, 21), 12, 8, 3, stride=2),
     "pointwise": convolution((3, 17), 33, 10, 1),
     "deep": matmul("float16", 9, 14, 520),
+    "deep_parts": turned("bfloat16", 24, 17, 384, left=True),
 }
 
 
@@ -210,6 +211,9 @@ LARGE: dict[str, list[Tensor]] = {
     "both_across": turned("bfloat16", 72, 64, 48, left=True),
     "bytes": turned("int8", 64, 70, 64, left=False),
     "mixed": turned("u8s8", 61, 33, 70, left=False),
+    "bytes_across": matmul("int8", 62, 45, 70),
+    "tf32": turned("tf32", 62, 40, 37, left=False),
+    "tf32_across": turned("tf32", 66, 52, 24, left=True),
     "batch": batch_matmul(2, 62, 32, 40),
     "heads": heads(1, 66, 32, 2, 48),
     "activated": activated(64, 48, 40),

@@ -32,6 +32,7 @@ from ansorpy.ir.tensor import Tensor
 from ansorpy.ir.verify import verify
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.stage import FuseRelation
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from tests.budget import examples, some
@@ -80,6 +81,16 @@ def test_random_programs_compute_the_definition(name: str, rng: np.random.Genera
         check(LARGE[name], lower(sketch.resolve(fitting(sketch, rng)[0])).run, rng)
 
 
+@pytest.mark.parametrize("kind, parts, part", [("float16", 4, 80), ("bfloat16", 2, 133)])
+def test_parts_of_a_product_start_anywhere_in_it(
+    kind: str, parts: int, part: int, rng: np.random.Generator
+) -> None:
+    tensors = turned(kind, 61, 20, parts * part, left=True)
+    split = [s for s in wgmma_sketches(tensors, rng) if "rfactor" in str(s.placed.history)]
+    assert split
+    check(tensors, lower(split[0].resolve(fitting(split[0], rng)[0])).run, rng)
+
+
 @examples(12)
 @given(
     kind=sampled_from(["float16", "bfloat16"]), n=integers(40, 140), m=integers(10, 90),
@@ -101,9 +112,23 @@ def test_they_are_an_alternative_where_the_target_has_them(rng: np.random.Genera
     assert sum("mma.m16n8" in history for history in found) == 1
     assert sum("wgmma.m64n256" in history for history in found) == 1
     assert sum("wgmma.m64n128" in history for history in found) == 1
-    # A few rows would fill a sixteenth of 64; bytes across the reduction cannot be read.
+    # A few rows would fill a sixteenth of 64.
     assert not wgmma_sketches(matmul("float16", 8, 8, 64), rng)
-    assert not wgmma_sketches(matmul("int8", 128, 128, 64), rng)
+
+
+@pytest.mark.parametrize("kind", ["int8", "tf32"])
+def test_what_instructions_cannot_turn_is_turned_as_it_is_copied(
+    kind: str, rng: np.random.Generator
+) -> None:
+    """Neighbouring threads read neighbours in memory, and write vectors along the reduction."""
+    sketch = wgmma_sketches(matmul(kind, 128, 64, 64), rng)[0]
+    state = sketch.resolve(fitting(sketch, rng)[0])
+    fused = {
+        stage.name: [r.parents for r in stage.relations if isinstance(r, FuseRelation)]
+        for stage in state.stages
+    }
+    assert [axis.name for axis in state.stage("B.shared").compute.axes] == ["j", "k"]
+    assert fused["A.shared"] == [("i", "k.0")] and fused["B.shared"] == [("k.0", "j")]
 
 
 class _Without(Rewriter):

@@ -265,11 +265,20 @@ class Bounds:
         if name == owner:
             return True
         attach = self.state.stage(name).attach
+        if self._continued(name, owner, level):
+            return True
         if attach is None:
             return False
         if attach.stage == owner:
             return self.state.stage(owner).index(attach.iter) >= level
         return self.within(attach.stage, owner, level)
+
+    def _continued(self, name: str, owner: str, level: int) -> bool:
+        """Whether *name* is carried by loop number *level* of *owner*, or one inside that loop."""
+        carried = self.state.stage(name).carried
+        if carried is None or carried.host != owner:
+            return False
+        return self.state.stage(owner).index(carried.iter) >= level
 
     def box(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
         """Box of each axis of *name* computed per iteration of *owner*'s loops down to *level*.
@@ -286,7 +295,18 @@ class Bounds:
             moves = {part.axis for part, _ in span.origin.terms} if span.origin else set()
             late = span.late or above(reach - axis.extent, 0) == 1 or bool(moves & overshot)
             spans[axis.name] = moved_inside(span, late and not masked)
-        return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
+        return spans | self._reduced(name)
+
+    def _reduced(self, name: str) -> dict[str, Span]:
+        """The reduce axes of *name*, including what whole tiles cover beyond them."""
+        stage, axes = self.state.stage(name), self.op(name).reduce_axes
+        summed = {axis.name for axis in axes}
+        whole = {r.parent for r in stage.relations
+                 if isinstance(r, SplitRelation) and r.tail == "whole"}  # fmt: skip
+        if summed & whole and self.masked(name):
+            inside = self.inside(name, -1)
+            return {axis.name: replace(inside[axis.name], origin=ZERO) for axis in axes}
+        return {axis.name: Span(ZERO, axis.extent, 0) for axis in axes}
 
     def region(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
         """The box of tensor *name* stored for one iteration of *owner*'s loops down to *level*.
@@ -400,6 +420,8 @@ class Bounds:
         masked = self.masked(name)
         for reader, indices in self._readings(name):
             self._require_within(reader, name, owner, level)
+            if self._continued(reader, owner, level):
+                continue  # in each iteration, it reads what other stages there need as well
             op, box = self.op(reader), self.box(reader, owner, level, among=among)
             ends = self._ends_read(reader, indices)
             for d, index in enumerate(indices):

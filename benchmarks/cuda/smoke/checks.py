@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +20,9 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.task import Precision, Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.measure.build.built import Built
-from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.gpu.task import GpuTask
-from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
@@ -42,6 +39,7 @@ from benchmarks.cuda.smoke.machine import (
     expected,
     loaded,
 )
+from benchmarks.cuda.smoke.planting import PlantingBuilder, planted_state
 
 __all__ = ["CHECKS"]
 
@@ -207,39 +205,18 @@ def _products(kind: str, size: int, steps: str) -> Callable[[SmokeGpu], str]:
     return check
 
 
-_LOST = 96
-"""Threads of a block of the program that destroys the context."""
-
-
-@dataclass(frozen=True)
-class _Builder:
-    """Builds in this process; one program is replaced by another."""
-
-    gpu: SmokeGpu
-
-    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
-        return [self._built(task, state) for state in states]
-
-    def _built(self, task: Task, state: State) -> Built:
-        if task.target.backend != self.gpu.target.backend:
-            return build_lowered(lower(state), task.target, "reference")
-        is_bad = state.stage("C").iters[-1].extent == _LOST
-        return self.gpu.lost() if is_bad else self.gpu.build(state)
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""
-
-
 def _measured(gpu: SmokeGpu) -> str:
     """Check, time, lose the context, continue with another worker; time two, alternating."""
     task = Task(ComputeDAG.of(doubling()), gpu.target, 1, name="doubling")
     with tempfile.TemporaryDirectory() as folder:
         options = MeasureOptions(builders=1, lock_folder=Path(folder))
-        with GpuRunner([Gpu(0, "smoke")], options, _Builder(gpu), module=gpu.worker) as runner:
+        with GpuRunner(
+            [Gpu(0, "smoke")], options, PlantingBuilder(gpu, "crash"), module=gpu.worker
+        ) as runner:
             [first] = runner.measure(task, [blocked()], incumbent_s=None)
             assert first.ok, first.reason
             before = runner.workers[0].pid
-            [lost] = runner.measure(task, [blocked(_LOST)], incumbent_s=None)
+            [lost] = runner.measure(task, [planted_state()], incumbent_s=None)
             assert lost.kind is TrialKind.CRASH, f"a lost context is {lost.kind}: {lost.reason}"
             [after] = runner.measure(task, [blocked(64)], incumbent_s=None)
             assert after.ok, after.reason

@@ -15,7 +15,7 @@ from typing import Literal
 from ansorpy.codegen.wire import DimField, ExtentField
 from ansorpy.ir.sizes import at, fixed
 
-__all__ = ["ALIGNMENT", "Argument", "Extents", "Grid", "Launch", "LaunchPlan"]
+__all__ = ["ALIGNMENT", "Argument", "BoxedTensor", "Extents", "Grid", "Launch", "LaunchPlan"]
 
 ALIGNMENT = 16
 """Bytes of the widest access of a thread.  CUDA's own allocations are aligned to 256."""
@@ -28,8 +28,22 @@ Grid = tuple[ExtentField, ExtentField, ExtentField]
 
 
 @dataclass(frozen=True)
+class BoxedTensor:
+    """A dense tensor as the copy engine reads it: in boxes, with zeros beyond its ends.
+
+    ``shape`` and ``box`` are extents, outermost first; ``swizzle`` is the number of bytes in the
+    innermost extent of a box, whose 16-byte units are permuted.
+    """
+
+    element_bytes: int
+    shape: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+
+@dataclass(frozen=True)
 class Argument:
-    """One argument that a kernel receives: a pointer, or a size.
+    """One argument that a kernel receives: a pointer, a tensor to copy from in boxes, or a size.
 
     Args:
         name: The buffer it points to, or the dimension.
@@ -38,12 +52,15 @@ class Argument:
             passed by value.
         alignment: Required alignment of the address in bytes: that of an element if the tensor
             is part of another one, that of the widest access otherwise.
+        boxes: The tensor at that address, if the kernel receives a tensor map of it instead of the
+            pointer (CUDA's ``CUtensorMap``, by value).
     """
 
     name: str
     place: Literal["parameter", "workspace", "size"]
     position: int
     alignment: int = ALIGNMENT
+    boxes: BoxedTensor | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import least_seconds, limits_of
 from ansorpy.cost.nest_view import view_nest
-from ansorpy.ir import builders
+from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
@@ -129,7 +129,7 @@ def test_constants_that_the_network_drives_out_of_the_cache_come_from_memory() -
     tensors = [
         a,
         w,
-        compute((1, 1024), lambda i, j: builders.sum(a[i, k] * w[k, j], axis=k), name="C"),
+        compute((1, 1024), lambda i, j: sum_over(a[i, k] * w[k, j], axis=k), name="C"),
     ]
     warm, cold = (limits(tensors, between=bytes_between) for bytes_between in (0, 1 << 30))
     machine = GpuMachine.of(GPU)
@@ -234,6 +234,32 @@ def test_conditions_between_the_sums_of_a_thread_cost_what_they_choose() -> None
     (plain, *_) = (s for s in SketchSampler(task).every() if s.pair.definition == "direct")
     direct, _ = seconds(plain, {**common, f"{name}.h0/3": 5}, {**common, f"{name}.h0/2": 5})
     assert inside > 1.3 * direct and across < inside
+
+
+def in_rows_of_one_channel(side: int, channels: int) -> ComputeDAG:
+    """A 3x3 convolution of rows whose neighbours in memory are pixels, as in ONNX."""
+    x = placeholder((1, channels, side + 2, side + 2), name="x")
+    w = placeholder((channels, channels, 3, 3), name="w", constant=True)
+    c, p, q = (reduce_axis(n, name=name) for n, name in ((channels, "c"), (3, "p"), (3, "q")))
+    out = compute(
+        (1, channels, side, side),
+        lambda n, f, i, j: sum_over(x[n, c, i + p, j + q] * w[f, c, p, q], axis=[c, p, q]),
+        name="out",
+    )
+    return ComputeDAG.of([x, w, out])
+
+
+def test_transforms_that_are_written_out_load_each_element_once(rng: np.random.Generator) -> None:
+    """Winograd's transforms of a tile of 6 by 6 took 5 us on an H200, as its products did."""
+    task = Task(in_rows_of_one_channel(56, 64), Target.parse("sm_90"), 1)
+    best: dict[str, list[float]] = {"direct": [], "winograd": []}
+    for sketch in SketchSampler(task).every():
+        table = sketch.sample(64, rng)
+        table = table[sketch.valid(table)]
+        if len(table):
+            found = gpu_seconds(task.target, view_nest(sketch.space.nest(table), len(table)))
+            best[sketch.pair.definition.partition("(")[0]].append(float(np.min(found)))
+    assert max(best["winograd"]) < 3 * min(best["direct"])
 
 
 def test_half_as_many_lanes_take_twice_as_long() -> None:
