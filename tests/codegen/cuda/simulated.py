@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ansorpy.codegen.cuda.device.build import CudaCode
 from ansorpy.codegen.cuda.device.checks import Difference, NearBounds
+from ansorpy.codegen.cuda.device.protocol import Order
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.cuda.launch.packed import packed
 from ansorpy.codegen.cuda.launch.plan import Argument, Launch
@@ -228,6 +229,20 @@ class SimulatedDevice:
         self._captured = None
         self.graphs += 1
         return captured
+
+    def overlap(self, works: Sequence[Callable[[], None]], orders: Sequence[Order]) -> None:
+        """Do the work in a random order that is allowed."""
+        self._say("overlap")
+        left, rng = dict(enumerate(orders)), np.random.default_rng(len(self.calls))
+        while left:
+            ready = [
+                n for n, order in left.items()
+                if left.keys().isdisjoint(order.after)
+                and all(left[m].branch != order.branch for m in left if m < n)
+            ]  # fmt: skip
+            chosen = int(rng.choice(ready))
+            del left[chosen]
+            works[chosen]()
 
     def replay(self, graph: object) -> None:
         self._say("replay")

@@ -182,7 +182,8 @@ def test_runs_are_launched_then_captured_then_replayed(rng, device):
         assert device.calls.count("upload") == 1 and device.calls.count("download") == 3, run
     launched = [call.split("_task")[0] for call in kernels[0][:-1]]
     assert launched == ["launch dense"] * 2 * 2 + ["launch tail"] * 2
-    assert kernels[1] == ["capture", "replay", "synchronise"]
+    # The two dense layers may overlap.
+    assert kernels[1] == ["capture", "overlap", "replay", "synchronise"]
     assert kernels[2] == kernels[3] == ["replay", "synchronise"]
 
 
