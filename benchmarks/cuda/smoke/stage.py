@@ -100,7 +100,9 @@ def check_all(
         return _in_a_process([sys.executable, "-m", module, name], name, left_s)
 
     shares = _shares(jobs)
-    with ThreadPoolExecutor(jobs, initializer=lambda: os.sched_setaffinity(0, shares.pop())) as pool:
+    with ThreadPoolExecutor(
+        jobs, initializer=lambda: os.sched_setaffinity(0, shares.pop())
+    ) as pool:
         running = {pool.submit(found, name): name for name in wanted}
         for done in as_completed(running) if jobs > 1 else running:
             checked, name = done.result(), running[done]
