@@ -11,8 +11,9 @@ import pytest
 from ansorpy.cost.analytic.gpu.kernel import gpu_seconds
 from ansorpy.cost.analytic.gpu.machine import GpuMachine
 from ansorpy.cost.analytic.gpu.statement import Statement, fills
+from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.bound import least_seconds
+from ansorpy.cost.bound import least_seconds, limits_of
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
@@ -101,6 +102,46 @@ def test_a_matrix_product_takes_no_less_than_it_must() -> None:
     (predicted,) = seconds(sketch, tile((2, 16, 4), (2, 16, 4), 16))
     task = Task(ComputeDAG.of(tensors), GPU, 1)
     assert least_seconds(task, task.dag) < predicted < 12 * least_seconds(task, task.dag)
+
+
+def limits(tensors: list[Tensor], kernels: int = 1, between: int = 0) -> Limits:
+    dag = ComputeDAG.of(tensors)
+    return limits_of(Task(dag, GPU, 1, reuse_distance_bytes=between), dag, kernels)
+
+
+def test_what_limits_a_kernel_follows_from_its_size() -> None:
+    machine = GpuMachine.of(GPU)
+    product = limits(workloads.matmul(2048, 2048, 2048))
+    assert product.bound == "arithmetic"
+    flops = 2 * machine.products_per_cycle * machine.processors * machine.clock_hz
+    assert product.compute_s == pytest.approx(2 * 2048**3 / flops, rel=0.01)
+    large = limits(gelu(8192, 8192))
+    assert large.bound == "memory"
+    moved = 2 * 4 * 8192**2 - machine.l2_bytes
+    assert large.memory_s == pytest.approx(moved / machine.dram_bytes_per_s)
+    small = limits(gelu(31, 7), 3)
+    assert small.bound == "launches" and small.least_s == 3 * machine.launch_s
+
+
+def test_constants_that_the_network_drives_out_of_the_cache_come_from_memory() -> None:
+    a, w = placeholder((1, 1024), name="A"), placeholder((1024, 1024), name="W", constant=True)
+    k = reduce_axis(1024, name="k")
+    tensors = [
+        a,
+        w,
+        compute((1, 1024), lambda i, j: sum_over(a[i, k] * w[k, j], axis=k), name="C"),
+    ]
+    warm, cold = (limits(tensors, between=bytes_between) for bytes_between in (0, 1 << 30))
+    machine = GpuMachine.of(GPU)
+    assert cold.memory_s == pytest.approx(4 * 1024**2 / machine.dram_bytes_per_s)
+    assert warm.memory_s < cold.memory_s
+
+
+def test_rows_that_a_lookup_leaves_out_are_not_moved() -> None:
+    table, rows = placeholder((50000, 64), name="T"), placeholder((3,), "int32", name="R")
+    found = limits([table, rows, compute((3, 64), lambda i, j: table[rows[i], j], name="C")])
+    machine = GpuMachine.of(GPU)
+    assert found.memory_s <= 2 * 3 * 64 * (4 + 4) / machine.l2_bytes_per_s
 
 
 def test_elementwise_kernels_are_bound_by_memory() -> None:
