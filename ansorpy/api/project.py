@@ -29,6 +29,7 @@ from ansorpy.ir.extents import most
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.runtime.footprint import bytes_text
+from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize, SizeRange
 from ansorpy.target import Target
 
@@ -218,6 +219,7 @@ def open_project(
     dims: Mapping[str, AnySize] | None = None,
     alias: Mapping[str, str] | None = None,
     constants: Mapping[str, ArrayLike] | None = None,
+    bounds: Mapping[str, AnyBound] | None = None,
 ) -> Project:
     """Import *model* and partition it into tasks.
 
@@ -228,7 +230,7 @@ def open_project(
             the input whose memory it should share, or the tensors exceed this machine's memory.
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
-    found = load_with_ranges(model, shapes, dims, constants)
+    found = load_with_ranges(model, shapes, dims, constants, bounds)
     graph = with_aliases(found.graph, alias or {})
     if alias and request.target.capability:
         raise UsageError(

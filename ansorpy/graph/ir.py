@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.graph.ops import Elementwise, Fn, Op, Shape, Sizes, TensorType
+from ansorpy.graph.ops import Elementwise, Fn, Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, least, most
 from ansorpy.ir.narrow import Narrow
-from ansorpy.ir.sizes import at
+from ansorpy.ir.sizes import at_most
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
@@ -197,8 +197,11 @@ class GraphBuilder:
         self._hold_empty(name, kind)
         return name
 
-    def counted(self, value: str, capacity: AnyExtent) -> AnyExtent:
-        """The extent that *value*, an int64, tells; it is at most *capacity*."""
+    def counted(self, value: str, capacity: AnyExtent, low: int = 0) -> AnyExtent:
+        """The extent that *value*, an int64, tells; it is from *low* to *capacity*.
+
+        If that is one number, runs check that it is.
+        """
         if value in self.constants:
             return int(self.constants[value].reshape(-1)[0])
         if most(capacity) == 0:
@@ -206,9 +209,9 @@ class GraphBuilder:
         if any(node.output == value and node.op.bodies for node in self._nodes):
             value = self.emit(Elementwise(Fn.MAX), [value, value], value)  # calls tell sizes
         known = {count.dim: count.capacity for count in self.counts.values()}
-        most_ = at(capacity, known)
-        count = self.counts.setdefault(value, Count(Dim(value, 0, most(most_)), most_))
-        return dim_extent(count.dim)
+        most_ = at_most(capacity, known)
+        count = self.counts.setdefault(value, Count(Dim(value, low, most(most_)), most_))
+        return low if low == count.dim.high else dim_extent(count.dim)
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes."""
@@ -289,8 +292,9 @@ class GraphBuilder:
         if not self.counts:
             return ()
         extents = [extent for value in values for extent in self.types[value].shape]
-        extents += [extent for n in nodes if isinstance(n.op, Sizes) for extent in n.op.extents]
-        used, known = dims_of(extents), {output.counts for output in results}
+        used = {*dims_of(extents), *(dim for node in nodes for dim in node.op.dims)}
+        used |= {count.dim for count in self.counts.values() if count.dim.low == count.dim.high}
+        known = {output.counts for output in results}
         return tuple(
             Output(value, value, count)
             for value, count in self.counts.items()

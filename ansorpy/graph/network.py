@@ -15,7 +15,7 @@ from ansorpy.ir.alias import Alias
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import AnyExtent, most, prod_of
 from ansorpy.ir.narrow import ElementType, Narrow
-from ansorpy.ir.sizes import Sizes, at
+from ansorpy.ir.sizes import Sizes, at_most
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.serialize import structural_hash
 
@@ -194,7 +194,7 @@ class Network:
         hidden = {info.name for info in (*self.inputs, *self.outputs)}
         hidden.update(name for control in self.controls for name in control.moving)
         return {
-            name: Lifetime(first, last, at(self.values[name].bytes, self.capacities))
+            name: Lifetime(first, last, at_most(self.values[name].bytes, self.capacities))
             for name, (first, last) in spans.items()
             if name not in hidden
         }

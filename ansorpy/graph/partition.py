@@ -174,7 +174,7 @@ class _Partition:
             start, len(self.calls), region.trips, limit, begins, goes_on, inputs[0],
             tuple(carried),
             (*(Row(*row, False) for row in read), *(Row(*row, True) for row in written)),
-            results[-1] if region.counts else None,
+            results[-1] if region.counts else None, region.is_bounded,
         )  # fmt: skip
         self.controls.insert(at, loop)
 

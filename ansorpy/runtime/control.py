@@ -94,6 +94,7 @@ class LoopSteps(Spans):
     carried: tuple[CarriedPlaces, ...]
     count: Argument | None = None
     tells: tuple[Tells, ...] = ()
+    is_bounded: bool = False
 
     @property
     def extents(self) -> tuple[AnyExtent, ...]:
@@ -165,7 +166,7 @@ class _Places:
             loop.start, loop.stop, number, loop.trips, self._maybe(loop.limit),
             self._maybe(loop.begins), self._maybe(loop.goes_on), self.of(loop.counter), carried,
             self._maybe(loop.count),
-            self.tells(loop),
+            self.tells(loop), loop.is_bounded,
         )  # fmt: skip
 
     def tells(self, control: Control) -> tuple[Tells, ...]:

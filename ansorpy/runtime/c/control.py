@@ -30,16 +30,16 @@ def controlled(
     names: Mapping[Dim, str],
     arrays: Mapping[tuple[Dim, ...], str],
     place: Callable[[Argument], str],
-    too_large: str,
+    wrong: str,
 ) -> list[int | str]:
     """The calls of *plan* by number, and lines of C between them, in order.
 
     Args:
         arrays: The array with the sizes of several dimensions, by these.
         place: The address of an argument as an expression.
-        too_large: The status of a run that counts more than there is room for.
+        wrong: The status of a run that counts a size out of its range.
     """
-    writer = _Writer(names, place)
+    writer = _Writer(names, place, wrong)
     found: list[int | str] = []
     made = set[tuple[Dim, ...]]()
     for part in nested(len(plan.steps), plan.controls):
@@ -54,21 +54,22 @@ def controlled(
         made.update(new)
         found += writer.parts([part])
         for tells in told:
-            found += writer.count(tells, too_large)
+            found += writer.count(tells)
     return found
 
 
 class _Writer:
-    def __init__(self, names: Mapping[Dim, str], place: Callable[[Argument], str]):
+    def __init__(self, names: Mapping[Dim, str], place: Callable[[Argument], str], wrong: str):
         self.names = names
         self.place = place
+        self.wrong = wrong
 
-    def count(self, tells: Tells, too_large: str) -> Iterator[str]:
+    def count(self, tells: Tells) -> Iterator[str]:
         """The size that *tells* states."""
         name, comment = self.names[tells.dim], tells.dim.name.replace("*/", "* /")
         yield f"int64_t {name}; /* {comment} */"
         yield f"memcpy(&{name}, {self.place(tells.place)}, sizeof {name});"
-        yield f"if ({name} < 0 || {name} > {tells.dim.high}) return {too_large};"
+        yield f"if ({name} < {tells.dim.low} || {name} > {tells.dim.high}) return {self.wrong};"
 
     def parts(self, parts: Sequence[Part]) -> Iterator[int | str]:
         for part in parts:
@@ -92,9 +93,10 @@ class _Writer:
     def _before(self, loop: LoopSteps) -> Iterator[str]:
         n = loop.number
         trips = "INT64_MAX" if loop.trips is None else c_extent(loop.trips, self.names)
+        most = "INT64_MAX" if loop.is_bounded else f"trips{n}"
         yield "{"
         yield f"const int64_t trips{n} = {trips};"
-        yield f"int64_t bound{n} = trips{n}, row{n};"
+        yield f"int64_t bound{n} = {most}, row{n};"
         if loop.limit is not None:
             yield f"memcpy(&row{n}, {self.place(loop.limit)}, sizeof row{n});"
             yield f"if (row{n} < bound{n}) bound{n} = row{n};"
@@ -108,6 +110,8 @@ class _Writer:
             yield f"unsigned char *moving{c.current} = {self.place(c.before)};"
             yield f"unsigned char *moving{c.next} = {first};"
         yield f"for (row{n} = 0; row{n} < bound{n}; ++row{n}) {{"
+        if loop.is_bounded:
+            yield f"if (row{n} == trips{n}) return {self.wrong};"
         yield f"memcpy({self.place(loop.counter)}, &row{n}, sizeof row{n});"
 
     def _behind(self, loop: LoopSteps) -> Iterator[str]:

@@ -217,7 +217,8 @@ def emit_calls(
 def _count(text: FunctionText, dim: Dim, place: str, sizes: Sizes) -> None:
     """Let *dim* have the size at *place*, which must be in its range."""
     size = text.define(f"load i64, ptr {place}, align 8")
-    require(text, f"icmp ule i64 {size}, {dim.high}", Status.TOO_SMALL)
+    above = text.define(f"sub i64 {size}, {dim.low}")
+    require(text, f"icmp ule i64 {above}, {dim.high - dim.low}", Status.OUT_OF_BOUNDS)
     sizes.add(dim, size)
 
 
