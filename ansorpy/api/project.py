@@ -21,7 +21,6 @@ from ansorpy.graph.alternatives import Alternatives
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.network import Network, Workload
 from ansorpy.graph.ops import Computed
-from ansorpy.graph.passes.compare_places import compare_places
 from ansorpy.graph.passes.without_routines import without_routines
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Function
@@ -237,7 +236,7 @@ def open_project(
             f"outputs cannot share the memory of inputs in programs for {request.target.name}",
             hint="compile without alias",
         )
-    graph = compare_places(without_routines(graph)) if request.target.capability else graph
+    graph = without_routines(graph) if request.target.capability else graph
     routines = [node.op.label for node in graph.nodes if isinstance(node.op, Computed)]
     routines += [str(o.counts.dim) for o in graph.outputs if o.counts is not None]
     if routines and request.target.capability:
