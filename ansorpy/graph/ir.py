@@ -106,6 +106,16 @@ class Graph:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    @property
+    def returned(self) -> tuple[Output, ...]:
+        """The outputs that are results, not sizes of dimensions."""
+        return tuple(output for output in self.outputs if output.counts is None)
+
+    @property
+    def counted_dims(self) -> frozenset[Dim]:
+        """The dimensions whose sizes its own nodes compute."""
+        return frozenset(o.counts.dim for o in self.outputs if o.counts is not None)
+
     def constant(self, name: str, shape: Shape) -> Array:
         """The constant *name* with *shape*; the same object on every call.
 
@@ -156,6 +166,8 @@ class GraphBuilder:
         self.quantized: dict[str, Quantized] = {}
         self.counts: dict[str, Count] = {}
         """The dimensions that runs count, by the value that is the size."""
+        self.dim_names: set[str] = set()
+        """The names of these, also in the graphs of bodies and in those around them."""
         self.narrow: dict[str, Narrow] = {}
         """The types of values that hold the codes, or the integers, of narrow types."""
         self.ports: dict[str, NarrowPort] = {}
@@ -210,8 +222,19 @@ class GraphBuilder:
             value = self.emit(Elementwise(Fn.MAX), [value, value], value)  # calls tell sizes
         known = {count.dim: count.capacity for count in self.counts.values()}
         most_ = at_most(capacity, known)
-        count = self.counts.setdefault(value, Count(Dim(value, low, most(most_)), most_))
+        if value not in self.counts:
+            self.counts[value] = Count(Dim(self.dim_name(value), low, most(most_)), most_)
+        count = self.counts[value]
         return low if low == count.dim.high else dim_extent(count.dim)
+
+    def dim_name(self, value: str) -> str:
+        """A name, like that of *value*, which no other dimension that runs count has."""
+        name, number = value, 0
+        while name in self.dim_names:
+            number += 1
+            name = f"{value}.{number}"
+        self.dim_names.add(name)
+        return name
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes."""

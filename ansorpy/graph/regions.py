@@ -66,7 +66,8 @@ class Loop(Region):
 
     The body's inputs are ``i``, the carried values, the rows, and the others.  Its outputs are
     whether to go on, if ``has_condition``; the carried values for the next iteration; and rows, of
-    which results are made.
+    which results are made.  Sizes of dimensions that each iteration counts follow; no result
+    depends on them.
 
     The results are the carried values after the last iteration, the tensors of all ``written``
     rows, of which there are ``length``, and if it ``counts``, the number of iterations (int64).
@@ -99,7 +100,7 @@ class Loop(Region):
         return tuple(dict.fromkeys((*dims_of(own), *_dims_in(self.body))))
 
     def types(self) -> tuple[TensorType, ...]:
-        made = [self.body.types[o.value] for o in self.body.outputs[self.has_condition :]]
+        made = [self.body.types[o.value] for o in self.body.returned[self.has_condition :]]
         rows = made[self.carried :]
         whole = [TensorType((self.length, *row.shape), row.dtype) for row in rows]
         count = [TensorType((), DType.INT64)] if self.counts else []
@@ -158,7 +159,7 @@ class Branches(Region):
         return replace(self, then=bodies[0], other=bodies[1])
 
     def types(self) -> tuple[TensorType, ...]:
-        return tuple(self.then.types[output.value] for output in self.then.outputs)
+        return tuple(self.then.types[output.value] for output in self.then.returned)
 
     def run(self, operands: Sequence[Array]) -> list[Array]:
         holds = bool(operands[0].item())

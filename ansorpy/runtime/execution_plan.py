@@ -185,7 +185,7 @@ def plan_network(
         maker.values[name] = replace(whole, offset=whole.offset + view.offset_bytes)
     tells: dict[str, list[Tells]] = {}
     for counted in network.counts:
-        told = Tells(counted.dim, maker.values[counted.name])
+        told = Tells(counted.dim, maker.values[counted.name], counted.depth)
         tells.setdefault(network.root(counted.name), []).append(told)
     for call in network.calls:
         task = tasks[call.key]

@@ -16,7 +16,13 @@ from ansorpy.graph.ops import Gather, Movement, Transpose
 from ansorpy.graph.ops.base import Pattern
 from ansorpy.graph.ops.sizes import SizesOp
 from ansorpy.graph.passes.lifted import Operand, is_liftable, lifted
-from ansorpy.graph.passes.loop_parts import LoopParts, invariant_values, needed, outer
+from ansorpy.graph.passes.loop_parts import (
+    LoopParts,
+    invariant_values,
+    is_counted,
+    needed,
+    outer,
+)
 from ansorpy.graph.regions import Loop, Result, with_bodies
 from ansorpy.ir.extents import most
 
@@ -75,7 +81,10 @@ class _Hoisted:
             ways = {found[name] for name in node.inputs if name in found}
             known = all(name in found or name in self._same for name in node.inputs)
             rows = [name in found for name in node.inputs]
-            if known and len(ways) == 1 and is_liftable(node.op, rows):
+            if (
+                known and len(ways) == 1 and is_liftable(node.op, rows)
+                and not is_counted(self.body, node)
+            ):  # fmt: skip
                 found[node.output] = ways.pop()
                 sums = node.op.pattern >= Pattern.REDUCTION
                 if sums or not self._heavy.isdisjoint(node.inputs):

@@ -9,8 +9,11 @@ from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.ops import Elementwise
 from ansorpy.graph.regions import Loop
+from ansorpy.ir.extents import dims_of
 
-__all__ = ["LoopParts", "emitted_outside", "invariant_values", "needed", "outer"]
+__all__ = [
+    "LoopParts", "emitted_outside", "invariant_values", "is_counted", "needed", "outer",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,9 +99,16 @@ def invariant_values(body: Graph, others: Iterable[str]) -> set[str]:
     """The values of *body* that follow from its constants and its inputs *others*."""
     found = {*body.constants, *others}
     for node in body.nodes:
-        if found.issuperset(node.inputs):
+        if found.issuperset(node.inputs) and not is_counted(body, node):
             found.add(node.output)
     return found
+
+
+def is_counted(body: Graph, node: Node) -> bool:
+    """Whether *node* depends on a size that each iteration counts for itself."""
+    read = (*node.inputs, node.output)
+    dims = {*node.op.dims, *dims_of(e for name in read for e in body.types[name].shape)}
+    return not body.counted_dims.isdisjoint(dims)
 
 
 def needed(

@@ -14,7 +14,13 @@ from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.ops import Reshape
 from ansorpy.graph.ops.base import Pattern
 from ansorpy.graph.passes.lifted import Operand, is_liftable, lifted
-from ansorpy.graph.passes.loop_parts import LoopParts, emitted_outside, invariant_values, needed
+from ansorpy.graph.passes.loop_parts import (
+    LoopParts,
+    emitted_outside,
+    invariant_values,
+    is_counted,
+    needed,
+)
 from ansorpy.graph.regions import Loop, Result, with_bodies
 from ansorpy.ir.extents import most
 
@@ -56,8 +62,9 @@ class _Sunk:
         self.parts = LoopParts.of(region, operands)
         self._same = invariant_values(self.body, self.parts.inside.others)
         first = region.has_condition + region.carried
-        self._kept = self.body.outputs[:first]
-        self._rows = self.body.outputs[first:]
+        self._kept = self.body.returned[:first]
+        self._rows = self.body.returned[first:]
+        self._counts = self.body.outputs[len(self.body.returned) :]
         self._given = self._read_rows()
         self._sunk = self._after() if len(set(region.written)) == 1 else set[str]()
         self._made: dict[str, str] = {}
@@ -86,14 +93,16 @@ class _Sunk:
 
     def _after(self) -> set[str]:
         """The values that are computed behind the loop: sums, and what is computed from them."""
-        inside = {output.value for output in self._kept}
+        inside = {output.value for output in (*self._kept, *self._counts)}
         rows = {output.value for output in self._rows}
         read = {*rows, *(name for node in self.body.nodes for name in node.inputs)}
         free = set[str]()
         for node in reversed(self.body.nodes):
             changes = [name not in self._same for name in node.inputs]
             is_free = node.output in read and node.output not in inside and any(changes)
-            if is_free and is_liftable(node.op, changes):
+            if (
+                is_free and is_liftable(node.op, changes) and not is_counted(self.body, node)
+            ):  # fmt: skip
                 free.add(node.output)
             else:
                 inside.update(node.inputs)
@@ -124,7 +133,7 @@ class _Sunk:
         if self._written == [o.value for o in self._rows]:
             return old, self.parts.outside.all
         outputs = [*self._kept, *(Output("", value) for value in self._written)]
-        named = tuple(Output(f"made.{n}", o.value) for n, o in enumerate(outputs))
+        named = (*(Output(f"made.{n}", o.value) for n, o in enumerate(outputs)), *self._counts)
         nodes, read = needed(body, [o.value for o in named], ())
         inside = self.parts.inside
         rows = [name for name in inside.read if name in read]

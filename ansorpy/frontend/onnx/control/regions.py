@@ -119,14 +119,13 @@ class Body:
             condition = None
         count = len(plan.state)
         wanted = [number for number, needed in enumerate(plan.wanted) if needed]
-        if self.inner.builder.counts:
-            raise Varying("a size that depends on data", "a loop cannot have it in its body")
         is_open = plan.is_bounded or plan.limit or plan.begins or condition
         counts = bool(wanted and is_open)
         if wanted and plan.trips is None:
             raise Boundless("rows of a loop", "give the loop a known number of iterations at most")
         after = [self._as_before(*pair) for pair in zip(self.state, left[:count], strict=True)]
         changed = [n for n in range(count) if after[n] != self.state[n]]
+        self._demand_fixed([left[count + n] for n in wanted])
         outputs = [*([] if condition is None else [condition]), *(after[n] for n in changed),
                    *(left[count + n] for n in wanted)]  # fmt: skip
         kept = [value for n, value in enumerate(self.state) if n not in changed]
@@ -169,7 +168,7 @@ class Body:
         assert trips is not None
         if not counts:
             return trips
-        return dim_extent(Dim(self.ctx.builder.fresh(self._name), 0, most(trips)))
+        return dim_extent(Dim(self.ctx.builder.dim_name(self._name), 0, most(trips)))
 
     @property
     def _name(self) -> str:
@@ -182,9 +181,16 @@ class Body:
         (dim,) = dims_of([region.length])
         assert trips is not None
         value = builder.emit(Result(region, len(region.types()) - 1), operands, self._name)
-        assert value == dim.name
         known = {count.dim: count.capacity for count in builder.counts.values()}
         builder.counts[value] = Count(dim, at_most(trips, known))
+
+    def _demand_fixed(self, rows: Sequence[str]) -> None:
+        """Refuse *rows* whose own sizes depend on data of the iteration."""
+        dims = {count.dim for count in self.inner.builder.counts.values()}
+        for row in rows:
+            kind = self.inner.builder.types[row]
+            if not dims.isdisjoint(dims_of(kind.shape)):
+                raise Unsupported(f"rows {_text(kind)}", "their sizes may not depend on data")
 
     def _is_true(self, condition: str) -> bool:
         array = self.inner.builder.constants.get(condition)
