@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto
 
+from ansorpy.frontend.onnx.bounded import Bounds
 from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
 from ansorpy.frontend.onnx.equations import Equation, negative, unequal
@@ -72,11 +73,17 @@ class TooShort(Unsupported):
 
 
 class Unknown(Unsupported):
-    """An operand must be known when the model is compiled, but depends on *inputs*."""
+    """An operand must be known when the model is compiled, but depends on *inputs*.
 
-    def __init__(self, attribute: str, inputs: Sequence[str]):
-        super().__init__(attribute, UNKNOWN)
-        self.inputs = tuple(inputs)
+    Args:
+        bound: The tensor that would help, too, if it had a bound; empty if there is none.
+    """
+
+    def __init__(
+        self, attribute: str, inputs: Sequence[str], bound: str = "", advice: str = UNKNOWN
+    ):
+        super().__init__(attribute, advice)
+        self.inputs, self.bound = tuple(inputs), bound
 
 
 def one_size(dims: Iterable[Dim]) -> str:
@@ -149,6 +156,7 @@ class NodeContext(Emits):
     known: MutableMapping[str, Elements] = field(default_factory=dict)
     stated: Mapping[str, TensorType] = field(default_factory=dict)
     wide: bool = False
+    bounds: Bounds | None = None
 
     def attr(self, name: str, default: T) -> T:
         """The attribute *name*, decoded, or *default*; byte strings become text.
@@ -211,16 +219,20 @@ class NodeContext(Emits):
         """The array of constant operand *index*; refuses an operand computed at run time."""
         array = self.builder.constants.get(self.input(index))
         if array is None:
-            raise self._unknown(what, self.input(index))
+            raise self.unknown(what, self.input(index))
         return array
 
-    def _unknown(self, what: str, value: str) -> Unsupported:
-        """Why *value* is not known: it depends on inputs, or on dimensions."""
+    def unknown(self, what: str, value: str, bound: str = "") -> Unsupported:
+        """Why *value* is not known: it depends on inputs, or on dimensions.
+
+        Args:
+            bound: As of :class:`Unknown`.
+        """
         graph = self.builder.finish([Output(value, value)])
         read = {value, *(name for node in graph.nodes for name in node.inputs)}
         inputs = [name for name in graph.inputs if name in read]
         if inputs:
-            return Unknown(what, inputs)
+            return Unknown(what, inputs, bound)
         ops = [node.op for node in graph.nodes]
         extents = [e for op in ops if isinstance(op, Sizes) for e in op.extents]
         shapes = (graph.types[node.output].shape for node in graph.nodes)
@@ -232,7 +244,19 @@ class NodeContext(Emits):
     def extents(self, index: int, what: str) -> Shape:
         """The elements of integer operand *index*, which is constant or follows from sizes."""
         known = self.known.get(self.operand(index))
-        return self.constant_ints(index, what) if known is None else tuple(known.reshape(-1))
+        if known is not None:
+            return tuple(known.reshape(-1))
+        if self.input(index) not in self.builder.constants:
+            is_size = not self.type(index).dtype.is_float
+            bound = self.node.input[index] if is_size else ""
+            raise self.unknown(what, self.input(index), bound)
+        return self.constant_ints(index, what)
+
+    def most_rows(self, index: int = 0) -> int | None:
+        """How many rows output *index* has at most, if the user gave a bound."""
+        if self.bounds is None or index >= len(self.node.output):
+            return None
+        return self.bounds.length(self.node.output[index])
 
     def number(self, extent: AnyExtent, what: str) -> int:
         """*extent*, which must be a number for *what*; refuses one that depends on a dimension."""

@@ -25,8 +25,8 @@ from ansorpy.measure.check.reference import reference_state
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.client import Reference, RunClient
 from ansorpy.measure.run.interfaces import BuildService, Observer
+from ansorpy.measure.run.observing import observed
 from ansorpy.measure.run.timing import TimingPolicy
-from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.measure.workers.supervisor import Worker
 from ansorpy.profiler import Activity, profiled
@@ -285,32 +285,19 @@ class LocalRunner(BuildingRunner):
         observer: Observer | None,
     ) -> list[MeasureResult]:
         results, client = [], self._client(task)
-        for state, build in zip(candidates, builds, strict=True):
-            known = None if observer is None else observer.started(state)
+
+        def one(state: State, built: Built) -> MeasureResult:
             lost = extra_error(task.dag, state.definition)
             with profiled(Activity.RUN):
-                result = known or self._one(client, task, build, incumbent_s, lost)
+                result = client.measure(task, built, incumbent_s, lost)
+            self._kept[built.digest] = built
+            return replace(result, build_s=built.build_s, object_digest=built.digest)
+
+        for result in observed(candidates, builds, observer, one):
             if result.ok:
                 incumbent_s = min(result.median_s, incumbent_s or result.median_s)
-            if observer is not None and known is None:
-                built = build if isinstance(build, Built) else None
-                observer.ended(TrialEnd(state, result, built))
             results.append(result)
         return results
-
-    def _one(
-        self,
-        client: RunClient,
-        task: Task,
-        build: Built | MeasureResult,
-        incumbent_s: float | None,
-        lost: float,
-    ) -> MeasureResult:
-        if isinstance(build, MeasureResult):
-            return build
-        result = client.measure(task, build, incumbent_s, lost)
-        self._kept[build.digest] = build
-        return replace(result, build_s=build.build_s, object_digest=build.digest)
 
     def reference(self, task: Task) -> Reference:
         """The reference of *task*, which is made and checked unless it is known.
