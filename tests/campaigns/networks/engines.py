@@ -31,7 +31,8 @@ from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
-from tests.campaigns.networks.growing import pads_lower
+from tests.campaigns.networks.evaluators import session_options
+from tests.campaigns.networks.nodes import pads_lower
 
 __all__ = [
     "by_onnxruntime",
@@ -124,16 +125,9 @@ def by_onnxruntime(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
         return None
     if any(array.dtype == ml_dtypes.bfloat16 for array in feeds.values()):
         return None
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    # Its own passes (1.31) let MaxPool ignore the zeros of an earlier Pad, and round the scale of
-    # a float64 product to float32.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            model.SerializeToString(), session_options(), providers=["CPUExecutionProvider"]
         )
         return list(session.run(None, dict(feeds)))
     except Exception as error:  # its own exceptions have no common base class

@@ -1,0 +1,144 @@
+"""Nodes of a growing network: what they read, what onnx infers of them, how they are evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
+
+from tests.campaigns.networks.values import Unstable, Value, is_float
+
+__all__ = ["Shape", "info_of", "inferred", "opsets", "pads_lower", "reads", "traced"]
+
+Shape = tuple[int | None, ...]
+"""Sizes; None where they are not known."""
+
+_DOMAINS = {
+    "com.microsoft": 1, "ai.onnx.ml": 5, "ai.onnx.preview.training": 1, "ai.onnx.preview": 1
+}  # fmt: skip
+
+
+def opsets(nodes: Iterable[NodeProto], opset: int) -> list[onnx.OperatorSetIdProto]:
+    """The operator sets of a model of *nodes*."""
+    others = {domain for node in nodes for domain in _domains(node)} - {""}
+    return [helper.make_opsetid("", opset), *(helper.make_opsetid(d, _DOMAINS[d]) for d in others)]
+
+
+def _domains(node: NodeProto) -> set[str]:
+    found = {node.domain}
+    for graph in _bodies(node):
+        found.update(*map(_domains, graph.node))
+    return found
+
+
+def _bodies(node: NodeProto) -> list[GraphProto]:
+    return [a.g for a in node.attribute if a.type == AttributeProto.GRAPH]
+
+
+def reads(node: NodeProto) -> set[str]:
+    """The names that *node* and its bodies read; those that a body makes are among them."""
+    found = set(node.input)
+    for graph in _bodies(node):
+        found.update(*map(reads, graph.node))
+    return found
+
+
+def info_of(value: Value, shape: Sequence[int | str | None] | None = None) -> onnx.ValueInfoProto:
+    """The type of *value*, with its shape or *shape*."""
+    kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+    return helper.make_tensor_value_info(value.name, kind, value.shape if shape is None else shape)
+
+
+def inferred(
+    nodes: Sequence[NodeProto], operands: Sequence[Value | None], held: Sequence[TensorProto],
+    opset: int,
+) -> list[Shape | None]:  # fmt: skip
+    """The shapes that onnx infers of the results of the last node, whose operands' types it checks.
+
+    None where it does not know the operator.
+    """
+    present = {v.name: v for v in operands if v is not None}
+    constant = {array.name for array in held}
+    graph = helper.make_graph(
+        list(nodes),
+        "node",
+        [info_of(v) for n, v in present.items() if n not in constant],
+        [helper.make_empty_tensor_value_info(name) for name in nodes[-1].output if name],
+        list(held),
+    )
+    model = helper.make_model(graph, opset_imports=opsets(nodes, opset))
+    try:
+        made = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    except onnx.shape_inference.InferenceError as error:
+        if "unsupported type" in str(error):
+            raise Unstable(f"{nodes[-1].op_type} does not take this type") from None
+        raise
+    return [_shape(output.type) for output in made.graph.output]
+
+
+def _shape(kind: onnx.TypeProto) -> Shape | None:
+    if not kind.tensor_type.HasField("shape"):
+        return None
+    return tuple(
+        d.dim_value if d.HasField("dim_value") else None for d in kind.tensor_type.shape.dim
+    )
+
+
+def pads_lower(node: NodeProto) -> bool:
+    """Whether *node* is a maximum over windows with ``SAME_LOWER`` padding."""
+    return node.op_type == "MaxPool" and any(a.s == b"SAME_LOWER" for a in node.attribute)
+
+
+def traced(node: NodeProto, operands: Sequence[Value | None] = ()) -> NodeProto:
+    """*node* as it is evaluated in float64: casts to other floats remain there, in bodies too.
+
+    Windows of ``SAME_LOWER`` get explicit padding, where onnx's reference (1.23) pads a maximum
+    like ``SAME_UPPER``.
+    """
+    made = NodeProto()
+    made.CopyFrom(node)
+    if pads_lower(node) and operands and operands[0] is not None:
+        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        given["pads"] = _lower_pads(operands[0].shape[2:], given["kernel_shape"], given["strides"])
+        del given["auto_pad"]
+        made = helper.make_node(node.op_type, node.input, node.output, **given)
+    for attribute in made.attribute:
+        if attribute.name in ("to", "dtype", "output_dtype") and _is_wide(attribute.i):
+            attribute.i = TensorProto.DOUBLE
+        if attribute.type == AttributeProto.TENSOR:
+            attribute.t.CopyFrom(_widened(attribute.t))
+        elif attribute.type == AttributeProto.GRAPH:
+            _trace_body(attribute.g)
+    return made
+
+
+def _is_wide(code: int) -> bool:
+    """Whether a float of 16 bits or more has the type code *code*."""
+    return code != 0 and is_float(np.dtype(helper.tensor_dtype_to_np_dtype(code)))
+
+
+def _widened(array: TensorProto) -> TensorProto:
+    if not _is_wide(array.data_type):
+        return array
+    return numpy_helper.from_array(numpy_helper.to_array(array).astype(np.float64), array.name)
+
+
+def _trace_body(graph: GraphProto) -> None:
+    for array in graph.initializer:
+        array.CopyFrom(_widened(array))
+    for value in (*graph.input, *graph.output):
+        if _is_wide(value.type.tensor_type.elem_type):
+            value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for node in graph.node:
+        node.CopyFrom(traced(node))
+
+
+def _lower_pads(spatial: Sequence[int], kernel: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """Pads before all axes, then after them; an odd one is before."""
+    needed = [
+        max((-(-extent // stride) - 1) * stride + k - extent, 0)
+        for extent, k, stride in zip(spatial, kernel, strides, strict=True)
+    ]
+    return [*(n - n // 2 for n in needed), *(n // 2 for n in needed)]
