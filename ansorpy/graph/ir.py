@@ -210,6 +210,14 @@ class GraphBuilder:
         count = self.counts.setdefault(value, Count(Dim(value, 0, most(most_)), most_))
         return dim_extent(count.dim)
 
+    def is_constant(self, value: str) -> bool:
+        """Whether *value* follows from constants alone."""
+        needed = {value}
+        for node in reversed(self._nodes):
+            if node.output in needed:
+                needed.update(node.inputs)
+        return needed.isdisjoint(self._inputs)
+
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes."""
         name = self.fresh(name)

@@ -14,6 +14,7 @@ from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
 from ansorpy.frontend.onnx.equations import Equation, negative, unequal
 from ansorpy.frontend.onnx.ratio import Ratio
+from ansorpy.graph.constants import constant_values
 from ansorpy.graph.emits import Emits
 from ansorpy.graph.ir import Array, GraphBuilder, LargeConstant, Output, Quantized, require_small
 from ansorpy.graph.ops import (
@@ -206,6 +207,13 @@ class NodeContext(Emits):
         dtype = self.type().dtype
         if not dtype.is_float:
             raise Unsupported(f"element type {dtype.value}", "only floats are supported")
+
+    def counted(self, value: str, capacity: AnyExtent) -> AnyExtent:
+        """The extent that *value*, an int64, tells; a number if it follows from constants alone."""
+        if not self.builder.is_constant(value):
+            return self.builder.counted(value, capacity)
+        (number,) = constant_values(self.builder.finish([Output(value, value)]))
+        return int(number.reshape(-1)[0])
 
     def constant(self, index: int, what: str) -> Array:
         """The array of constant operand *index*; refuses an operand computed at run time."""

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from tests.campaigns.networks.evaluators import evaluator
-from tests.campaigns.networks.nodes import Shape, inferred, info_of, opsets, reads
-from tests.campaigns.networks.values import RUNS, Unstable, Value, evaluated, is_float
+from tests.campaigns.networks.nodes import Shape, all_of, inferred, info_of, opsets, reads
+from tests.campaigns.networks.values import RUNS, Unstable, Value, evaluated, is_float, off_by
 
 __all__ = ["Growing"]
 
@@ -56,6 +56,7 @@ class Growing:
         """Results whose sizes depend on data: no constant fits them, so no family picks them."""
         self.prefix = prefix
         self._named = 0
+        self.bodies = 0
 
     def count(self, low: int, high: int) -> int:
         """A whole number from *low* to *high*, both included."""
@@ -124,13 +125,15 @@ class Growing:
         shapes = inferred(nodes, operands, held, self.opset)
         if any(prod(e or 1 for e in shape) > _MOST_ELEMENTS for shape in shapes if shape):
             raise Unstable(f"{last.op_type} gives many elements")
-        run = evaluator(nodes, operands, self.opset)
+        off = off_by(all_of(nodes), kind)
+        run = evaluator(nodes, operands, self.opset, off)
         stated = self._stated(last)
         results = evaluated(nodes, operands, kind, run, self.rng, stated)
         if any(not (opened or result.size) or result.size > _MOST_ELEMENTS for result in results):
             raise Unstable(f"{last.op_type} gives many elements, or none")
         if not all(map(_is_of, results, shapes)):
-            raise Unstable("onnx's reference gives another shape than onnx infers")
+            found = [result.shape for result in results]
+            raise Unstable(f"{last.op_type} gives {found}, but onnx infers {shapes}")
         self.nodes += nodes
         self.made += results
         if opened:
@@ -196,10 +199,25 @@ class Growing:
     def new_input(self, shape: Sequence[int], dtype: Any = None) -> Value:
         """An input of *shape*, standard normal or small integers."""
         kind = self.floats if dtype is None else np.dtype(dtype)
-        value = self._given(f"{self.prefix}x{len(self.inputs)}", self._drawn(shape, kind))
+        return self.fed(self._drawn(shape, kind))
+
+    def fed(self, array: Array) -> Value:
+        """An input whose value is *array*."""
+        value = self._given(f"{self.prefix}x{len(self.inputs)}", array)
         self.inputs[value.name] = value
         self.values.append(value)
         return value
+
+    def given(self, array: Any, dtype: Any = None) -> Value:
+        """A constant, or an input that only a run knows."""
+        held = np.asarray(array, dtype)
+        return self.fed(held) if self.chance() else self.constant(held, held.dtype)
+
+    def single(self, low: int = 0, high: int = 4) -> Value:
+        """A float32 value of *low* to *high* dimensions."""
+        x = self.pick_rank(low, high)
+        kind = np.dtype(np.float32)
+        return x if x.dtype == kind else self.add("Cast", x, to=TensorProto.FLOAT, dtype=kind)
 
     def constant(self, array: Any, dtype: Any = None) -> Value:
         """A constant; floats are rounded to the network's type unless *dtype* is given."""

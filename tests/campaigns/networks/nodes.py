@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from zlib import crc32
 
 import numpy as np
 import onnx
@@ -10,7 +11,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, num
 
 from tests.campaigns.networks.values import Unstable, Value, is_float
 
-__all__ = ["Shape", "info_of", "inferred", "opsets", "pads_lower", "reads", "traced"]
+__all__ = ["Shape", "all_of", "info_of", "inferred", "misread", "opsets", "pads_lower", "reads", "traced"]
 
 Shape = tuple[int | None, ...]
 """Sizes; None where they are not known."""
@@ -91,9 +92,42 @@ def pads_lower(node: NodeProto) -> bool:
     return node.op_type == "MaxPool" and any(a.s == b"SAME_LOWER" for a in node.attribute)
 
 
-def traced(node: NodeProto, operands: Sequence[Value | None] = ()) -> NodeProto:
+def misread(node: NodeProto) -> bool:
+    """Whether onnx's reference (1.23) computes something else than *node*.
+
+    It mixes up distinct elements in their own order, ends a loop without condition at once and
+    joins what others collect, puts what is inserted into a sequence elsewhere, gives what is
+    optional a dimension, and scans forwards along the first axis only.
+    """
+    match node.op_type:
+        case "Unique":
+            return any(a.name == "sorted" and not a.i for a in node.attribute)
+        case "Loop":
+            return not node.input[1] or len(node.output) > len(node.input) - 2
+        case "OptionalHasElement" | "OptionalGetElement":
+            return True
+        case "Scan":
+            return any(a.name.endswith(("directions", "axes")) for a in node.attribute)
+        case "SequenceInsert":
+            return len(node.input) > 2
+        case _:
+            return False
+
+
+def all_of(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """*nodes* and those of their bodies."""
+    for node in nodes:
+        yield node
+        for graph in _bodies(node):
+            yield from all_of(graph.node)
+
+
+def traced(
+    node: NodeProto, operands: Sequence[Value | None] = (), off: float = 0.0, seed: int = 0
+) -> NodeProto:
     """*node* as it is evaluated in float64: casts to other floats remain there, in bodies too.
 
+    Floats in bodies are *off* by that fraction of them, as *seed* says.
     Windows of ``SAME_LOWER`` get explicit padding, where onnx's reference (1.23) pads a maximum
     like ``SAME_UPPER``.
     """
@@ -105,12 +139,13 @@ def traced(node: NodeProto, operands: Sequence[Value | None] = ()) -> NodeProto:
         del given["auto_pad"]
         made = helper.make_node(node.op_type, node.input, node.output, **given)
     for attribute in made.attribute:
-        if attribute.name in ("to", "dtype", "output_dtype") and _is_wide(attribute.i):
+        typed = attribute.name in ("to", "dtype", "output_dtype") and node.op_type != "BitCast"
+        if typed and _is_wide(attribute.i):
             attribute.i = TensorProto.DOUBLE
         if attribute.type == AttributeProto.TENSOR:
             attribute.t.CopyFrom(_widened(attribute.t))
         elif attribute.type == AttributeProto.GRAPH:
-            _trace_body(attribute.g)
+            _trace_body(attribute.g, off, seed)
     return made
 
 
@@ -125,14 +160,40 @@ def _widened(array: TensorProto) -> TensorProto:
     return numpy_helper.from_array(numpy_helper.to_array(array).astype(np.float64), array.name)
 
 
-def _trace_body(graph: GraphProto) -> None:
+def _trace_body(graph: GraphProto, off: float, seed: int) -> None:
     for array in graph.initializer:
         array.CopyFrom(_widened(array))
-    for value in (*graph.input, *graph.output):
-        if _is_wide(value.type.tensor_type.elem_type):
+    known = [*graph.input, *graph.output, *graph.value_info]
+    floats = {v.name for v in known if _is_wide(v.type.tensor_type.elem_type)}
+    for value in known:
+        if value.name in floats:
             value.type.tensor_type.elem_type = TensorProto.DOUBLE
-    for node in graph.node:
-        node.CopyFrom(traced(node))
+    nodes = [traced(node, off=off, seed=seed) for node in graph.node]
+    del graph.node[:]
+    for node in nodes:
+        graph.node.append(node)
+        for n, name in enumerate(node.output) if off else ():
+            if name in floats:
+                graph.node[-1].output[n] = f"{name}_exact"
+        for name in floats.intersection(node.output) if off else ():
+            graph.node.extend(_blur(name, off, seed))
+
+
+def _blur(name: str, off: float, seed: int) -> list[NodeProto]:
+    """Nodes that make the value *name* of its exact one: how far it is off follows from both."""
+    exact, rate = f"{name}_exact", 1e4 + crc32(f"{name} {seed}".encode()) % 2**16
+    held = [
+        helper.make_node("Constant", [], [f"{name}_{what}"], value=numpy_helper.from_array(
+            np.float64(number)))
+        for what, number in (("rate", rate), ("most", off))
+    ]  # fmt: skip
+    steps = [
+        ("Mul", exact, f"{name}_rate"), ("Sin", f"{name}_0"), ("Mul", f"{name}_1", f"{name}_most"),
+        ("Mul", f"{name}_2", exact), ("Add", f"{name}_3", exact),
+    ]  # fmt: skip
+    results = [f"{name}_{n}" for n in range(4)] + [name]
+    made = [helper.make_node(op, given, [y]) for (op, *given), y in zip(steps, results, strict=True)]
+    return [*held, *made]
 
 
 def _lower_pads(spatial: Sequence[int], kernel: Sequence[int], strides: Sequence[int]) -> list[int]:

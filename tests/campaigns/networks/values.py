@@ -10,7 +10,7 @@ where they may be far apart: near the step of a ``Floor``, say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
-__all__ = ["RUNS", "Run", "Unstable", "Value", "allowed_error", "evaluated", "is_float"]
+__all__ = ["RUNS", "Run", "Unstable", "Value", "allowed_error", "evaluated", "is_float", "off_by"]
 
 Array = NDArray[Any]
-Run = Callable[[Mapping[str, Array]], Sequence[Any]]
-"""Computes a node's results from its operands by name."""
+Run = Callable[[Mapping[str, Array], int], Sequence[Any]]
+"""Computes a node's results from its operands by name, and the number of the run."""
 
 RUNS = 3
 """Runs off the exact one; a threshold that none of them crosses is far from the exact value."""
@@ -39,8 +39,9 @@ _LARGEST = {2: 300.0, 4: 1e5, 8: 1e5}
 """Bound of values by the bytes of their type: later products and sums remain finite."""
 _BLURRED = 2.0**-4
 """Spread, as a fraction of the largest value, beyond which a value says nothing of a program."""
-_LARGEST_INTEGER = 120
-"""All integer types hold it; no result then depends on how an overflow ends."""
+_LARGEST_INTEGER = {1: 120, 2: 15_000}
+"""Bound of integers by the bytes of their type: no result depends on how an overflow ends."""
+_LARGEST_PLACE = 60_000
 
 
 class Unstable(Exception):
@@ -96,14 +97,13 @@ def evaluated(
     last = nodes[-1]
     names = [name for name in last.output if name]
     present = [operand for operand in operands if operand is not None]
-    unit = _unit(np.dtype(np.float32) if last.op_type in _FLOAT32_ONLY else dtype)
-    unit = max(unit, _unit(dtype))
+    unit = _unit_of(nodes, dtype)
     least = _least(dtype)
     results: list[list[Array]] = [[] for _ in names]
     for number in range(1 + RUNS):
         feeds = {v.name: _blurred(v.runs[number], unit, least, number, rng) for v in present}
         with np.errstate(all="ignore"):
-            outputs = run(feeds)
+            outputs = run(feeds, number)
         beside = _beside_one(last, present, number, unit)
         for held, output in zip(results, outputs, strict=True):
             wide = _widened(output)
@@ -113,6 +113,17 @@ def evaluated(
         _checked(Value(name, dtype if runs[0].dtype.kind == "f" else runs[0].dtype, tuple(runs)))
         for name, runs in zip(names, results, strict=True)
     ]
+
+
+def off_by(nodes: Iterable[NodeProto], dtype: np.dtype[Any]) -> float:
+    """How far the floats of *nodes* are off in the runs that are not exact, as a fraction."""
+    return _ROUNDINGS * _unit_of(nodes, dtype)
+
+
+def _unit_of(nodes: Iterable[NodeProto], dtype: np.dtype[Any]) -> float:
+    """Largest relative error of a rounding to *dtype*, or to what some of *nodes* compute in."""
+    narrow = any(node.op_type in _FLOAT32_ONLY for node in nodes)
+    return max(_unit(np.dtype(np.float32)) if narrow else 0.0, _unit(dtype))
 
 
 def _beside_one(
@@ -172,7 +183,8 @@ def _checked(value: Value) -> Value:
         raise Unstable(f"rounding decides how many elements {value.name} has")
     if (
         exact.dtype.kind in "iu"
-        and np.abs(exact.astype(np.int64)).max(initial=0) > _LARGEST_INTEGER
+        and np.abs(exact.astype(np.int64)).max(initial=0)
+        > _LARGEST_INTEGER.get(exact.itemsize, _LARGEST_PLACE)
     ):
         raise Unstable(f"{value.name} has large integers")
     if exact.dtype.kind != "f":
