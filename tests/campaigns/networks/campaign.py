@@ -23,7 +23,7 @@ from tests.campaigns.networks.engines import (
 )
 from tests.campaigns.networks.families import FAMILIES
 from tests.campaigns.networks.growing import Growing
-from tests.campaigns.networks.values import Unstable, Value, allowed_error
+from tests.campaigns.networks.values import Unstable, Value, allowed_error, is_float
 from tests.graph.executor import run_network
 
 __all__ = ["NETWORKS", "compare", "grown"]
@@ -129,7 +129,7 @@ def _problem(value: Value, found: Array) -> str:
     """What is wrong with the output *found*; empty if nothing is."""
     if found.shape != value.shape or found.dtype != value.dtype:
         return f"{value.name} is {found.dtype}{found.shape}, not {value.dtype}{value.shape}"
-    if value.exact.dtype.kind != "f":
+    if not is_float(value.exact.dtype):
         wrong = np.argwhere(found != value.exact)
         return f"{value.name}: {len(wrong)} of {value.size} differ" if len(wrong) else ""
     off, allowed = np.abs(found.astype(np.float64) - value.exact), allowed_error(value)

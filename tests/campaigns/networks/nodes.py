@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
-from tests.campaigns.networks.values import Unstable, Value, is_float
+from tests.campaigns.networks.values import Unstable, Value, is_float, off_by
 
 __all__ = ["Shape", "all_of", "info_of", "inferred", "misread", "opsets", "pads_lower", "reads", "traced"]
 
@@ -164,7 +164,8 @@ def _trace_body(graph: GraphProto, off: float, seed: int) -> None:
     for array in graph.initializer:
         array.CopyFrom(_widened(array))
     known = [*graph.input, *graph.output, *graph.value_info]
-    floats = {v.name for v in known if _is_wide(v.type.tensor_type.elem_type)}
+    kinds = {v.name: v.type.tensor_type.elem_type for v in known}
+    floats = {name: _off_by(kind) for name, kind in kinds.items() if _is_wide(kind)}
     for value in known:
         if value.name in floats:
             value.type.tensor_type.elem_type = TensorProto.DOUBLE
@@ -175,8 +176,13 @@ def _trace_body(graph: GraphProto, off: float, seed: int) -> None:
         for n, name in enumerate(node.output) if off else ():
             if name in floats:
                 graph.node[-1].output[n] = f"{name}_exact"
-        for name in floats.intersection(node.output) if off else ():
-            graph.node.extend(_blur(name, off, seed))
+        for name in node.output if off else ():
+            if name in floats:
+                graph.node.extend(_blur(name, max(off, floats[name]), seed))
+
+
+def _off_by(code: int) -> float:
+    return off_by([], np.dtype(helper.tensor_dtype_to_np_dtype(code)))
 
 
 def _blur(name: str, off: float, seed: int) -> list[NodeProto]:

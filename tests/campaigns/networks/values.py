@@ -27,6 +27,7 @@ Run = Callable[[Mapping[str, Array], int], Sequence[Any]]
 
 RUNS = 3
 """Runs off the exact one; a threshold that none of them crosses is far from the exact value."""
+_FLOATS = (*map(np.dtype, (np.float16, np.float32, np.float64, ml_dtypes.bfloat16)),)
 _ROUNDINGS = 8.0
 """Roundings that each operand and each result is off by, at most."""
 _FLOAT32_ONLY = frozenset({"AffineGrid", "Erf", "Gelu", "GridSample", "HardSwish"})
@@ -74,8 +75,8 @@ class Value:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether *dtype* is a floating-point type, one of ml_dtypes included."""
-    return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
+    """Whether *dtype* is a floating-point type of 16 bits or more."""
+    return dtype in _FLOATS
 
 
 def evaluated(
@@ -107,10 +108,10 @@ def evaluated(
         beside = _beside_one(last, present, number, unit)
         for held, output in zip(results, outputs, strict=True):
             wide = _widened(output)
-            off = stated * np.abs(wide).max(initial=0.0) if stated and wide.dtype.kind == "f" else 0
+            off = stated * np.abs(wide).max(initial=0.0) if stated and is_float(wide.dtype) else 0
             held.append(_blurred(wide, unit, least, number, rng, off + beside))
     return [
-        _checked(Value(name, dtype if runs[0].dtype.kind == "f" else runs[0].dtype, tuple(runs)))
+        _checked(Value(name, dtype if is_float(runs[0].dtype) else runs[0].dtype, tuple(runs)))
         for name, runs in zip(names, results, strict=True)
     ]
 
@@ -167,7 +168,7 @@ def _blurred(
 
     Programs that compute in a wider type keep what is below *least*; in others it may become 0.
     """
-    if number == 0 or array.dtype.kind != "f":
+    if number == 0 or not is_float(array.dtype):
         return array
     off = array * (1 + _ROUNDINGS * unit * rng.uniform(-1, 1, array.shape))
     vanishes = (np.abs(array) < least) & (rng.uniform(0, 1, array.shape) < 0.5)
@@ -187,7 +188,7 @@ def _checked(value: Value) -> Value:
         > _LARGEST_INTEGER.get(exact.itemsize, _LARGEST_PLACE)
     ):
         raise Unstable(f"{value.name} has large integers")
-    if exact.dtype.kind != "f":
+    if not is_float(exact.dtype):
         if any(not np.array_equal(run, exact) for run in value.runs[1:]):
             raise Unstable(f"{value.name} depends on rounding")
         return value
