@@ -21,6 +21,10 @@ _DOMAINS = {
 }  # fmt: skip
 
 
+_PLAIN = ("hidden_size", "layout", "linear_before_reset")
+"""The attributes of recurrent networks that onnx's reference heeds."""
+
+
 def opsets(nodes: Iterable[NodeProto], opset: int) -> list[onnx.OperatorSetIdProto]:
     """The operator sets of a model of *nodes*."""
     others = {domain for node in nodes for domain in _domains(node)} - {""}
@@ -97,7 +101,8 @@ def misread(node: NodeProto) -> bool:
 
     It mixes up distinct elements in their own order, ends a loop without condition at once and
     joins what others collect, puts what is inserted into a sequence elsewhere, gives what is
-    optional a dimension, and scans forwards along the first axis only.
+    optional a dimension, scans forwards along the first axis only, and knows the plain form of
+    recurrent networks only.
     """
     match node.op_type:
         case "Unique":
@@ -108,6 +113,9 @@ def misread(node: NodeProto) -> bool:
             return True
         case "Scan":
             return any(a.name.endswith(("directions", "axes")) for a in node.attribute)
+        case "GRU" | "LSTM" | "RNN":
+            known = all(a.name in _PLAIN or a.s == b"forward" for a in node.attribute)
+            return not known or any(node.input[4:])
         case "SequenceInsert":
             return len(node.input) > 2
         case _:

@@ -30,7 +30,9 @@ RUNS = 3
 _FLOATS = (*map(np.dtype, (np.float16, np.float32, np.float64, ml_dtypes.bfloat16)),)
 _ROUNDINGS = 8.0
 """Roundings that each operand and each result is off by, at most."""
-_FLOAT32_ONLY = frozenset({"AffineGrid", "Erf", "Gelu", "GridSample", "HardSwish"})
+_FLOAT32_ONLY = frozenset({
+    "AffineGrid", "Attention", "Erf", "Gelu", "GridSample", "HardSwish",
+})  # fmt: skip
 """What onnx's reference computes, or has constants for, in float32, even for float64."""
 _BESIDE_ONE = frozenset({"BiasGelu", "Gelu"})
 """``x/2 (1 + erf(x/sqrt(2)))``: where the sum cancels, the error of erf is all that is left."""

@@ -110,11 +110,12 @@ def causal_conv(net: Growing) -> None:
     """A depthwise convolution of rows before each one, which hands its last rows on."""
     if net.opset < 27:
         return
-    batch, channels, n, taps = (net.count(1, k) for k in (2, 5, 7, 4))
+    batch, channels, n = (net.count(1, k) for k in (2, 5, 7))
+    taps = net.count(2, 5)
     x = net.new_input([batch, channels, n])
     w = net.constant(net.normal(channels, 1, taps))
     bias = net.constant(net.normal(channels)) if net.chance() else None
-    past = net.new_input([batch, channels, taps - 1]) if taps > 1 and net.chance() else None
+    past = net.new_input([batch, channels, taps - 1]) if net.chance() else None
     how = net.one_of(["none", "silu", "swish"])
     net.several("CausalConvWithState", x, w, bias, past, outputs=2, activation=how)
 
