@@ -310,9 +310,10 @@ class NodeContext(Emits):
 
     def divided(self, total: str, count: AnyExtent) -> str:
         """*total* over *count*, times its reciprocal if that is a number."""
+        dtype = self.builder.types[total].dtype
         if isinstance(count, int):
-            return self.apply(Fn.MUL, total, self.literal(1.0 / np.float64(count)))
-        return self.apply(Fn.DIV, total, self.size(count, self.builder.types[total].dtype))
+            return self.apply(Fn.MUL, total, self.literal(1.0 / np.float64(count), dtype))
+        return self.apply(Fn.DIV, total, self.size(count, dtype))
 
     def _emitted(self, op: Op, inputs: Sequence[str]) -> str:
         try:

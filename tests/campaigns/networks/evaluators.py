@@ -18,7 +18,9 @@ __all__ = ["FAULTS", "evaluator", "session_options"]
 
 Array = NDArray[Any]
 
-_BY_ONNXRUNTIME = frozenset({"MaxRoiPool", "Multinomial", "SimplifiedLayerNormalization"})
+_BY_ONNXRUNTIME = frozenset({
+    "GlobalLpPool", "MaxRoiPool", "Multinomial", "SimplifiedLayerNormalization"
+})  # fmt: skip
 """Operators that onnx's reference (1.23) does not implement."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -226,6 +227,10 @@ class Growing:
         value = self._given(f"{self.prefix}c{len(self.constants)}", held.astype(kind))
         self.constants[value.name] = held.astype(kind)
         return value
+
+    def sure(self, array: Any) -> Value:
+        """A float32 constant that decides a size or a choice."""
+        return replace(self.constant(array, np.dtype(np.float32)), sure=True)
 
     def like(self, x: Value, array: Any) -> Value:
         """A constant of the type of *x*."""

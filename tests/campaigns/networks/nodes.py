@@ -101,8 +101,9 @@ def misread(node: NodeProto) -> bool:
 
     It mixes up distinct elements in their own order, ends a loop without condition at once and
     joins what others collect, puts what is inserted into a sequence elsewhere, gives what is
-    optional a dimension, scans forwards along the first axis only, and knows the plain form of
-    recurrent networks only.
+    optional a dimension, scans forwards along the first axis only, knows the plain form of
+    recurrent networks only, finds maxima at other places,
+    takes other elements than those of the edge for cubic samples, and sums up squares over the batch.
     """
     match node.op_type:
         case "Unique":
@@ -116,6 +117,12 @@ def misread(node: NodeProto) -> bool:
         case "GRU" | "LSTM" | "RNN":
             known = all(a.name in _PLAIN or a.s == b"forward" for a in node.attribute)
             return not known or any(node.input[4:])
+        case "GridSample":
+            return any(a.s in (b"cubic", b"bicubic") for a in node.attribute)
+        case "LRN":
+            return True
+        case "MaxPool":
+            return len(node.output) > 1
         case "SequenceInsert":
             return len(node.input) > 2
         case _:

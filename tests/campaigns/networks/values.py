@@ -53,11 +53,15 @@ class Unstable(Exception):
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor of a network: its name, element type, and the arrays of the exact and other runs."""
+    """A tensor of a network: its name, element type, and the arrays of the exact and other runs.
+
+    If *sure*, it is never off: a constant that decides a size or a choice.
+    """
 
     name: str
     dtype: np.dtype[Any]
     runs: tuple[Array, ...]
+    sure: bool = False
 
     @property
     def exact(self) -> Array:
@@ -104,7 +108,10 @@ def evaluated(
     least = _least(dtype)
     results: list[list[Array]] = [[] for _ in names]
     for number in range(1 + RUNS):
-        feeds = {v.name: _blurred(v.runs[number], unit, least, number, rng) for v in present}
+        feeds = {
+            v.name: v.exact if v.sure else _blurred(v.runs[number], unit, least, number, rng)
+            for v in present
+        }
         with np.errstate(all="ignore"):
             outputs = run(feeds, number)
         beside = _beside_one(last, present, number, unit)

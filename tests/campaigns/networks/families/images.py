@@ -35,9 +35,9 @@ def samples(net: Growing) -> None:
 def affine_volume(net: Growing) -> None:
     if net.opset < 20:
         return
-    n = net.count(1, 2)
+    n = net.count(1, 2)  # what is at the corners of one pixel is not defined
     theta = net.given(net.uniform(-0.9, 0.9, n, 3, 4).astype(_SINGLE))
-    sizes = net.ints(n, net.count(1, 3), *(net.count(1, 5) for _ in range(3)))
+    sizes = net.ints(n, net.count(1, 3), *(net.count(2, 5) for _ in range(3)))
     net.add("AffineGrid", theta, sizes, align_corners=net.count(0, 1))
 
 
@@ -73,7 +73,7 @@ def pooled_regions(net: Growing) -> None:
     first = np.stack([net.rng.integers(0, w - 1, many), net.rng.integers(0, h - 1, many)], 1)
     last = first + net.rng.integers(0, 3, (many, 2))
     corners = np.concatenate([batch, first, np.minimum(last, [w - 1, h - 1])], 1)
-    regions = net.given(corners.astype(_SINGLE))
+    regions = net.sure(corners)
     net.add("MaxRoiPool", x, regions, pooled_shape=[net.count(1, 3), net.count(1, 3)])
 
 
@@ -158,7 +158,7 @@ def resized(net: Growing) -> None:
         net.add("Resize", x, None, None, net.ints(*sizes), **given)
     else:
         factors = [1.0, 1.0, *(net.one_of([0.5, 0.75, 1.0, 1.5, 2.0]) for _ in x.shape[2:])]
-        scales = net.constant(np.array(factors, _SINGLE), _SINGLE)
+        scales = net.sure(np.array(factors))
         net.add("Resize", x, None, scales, **given)
 
 
