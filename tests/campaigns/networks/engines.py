@@ -121,14 +121,14 @@ def by_onnxruntime(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
     """The outputs as onnxruntime computes them; None if it does not know an operator or type.
 
     It is also None for what it (1.31) computes otherwise: Shrink and Attention of float64 are of
-    float32, capped scores come out of Attention before they are, and Bernoulli draws 0 for a
-    probability of 1.
+    float32, capped scores come out of Attention before they are, Bernoulli draws 0 for a probability
+    of 1, and Resize has other weights where it leaves out what is outside.
     """
     nodes = list(all_of(model.graph.node))
     of_float64 = any(array.dtype == np.float64 for array in feeds.values())
     if of_float64 and any(node.op_type in ("Attention", "Shrink") for node in nodes):
         return None
-    if any(n.op_type == "Bernoulli" or _gives_scores(n) for n in nodes):
+    if any(n.op_type == "Bernoulli" or _gives_scores(n) or _leaves_out(n) for n in nodes):
         return None
     if any(array.dtype == ml_dtypes.bfloat16 for array in feeds.values()):
         return None
@@ -145,6 +145,10 @@ def by_onnxruntime(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
 
 def _gives_scores(node: NodeProto) -> bool:
     return node.op_type == "Attention" and len(node.output) > 3
+
+
+def _leaves_out(node: NodeProto) -> bool:
+    return any(a.name == "exclude_outside" and a.i for a in node.attribute)
 
 
 def by_reference(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:

@@ -16,9 +16,7 @@ __all__ = ["Shape", "all_of", "info_of", "inferred", "misread", "opsets", "pads_
 Shape = tuple[int | None, ...]
 """Sizes; None where they are not known."""
 
-_DOMAINS = {
-    "com.microsoft": 1, "ai.onnx.ml": 5, "ai.onnx.preview.training": 1, "ai.onnx.preview": 1
-}  # fmt: skip
+_DOMAINS = {"com.microsoft": 1, "ai.onnx.preview.training": 1, "ai.onnx.preview": 1}
 
 
 _PLAIN = ("hidden_size", "layout", "linear_before_reset")
@@ -26,9 +24,10 @@ _PLAIN = ("hidden_size", "layout", "linear_before_reset")
 
 
 def opsets(nodes: Iterable[NodeProto], opset: int) -> list[onnx.OperatorSetIdProto]:
-    """The operator sets of a model of *nodes*."""
+    """The operator sets of a model of *nodes*; trees changed in version 5 of ai.onnx.ml."""
+    versions = {**_DOMAINS, "ai.onnx.ml": 3 if opset < 22 else 5}
     others = {domain for node in nodes for domain in _domains(node)} - {""}
-    return [helper.make_opsetid("", opset), *(helper.make_opsetid(d, _DOMAINS[d]) for d in others)]
+    return [helper.make_opsetid("", opset), *(helper.make_opsetid(d, versions[d]) for d in others)]
 
 
 def _domains(node: NodeProto) -> set[str]:
@@ -103,7 +102,8 @@ def misread(node: NodeProto) -> bool:
     joins what others collect, puts what is inserted into a sequence elsewhere, gives what is
     optional a dimension, scans forwards along the first axis only, knows the plain form of
     recurrent networks only, finds maxima at other places,
-    takes other elements than those of the edge for cubic samples, and sums up squares over the batch.
+    takes other elements than those of the edge for cubic samples, sums up squares over the batch, and
+    normalises by the largest size where it should by the largest element.
     """
     match node.op_type:
         case "Unique":
@@ -119,6 +119,8 @@ def misread(node: NodeProto) -> bool:
             return not known or any(node.input[4:])
         case "GridSample":
             return any(a.s in (b"cubic", b"bicubic") for a in node.attribute)
+        case "Normalizer":
+            return any(a.s == b"MAX" for a in node.attribute)
         case "LRN":
             return True
         case "MaxPool":
