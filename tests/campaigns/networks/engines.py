@@ -47,6 +47,7 @@ __all__ = [
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
+_OTHERWISE = frozenset({"Adam", "Det", "LogSoftmax"})
 _ROWS = 4
 _SAMPLED = 0.5
 
@@ -121,8 +122,8 @@ def by_onnxruntime(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
     """The outputs as onnxruntime computes them; None if it does not know an operator or type.
 
     It is also None for what it (1.31) computes otherwise: Shrink and Attention of float64 are of
-    float32, capped scores come out of Attention before they are, Bernoulli draws 0 for a probability
-    of 1, and Resize has other weights where it leaves out what is outside.
+    float32, capped scores come out of Attention before they are, Bernoulli draws 0 for a
+    probability of 1, and Resize has other weights where it leaves out what is outside.
     """
     nodes = list(all_of(model.graph.node))
     of_float64 = any(array.dtype == np.float64 for array in feeds.values())
@@ -155,10 +156,10 @@ def by_reference(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
     """The outputs as onnx's reference computes them in the model's types.
 
     None if it fails, or is known to be wrong: its LogSoftmax is the logarithm of what may be 0,
-    its Adam gives float64, and it takes a result that is left out for every operand that is.
+    its Adam and Det give float64, and it takes a result that is left out for every operand that is.
     """
     nodes = list(all_of(model.graph.node))
-    if any(pads_lower(n) or misread(n) or n.op_type in ("Adam", "LogSoftmax") for n in nodes):
+    if any(pads_lower(n) or misread(n) or n.op_type in _OTHERWISE for n in nodes):
         return None
     if any("" in n.output for n in nodes):
         return None

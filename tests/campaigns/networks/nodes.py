@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from zlib import crc32
 
 import numpy as np
@@ -11,7 +11,17 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, num
 
 from tests.campaigns.networks.values import Unstable, Value, is_float, off_by
 
-__all__ = ["Shape", "all_of", "info_of", "inferred", "misread", "opsets", "pads_lower", "reads", "traced"]
+__all__ = [
+    "Shape",
+    "all_of",
+    "info_of",
+    "inferred",
+    "misread",
+    "opsets",
+    "pads_lower",
+    "reads",
+    "traced",
+]
 
 Shape = tuple[int | None, ...]
 """Sizes; None where they are not known."""
@@ -96,39 +106,43 @@ def pads_lower(node: NodeProto) -> bool:
 
 
 def misread(node: NodeProto) -> bool:
-    """Whether onnx's reference (1.23) computes something else than *node*.
+    """Whether onnx's reference (1.23) computes something else than *node*."""
+    found = _MISREAD.get(node.op_type)
+    return found is not None and found(node)
 
-    It mixes up distinct elements in their own order, ends a loop without condition at once and
-    joins what others collect, puts what is inserted into a sequence elsewhere, gives what is
-    optional a dimension, scans forwards along the first axis only, knows the plain form of
-    recurrent networks only, finds maxima at other places,
-    takes other elements than those of the edge for cubic samples, sums up squares over the batch, and
-    normalises by the largest size where it should by the largest element.
-    """
-    match node.op_type:
-        case "Unique":
-            return any(a.name == "sorted" and not a.i for a in node.attribute)
-        case "Loop":
-            return not node.input[1] or len(node.output) > len(node.input) - 2
-        case "OptionalHasElement" | "OptionalGetElement":
-            return True
-        case "Scan":
-            return any(a.name.endswith(("directions", "axes")) for a in node.attribute)
-        case "GRU" | "LSTM" | "RNN":
-            known = all(a.name in _PLAIN or a.s == b"forward" for a in node.attribute)
-            return not known or any(node.input[4:])
-        case "GridSample":
-            return any(a.s in (b"cubic", b"bicubic") for a in node.attribute)
-        case "Normalizer":
-            return any(a.s == b"MAX" for a in node.attribute)
-        case "LRN":
-            return True
-        case "MaxPool":
-            return len(node.output) > 1
-        case "SequenceInsert":
-            return len(node.input) > 2
-        case _:
-            return False
+
+def _is(node: NodeProto, attribute: str, *values: object) -> bool:
+    return any(a.name == attribute and helper.get_attribute_value(a) in values
+               for a in node.attribute)  # fmt: skip
+
+
+def _is_rich(node: NodeProto) -> bool:
+    """Whether a recurrent network has more than the plain form."""
+    known = all(a.name in _PLAIN or a.s == b"forward" for a in node.attribute)
+    return not known or any(node.input[4:])
+
+
+_MISREAD: Mapping[str, Callable[[NodeProto], bool]] = {
+    "GRU": _is_rich, "LSTM": _is_rich, "RNN": _is_rich,
+    # It takes other elements than those of the edge.
+    "GridSample": lambda node: _is(node, "mode", b"cubic", b"bicubic"),
+    # It ends a loop without condition at once, and joins what others collect.
+    "Loop": lambda node: not node.input[1] or len(node.output) > len(node.input) - 2,
+    # It sums up squares over the batch.
+    "LRN": lambda node: True,
+    # It finds maxima at other places.
+    "MaxPool": lambda node: len(node.output) > 1,
+    # It divides by the largest size instead of the largest element.
+    "Normalizer": lambda node: _is(node, "norm", b"MAX"),
+    # It gives what is optional another dimension.
+    "OptionalGetElement": lambda node: True, "OptionalHasElement": lambda node: True,
+    # It scans forwards along the first axis only.
+    "Scan": lambda node: any(a.name.endswith(("directions", "axes")) for a in node.attribute),
+    # It puts what is inserted elsewhere.
+    "SequenceInsert": lambda node: len(node.input) > 2,
+    # It mixes up distinct elements in their own order.
+    "Unique": lambda node: _is(node, "sorted", 0),
+}  # fmt: skip
 
 
 def all_of(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
@@ -215,7 +229,9 @@ def _blur(name: str, off: float, seed: int) -> list[NodeProto]:
         ("Mul", f"{name}_2", exact), ("Add", f"{name}_3", exact),
     ]  # fmt: skip
     results = [f"{name}_{n}" for n in range(4)] + [name]
-    made = [helper.make_node(op, given, [y]) for (op, *given), y in zip(steps, results, strict=True)]
+    made = [
+        helper.make_node(op, given, [y]) for (op, *given), y in zip(steps, results, strict=True)
+    ]
     return [*held, *made]
 
 

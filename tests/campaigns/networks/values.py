@@ -191,11 +191,9 @@ def _checked(value: Value) -> Value:
     exact = value.exact
     if any(run.shape != exact.shape for run in value.runs):
         raise Unstable(f"rounding decides how many elements {value.name} has")
-    if (
-        exact.dtype.kind in "iu"
-        and np.abs(exact.astype(np.int64)).max(initial=0)
-        > _LARGEST_INTEGER.get(exact.itemsize, _LARGEST_PLACE)
-    ):
+    if exact.dtype.kind in "iu" and np.abs(exact.astype(np.int64)).max(
+        initial=0
+    ) > _LARGEST_INTEGER.get(exact.itemsize, _LARGEST_PLACE):
         raise Unstable(f"{value.name} has large integers")
     if not is_float(exact.dtype):
         if any(not np.array_equal(run, exact) for run in value.runs[1:]):

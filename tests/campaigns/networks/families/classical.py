@@ -33,9 +33,10 @@ def features(net: Growing) -> None:
     """Columns picked, compared, scaled, normalised or put side by side."""
     x = _table(net)
     width = x.shape[1]
-    name = net.one_of(["ArrayFeatureExtractor", "Binarizer", "FeatureVectorizer", "Normalizer",
-                       "Scaler"])  # fmt: skip
-    name = f"ai.onnx.ml.{name}"
+    name = net.one_of([
+        "ai.onnx.ml.ArrayFeatureExtractor", "ai.onnx.ml.Binarizer", "ai.onnx.ml.FeatureVectorizer",
+        "ai.onnx.ml.Normalizer", "ai.onnx.ml.Scaler",
+    ])  # fmt: skip
     if name == "ai.onnx.ml.ArrayFeatureExtractor":
         net.add(name, x, net.constant(net.rng.integers(0, width, net.count(1, 5))))
     elif name == "ai.onnx.ml.Binarizer":
@@ -190,7 +191,7 @@ def joined_trees(net: Growing) -> None:
     roots = [inner.index(where[tree, 0]) for tree in sorted(set(forest["tree"]))]
     targets = net.count(1, 3)
     net.add(
-        "ai.onnx.ml.TreeEnsemble", x, n_targets=targets, aggregate_function=net.one_of([0, 1, 2, 3]),
+        "ai.onnx.ml.TreeEnsemble", x, n_targets=targets, aggregate_function=net.count(0, 3),
         nodes_featureids=[forest["feature"][n] for n in inner],
         nodes_splits=_held([forest["value"][n] for n in inner]),
         nodes_modes=numpy_helper.from_array(np.full(len(inner), net.count(0, 3), np.uint8)),

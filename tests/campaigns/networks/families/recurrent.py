@@ -43,9 +43,7 @@ def whole(net: Growing) -> None:
         operands.append(_held(net, ways, 3 * hidden) if net.chance() else None)
     outputs = net.count(1, 3 if name == "LSTM" else 2)
     given = _attributes(net, name, ways)
-    net.several(
-        name, *operands, outputs=outputs, hidden_size=hidden, direction=direction, **given
-    )
+    net.several(name, *operands, outputs=outputs, hidden_size=hidden, direction=direction, **given)
 
 
 def _attributes(net: Growing, name: str, ways: int) -> dict[str, Any]:

@@ -72,10 +72,7 @@ def gathered_rows(net: Growing) -> None:
 def gathered_elements(net: Growing) -> None:
     x = _target(net)
     axis = net.count(-x.rank, x.rank - 1)
-    shape = [
-        net.count(1, 5) if n == axis % x.rank else extent
-        for n, extent in enumerate(x.shape)
-    ]
+    shape = [net.count(1, 5) if n == axis % x.rank else extent for n, extent in enumerate(x.shape)]
     places = net.rng.integers(-x.shape[axis], x.shape[axis], shape)
     net.add("GatherElements", x, net.given(places), axis=axis)
 

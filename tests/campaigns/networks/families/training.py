@@ -1,4 +1,4 @@
-"""What training has: statistics of a batch, steps of optimisers, losses with what they come from."""
+"""Training: statistics of a batch, steps of optimisers, losses with what they come from."""
 
 from __future__ import annotations
 
