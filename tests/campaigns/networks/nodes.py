@@ -221,7 +221,7 @@ def _blur(name: str, off: float, seed: int) -> list[NodeProto]:
     exact, rate = f"{name}_exact", 1e4 + crc32(f"{name} {seed}".encode()) % 2**16
     held = [
         helper.make_node("Constant", [], [f"{name}_{what}"], value=numpy_helper.from_array(
-            np.float64(number)))
+            np.asarray(number, np.float64)))
         for what, number in (("rate", rate), ("most", off))
     ]  # fmt: skip
     steps = [

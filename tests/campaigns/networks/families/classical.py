@@ -119,7 +119,7 @@ def _forest(net: Growing, width: int, modes: list[str]) -> dict[str, list[Any]]:
     }  # fmt: skip
 
     def grow(tree: int, depth: int) -> int:
-        place = sum(t == tree for t in found["tree"])
+        place = found["tree"].count(tree)
         at = len(found["tree"])
         is_leaf = depth == 0 or (depth < 3 and net.chance(0.3))
         row = (tree, place, 0 if is_leaf else net.count(0, width - 1),
@@ -137,14 +137,17 @@ def _forest(net: Growing, width: int, modes: list[str]) -> dict[str, list[Any]]:
     return found
 
 
-def _nodes(forest: dict[str, list[Any]]) -> dict[str, list[Any]]:
+def _nodes(forest: dict[str, list[Any]]) -> dict[str, Any]:
     names = {"tree": "treeids", "id": "nodeids", "feature": "featureids", "value": "values",
              "mode": "modes", "true": "truenodeids", "false": "falsenodeids"}  # fmt: skip
     return {f"nodes_{names[key]}": column for key, column in forest.items()}
 
 
 def trees(net: Growing) -> None:
-    """Forests that give sums for targets, or scores for classes."""
+    """Forests that give sums for targets, or scores for classes.
+
+    onnxruntime passes over classes that no leaf names, and gives numbers that are no labels of two.
+    """
     if net.opset >= 22:  # networks of which have the form below
         return
     x = _table(net)
@@ -152,13 +155,13 @@ def trees(net: Growing) -> None:
     mode = net.one_of(modes)
     forest = _forest(net, x.shape[1], [mode])
     leaves = [n for n, kind in enumerate(forest["mode"]) if kind == "LEAF"]
-    many = net.count(1, 3)
     what = "target" if net.chance() else "class"
+    many = net.count(1, 3) if what == "target" else net.count(3, 4)
     which = [net.count(0, many - 1) for _ in leaves]
-    weights = _some(net, len(leaves))  # onnxruntime passes over classes that no leaf names
+    weights = _some(net, len(leaves))
     if what == "class":
         weights = [abs(weight) for weight in weights]
-    ends = {
+    ends: dict[str, Any] = {
         f"{what}_treeids": [forest["tree"][n] for n in leaves],
         f"{what}_nodeids": [forest["id"][n] for n in leaves],
         f"{what}_ids": which, f"{what}_weights": weights,
@@ -167,7 +170,7 @@ def trees(net: Growing) -> None:
         net.add("ai.onnx.ml.TreeEnsembleRegressor", x, n_targets=many,
                 aggregate_function=net.one_of(["SUM", "AVERAGE", "MIN", "MAX"]),
                 **_nodes(forest), **ends)  # fmt: skip
-    elif many > 1:
+    else:
         net.several("ai.onnx.ml.TreeEnsembleClassifier", x, outputs=2,
                     classlabels_int64s=list(range(many)), **_nodes(forest), **ends)  # fmt: skip
 

@@ -130,7 +130,7 @@ def places_of_maxima(net: Growing) -> None:
 
 def put_back(net: Growing) -> None:
     x = net.new_input([net.count(1, 2), net.count(1, 3), *(2 * net.count(1, 4) for _ in range(2))])
-    given = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    given: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
     values, places = net.several("MaxPool", x, outputs=2, **given)
     net.add("MaxUnpool", net.add("Tanh", values), places, **given)
 

@@ -63,15 +63,15 @@ def fused_products(net: Growing) -> None:
             alpha=0.5, activation=net.one_of(["Relu", "Tanh", "Sigmoid"]),
         )  # fmt: skip
         return
-    given = {"transA": net.count(0, 1), "transB": net.count(0, 1)}
-    batch, batches = [net.count(1, 3)], {}
+    given: dict[str, Any] = {"transA": net.count(0, 1), "transB": net.count(0, 1)}
+    batch = [net.count(1, 3)]
     if net.chance(0.3):
-        batches = {"transBatchA": 1}
+        given["transBatchA"] = 1
     rows = [k, m] if given["transA"] else [m, k]
-    shape = [rows[0], *batch, rows[1]] if batches else [*batch, *rows]
+    shape = [rows[0], *batch, rows[1]] if "transBatchA" in given else [*batch, *rows]
     a = net.new_input(shape, _SINGLE)
     b = net.new_input([*batch, *([n, k] if given["transB"] else [k, n])], _SINGLE)
-    net.add("com.microsoft.FusedMatMul", a, b, alpha=0.7, **given, **batches)
+    net.add("com.microsoft.FusedMatMul", a, b, alpha=0.7, **given)
 
 
 def skips(net: Growing) -> None:

@@ -35,7 +35,7 @@ def narrow_floats(net: Growing) -> None:
     if kinds:
         x = net.pick()
         kind = net.one_of(kinds)
-        given = {"saturate": net.count(0, 1)} if kind.itemsize == 1 and net.chance() else {}
+        given: dict[str, Any] = {"saturate": net.count(0, 1)} if net.chance() else {}
         if kind == np.dtype(ml_dtypes.float4_e2m1fn):
             given = {}
         _there_and_back(net, net.add("Tanh", x), kind, **given)
@@ -81,7 +81,7 @@ def _there_and_back(
 def rounded(net: Growing) -> None:
     """Floats in steps: quantized by tensor, axis or block, and dequantized again."""
     x = net.single(1, 4)
-    whole = [np.dtype(np.uint8), np.dtype(np.int8)]
+    whole: list[np.dtype[Any]] = [np.dtype(np.uint8), np.dtype(np.int8)]
     if net.opset >= 21:
         whole += [np.dtype(np.uint16), np.dtype(np.int16), *_known(net, _INTEGERS[:2])]
     kind = net.one_of([*whole, *_known(net, _FLOATS)])

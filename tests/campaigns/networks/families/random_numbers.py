@@ -67,7 +67,7 @@ def kept(net: Growing) -> None:
     net.several("Dropout", net.pick(), outputs=2)
 
 
-def _seed(net: Growing) -> dict[str, float]:
+def _seed(net: Growing) -> dict[str, Any]:
     return {"seed": float(net.count(0, 9))} if net.chance() else {}
 
 

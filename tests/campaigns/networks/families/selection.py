@@ -30,7 +30,7 @@ def compressed(net: Growing) -> None:
     axis = net.count(0, x.rank - 1) if net.chance(0.7) else None
     extent = x.size if axis is None else x.shape[axis]
     flags = net.given(net.rng.random(net.count(1, extent)) < 0.6)
-    given = {} if axis is None else {"axis": axis}
+    given: dict[str, Any] = {} if axis is None else {"axis": axis}
     _followed(net, net.add("Compress", x, flags, opened=True, **given))
 
 
