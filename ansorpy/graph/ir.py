@@ -236,6 +236,14 @@ class GraphBuilder:
         self.dim_names.add(name)
         return name
 
+    def is_constant(self, value: str) -> bool:
+        """Whether *value* follows from constants alone."""
+        needed = {value}
+        for node in reversed(self._nodes):
+            if node.output in needed:
+                needed.update(node.inputs)
+        return needed.isdisjoint(self._inputs)
+
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes."""
         name = self.fresh(name)

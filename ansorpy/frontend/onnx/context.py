@@ -15,6 +15,7 @@ from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
 from ansorpy.frontend.onnx.equations import Equation, negative, unequal
 from ansorpy.frontend.onnx.ratio import Ratio
+from ansorpy.graph.constants import constant_values
 from ansorpy.graph.emits import Emits
 from ansorpy.graph.ir import Array, GraphBuilder, LargeConstant, Output, Quantized, require_small
 from ansorpy.graph.ops import (
@@ -215,6 +216,13 @@ class NodeContext(Emits):
         if not dtype.is_float:
             raise Unsupported(f"element type {dtype.value}", "only floats are supported")
 
+    def counted(self, value: str, capacity: AnyExtent) -> AnyExtent:
+        """The extent that *value*, an int64, tells; a number if it follows from constants alone."""
+        if not self.builder.is_constant(value):
+            return self.builder.counted(value, capacity)
+        (number,) = constant_values(self.builder.finish([Output(value, value)]))
+        return int(number.reshape(-1)[0])
+
     def constant(self, index: int, what: str) -> Array:
         """The array of constant operand *index*; refuses an operand computed at run time."""
         array = self.builder.constants.get(self.input(index))
@@ -326,9 +334,10 @@ class NodeContext(Emits):
 
     def divided(self, total: str, count: AnyExtent) -> str:
         """*total* over *count*, times its reciprocal if that is a number."""
+        dtype = self.builder.types[total].dtype
         if isinstance(count, int):
-            return self.apply(Fn.MUL, total, self.literal(1.0 / np.float64(count)))
-        return self.apply(Fn.DIV, total, self.size(count, self.builder.types[total].dtype))
+            return self.apply(Fn.MUL, total, self.literal(1.0 / np.float64(count), dtype))
+        return self.apply(Fn.DIV, total, self.size(count, dtype))
 
     def _emitted(self, op: Op, inputs: Sequence[str]) -> str:
         try:
