@@ -24,7 +24,7 @@ from ansorpy.measure.check.compare import extra_error
 from ansorpy.measure.check.reference import reference_state
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.client import Reference, RunClient
-from ansorpy.measure.run.interfaces import BuildService, Observer
+from ansorpy.measure.run.interfaces import BuildService, Observer, Streaming
 from ansorpy.measure.run.observing import observed
 from ansorpy.measure.run.timing import TimingPolicy
 from ansorpy.measure.workers.locks import lock_cores
@@ -103,24 +103,6 @@ class RunnerBase(ABC):
 class BuildingRunner(RunnerBase):
     """A runner on this machine: builds a batch, then waits for its turn to run it."""
 
-    def measure(
-        self,
-        task: Task,
-        candidates: Sequence[State],
-        *,
-        incumbent_s: float | None,
-        observer: Observer | None = None,
-    ) -> list[MeasureResult]:
-        """Build, check and time *candidates*; a candidate's failure becomes its result.
-
-        Raises:
-            UsageError: The task's target is a machine whose code cannot run here.
-            VerificationFailed: The reference itself is wrong, so nothing can be
-                checked: a defect of ansorpy or of the definition, not of a candidate.
-        """
-        with self._turn(task, candidates) as builds:
-            return self._run(task, candidates, builds, incumbent_s, observer)
-
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult]:
@@ -156,17 +138,6 @@ class BuildingRunner(RunnerBase):
     @abstractmethod
     def _client(self, task: Task) -> RunClient:
         """The worker that times *task* (one of them)."""
-
-    @abstractmethod
-    def _run(
-        self,
-        task: Task,
-        candidates: Sequence[State],
-        builds: Sequence[Built | MeasureResult],
-        incumbent_s: float | None,
-        observer: Observer | None,
-    ) -> list[MeasureResult]:
-        """Check and time *builds*, which were made from *candidates*."""
 
 
 class LocalRunner(BuildingRunner):
@@ -260,6 +231,15 @@ class LocalRunner(BuildingRunner):
         with profiled(Activity.BUILD):
             return self._builder.build(task, candidates)
 
+    def build_each(
+        self, task: Task, candidates: Sequence[State]
+    ) -> Iterator[tuple[int, Built | MeasureResult]]:
+        """Build each candidate; the results follow with their numbers as soon as they are there."""
+        self._settle()
+        if isinstance(self._builder, Streaming):
+            return self._builder.build_each(task, candidates)
+        return enumerate(self._builder.build(task, candidates))
+
     def remember(self, task: Task, state: State, built: Built) -> None:
         """Take *built*, made elsewhere, for the result of building *state*."""
         if isinstance(self._builder, Builder):
@@ -273,8 +253,16 @@ class LocalRunner(BuildingRunner):
         incumbent_s: float | None,
         observer: Observer | None = None,
     ) -> list[MeasureResult]:
+        """Build, check and time *candidates*; a candidate's failure becomes its result.
+
+        Raises:
+            UsageError: The task's target is a machine whose code cannot run here.
+            VerificationFailed: The reference itself is wrong, so nothing can be
+                checked: a defect of ansorpy or of the definition, not of a candidate.
+        """
         _refuse_foreign(task)
-        return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+        with self._turn(task, candidates) as builds:
+            return self._run(task, candidates, builds, incumbent_s, observer)
 
     def _run(
         self,
