@@ -42,7 +42,8 @@ _ALIGNMENT = 64
 class Step:
     """One call of *code*, with arguments in the order of its parameters; *name* is for display.
 
-    The sizes of *dims* follow the arguments.  The call counts those that it *tells*.
+    The sizes of *dims* follow the arguments.  The call counts those that it *tells*.  ``params``
+    describes the parameters; its dimensions are those of the code.
     """
 
     code: ObjectCode
@@ -50,6 +51,7 @@ class Step:
     name: str = ""
     dims: tuple[Dim, ...] = ()
     tells: tuple[Tells, ...] = ()
+    params: tuple[ParamSpec, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -355,7 +357,7 @@ class _Maker:
                 args.append(packed[spec.name])
             else:
                 args.append(Argument(Memory.POOL, self.pool.place(constants[spec.name])))
-        self.steps.append(Step(built.run, tuple(args), name, sizes, tuple(tells)))
+        self.steps.append(Step(built.run, tuple(args), name, sizes, tuple(tells), built.run_params))
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
         """Add the call of ``bind`` and return the places of its results; empty if there is none.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.codegen.llvm.threads.team import needs_team, team_object
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.cpu_features import missing_features, required_features
@@ -39,6 +40,9 @@ class NativeRuntime:
 
     def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
         return Entry(plan, pool, "timed", _codes(plan), is_timed=True).timed_calls
+
+    def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
+        return 0
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:
         lacking = ", ".join(missing_features(required_features(target)))

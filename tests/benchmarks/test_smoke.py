@@ -18,7 +18,10 @@ from tests.benchmarks.simulated_smoke import simulated
 pytestmark = pytest.mark.usefixtures("small_population")
 
 SIMULATED = "tests.benchmarks.simulated_smoke"
-LACKING = {"code.wgmma.float16", "runtime.arrays", "runtime.model"}
+LACKING = {name for name in CHECKS if name.startswith(("code.wgmma", "code.boxes"))} | {
+    "runtime.arrays",
+    "runtime.model",
+}
 """What the simulated GPU does not have."""
 
 

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from ansorpy.codegen.cuda.device.build import CudaCode
 from ansorpy.codegen.cuda.device.checks import Difference, NearBounds
+from ansorpy.codegen.cuda.device.protocol import Order
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.cuda.launch.packed import packed
 from ansorpy.codegen.cuda.launch.plan import Argument, Launch
@@ -210,6 +212,15 @@ class SimulatedDevice:
         self.host = max(self.host, self.clock)
         return self.clock - began
 
+    def seconds_each(self, works: Sequence[Callable[[], None]]) -> list[float]:
+        self._say("seconds each")
+        marks = [max(self.clock, self.host)]
+        for work in works:
+            work()
+            marks.append(max(self.clock, marks[-1]))
+        self.host = max(self.host, self.clock)
+        return [end - begin for begin, end in pairwise(marks)]
+
     def capture(self, work: Callable[[], None]) -> object:
         self._say("capture")
         captured: list[Callable[[], None]] = []
@@ -218,6 +229,20 @@ class SimulatedDevice:
         self._captured = None
         self.graphs += 1
         return captured
+
+    def overlap(self, works: Sequence[Callable[[], None]], orders: Sequence[Order]) -> None:
+        """Do the work in a random order that is allowed."""
+        self._say("overlap")
+        left, rng = dict(enumerate(orders)), np.random.default_rng(len(self.calls))
+        while left:
+            ready = [
+                n for n, order in left.items()
+                if left.keys().isdisjoint(order.after)
+                and all(left[m].branch != order.branch for m in left if m < n)
+            ]  # fmt: skip
+            chosen = int(rng.choice(ready))
+            del left[chosen]
+            works[chosen]()
 
     def replay(self, graph: object) -> None:
         self._say("replay")
