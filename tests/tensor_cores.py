@@ -12,6 +12,7 @@ from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, const
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
@@ -52,7 +53,7 @@ def _as(e: Expr, dtype: str) -> Expr:
     return e if e.dtype.value == dtype else e.astype(dtype)
 
 
-def matmul(kind: str, n: int, m: int, k: int) -> list[Tensor]:
+def matmul(kind: str, n: Extent, m: int, k: int) -> list[Tensor]:
     """``C[i, j] = sum_r A[i, r] B[r, j]`` of a kind of :data:`TYPES`."""
     left, right, total = TYPES[kind]
     x, y = placeholder((n, k), left, name="A"), placeholder((k, m), right, name="B")

@@ -36,8 +36,9 @@ from ansorpy.ir.strides import Strides, dense_strides, span
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "BARRIER_BYTES", "BLOCK_INDICES", "LAUNCH_INDICES", "SHARED_ALIGNMENT", "SWIZZLED_ROWS", "THREAD_INDICES",
-    "Alloc", "Async", "AsyncCopy", "Barrier", "Buffer", "Commit", "Fence", "For", "ForKind", "If",
+    "BARRIER_BYTES", "BLOCK_INDICES", "LAUNCH_INDICES", "SHARED_ALIGNMENT", "SWIZZLED_ROWS",
+    "THREAD_INDICES", "Alloc", "Async", "AsyncCopy", "Barrier", "Buffer", "Commit", "Fence", "For",
+    "ForKind", "If",
     "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Shuffle", "Stmt",
     "Store", "Wait", "expressions", "substatements", "walk_stmts",
 ]  # fmt: skip

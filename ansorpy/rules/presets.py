@@ -12,6 +12,7 @@ from ansorpy.rules.algorithms.residues import Residues
 from ansorpy.rules.algorithms.subpixel import Subpixel
 from ansorpy.rules.algorithms.tf32 import Tf32
 from ansorpy.rules.algorithms.winograd import Winograd
+from ansorpy.rules.annotation.copy_boxes import CopyBoxes
 from ansorpy.rules.annotation.limit_block_resources import LimitBlockResources
 from ansorpy.rules.annotation.limit_code_size import LimitCodeSize
 from ansorpy.rules.annotation.pack_constants import PackConstants
@@ -221,6 +222,7 @@ CUDA = Preset(
         TileWarps(),
         ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128, 256, 512)),
         PipelineCopies(),
+        CopyBoxes(),
         PadTiles(),
         ThreadTile(),
         AnnotateUnroll(max_steps=()),

@@ -34,13 +34,17 @@ def is_box(state: State, tile: Stage) -> bool:
     if not isinstance(load, Load) or not 2 <= len(load.indices) <= MOST_DIMS:
         return False
     source, shape = load.source, load.source.shape
-    if source.name in state.current_dag.strides or not all(isinstance(n, int) for n in shape):
+    if source.name in state.current_dag.strides or not isinstance(shape[-1], int):
         return False
     if shape[-1] * source.dtype.bytes % ROW_BYTES or load.indices[-1] is not op.axes[-1]:
         return False
     found = [linear(index).to_expr() for index in load.indices]
     axes = [index for index in found if isinstance(index, Axis)]
-    return set(op.axes) == set(axes) and len(axes) == len(op.axes) and all(
-        isinstance(index, Const) or (isinstance(index, Axis) and index.extent == extent)
-        for index, extent in zip(found, shape, strict=True)
+    return (
+        set(op.axes) == set(axes)
+        and len(axes) == len(op.axes)
+        and all(
+            isinstance(index, Const) or (isinstance(index, Axis) and index.extent == extent)
+            for index, extent in zip(found, shape, strict=True)
+        )
     )

@@ -72,10 +72,15 @@ class SplitRelation:
 
 @dataclass(frozen=True)
 class FuseRelation:
-    """``child == (p0 * extent(p1) + p1) * extent(p2) + p2 ...``."""
+    """``child == (p0 * extent(p1) + p1) * extent(p2) + p2 ...``.
+
+    With ``together`` above 1, the last two loops are taken in strips: all iterations of the last
+    one for as many of the other as divide its extent, at most ``together``, which vary fastest.
+    """
 
     parents: tuple[str, ...]
     child: str
+    together: int = 1
 
 
 Relation: TypeAlias = SplitRelation | FuseRelation

@@ -294,11 +294,16 @@ class State:
         after = state.stage(step.stage)
         return state, tuple(after.iter(f"{name}.{k}") for k in range(parts + 1))
 
-    def fuse(self, stage: StageRef, iters: Sequence[IterRef]) -> tuple[State, Iter]:
-        """Fuse neighbouring loops of one kind into one; a single loop stays as it is."""
+    def fuse(
+        self, stage: StageRef, iters: Sequence[IterRef], together: int = 1
+    ) -> tuple[State, Iter]:
+        """Fuse neighbouring loops of one kind into one; a single loop stays as it is.
+
+        With *together*, the last two are taken in strips of so many iterations, if these divide.
+        """
         if len(iters) == 1:
             return self, self.stage(stage).iter(_name(iters[0]))
-        step = loops.FuseStep(self._on(stage), _names(iters))
+        step = loops.FuseStep(self._on(stage), _names(iters), together)
         state = self.do(step)
         return state, state.stage(step.stage).iter(step.fused)
 
@@ -424,7 +429,7 @@ class State:
         return self.do(shared_tiles.PipelineStep(self._on(stage), _name(it), depth))
 
     def bulk(self, stage: StageRef, number: Count = 1) -> State:
-        """Let the GPU's copy engine copy a swizzled tile as boxes of its source, if *number* is 1."""
+        """Let a GPU's copy engine copy a swizzled tile as a box of its source, if *number* is 1."""
         return self.do(shared_tiles.BulkStep(self._on(stage), number))
 
     def set_scope(self, stage: StageRef, scope: str) -> State:

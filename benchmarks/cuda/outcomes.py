@@ -102,12 +102,14 @@ def work_through(
 def search_s(waiting: Sequence[Step], left_s: float) -> float:
     """Seconds that the first of *waiting* may search, if all get the same share of their limits.
 
-    If there is too little time for all, it gets :data:`_LEAST_S`, or its limit if that is less.
+    If there is too little time for all, it gets :data:`_LEAST_S` besides the time of its reference,
+    or its limit if that is less.
     """
     whole = sum(step.limit_s for step in waiting)
     share = (left_s - sum(step.beside_s for step in waiting)) / whole
     limit_s = waiting[0].limit_s
-    return max(min(limit_s, _LEAST_S), limit_s * min(1.0, share))
+    least_s = min(limit_s, _LEAST_S + waiting[0].reference_s)
+    return max(least_s, limit_s * min(1.0, share))
 
 
 def _measured(step: Step, torch: Any, settings: Settings, limit_s: float) -> Outcome:

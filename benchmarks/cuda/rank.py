@@ -121,9 +121,7 @@ class RankRun(BaseModel):
         return any(task.failure or bad & {p.kind for p in task.programs} for task in self.tasks)
 
 
-def drawn_candidates(
-    task: Task, count: int, rng: np.random.Generator
-) -> list[tuple[State, float]]:
+def drawn_candidates(task: Task, count: int, rng: np.random.Generator) -> list[tuple[State, float]]:
     """About *count* random programs from all sketches, with the seconds the model predicts."""
     sampler = SketchSampler(task)
     sketches = sampler.draw(min(count, 3 * len(sampler.pairs)), rng)

@@ -69,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     )
     every = ", ".join(f"{name}={limit:.0f}" for name, limit in LIMITS.items())
     p.add_argument("--stage", nargs="+", metavar="STAGE[=SECONDS]", default=list(LIMITS),
-                   help=f"stages to run, and how long each may take (default: {every})")  # fmt: skip
+                   help=f"stages to run, and their time limits (default: {every})")  # fmt: skip
     p.add_argument("--only", nargs="+", metavar="GLOB", default=[], help="names of figures")
     p.add_argument("--without", nargs="+", metavar="STEP", default=[], help="figures to leave out")
     p.add_argument("--list", action="store_true", help="print the names of the figures and exit")

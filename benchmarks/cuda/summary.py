@@ -14,8 +14,8 @@ from benchmarks.cuda.smoke.stage import SmokeRun
 
 __all__ = ["file_of", "summary"]
 
-_LONGEST = 150
-"""Characters of a line."""
+_LONGEST, _DETAIL = 150, 110
+"""Characters of a line, and of one that is indented."""
 _MOST = 8
 """Cases that failed of which the summary says why."""
 
@@ -50,7 +50,7 @@ def summary(file: Path) -> tuple[list[str], bool]:
         run = read_run(file)
         lines += _figures(run)
         is_sound &= not any(outcome.failure for outcome in run.outcomes)
-    return [line[:_LONGEST] for line in lines], is_sound
+    return [line[: _DETAIL if line.startswith(" ") else _LONGEST] for line in lines], is_sound
 
 
 def _checks(stage: str, run: SmokeRun) -> Iterator[str]:

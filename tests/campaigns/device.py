@@ -12,6 +12,7 @@ import numpy as np
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.errors import CodegenError, ScheduleError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.sizes import Sizes
 from ansorpy.ir.task import Task
@@ -22,6 +23,7 @@ from ansorpy.rules.presets import ANSOR_CUDA, CUDA
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.mma import MmaStep
+from benchmarks.cuda.figures.attention import attention
 from benchmarks.cuda.smoke.machine import SmokeGpu, real
 from tests import tensor_cores
 from tests.campaigns.campaign import Campaign, Tally
@@ -35,14 +37,19 @@ from tests.rules.gpu_workloads import WORKLOADS
 
 __all__ = ["DEVICE", "PROGRAMS", "Program", "device_campaign", "drawn_programs"]
 
+_Key = tuple[ComputeDAG, tuple[Extent, ...]]
+"""A definition and the sizes of its dimensions."""
+
 _ROWS = 3
 """Programs of each sketch: drawing a sketch costs as much as building some programs."""
 _SIZES = 3
 _OTHERS = 0.5
 _DRAWS = 8
+_ATTENTIONS = (1, 13, 16, 48, 64, 80), (8, 16, 24, 64), (1, 2, 3)
+"""Lengths, widths and numbers of heads."""
 _FEATURES = {
-    "shared memory": "__shared__", "cp.async": "cp.async", "mma.sync": "mma.sync",
-    "wgmma": "wgmma.mma_async", "exchanges": "__shfl",
+    "shared memory": "__shared__", "cp.async": "cp.async.c", "copies of boxes": "cp.async.bulk",
+    "mma.sync": "mma.sync", "wgmma": "wgmma.mma_async", "exchanges": "__shfl",
 }  # fmt: skip
 """What the text of a program has, by what is counted."""
 
@@ -102,6 +109,17 @@ def _products(
             yield Program("tensor cores", dag, sketch.resolve(row))
 
 
+def _attention(rng: np.random.Generator, gpu: SmokeGpu) -> Iterator[Program]:
+    """Attention in float16, whose products tensor cores compute."""
+    length, width, heads = (int(rng.choice(among)) for among in _ATTENTIONS)
+    dag = ComputeDAG.of(attention(length, width, heads))
+    sampler = SketchSampler(Task(dag, gpu.target, 1))
+    for sketch in sampler.draw(min(8, len(sampler.pairs)), rng):
+        table = sketch.sample(64, rng)
+        for row in table[sketch.valid(table)][:_ROWS]:
+            yield Program("attention", dag, sketch.resolve(row))
+
+
 def _for_all_sizes(rng: np.random.Generator, gpu: SmokeGpu) -> Iterator[Program]:
     """One program for all sizes of the dimensions of a random definition, at some of them."""
     for preset in (ANSOR_CUDA, CUDA):
@@ -113,7 +131,7 @@ def _for_all_sizes(rng: np.random.Generator, gpu: SmokeGpu) -> Iterator[Program]
 
 
 PROGRAMS: tuple[Callable[[np.random.Generator, SmokeGpu], Iterator[Program]], ...] = (
-    _rules, _tensor_cores, _suite, _bindings, _for_all_sizes, _tensor_cores, _suite,
+    _rules, _tensor_cores, _suite, _bindings, _for_all_sizes, _tensor_cores, _suite, _attention,
 )  # fmt: skip
 """Kinds of cases, in turn."""
 
@@ -131,7 +149,7 @@ def device_campaign(gpu: Callable[[], SmokeGpu]) -> Campaign:
 
 def _case(gpu: Callable[[], SmokeGpu], rng: np.random.Generator, number: int) -> Tally:
     opened, seen, where = _opened(gpu), Tally(), f"case {number}"
-    references: dict[tuple[ComputeDAG, tuple[int, ...]], _OnDevice] = {}
+    references: dict[_Key, _OnDevice] = {}
     for program in drawn_programs(rng, number, opened):
         _check(program, opened, references, seen, where)
     return seen
@@ -152,7 +170,7 @@ class _OnDevice:
 
 def _check(
     program: Program, gpu: SmokeGpu,
-    references: dict[tuple[ComputeDAG, tuple[int, ...]], _OnDevice], seen: Tally, where: str,
+    references: dict[_Key, _OnDevice], seen: Tally, where: str,
 ) -> None:  # fmt: skip
     """Build *program*, run it, compare, and count it."""
     try:
@@ -172,6 +190,7 @@ def _check(
         with there.task.load(built.at(sizes)) as candidate:
             try:
                 candidate.check()
+                there.task.results()
             except CodegenError as error:
                 raise AssertionError(f"{error}\nat {sizes}: {program.state.history}") from error
         if there.reference.reason:
@@ -196,6 +215,7 @@ def _count(program: Program, source: str, seen: Tally) -> None:
     """Count the program, its kind, its element type, and what its text has."""
     kinds = ["programs", program.kind, (program.dag.args or program.dag.outputs)[0].dtype.value]
     kinds += [name for name, text in _FEATURES.items() if text in source]
+    kinds += ["split reductions"] if "rfactor" in str(program.state.history) else []
     kinds += ["several kernels"] if source.count("__global__") > 1 else []
     seen.kinds.update(kinds)
 

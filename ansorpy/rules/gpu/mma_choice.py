@@ -148,20 +148,27 @@ def matrix_dims(operand: Stage) -> tuple[int, ...]:
     return tuple(d for d, index in enumerate(load.indices) if axes_in(index) & axes)
 
 
-def matrix_load(operand: Stage, depth: str, *, of_part: bool = False) -> Intrinsic | None:
+def matrix_load(
+    operand: Stage, depth: str, end: int | None = None, *, of_part: bool = False
+) -> Intrinsic | None:
     """The instruction that loads fragments of *operand* from a shared-memory copy of its source.
 
-    None if lanes must load them: the operand computes something, its rows and columns are not two
-    dimensions of its source (one of them the last), or a fragment may reach beyond the end of
-    *depth* to elements of its source that are not zero.  If the sum is *of_part* of a reduction,
-    steps of *depth* start anywhere in that dimension, and tiles of them must divide it.
+    Dimension *end* of the source (default: the last) is contiguous in the copy.  None if lanes must
+    load them: the operand computes something, its rows and columns are not two dimensions of its
+    source (one of them *end*), or a fragment may reach beyond the end of *depth* to elements of its
+    source that are not zero.  If the sum is *of_part* of a reduction, steps of *depth* start
+    anywhere in that dimension, and tiles of them must divide it.
     """
     load, axes = operand.compute.body, operand.compute.axes[-2:]
     dims = matrix_dims(operand)
     if not isinstance(load, Load) or len(dims) != 2 or operand.fragment is None:
         return None
+    end = len(load.indices) - 1 if end is None else end
+    if end not in dims:
+        return None
+    dims = (dims[1 - dims.index(end)], end)
     rows, columns = (_alone_in(load.indices[d], axes) for d in dims)
-    if rows is None or columns is None or rows is columns or dims[1] != len(load.indices) - 1:
+    if rows is None or columns is None or rows is columns:
         return None
     fragment = tuple(filter(None, operand.fragment))
     whole = dict(zip(axes, fragment_shape(fragment), strict=True))

@@ -15,14 +15,14 @@ from ansorpy.ir.fragments import fragment_shape
 from ansorpy.ir.intrinsics import QUADS
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.algorithms.softmax import WeightedSum, find_weighted_sums, without_casts
-from ansorpy.rules.gpu.mma_choice import MmaChoice, matrix_load, warp_choice
+from ansorpy.rules.gpu.mma_choice import MmaChoice, matrix_dims, matrix_load, warp_choice
 from ansorpy.rules.gpu.warp_tiling import (
     fill_by_lanes,
     fill_by_matrices,
     reduce_by_lanes,
     tile_like_warps,
 )
-from ansorpy.rules.sketch.add_cache_read import tile_order, with_tiles
+from ansorpy.rules.sketch.add_cache_read import source_order, with_tiles
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.stage import Attach, Iter, KernelStyle
 from ansorpy.schedule.state import State
@@ -250,16 +250,32 @@ class _Kernel:
         self.state = fill_by_lanes(self.state, operand).compute_at(operand, host, loop)
 
     def _load(self, operand: str, host: str, loop: str, depth: str) -> None:
-        """Load *operand* from tiles in shared memory, by matrices if rows allow it."""
+        """Load *operand* from tiles in shared memory, by matrices if rows allow it.
+
+        Rows of the tiles are contiguous where those of the tensor in memory are.
+        """
         state = self.state
-        by = matrix_load(state.stage(operand), depth)
+        sources = [op.name for op in state.current_dag.reads(state.stage(operand).op)]
+        orders = [source_order(state.stage(name)) for name in sources]
+        by = matrix_load(state.stage(operand), depth, orders[0][-1] if orders[0] else None)
         if by is None:
             state = fill_by_lanes(state, operand)
         else:
             state = fill_by_matrices(state, operand, by.name)
+            orders = [_matrix_last(state, operand, sources[0], orders[0])]
         state = state.compute_at(operand, host, loop)
-        for source in state.current_dag.reads(state.stage(operand).op):
-            order = tile_order(state.stage(source.name), state.stage(operand), by_source=True)
+        for name, order in zip(sources, orders, strict=True):
             place = Attach(self.sum, self.tiles)
-            state = with_tiles(state, source.name, operand, "shared", order, place)
+            state = with_tiles(state, name, operand, "shared", order, place)
         self.state = state
+
+
+def _matrix_last(
+    state: State, operand: str, source: str, order: tuple[int, ...]
+) -> tuple[int, ...]:
+    """*order* of the dimensions of *source*, with those of the matrix that *operand* loads last."""
+    dims = matrix_dims(state.stage(operand))
+    natural = tuple(range(state.stage(source).op.ndim))
+    given = order or natural
+    wanted = (*(d for d in given if d not in dims), *(d for d in given if d in dims))
+    return () if wanted == natural else wanted

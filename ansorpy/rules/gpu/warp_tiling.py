@@ -25,6 +25,12 @@ __all__ = [
 
 BLOCK, WARPS = ForKind.BLOCK_X.value, ForKind.THREAD_Z.value
 
+STRIP = 8
+"""Rows of blocks that run together: 132 blocks then read operands of about 8 rows and 16 columns.
+
+Source: the default of Triton's matrix products (``GROUP_SIZE_M``).
+"""
+
 _Part = tuple[Iter, Digit | None]
 """A loop over one digit of an index within a fragment, or (None) over fragments."""
 
@@ -107,8 +113,8 @@ def tile_like_warps(state: State, name: str, source: str) -> tuple[State, str]:
         state, found = _split_by_digits(state, name, rest, digits[axis])
         parts += found
     state, lane = _bind_lanes(state, name, [*blocks, *warps], parts)
-    for iters, index in ((blocks, BLOCK), (warps, WARPS)):
-        state, fused = state.fuse(name, iters)
+    for iters, index, together in ((blocks, BLOCK, STRIP), (warps, WARPS, 1)):
+        state, fused = state.fuse(name, iters, together)
         state = state.bind(name, fused, index)
     return state, lane
 

@@ -18,7 +18,7 @@ from ansorpy.schedule.stage import Attach, KernelStyle, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["AddCacheRead", "source_order", "tile_order", "with_tiles"]
+__all__ = ["AddCacheRead", "source_order", "with_tiles"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class AddCacheRead(SketchRule):
             reader = state.stage(found.name)
             if not _takes_tiles(state, reader):
                 continue
-            order = tile_order(state.stage(stage_id), reader, by_source=self.by_source)
+            order = _order(state.stage(stage_id), reader, by_source=self.by_source)
             owner = reader.name if reader.attach is None else reader.attach.stage
             tiled = state.stage(owner if reader.fragment is not None else reader.name)
             host = last_of_outermost_reduce_tile(tiled)
@@ -106,7 +106,7 @@ def _moves(access: Access, d: int) -> frozenset[object]:
     )  # fmt: skip
 
 
-def tile_order(stage: Stage, reader: Stage, *, by_source: bool) -> tuple[int, ...]:
+def _order(stage: Stage, reader: Stage, *, by_source: bool) -> tuple[int, ...]:
     """The order of dimensions in the copy; () for the order of *stage*."""
     if reader.tensorized is not None and reader.fragment is not None:
         return _rows_together(reader)

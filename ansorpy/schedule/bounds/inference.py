@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, cast
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.extents import Extent, Symbolic, extreme
+from ansorpy.ir.extents import Extent, extreme
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.bounds.axes import runs_in_full
+from ansorpy.schedule.bounds.known import is_ragged, mark, untouched
 from ansorpy.schedule.bounds.overrun import read_beyond_end
 from ansorpy.schedule.bounds.spans import (
     ZERO,
@@ -51,7 +52,6 @@ from ansorpy.schedule.tables.size import (
     Size,
     above,
     ceil_div,
-    is_multiple,
     product,
     size_gcd,
     size_min,
@@ -193,7 +193,7 @@ class Bounds:
             if isinstance(relation, SplitRelation):
                 covers = runs_in_full(relation, extents, launched=launched)
                 spans[relation.parent] = self._joined(relation, spans, extents, covers=covers)
-                _mark(fixed, whole, relation.parent, relation.children)
+                mark(fixed, whole, relation.parent, relation.children)
             else:
                 self._unfused(stage, relation, spans, extents, fixed, whole)
         return spans, whole
@@ -255,7 +255,7 @@ class Bounds:
                 fixed.add(parent)
             else:
                 spans[parent] = extents[parent]
-                if child in whole or child not in _untouched(stage, relation, fixed):
+                if child in whole or child not in untouched(stage, relation, fixed):
                     whole.add(parent)
 
     # Boxes
@@ -353,7 +353,7 @@ class Bounds:
                 found |= set(relation.parents) if relation.child in found else set()
                 continue
             tile, extent = self.number(sum(relation.factors, ())), extents[relation.parent]
-            ragged = relation.tail == "guard" and _is_ragged(extent, tile)
+            ragged = relation.tail == "guard" and is_ragged(extent, tile)
             found |= {relation.parent} if ragged or found & set(relation.children) else set()
         return found
 
@@ -447,26 +447,3 @@ class Bounds:
                 stage=name, program=self.state.text(),
                 hint=f'compute "{name}" at a loop around all its readers, or at the root',
             )  # fmt: skip
-
-
-def _is_ragged(extent: Size, tile: Size) -> bool:
-    """Whether *tile* does not divide *extent*; open tiles are assumed to divide it."""
-    known = isinstance(extent, int | Symbolic) and isinstance(tile, int)
-    return known and is_multiple(extent, tile) == 0
-
-
-def _untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str]:
-    """The fused loop, or nothing if a loop split from it is fixed outside the level."""
-    names = {relation.child}
-    for r in stage.relations:
-        if isinstance(r, SplitRelation) and r.parent in names:
-            names.update(r.children)
-    return set() if names & fixed else {relation.child}
-
-
-def _mark(fixed: set[str], whole: set[str], parent: str, children: tuple[str, ...]) -> None:
-    """Mark a split loop as fixed if all its parts are, and its start as unknown if a part's is."""
-    if all(child in fixed for child in children):
-        fixed.add(parent)
-    if any(child in whole for child in children):
-        whole.add(parent)

@@ -131,14 +131,16 @@ class StageIndices:
             for axis, (var, extent) in zip(self.op.axes, loops, strict=True):
                 key = (self.name, axis.name)
                 inside.enter_context(self.outer.loop(key, var, extent, ForKind.BULK))
-            origins = zip(self.op.axes, self.outer.origin(self.name), loops, strict=True)
-            values = {axis: linear(origin + var).to_expr() for axis, origin, (var, _) in origins}
+            values: dict[Var, Expr] = {}
+            origins = self.outer.origin(self.name)
+            for axis, origin, (var, _) in zip(self.op.axes, origins, loops, strict=True):
+                values[axis] = linear(origin + var).to_expr()
             at = tuple(substitute(index, values) for index in load.indices)
             value = self.outer.load(self.name, Load(load.source, at))
             store = Store(self.buffer, tuple(var for var, _ in loops), value, None)
-            store = self._masked(store, {axis.name: value for axis, value in values.items()})
-        assert isinstance(store, Store)
-        return copied_box(loops, store, self.outer.fresh)
+            masked = self._masked(store, {axis.name: value for axis, value in values.items()})
+        assert isinstance(masked, Store)
+        return copied_box(loops, masked, self.outer.fresh)
 
     # Boxes that reach beyond their tensor
 

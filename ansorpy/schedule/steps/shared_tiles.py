@@ -35,7 +35,7 @@ class BulkStep(Step):
             raise ScheduleError(
                 "the tile is not a swizzled box of a dense tensor",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
-                hint="rows of the source must be multiples of 16 bytes, and sizes numbers",
+                hint="rows of the source must have a multiple of 16 bytes",
             )  # fmt: skip
         [number] = self.products(state)
         return state.replace_stage(replace(stage, bulk=number))

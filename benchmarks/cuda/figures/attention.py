@@ -28,16 +28,17 @@ def attention(length: int, width: int, heads: int = _HEADS) -> list[Tensor]:
 
 
 def measure_attention(
-    length: int, width: int, torch: Any, settings: Settings, limit_s: float
+    length: int, width: int, torch: Any, settings: Settings, limit_s: float, heads: int = _HEADS
 ) -> Figures:
-    """*length* queries and keys, heads *width* wide."""
-    kernel = tuned(attention(length, width), settings, limit_s, trials=2 * settings.trials)
-    q, k, v = (torch.randn(1, _HEADS, length, width).half() for _ in range(3))
+    """*length* queries and keys, *heads* heads, *width* wide."""
+    tensors = attention(length, width, heads)
+    kernel = tuned(tensors, settings, limit_s, trials=2 * settings.trials)
+    q, k, v = (torch.randn(1, heads, length, width).half() for _ in range(3))
     out = torch.empty_like(q)
     run = kernel.prepare(q, k, v, out=out)
     run()
     fused = partial(torch.nn.functional.scaled_dot_product_attention, q, k, v)
     compare(out, fused(), TOLERANCES["float16"])
     ours_s, peer_s = in_turns(run.seconds, by_events(torch, fused))
-    note = f"{_HEADS} heads, {length} long, {width} wide"
+    note = f"{heads} heads, {length} long, {width} wide"
     return Figures(ours_s, peer_s, note, "float16", "float32", "scaled_dot_product_attention")

@@ -59,7 +59,8 @@ class Figures:
 class Step:
     """One thing to measure, and the ratio (torch's time over ours) that it should reach.
 
-    ``limit_s`` is the maximum time of its search; ``beside_s`` is the time of everything else.
+    ``limit_s`` is the maximum time of its search, of which about ``reference_s`` go by before the
+    first program is measured; ``beside_s`` is the time of everything else.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Step:
     limit_s: float
     measure: Callable[[Any, Settings, float], Figures]
     beside_s: float = 4.0
+    reference_s: float = 0.0
 
 
 def cuda_torch() -> Any:

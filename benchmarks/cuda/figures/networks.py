@@ -28,10 +28,10 @@ def measure_network(
     torch.manual_seed(settings.seed)
     with torch.device("cpu"):
         module, given = make(torch).eval(), example(torch, batch)
-    module, given = module.cuda(), given.cuda()
     if dtype == "float16":
         module, given = module.half(), given.half() if given.is_floating_point() else given
     model = _compiled(f"{name}.{batch}.{dtype}", torch, module, given, settings, limit_s)
+    module, given = module.cuda(), given.cuda()
     want = module(given)
     out = torch.empty_like(want)
     run = model.prepare({"x": given}, [out])
@@ -47,11 +47,13 @@ def measure_network(
 def _compiled(
     key: str, torch: Any, module: Any, given: Any, settings: Settings, limit_s: float
 ) -> Any:
-    """Our model, compiled once in a process."""
+    """Our model of *module*, which is on the CPU; compiled once in a process."""
     if key not in settings.models:
+        with torch.device("cpu"):  # the exporter folds constants, which it makes on the CPU
+            proto = as_onnx(torch, module, given)
         settings.models[key] = ap.compile(
-            as_onnx(torch, module, given), target="cuda", trials=_TRIALS, time_limit=limit_s,
-            db=settings.db, seed=settings.seed,
+            proto, target="cuda", trials=_TRIALS, time_limit=limit_s, db=settings.db,
+            seed=settings.seed,
         )  # fmt: skip
     return settings.models[key]
 

@@ -15,9 +15,7 @@ from benchmarks.ops.half import in_half
 __all__ = ["measure_case"]
 
 
-def measure_case(
-    dtype: str, case: Case, torch: Any, settings: Settings, limit_s: float
-) -> Figures:
+def measure_case(dtype: str, case: Case, torch: Any, settings: Settings, limit_s: float) -> Figures:
     """*case* with inputs and output of *dtype*, and the fastest of torch's ways to compute it."""
     tensors = in_half(case.tensors()) if dtype == "float16" else case.tensors()
     dag = ComputeDAG.of(tensors)

@@ -41,7 +41,7 @@ from benchmarks.cuda.smoke.machine import (
 )
 from benchmarks.cuda.smoke.planting import PlantingBuilder, planted_state
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "product", "row_sums", "small_network"]
 
 
 def _memory(gpu: SmokeGpu) -> str:
@@ -222,11 +222,11 @@ def _thread_sums(gpu: SmokeGpu) -> str:
     return _run(gpu, *drawn(gpu, row_sums(3, 2048), "threadIdx.x"))
 
 
-def _products(kind: str, size: int, steps: str) -> Callable[[SmokeGpu], str]:
+def _products(kind: str, size: int, steps: str, **columns: int) -> Callable[[SmokeGpu], str]:
     def check(gpu: SmokeGpu) -> str:
         rounded = kind == "float32"
         precision: Precision = "tf32" if rounded else "default"
-        found = drawn(gpu, product(kind, size, size, size), steps, precision)
+        found = drawn(gpu, product(kind, size, size, size), steps, precision, **columns)
         return _run(gpu, *found, error=4e-3 if rounded else 1e-3)
 
     return check
@@ -285,7 +285,7 @@ def _arrays(gpu: SmokeGpu) -> str:
     return ""
 
 
-def _network() -> onnx.ModelProto:
+def small_network() -> onnx.ModelProto:
     """``relu(x W) + softmax(x) W``: two branches."""
     weight = np.random.default_rng(2).standard_normal((16, 24)).astype(np.float32)
     x, y = (
@@ -304,7 +304,7 @@ def _network() -> onnx.ModelProto:
 def _model(gpu: SmokeGpu) -> str:
     """A compiled network in memory, call by call, and then as a library that is loaded."""
     _real(gpu)
-    network = _network()
+    network = small_network()
     x = np.random.default_rng(3).standard_normal((8, 16)).astype(np.float32)
     weight = numpy_helper.to_array(network.graph.initializer[0])
     share = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
@@ -337,6 +337,10 @@ CHECKS: dict[str, Callable[[SmokeGpu], str]] = {
     "code.mma_sync.int8": _products("int8", 32, "'mma"),
     "code.mma_sync.tf32": _products("float32", 32, "'mma"),
     "code.wgmma.float16": _products("float16", 128, "wgmma"),
+    "code.wgmma.int8": _products("int8", 128, "wgmma"),
+    "code.wgmma.tf32": _products("float32", 128, "wgmma"),
+    "code.boxes.float16": _products("float16", 128, "wgmma", bulk=1, pipeline=2),
+    "code.boxes.bfloat16": _products("bfloat16", 192, "wgmma", bulk=1, pipeline=3),
     "measure.compare": compared,
     "measure.worker": _measured,
     "runtime.kernel": _kernel,

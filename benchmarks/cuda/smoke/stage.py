@@ -88,7 +88,8 @@ def check_all(
         module: The module that runs one check in a new process and prints its outcome as JSON.
         limit_s: Seconds that one check may take.
         jobs: Number of checks at a time; each has its share of the cores.
-        end: Moment (``time.monotonic``) after which no check begins, and at which all end.
+        end: Moment (``time.monotonic``) after which no check begins, and at which all end; what
+            has no outcome then waits for another time.
     """
     wanted = list(CHECKS if names is None else names)
     held = {c.name: c for c in run.checks if c.outcome != "failed" and not again}
@@ -97,7 +98,11 @@ def check_all(
         left_s = min(limit_s, end - monotonic())
         if name in held or left_s <= 0:
             return held.get(name)
-        return _in_a_process([sys.executable, "-m", module, name], name, left_s)
+        checked = _in_a_process([sys.executable, "-m", module, name], name, left_s)
+        if checked is None and left_s == limit_s:
+            said = f"no answer within {limit_s:.0f} s"
+            return Checked(name=name, outcome="failed", said=said, took_s=limit_s)
+        return checked
 
     shares = _shares(jobs)
     with ThreadPoolExecutor(
@@ -121,8 +126,8 @@ def _shares(jobs: int) -> list[set[int]]:
     return [set(cores[n::jobs]) or {cores[n % len(cores)]} for n in range(jobs)]
 
 
-def _in_a_process(command: Sequence[str], name: str, limit_s: float) -> Checked:
-    """The outcome that *command* prints; it ends with all that it started after *limit_s*."""
+def _in_a_process(command: Sequence[str], name: str, limit_s: float) -> Checked | None:
+    """The outcome that *command* prints; None if it ends, with all it started, after *limit_s*."""
     begin = monotonic()
     pipe = subprocess.PIPE
     process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
@@ -131,8 +136,7 @@ def _in_a_process(command: Sequence[str], name: str, limit_s: float) -> Checked:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        said = f"no answer within {limit_s:.0f} s"
-        return Checked(name=name, outcome="failed", said=said, took_s=limit_s)
+        return None
     try:
         return Checked.model_validate_json(answer.strip().rpartition("\n")[2])
     except ValidationError:

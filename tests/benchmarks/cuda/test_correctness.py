@@ -12,9 +12,9 @@ from ansorpy.measure.result import TrialKind
 from ansorpy.target import Target
 from benchmarks.cuda.correctness import checks
 from benchmarks.cuda.correctness.schedules import Schedules, check_schedules, read_schedules
+from benchmarks.cuda.smoke.checks import small_network
 from benchmarks.cuda.smoke.machine import Skipped, SmokeGpu
 from benchmarks.cuda.smoke.stage import SmokeRun, check_all, check_one
-from benchmarks.light import light_model
 from tests.benchmarks.simulated_smoke import simulated
 from tests.campaigns.campaign import run_case
 from tests.campaigns.device import PROGRAMS, device_campaign
@@ -38,23 +38,14 @@ def lost() -> SmokeGpu:
     return SmokeGpu(gpu.device, gpu.target, build, gpu.planted)  # type: ignore[arg-type]
 
 
-def test_planted_faults_are_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ["planted.crash", "planted.wrong", "planted.hang"]
-    run = check_all(
-        SmokeRun(gpu="GPU"), tmp_path / "a.json", names, module=SIMULATED, jobs=3
-    )  # fmt: skip
-    assert {c.name: c.outcome for c in run.checks} == dict.fromkeys(names, "ok"), [
-        check.line for check in run.checks
-    ]
-    said = {check.name: check.said for check in run.checks}
-    for name, kind in zip(
-        names, (TrialKind.CRASH, TrialKind.WRONG_RESULT, TrialKind.TIMEOUT), strict=True
-    ):
-        assert said[name].startswith(kind.value)
+def test_a_planted_hang_is_survived(tmp_path: Path) -> None:
+    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", ["planted.hang"], module=SIMULATED)
+    [check] = run.checks
+    assert check.outcome == "ok" and check.said.startswith("timeout: "), check.line
 
 
 def test_what_is_not_recorded_as_planted_has_failed() -> None:
-    check = checks._planted("wrong", TrialKind.CRASH)
+    check = checks.planted("wrong", TrialKind.CRASH)
     found = check_one("a", simulated, {"a": check})
     assert found.outcome == "failed" and "wrong is recorded as wrong_result" in found.said
 
@@ -71,7 +62,7 @@ def test_the_sanitizer_watches_stored_programs(
     )  # fmt: skip
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    check = checks._watched("memcheck", 6)
+    check = checks.watched("memcheck", 6)
     if fails:
         with pytest.raises(AssertionError, match="Invalid __global__ write of size 4"):
             check(simulated())
@@ -92,7 +83,7 @@ def test_networks_need_a_real_gpu() -> None:
 
 @pytest.mark.usefixtures("small_population")
 def test_networks_agree_with_the_cpus_build() -> None:
-    assert checks.agree(light_model("shufflenet", 0), Target.host()).startswith("differs by 0.0e+00")
+    assert checks.agree(small_network(), Target.host()) == "differs by 0.0e+00 of the largest value"
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))

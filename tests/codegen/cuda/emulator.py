@@ -29,6 +29,8 @@ from ansorpy.ir.intrinsics import (
     operand_tensors,
 )
 from ansorpy.ir.loops import Program, Role
+from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.c.extents import c_extent
 from ansorpy.target import Target
 
 __all__ = ["Emulated", "emulate", "needs_compiler"]
@@ -169,8 +171,12 @@ def _entries(program: Program, plan: LaunchPlan) -> str:
     buffers = _buffers(program)
     lines = []
     for launch in plan.launches:
+        sizes = {
+            plan.dims[a.position]: f"(int64_t)args[{n}]"
+            for n, a in enumerate(launch.arguments) if a.place == "size"
+        }  # fmt: skip
         arguments = ", ".join(
-            _argument(n, a, buffers) for n, a in enumerate(launch.arguments)
+            _argument(n, a, buffers, sizes) for n, a in enumerate(launch.arguments)
         )
         name = launch.kernel
         lines += [
@@ -182,7 +188,9 @@ def _entries(program: Program, plan: LaunchPlan) -> str:
     return "\n".join(lines)
 
 
-def _argument(number: int, argument: Argument, buffers: dict[str, str]) -> str:
+def _argument(
+    number: int, argument: Argument, buffers: dict[str, str], sizes: dict[Dim, str]
+) -> str:
     """An argument of a kernel in C, from the number or address in a table."""
     given = f"args[{number}]"
     if argument.place == "size":
@@ -190,7 +198,7 @@ def _argument(number: int, argument: Argument, buffers: dict[str, str]) -> str:
     if argument.boxes is None:
         return f"({buffers[argument.name]}*){given}"
     form = argument.boxes
-    shape, box = (", ".join(map(str, extents)) for extents in (form.shape, form.box))
+    shape, box = ", ".join(c_extent(n, sizes) for n in form.shape), ", ".join(map(str, form.box))
     rank = f"{form.element_bytes}, {len(form.shape)}, {form.swizzle}"
     return f"TensorMap{{(const char*){given}, {rank}, {{{shape}}}, {{{box}}}}}"
 

@@ -27,6 +27,7 @@ from ansorpy.codegen.cuda.device.checks import (
 )
 from ansorpy.codegen.cuda.device.nvrtc import compile_source
 from ansorpy.codegen.cuda.device.protocol import Order
+from ansorpy.codegen.cuda.device.tensor_maps import tensor_map
 from ansorpy.codegen.cuda.launch.plan import Launch
 from ansorpy.codegen.singletons import singleton
 from ansorpy.errors import AnsorpyError, CodegenError, DeviceLost, MissingDependency
@@ -191,6 +192,13 @@ class CudaDevice:
         assert isinstance(module, _Module), module
         held = np.array(values, dtype=np.uint64)  # of a size, a kernel may read the low half only
         pointers = np.arange(len(values), dtype=np.uint64) * 8 + np.uint64(held.ctypes.data)
+        maps = [
+            (n, tensor_map(values[n], argument.boxes))
+            for n, argument in enumerate(launch.arguments)
+            if argument.boxes is not None
+        ]
+        for n, made in maps:
+            pointers[n] = made.ctypes.data
         self.driver.launchKernel(
             self._function(module, launch), *launch.grid, *launch.block,
             launch.dynamic_shared_bytes, self._stream, pointers.ctypes.data, 0,

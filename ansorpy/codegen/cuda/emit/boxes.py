@@ -37,7 +37,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.rewrite.rewriter import substitute
-from ansorpy.ir.sizes import fixed, fixed_all
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["BOX_HELPERS", "BOX_NEEDS", "begun_boxes", "box_copy", "sources_in"]
 
@@ -84,7 +84,12 @@ class _Box:
         piece = max(n for n in range(1, min(rows, MOST_ROWS) + 1) if rows % n == 0)
         at = [_dim_of(loop.var, load) for loop in (s, columns)]
         whole = copy.indices[-2] is s.var and copy.indices[-1] is columns.var
-        if not whole or not part or at[0] is None or at[1] != len(load.indices) - 1:
+        if not part:
+            raise CodegenError(
+                f"the layout of {tile.name} is not one that boxes have",
+                hint="rows are cut into parts, which are swizzled",
+            )
+        if not whole or at[0] is None or at[1] != len(load.indices) - 1:
             raise CodegenError(
                 f"{tile.name} is not filled by boxes of its source",
                 hint="the tile's last two indices run along dimensions of the source",
@@ -95,7 +100,7 @@ class _Box:
     def source(self) -> tuple[Buffer, BoxedTensor]:
         load, _ = source_of(self.copy)
         assert isinstance(load.source, Buffer)
-        shape = fixed_all(load.source.shape)
+        shape = load.source.shape
         pieces = dict(zip(self.dims, self.pieces, strict=True))
         box = tuple(pieces.get(d, 1) for d in range(len(shape)))
         tile = self.copy.buffer
@@ -136,7 +141,7 @@ def _require_end(cond: Expr, load: Load) -> None:
     """Check that *cond* only tells that an index of *load* is inside the tensor."""
     if isinstance(cond, Compare) and cond.op is CompareOp.LT:
         for at, extent in zip(load.indices, load.source.shape, strict=True):
-            beyond = linear(cond.a - cond.b - at + extent)
+            beyond = linear(cond.a - cond.b - at + as_expr(extent))
             if not beyond.terms and not beyond.const:
                 return
     raise CodegenError(
@@ -203,7 +208,8 @@ def _copy_box(rank: int) -> str:
 // Starts copying the box at these indices, innermost first, to shared memory.
 __device__ __forceinline__ void copy_box(
     const TensorMap& from, void* to, unsigned long long* barrier, {ints}) {{
-  asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+  asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile"
+               ".mbarrier::complete_tx::bytes "
                "[%0], [%1, {{{places}}}], [%2];"
                :: "r"(in_shared(to)), "l"(&from), "r"(in_shared(barrier)), {given} : "memory");
 }}"""

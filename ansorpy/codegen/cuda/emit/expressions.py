@@ -144,8 +144,9 @@ def _to_round(e: Emitter, x: Expr, wanted: DType) -> Code:
         return value(e, x)
     assert isinstance(x, Call)
     power, scale = x.args[0], _LOG2_E
-    if isinstance(power, Binary) and power.op is BinaryOp.MUL and isinstance(power.b, Const):
-        power, scale = power.a, float(power.b.value) * _LOG2_E
+    match power:
+        case Binary(BinaryOp.MUL, other, Const(factor, _)):
+            power, scale = other, float(factor) * _LOG2_E
     e.need("power_of_two")
     scaled = f"{value(e, power).at(MULTIPLY)} * {float(np.float32(scale))!r}f"
     return Code(f"power_of_two<{'true' if wanted is DType.FLOAT16 else 'false'}>({scaled})")

@@ -25,7 +25,6 @@ from ansorpy.codegen.cuda.emit.vectorized import vector_loop
 from ansorpy.codegen.cuda.emit.wgmma import commit, fence, matrix, wait
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.expr import Load, as_expr, walk
 from ansorpy.ir.extents import most
 from ansorpy.ir.intrinsics import intrinsic
@@ -95,12 +94,12 @@ _NO_LOOPS = {
 
 
 def _loop(e: Emitter, s: For) -> None:
-    if s.extent == 1:
-        with e.variable(s.var, Code("0"), (0, 0)):
-            statement(e, s.body)
-        return
     pair = matrix_pair(e, s)
     extent = s.extent if pair is None else s.extent // 2
+    if extent == 1:
+        with e.variable(s.var, Code("0"), (0, 0)):
+            _iteration(e, s, pair)
+        return
     if s.kind is ForKind.UNROLLED:
         e.line("#pragma unroll")
     with e.names.block():
@@ -111,10 +110,14 @@ def _loop(e: Emitter, s: For) -> None:
             e.block(f"for ({kind} {name} = 0; {name} < {end.at(COMPARE + 1)}; ++{name})", fused),
             e.variable(s.var, Code(name, wide=kind != e.indices.narrow), (0, extent - 1)),
         ):
-            if pair is None:
-                statement(e, s.body)
-            else:
-                _matrix_pair(e, pair)
+            _iteration(e, s, pair)
+
+
+def _iteration(e: Emitter, s: For, pair: MatrixPair | None) -> None:
+    if pair is None:
+        statement(e, s.body)
+    else:
+        _matrix_pair(e, pair)
 
 
 def _bound(e: Emitter, s: For) -> None:
@@ -190,7 +193,7 @@ def _let(e: Emitter, s: Let) -> None:
     name = e.names.give(s.var)
     kind = "long long" if code.wide or not e.fits(s.value) else "int"
     e.line(f"const {kind} {name} = {code.text};")
-    with e.variable(s.var, Code(name, wide=kind != "int"), bounds(s.value, e.ranges)):
+    with e.variable(s.var, Code(name, wide=kind != "int"), e.bounds(s.value)):
         statement(e, s.body)
 
 

@@ -60,11 +60,14 @@ def gpu_seconds(
     machine = machine or GpuMachine.of(target)
     kernels: dict[str, list[Statement]] = {}
     shared = {view.written.name for view in views if fills(view)}
+    written = [view.written for view in views if not view.written.alloc_depth]
+    between = {tensor.name for tensor in written if not tensor.is_output}
     by_wgmma = any(view.written.team > machine.warp for view in views)
     for view in views:
         loops = view.leaf.loops
         name = loops[0].stage if loops else view.leaf.stage
-        kernels.setdefault(name, []).append(Statement(view, machine, shared, by_wgmma=by_wgmma))
+        statement = Statement(view, machine, shared, between, by_wgmma=by_wgmma)
+        kernels.setdefault(name, []).append(statement)
     total: Floats = np.zeros(1)
     for statements in kernels.values():
         blocks, threads = np.ones(1), np.ones(1)

@@ -91,8 +91,9 @@ def fills(view: LeafView) -> bool:
 class Statement:
     """The resources that one statement needs; *shared* names the tiles that its kernel fills.
 
-    *by_wgmma* is True if asynchronous warpgroup instructions read the tiles; a group of these may
-    still be in flight while the next one starts.
+    *between* names the tensors that one kernel of the program writes for another.  *by_wgmma* is
+    True if asynchronous warpgroup instructions read the tiles; a group of these may still be in
+    flight while the next one starts.
     """
 
     def __init__(
@@ -100,12 +101,14 @@ class Statement:
         view: LeafView,
         machine: GpuMachine,
         shared: Collection[str],
+        between: Collection[str] = (),
         *,
         by_wgmma: bool = False,
     ):
         self.view = view
         self.machine = machine
         self.shared = shared
+        self.between = between
         self.by_wgmma = by_wgmma
         self.blocks, self.threads = self._product(BLOCK_INDICES), self._product(THREAD_INDICES)
         self.mine = view.evaluations / (self.blocks * self.threads)
@@ -165,7 +168,8 @@ class Statement:
         found.issued = found.issued / width + placed
         if not self._is_copy:
             found.issued = found.issued + self.mine * self._read * _GUARDED
-        found.issued = found.issued + self._steps * _TURN
+        by_threads = np.asarray(number_of(self.view.leaf.bulk)) == 0  # not by the copy engine
+        found.issued = found.issued * by_threads + self._steps * _TURN
         bytes_each = float(tile.elem_bytes)
         found.turns = self.mine * self.threads * bytes_each / BANK_BYTES
         found.stalled = self._steps * self.machine.barrier_latency
@@ -214,7 +218,9 @@ class Statement:
         once = np.minimum(buffer.elems * float(buffer.elem_bytes), l2)
         found.l2 = found.l2 + l2
         again = np.minimum(l2, _AGAIN * once)
-        found.dram = found.dram + np.where(once > self.machine.l2_bytes, again, once)
+        # What the program's own kernels have just written is still in the cache.
+        fits = np.where(buffer.name in self.between, 0.0, once)
+        found.dram = found.dram + np.where(once > self.machine.l2_bytes, again, fits)
         if buffer.is_written:
             run = np.clip(buffer.run[self.body.depth], 1.0, 4.0)
             found.issued = found.issued + self._stored / run

@@ -152,6 +152,24 @@ def test_elementwise_kernels_are_bound_by_memory() -> None:
     assert moved < predicted < 3 * moved
 
 
+def test_partial_sums_stay_in_the_cache_unless_they_are_too_large() -> None:
+    """The second of two kernels finds there what the first has just written."""
+    dag = ComputeDAG.of(workloads.matmul(1024, 512, 4096))
+    sampler, rng = SketchSampler(Task(dag, GPU, 1)), np.random.default_rng(0)
+    [number] = [n for n, s in enumerate(sampler.sketches) if "rfactor" in str(s.history)]
+    sketch = sampler.place(number, rng)
+    table = sketch.sample(64, rng)
+    views = view_nest(sketch.space.nest(table[sketch.valid(table)][:1]), 1)
+    between = [v.written for v in views if not v.written.alloc_depth and not v.written.is_output]
+    [partial] = [float(b.elems) * b.elem_bytes for b in between]
+    slow = replace(GpuMachine.of(GPU), dram_bytes_per_s=1e6)
+    small = replace(slow, l2_bytes=partial - 1)
+    given = sum(tensor.bytes for tensor in (*dag.args, *dag.outputs))
+    [inside], [outside] = (1e6 * gpu_seconds(GPU, views, machine) for machine in (slow, small))
+    assert given <= inside < 1.1 * given
+    assert outside >= given + 2 * partial
+
+
 def test_whole_rows_beat_kernels_of_their_own() -> None:
     best: dict[int, float] = {}
     for sketch in sketches(workloads.softmax(512, 1024), 8):
