@@ -108,15 +108,16 @@ class Builder:
         for n, message in enumerate(messages):
             numbers.setdefault(_key(message), []).append(n)
         sizes = dict(task.at)
-        missing = list(numbers)
+        found: dict[bytes, Built | MeasureResult] = {}
         for key, built in self._answers({k: messages[n[0]] for k, n in numbers.items()}):
-            missing.remove(key)
-            # Failures are not cached: they may have been the machine's fault.
-            if isinstance(built, Built):
-                self._built[key] = built
+            found[key] = built
             yield from ((n, _at(built, sizes)) for n in numbers[key])
-        for key in missing:
-            yield from ((n, out_of_time()) for n in numbers[key])
+        for key in numbers:
+            if key not in found:
+                yield from ((n, out_of_time()) for n in numbers[key])
+            # Failures are not cached: they may have been the machine's fault.
+            elif isinstance(built := found[key], Built):
+                self._built[key] = built
 
     def _answers(
         self, messages: Mapping[bytes, Message]
