@@ -104,17 +104,18 @@ class Builder:
     ) -> Iterator[tuple[int, Built | MeasureResult]]:
         """As :meth:`build`, but each result follows as soon as it is there, with its number."""
         messages = build_requests(task, states)
+        keys = [_key(message) for message in messages]
         numbers: dict[bytes, list[int]] = {}
-        for n, message in enumerate(messages):
-            numbers.setdefault(_key(message), []).append(n)
+        for n, key in enumerate(keys):
+            numbers.setdefault(key, []).append(n)
         sizes = dict(task.at)
         found: dict[bytes, Built | MeasureResult] = {}
         for key, built in self._answers({k: messages[n[0]] for k, n in numbers.items()}):
             found[key] = built
             yield from ((n, _at(built, sizes)) for n in numbers[key])
-        for key in numbers:
+        for n, key in enumerate(keys):
             if key not in found:
-                yield from ((n, out_of_time()) for n in numbers[key])
+                yield n, out_of_time()
             # Failures are not cached: they may have been the machine's fault.
             elif isinstance(built := found[key], Built):
                 self._built[key] = built
