@@ -12,6 +12,7 @@ from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, const
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
@@ -52,7 +53,7 @@ def _as(e: Expr, dtype: str) -> Expr:
     return e if e.dtype.value == dtype else e.astype(dtype)
 
 
-def matmul(kind: str, n: int, m: int, k: int) -> list[Tensor]:
+def matmul(kind: str, n: Extent, m: int, k: int) -> list[Tensor]:
     """``C[i, j] = sum_r A[i, r] B[r, j]`` of a kind of :data:`TYPES`."""
     left, right, total = TYPES[kind]
     x, y = placeholder((n, k), left, name="A"), placeholder((k, m), right, name="B")
@@ -211,6 +212,9 @@ LARGE: dict[str, list[Tensor]] = {
     "both_across": turned("bfloat16", 72, 64, 48, left=True),
     "bytes": turned("int8", 64, 70, 64, left=False),
     "mixed": turned("u8s8", 61, 33, 70, left=False),
+    "bytes_across": matmul("int8", 62, 45, 70),
+    "tf32": turned("tf32", 62, 40, 37, left=False),
+    "tf32_across": turned("tf32", 66, 52, 24, left=True),
     "batch": batch_matmul(2, 62, 32, 40),
     "heads": heads(1, 66, 32, 2, 48),
     "activated": activated(64, 48, 40),

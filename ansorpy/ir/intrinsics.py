@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Axis, Expr, Load, Reduce, Var, walk
+from ansorpy.ir.expr import Axis, Expr, Load, Reduce, ReduceKind, Var, walk
 from ansorpy.ir.fragments import Digit, Fragment, fragment_lanes, fragment_shape
 from ansorpy.ir.loops import Buffer, For, ForKind, Instruction, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
@@ -23,6 +23,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_ax
 __all__ = [
     "LDMATRIX",
     "MMA_SYNC",
+    "QUADS",
     "WGMMA",
     "Intrinsic",
     "declare",
@@ -278,20 +279,49 @@ LDMATRIX: tuple[Intrinsic, ...] = tuple(
 """Loads of fragments; only 16-bit elements can be transposed."""
 
 
+def _quad(kind: ReduceKind) -> Intrinsic:
+    """Combines the values of the four lanes that share rows, and leaves the result in each of them.
+
+    Neighbouring lanes exchange registers (``shfl``).
+    """
+    values = placeholder((8, 4), _F32, name="values")
+    k = reduce_axis(4, name="k")
+    share: Fragment = ((_ROW,), (_COLUMN,))
+
+    def combined(i: Expr, lane: Expr) -> Expr:
+        return Reduce(kind, values[i, k], (k,))
+
+    pattern = compute((8, 4), combined, name="combined")
+    return declare(Intrinsic(f"quad.{kind.value}.float32", pattern, (share, share)))
+
+
+QUADS: Mapping[ReduceKind, Intrinsic] = {
+    kind: _quad(kind) for kind in (ReduceKind.MAX, ReduceKind.SUM)
+}
+"""Combine the parts of a row that the lanes of :data:`MMA_SYNC`'s sums hold."""
+
+
 _WGMMA_ROWS = 64
 _COLUMNS = (16, 32, 64, 128, 256)
 """Column counts that give round tiles, among the multiples of 8 that the instruction supports."""
 
 
 def _wgmma(
-    left: DType, right: DType, total: DType, columns: int, rows_first: bool, columns_first: bool
+    left: DType,
+    right: DType,
+    total: DType,
+    columns: int,
+    rows_first: bool = False,
+    columns_first: bool = False,
+    *,
+    kind: str = "",
 ) -> Intrinsic:
     """``wgmma.mma_async.m64``: C[64, columns] += A[64, depth] * B[depth, columns], asynchronous.
 
     The factors are in shared memory, each with neighbours along the reduction, or across it if
     *rows_first* (A) or *columns_first* (B).  Each warp has 16 of the rows, distributed as by
     ``mma.sync``.  Source: PTX ISA, "Matrix Fragments for wgmma.mma_async.m64nNk*".
-    """
+    """  # fmt: skip
     depth = 256 // left.bits
     shapes = ((_WGMMA_ROWS, depth), (depth, columns))
     a = placeholder(shapes[0][::-1] if rows_first else shapes[0], left, name="a")
@@ -303,7 +333,8 @@ def _wgmma(
         return sum_over(_as(x, total) * _as(y, total), axis=k)
 
     order = f"{'kr'[rows_first]}{'kc'[columns_first]}"
-    name = f"wgmma.m64n{columns}k{depth}.{order}.{total.value}.{left.value}.{right.value}"
+    types = kind or f"{left.value}.{right.value}"
+    name = f"wgmma.m64n{columns}k{depth}.{order}.{total.value}.{types}"
     share: Fragment = (
         (Digit(4, lane=32), Digit(2, register=2), _ROW),
         (Digit(columns // 8, register=4), _COLUMN, Digit(2, register=1)),
@@ -320,9 +351,7 @@ WGMMA: tuple[Intrinsic, ...] = (
         for rows_first in (False, True)
         for columns_first in (False, True)
     ),
-    *(
-        _wgmma(a, b, DType.INT32, columns, False, False)
-        for a in _BYTES for b in _BYTES for columns in _COLUMNS
-    ),
-)  # fmt: skip
-"""Matrix products of ``sm_90a``; neighbours of 8-bit factors lie along the reduction."""
+    *(_wgmma(_F32, _F32, _F32, columns, kind="tf32") for columns in _COLUMNS),
+    *(_wgmma(a, b, DType.INT32, columns) for a in _BYTES for b in _BYTES for columns in _COLUMNS),
+)
+"""Matrix products of ``sm_90a``; only 16-bit factors may have neighbours across the reduction."""

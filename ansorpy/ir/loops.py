@@ -11,13 +11,14 @@ Grammar::
               | AsyncCopy(Buffer, index*, Expr) | Fence(scope)
               | Commit(copies | products) | Wait(copies | products, pending)
               | Shuffle(Buffer, index*, Expr, distance)
-    ForKind  := serial | parallel | vectorized | unrolled
+    ForKind  := serial | parallel | vectorized | unrolled | bulk
               | vthread | blockIdx.{x,y,z} | threadIdx.{x,y,z}
     Scope    := global | workspace | local | shared | warp
 
 Loops start at 0 and step by 1.  Extents are numbers, or expressions of dimensions whose sizes a
 call states (:mod:`ansorpy.ir.extents`); numbers are at least 1.  Consecutive ``parallel`` loops
-with nothing between them form one collapsed iteration space.
+with nothing between them form one collapsed iteration space.  The ``bulk`` loops around an
+AsyncCopy are one copy of a box, which a GPU's copy engine makes; its writes need no fence.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ from ansorpy.ir.strides import Strides, dense_strides, span
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
-    "BLOCK_INDICES", "LAUNCH_INDICES", "SHARED_ALIGNMENT", "SWIZZLED_ROWS", "THREAD_INDICES",
-    "Alloc", "Async", "AsyncCopy", "Barrier", "Buffer", "Commit", "Fence", "For", "ForKind", "If",
+    "BARRIER_BYTES", "BLOCK_INDICES", "LAUNCH_INDICES", "SHARED_ALIGNMENT", "SWIZZLED_ROWS",
+    "THREAD_INDICES", "Alloc", "Async", "AsyncCopy", "Barrier", "Buffer", "Commit", "Fence", "For",
+    "ForKind", "If",
     "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Shuffle", "Stmt",
     "Store", "Wait", "expressions", "substatements", "walk_stmts",
 ]  # fmt: skip
@@ -62,6 +64,7 @@ class ForKind(Enum):
     PARALLEL = "parallel"
     VECTORIZED = "vectorized"
     UNROLLED = "unrolled"
+    BULK = "bulk"
     VTHREAD = "vthread"
     BLOCK_X = "blockIdx.x"
     BLOCK_Y = "blockIdx.y"
@@ -92,6 +95,9 @@ class Role(Enum):
 
 SHARED_ALIGNMENT = 16
 """Alignment in bytes of every buffer in shared memory: the widest access of a thread."""
+
+BARRIER_BYTES = 64
+"""Bytes of shared memory for the barriers at which copies of boxes arrive."""
 
 SWIZZLED_ROWS = 8
 """Number of rows after which the pattern of a swizzled tile repeats."""

@@ -79,6 +79,12 @@ def verify(program: Program) -> None:
     checker.stmt(program.body)
 
 
+def _is_box(s: Stmt) -> bool:
+    while isinstance(s, For) and s.kind is ForKind.BULK:
+        s = s.body
+    return isinstance(s, AsyncCopy)
+
+
 class _Checker:
     def __init__(self, program: str):
         self.program = program
@@ -138,6 +144,8 @@ class _Checker:
             self.fail(f"the parallel loop over {s.var.name} is inside a loop of another kind")
         if s.kind in LAUNCH_INDICES and ForKind.PARALLEL in self.kinds:
             self.fail(f"the {s.kind.value} loop over {s.var.name} is inside a parallel loop")
+        if s.kind is ForKind.BULK and not _is_box(s):
+            self.fail(f"the bulk loop over {s.var.name} is not around a copy alone")
         self.kinds.append(s.kind)
         self._bound(s.var, (0, s.extent - 1), s.body)
         self.kinds.pop()

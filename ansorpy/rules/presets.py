@@ -12,6 +12,7 @@ from ansorpy.rules.algorithms.residues import Residues
 from ansorpy.rules.algorithms.subpixel import Subpixel
 from ansorpy.rules.algorithms.tf32 import Tf32
 from ansorpy.rules.algorithms.winograd import Winograd
+from ansorpy.rules.annotation.copy_boxes import CopyBoxes
 from ansorpy.rules.annotation.limit_block_resources import LimitBlockResources
 from ansorpy.rules.annotation.limit_code_size import LimitCodeSize
 from ansorpy.rules.annotation.pack_constants import PackConstants
@@ -44,6 +45,7 @@ from ansorpy.rules.sketch.add_rfactor import AddRfactor
 from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.sketch.chain_at_block import ChainAtBlock
 from ansorpy.rules.sketch.chain_in_rows import ChainInRows
+from ansorpy.rules.sketch.chain_in_warps import ChainInWarps
 from ansorpy.rules.sketch.compute_at_block import ComputeAtBlock
 from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
 from ansorpy.rules.sketch.dot_words import DotWords
@@ -134,6 +136,7 @@ CUDA_SKETCH: tuple[SketchRule, ...] = (
 
 DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
     PartsInRows(),
+    ChainInWarps(),
     ChainInRows(),
     RowsAtBlock(),
     AddCacheRead(by_source=True),
@@ -219,6 +222,7 @@ CUDA = Preset(
         TileWarps(),
         ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128, 256, 512)),
         PipelineCopies(),
+        CopyBoxes(),
         PadTiles(),
         ThreadTile(),
         AnnotateUnroll(max_steps=()),

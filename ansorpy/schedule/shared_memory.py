@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import AxisKind
-from ansorpy.ir.loops import SHARED_ALIGNMENT, SWIZZLED_ROWS, Scope
+from ansorpy.ir.loops import BARRIER_BYTES, SHARED_ALIGNMENT, SWIZZLED_ROWS, Scope
 from ansorpy.schedule.kinds import BLOCK_THREADS
 from ansorpy.schedule.lowering.gpu.overlays import overlays
 from ansorpy.schedule.lowering.gpu.thread_sums import groups_of
@@ -94,6 +94,14 @@ def shared_bytes(bounds: Bounds, kernel: Stage) -> Size:
     total: Size = 0
     for stage in (kernel, *bounds.state.members(kernel)):
         total = total + stage_bytes(bounds, stage)
+    return total + BARRIER_BYTES * size_min(_boxes(bounds, kernel), 1)
+
+
+def _boxes(bounds: Bounds, kernel: Stage) -> Size:
+    """Number of tiles of *kernel* that are copied as boxes."""
+    total: Size = 0
+    for stage in bounds.state.members(kernel):
+        total = total + bounds.number(stage.bulk)
     return total
 
 

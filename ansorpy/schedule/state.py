@@ -28,7 +28,9 @@ from ansorpy.schedule.lowering.inlining import InlinedDAG, inlined
 from ansorpy.schedule.stage import Attach, Iter, Stage, Tail, initial_stage
 from ansorpy.schedule.steps import (
     annotate,
+    carry,
     dot,
+    fragments,
     lanes,
     loops,
     mma,
@@ -292,11 +294,16 @@ class State:
         after = state.stage(step.stage)
         return state, tuple(after.iter(f"{name}.{k}") for k in range(parts + 1))
 
-    def fuse(self, stage: StageRef, iters: Sequence[IterRef]) -> tuple[State, Iter]:
-        """Fuse neighbouring loops of one kind into one; a single loop stays as it is."""
+    def fuse(
+        self, stage: StageRef, iters: Sequence[IterRef], together: int = 1
+    ) -> tuple[State, Iter]:
+        """Fuse neighbouring loops of one kind into one; a single loop stays as it is.
+
+        With *together*, the last two are taken in strips of so many iterations, if these divide.
+        """
         if len(iters) == 1:
             return self, self.stage(stage).iter(_name(iters[0]))
-        step = loops.FuseStep(self._on(stage), _names(iters))
+        step = loops.FuseStep(self._on(stage), _names(iters), together)
         state = self.do(step)
         return state, state.stage(step.stage).iter(step.fused)
 
@@ -384,6 +391,27 @@ class State:
         step = mma.MmaStep(self._on(stage), intrinsic, rows, columns, depth)
         return self.do(step)
 
+    def hold(self, stage: StageRef, intrinsic: str) -> State:
+        """Keep a stage in the registers of warps, in fragments like the sums of *intrinsic*."""
+        return self.do(fragments.HoldStep(self._on(stage), intrinsic))
+
+    def quads(self, stage: StageRef) -> State:
+        """Reduce rows of fragments in the four lanes that share each; all of them get the result.
+
+        The new stages are ``<stage>.lane``, the part of each lane, and ``<stage>.quad``.
+        """
+        return self.do(fragments.QuadsStep(self._on(stage)))
+
+    def carry(
+        self, stage: StageRef, it: IterRef, members: Sequence[StageRef], top: StageRef
+    ) -> State:
+        """Continue the reductions *members* in a loop of the sum *stage*, which depends on them.
+
+        Sums are rescaled whenever the maximum *top* changes (online softmax).
+        """
+        names = tuple(map(self._on, members))
+        return self.do(carry.CarryStep(self._on(stage), _name(it), names, self._on(top)))
+
     def pack(self, stage: StageRef, tensor: StageRef) -> State:
         """Rearrange a constant at bind time into the order in which the stage's loops read it."""
         return self.do(storage.PackStep(self._on(stage), self._on(tensor)))
@@ -399,6 +427,10 @@ class State:
     def pipeline(self, stage: StageRef, it: IterRef, depth: Count) -> State:
         """Copy the shared tiles computed at a reduce loop up to *depth* - 1 iterations ahead."""
         return self.do(shared_tiles.PipelineStep(self._on(stage), _name(it), depth))
+
+    def bulk(self, stage: StageRef, number: Count = 1) -> State:
+        """Let a GPU's copy engine copy a swizzled tile as a box of its source, if *number* is 1."""
+        return self.do(shared_tiles.BulkStep(self._on(stage), number))
 
     def set_scope(self, stage: StageRef, scope: str) -> State:
         """Keep a stage's result in ``workspace``, ``local`` or ``shared`` memory."""

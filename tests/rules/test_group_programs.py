@@ -19,6 +19,8 @@ from ansorpy.ir.loops import (
     Barrier,
     Commit,
     Fence,
+    For,
+    ForKind,
     Instruction,
     Program,
     Scope,
@@ -32,6 +34,7 @@ from ansorpy.ir.tensor import Tensor
 from ansorpy.ir.verify import verify
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.stage import FuseRelation
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from tests.budget import examples, some
@@ -111,9 +114,23 @@ def test_they_are_an_alternative_where_the_target_has_them(rng: np.random.Genera
     assert sum("mma.m16n8" in history for history in found) == 1
     assert sum("wgmma.m64n256" in history for history in found) == 1
     assert sum("wgmma.m64n128" in history for history in found) == 1
-    # A few rows would fill a sixteenth of 64; bytes across the reduction cannot be read.
+    # A few rows would fill a sixteenth of 64.
     assert not wgmma_sketches(matmul("float16", 8, 8, 64), rng)
-    assert not wgmma_sketches(matmul("int8", 128, 128, 64), rng)
+
+
+@pytest.mark.parametrize("kind", ["int8", "tf32"])
+def test_what_instructions_cannot_turn_is_turned_as_it_is_copied(
+    kind: str, rng: np.random.Generator
+) -> None:
+    """Neighbouring threads read neighbours in memory, and write vectors along the reduction."""
+    sketch = wgmma_sketches(matmul(kind, 128, 64, 64), rng)[0]
+    state = sketch.resolve(fitting(sketch, rng)[0])
+    fused = {
+        stage.name: [r.parents for r in stage.relations if isinstance(r, FuseRelation)]
+        for stage in state.stages
+    }
+    assert [axis.name for axis in state.stage("B.shared").compute.axes] == ["j", "k"]
+    assert fused["A.shared"] == [("i", "k.0")] and fused["B.shared"] == [("k.0", "j")]
 
 
 class _Without(Rewriter):
@@ -129,12 +146,15 @@ class _Without(Rewriter):
 
 
 @cache
-def a_product(depth: int) -> tuple[list[Tensor], Program]:
-    """Two warpgroups, five steps of the reduction, *depth* tiles at once; it is checked."""
+def a_product(depth: int, boxes: int = 0) -> tuple[list[Tensor], Program]:
+    """Two warpgroups, five steps of the reduction, *depth* tiles at once; it is checked.
+
+    With *boxes*, the copy engine fills the tiles.
+    """
     tensors, rng = matmul("float16", 128, 32, 80), np.random.default_rng(depth)
     sketch = wgmma_sketches(tensors, rng)[0]
     given = {"C.warp.i/1": 2, "C.warp.i/2": 1, "C.warp.j/1": 1, "C.warp.j/2": 1, "C.warp.k/1": 1}
-    given |= {"C.warp.pipeline": depth}
+    given |= {"C.warp.pipeline": depth, "A.shared.bulk": boxes, "B.shared.bulk": boxes}
     row = [given.get(name, 8) for name in sketch.columns]
     assert sketch.space.contains(np.array(row))
     program = lower(sketch.resolve(row)).run
@@ -167,9 +187,41 @@ def test_what_is_missing_is_found(
         run_program(wrong, arguments(wrong, values(tensors, rng)))
 
 
+BOXED_FAULTS = [f for f in FAULTS if not isinstance(f[0], _Without) or f[0].scope is Scope.WARP]
+
+
+@pytest.mark.parametrize(
+    ("depth", "fault", "found"),
+    some((depth, *fault) for fault in BOXED_FAULTS for depth in (1, 2, 3, 4)),
+)
+def test_what_is_missing_is_found_where_boxes_are_copied(
+    depth: int, fault: Rewriter, found: str, rng: np.random.Generator
+) -> None:
+    tensors, program = a_product(depth, boxes=1)
+    again = Less(fault.kind, of=fault.of) if isinstance(fault, Less) else fault
+    if isinstance(again, Less) and again.kind is Commit:
+        again.seen = 1
+    wrong = Program(program.name, program.params, again.stmt(program.body))
+    with pytest.raises(LoweringError, match=found):
+        run_program(wrong, arguments(wrong, values(tensors, rng)))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_boxes_need_no_fence_but_their_barrier(depth: int) -> None:
+    """The copy engine writes as instructions read; filled at once, tiles keep the usual fence."""
+    _, program = a_product(depth, boxes=1)
+    fences = [s.scope for s in walk_stmts(program.body) if isinstance(s, Fence)]
+    assert (Scope.SHARED in fences) is (depth == 1)
+    loops = [s for s in walk_stmts(program.body) if isinstance(s, For) and s.kind is ForKind.BULK]
+    assert {s.extent for s in loops} == {16, 32, 128}
+
+
+@pytest.mark.parametrize("boxes", [0, 1])
 @pytest.mark.parametrize("depth", [2, 3])
-def test_copies_that_are_not_waited_for_are_found(depth: int, rng: np.random.Generator) -> None:
-    tensors, program = a_product(depth)
+def test_copies_that_are_not_waited_for_are_found(
+    depth: int, boxes: int, rng: np.random.Generator
+) -> None:
+    tensors, program = a_product(depth, boxes)
     wrong = Program(program.name, program.params, Less(Wait, of=Async.COPIES).stmt(program.body))
     with pytest.raises(LoweringError, match="before waiting for the copy to it"):
         run_program(wrong, arguments(wrong, values(tensors, rng)))

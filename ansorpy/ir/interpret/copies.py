@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.ir.loops import Buffer, Stmt
+from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Stmt, walk_stmts
 
-__all__ = ["Arrived", "Copies"]
+__all__ = ["Arrived", "Copies", "boxes_in"]
 
 Ints = npt.NDArray[np.int64]
 NOT_COMMITTED = -1
+
+
+def boxes_in(stmt: Stmt) -> frozenset[Stmt]:
+    """The copies in *stmt* that are parts of boxes."""
+    boxes = [s for s in walk_stmts(stmt) if isinstance(s, For) and s.kind is ForKind.BULK]
+    return frozenset(s.body for s in boxes if isinstance(s.body, AsyncCopy))
 
 
 @dataclass(frozen=True)
@@ -35,9 +42,13 @@ class _Started:
 
 
 class Copies:
-    """The asynchronous copies of one launch; each thread counts its own groups."""
+    """The asynchronous copies of one launch; each thread counts its own groups.
 
-    def __init__(self, threads: int):
+    Copies of *boxes* are visible to asynchronous instructions without a fence.
+    """
+
+    def __init__(self, threads: int, boxes: Collection[Stmt] = ()):
+        self.boxes = boxes
         self.committed = np.zeros(threads, dtype=np.int64)
         self.started: list[_Started] = []
 

@@ -198,6 +198,9 @@ class Memory(Evaluator):
             self.statement = copy.statement
             storage = self.storage[copy.buffer]
             storage.defined[copy.at] = True
+            if self.copies is not None and copy.statement in self.copies.boxes:
+                assert storage.fenced is not None
+                storage.fenced[copy.at] = True
             disputed = np.zeros(copy.at.shape, dtype=np.bool_)
             log = self._log(copy.buffer, storage)
             found = log.write(copy.at, copy.thread, self._number(), disputed, disputed)

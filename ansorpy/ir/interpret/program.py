@@ -20,7 +20,7 @@ from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.interpret.asynchronous import fence, finish, start
-from ansorpy.ir.interpret.copies import Copies
+from ansorpy.ir.interpret.copies import Copies, boxes_in
 from ansorpy.ir.interpret.lanes import Lanes, Launch
 from ansorpy.ir.interpret.memory import LaneFrame, Memory, Storage
 from ansorpy.ir.interpret.numerics import Value
@@ -161,8 +161,8 @@ class Machine:
                 self.run(s.body, lanes.bind(s.var, i))
 
     def _in_step(self, s: For, lanes: Lanes) -> bool:
-        """True for virtual threads, and for a nest whose iterations are independent."""
-        if s.kind is ForKind.VTHREAD and lanes.launch is not None:
+        """True for virtual threads, boxes, and a nest whose iterations are independent."""
+        if s.kind is ForKind.BULK or (s.kind is ForKind.VTHREAD and lanes.launch is not None):
             return True
         found = self.batches.get(s)
         if found is None:
@@ -219,7 +219,7 @@ class Machine:
                 extents[inner.kind] = max(extents.get(inner.kind, 1), fixed(inner.extent))
         launch = Launch(extents)
         self.memory.begin(Clock(launch.blocks, launch.threads), agreement=False)
-        self.memory.copies = Copies(launch.blocks * launch.threads)
+        self.memory.copies = Copies(launch.blocks * launch.threads, boxes_in(s))
         self.memory.products = Products(launch.blocks * launch.threads)
         started = replace(lanes, env=dict(lanes.env), launch=launch)
         kept = {}

@@ -84,7 +84,8 @@ class Asynchronous:
         yield self._of_others(product, write, (mine.products, ">=", its.released), problem)
         unseen = (mine.fenced, "<=", its.fences)
         if write.is_copy:
-            unseen = (mine.visible_copies, "<=", its.copies)
+            seen = mine.published if write.is_box else mine.visible_copies
+            unseen = (seen, "<=", its.copies)
         comparisons = [*_same_block(product, write), (mine.phase, ">=", its.phase), unseen]
         yield self._meeting(
             product, write, ((), ()), comparisons,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ansorpy.ir.expr import Var
 from ansorpy.ir.intrinsics import intrinsic
-from ansorpy.ir.loops import AsyncCopy, Buffer, Instruction, Program, expressions
+from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Instruction, Program, expressions
 from ansorpy.ir.prove.clocks import Clock, Clocks, Irregular
 from ansorpy.ir.prove.relations import Relations
 from ansorpy.ir.prove.sites import Access, Home, Region, Site
@@ -32,6 +32,12 @@ class Use(NamedTuple):
     def is_copy(self) -> bool:
         """True if it is written by an asynchronous copy."""
         return isinstance(self.site.stmt, AsyncCopy) and self.access.is_write
+
+    @property
+    def is_box(self) -> bool:
+        """True if it is part of a copy of a box, which needs no fence."""
+        loops = (s for s in self.site.nodes if isinstance(s, For))
+        return self.is_copy and any(loop.kind is ForKind.BULK for loop in loops)
 
     @property
     def is_product(self) -> bool:

@@ -11,6 +11,7 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.gpu.block_tiles import BlockLimits, draw_block_tiles, threads_of
+from ansorpy.rules.gpu.mma_choice import nearest_axis
 from ansorpy.rules.gpu.row_blocks import thread_sources, threads_in_rows
 from ansorpy.rules.gpu.warp_tiling import team_of
 from ansorpy.rules.gpu.wide_copies import draw_reductions, draw_splits, row_of, widen_copies
@@ -87,7 +88,7 @@ class ThreadBind(AnnotationRule):
                 return _bind_levels(state, kernel.name)
             case KernelStyle.CROSS_THREAD_REDUCTION:
                 return _bind_blocks(state, kernel.name)
-            case KernelStyle.TENSOR_CORES | KernelStyle.ROWS:
+            case KernelStyle.TENSOR_CORES | KernelStyle.ROWS_IN_WARPS | KernelStyle.ROWS:
                 return state
             case KernelStyle.PLAIN:
                 return self._bind_untiled(state, kernel.name, target)
@@ -187,14 +188,19 @@ class ThreadBind(AnnotationRule):
         assert stage.attach is not None, name
         reader = state.stage(stage.attach.stage)
         kernel = kernel_of(state, reader)
-        by_warps = kernel.kernel_style is KernelStyle.TENSOR_CORES
+        by_warps = kernel.kernel_style in (KernelStyle.TENSOR_CORES, KernelStyle.ROWS_IN_WARPS)
         vectors = self._vectors(state, stage, by_warps)
         number = OneOf(vectors) if len(vectors) > 1 else vectors[0]
         state, (row, vector) = state.split(name, stage.iters[-1], (number,))
         if len(vectors) > 1:
             constraints.append(_whole_vectors(state, name, f"{name}.{stage.iters[-1].name}/1"))
         state = state.vectorize(name, [vector])
-        state, fused = _fuse(state, name, [*stage.iters[:-1], row])
+        outer = [*stage.iters[:-1], row]
+        near = _contiguous(stage)
+        if near is not None:
+            outer = [*(it for it in outer if it is not near), near]
+            state = state.reorder(name, [*outer, vector])
+        state, fused = _fuse(state, name, outer)
         if kernel.kernel_style is KernelStyle.ROWS:
             return _bind_rows(state, name, fused, thread_sources(kernel))
         sources = [(reader.name, relation.parent) for relation in space_splits(reader)]
@@ -211,6 +217,18 @@ class ThreadBind(AnnotationRule):
         last = stage.op.shape[-1] if stage.op.shape else 1
         words = WORD // stage.op.dtype.bytes if narrow else 1
         return tuple(n for n in sorted({1, *(n * words for n in self.vectors)}) if last % n == 0)
+
+
+def _contiguous(tile: Stage) -> Iter | None:
+    """The loop of a transposed tile along which its source is contiguous; None if not transposed.
+
+    Neighbouring threads then read neighbouring elements, and write vectors across them.
+    """
+    if not tile.swizzle:
+        return None
+    *_, across, last = tile.compute.axes
+    near = nearest_axis(tile.compute.body, (last, across), last)
+    return None if near is last else tile.iter(near.name)
 
 
 def _fuse(state: State, name: str, iters: Sequence[Iter]) -> tuple[State, Iter]:

@@ -32,6 +32,8 @@ __all__ = [
     "matrix_dims",
     "matrix_load",
     "may_round",
+    "nearest_axis",
+    "warp_choice",
     "wgmma_choices",
 ]  # fmt: skip
 
@@ -41,6 +43,9 @@ FIRST_WITH_MMA_SYNC = 80
 WGMMA_ARCHITECTURE = "sm_90a"
 """The only architecture with warpgroup products (PTX ISA, ``wgmma``)."""
 
+
+_TURNED_BITS = 16
+"""Bits of the elements that warpgroup instructions transpose (PTX ISA, ``wgmma``)."""
 
 _WORTH = 2.0
 """Speedup of warpgroup over warp instructions (NVIDIA, "H100 Tensor Core GPU Architecture").
@@ -89,6 +94,14 @@ def best_choice(op: Tensor) -> MmaChoice | None:
     return _best(op, MMA_SYNC)
 
 
+def warp_choice(op: Tensor, rows: str, columns: str) -> MmaChoice | None:
+    """As :func:`best_choice`, with the axes of rows and columns given by name."""
+    if not isinstance(op, ComputeOp):
+        return None
+    found = (c for c in _choices(op, MMA_SYNC) if (c.rows.name, c.columns.name) == (rows, columns))
+    return min(found, key=lambda choice: choice.waste, default=None)
+
+
 def wgmma_choices(op: Tensor) -> list[MmaChoice]:
     """The best axes for some widths of warpgroup instructions, widest first; empty if wasteful."""
     mma_sync = best_choice(op)
@@ -135,20 +148,27 @@ def matrix_dims(operand: Stage) -> tuple[int, ...]:
     return tuple(d for d, index in enumerate(load.indices) if axes_in(index) & axes)
 
 
-def matrix_load(operand: Stage, depth: str, *, of_part: bool = False) -> Intrinsic | None:
+def matrix_load(
+    operand: Stage, depth: str, end: int | None = None, *, of_part: bool = False
+) -> Intrinsic | None:
     """The instruction that loads fragments of *operand* from a shared-memory copy of its source.
 
-    None if lanes must load them: the operand computes something, its rows and columns are not two
-    dimensions of its source (one of them the last), or a fragment may reach beyond the end of
-    *depth* to elements of its source that are not zero.  If the sum is *of_part* of a reduction,
-    steps of *depth* start anywhere in that dimension, and tiles of them must divide it.
+    Dimension *end* of the source (default: the last) is contiguous in the copy.  None if lanes must
+    load them: the operand computes something, its rows and columns are not two dimensions of its
+    source (one of them *end*), or a fragment may reach beyond the end of *depth* to elements of its
+    source that are not zero.  If the sum is *of_part* of a reduction, steps of *depth* start
+    anywhere in that dimension, and tiles of them must divide it.
     """
     load, axes = operand.compute.body, operand.compute.axes[-2:]
     dims = matrix_dims(operand)
     if not isinstance(load, Load) or len(dims) != 2 or operand.fragment is None:
         return None
+    end = len(load.indices) - 1 if end is None else end
+    if end not in dims:
+        return None
+    dims = (dims[1 - dims.index(end)], end)
     rows, columns = (_alone_in(load.indices[d], axes) for d in dims)
-    if rows is None or columns is None or rows is columns or dims[1] != len(load.indices) - 1:
+    if rows is None or columns is None or rows is columns:
         return None
     fragment = tuple(filter(None, operand.fragment))
     whole = dict(zip(axes, fragment_shape(fragment), strict=True))
@@ -199,7 +219,8 @@ def _lies_so(choice: MmaChoice, left: Expr, right: Expr) -> bool:
     """True when factors are contiguous along the same axes as operands in shared memory.
 
     Copies then use vectors.  A factor that is contiguous along no axis must be stored along the
-    reduction.
+    reduction.  Only 16-bit operands may be stored across it: factors of other types that are
+    contiguous so are transposed on their way into shared memory.
     """
     by = choice.by
     ends = (choice.rows, choice.columns, choice.depth)
@@ -207,12 +228,13 @@ def _lies_so(choice: MmaChoice, left: Expr, right: Expr) -> bool:
     operands = zip(operand_tensors(by.pattern)[1:], by.fragments[1:], (left, right), strict=True)
     for tensor, fragment, factor in operands:
         mine = [axes[axis] for axis in operand_axes(by, tensor)]
-        if not fragment and mine[-1] is not _nearest(factor, mine, choice.depth):
+        may_turn = tensor.dtype.bits == _TURNED_BITS
+        if not fragment and may_turn and mine[-1] is not nearest_axis(factor, mine, choice.depth):
             return False
     return True
 
 
-def _nearest(factor: Expr, among: Sequence[Axis], otherwise: Axis) -> Axis:
+def nearest_axis(factor: Expr, among: Sequence[Axis], otherwise: Axis) -> Axis:
     """The axis of *among* along which *factor* reads contiguous elements, else *otherwise*."""
     for e in walk(factor):
         if isinstance(e, Load) and e.indices:

@@ -19,19 +19,29 @@ from ansorpy.schedule.stage import Iter, Stage, Tail
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "fill_by_lanes", "fill_by_matrices", "team_of", "tile_for_warps", "tile_like_warps",
-    "warp_factors", "warp_sum",
+    "fill_by_lanes", "fill_by_matrices", "reduce_by_lanes", "team_of", "tile_for_warps",
+    "tile_like_warps", "warp_factors", "warp_sum",
 ]  # fmt: skip
 
 BLOCK, WARPS = ForKind.BLOCK_X.value, ForKind.THREAD_Z.value
+
+STRIP = 8
+"""Rows of blocks that run together: 132 blocks then read operands of about 8 rows and 16 columns.
+
+Source: the default of Triton's matrix products (``GROUP_SIZE_M``).
+"""
 
 _Part = tuple[Iter, Digit | None]
 """A loop over one digit of an index within a fragment, or (None) over fragments."""
 
 
 def warp_sum(state: State, kernel: Stage) -> Stage:
-    """The sum that the warps of *kernel*, a tensor-core kernel, hold in their registers."""
-    return next(s for s in state.attached(kernel) if s.fragment is not None)
+    """The sum that the warps of *kernel*, a tensor-core kernel, hold in their registers.
+
+    Its operands are computed in its loops.
+    """
+    held = (s for s in state.attached(kernel) if s.fragment is not None)
+    return next(stage for stage in held if state.attached(stage))
 
 
 def warp_factors(stage: Stage) -> Product:
@@ -103,8 +113,8 @@ def tile_like_warps(state: State, name: str, source: str) -> tuple[State, str]:
         state, found = _split_by_digits(state, name, rest, digits[axis])
         parts += found
     state, lane = _bind_lanes(state, name, [*blocks, *warps], parts)
-    for iters, index in ((blocks, BLOCK), (warps, WARPS)):
-        state, fused = state.fuse(name, iters)
+    for iters, index, together in ((blocks, BLOCK, STRIP), (warps, WARPS, 1)):
+        state, fused = state.fuse(name, iters, together)
         state = state.bind(name, fused, index)
     return state, lane
 
@@ -116,6 +126,23 @@ def fill_by_lanes(state: State, name: str) -> State:
         state, found = _split_by_digits(state, name, it, digits[it.name])
         parts += found
     state, _ = _bind_lanes(state, name, [], parts)
+    return state
+
+
+def reduce_by_lanes(state: State, name: str) -> State:
+    """Have each lane reduce its part of the rows of *name*, which another reduction carries."""
+    stage = state.stage(name)
+    assert stage.carried is not None, name
+    digits, parts = _digits(stage), list[_Part]()
+    reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
+    for it in stage.iters:
+        if it.kind is not AxisKind.REDUCE:
+            state, found = _split_by_digits(state, name, it, digits[it.name])
+            parts += found
+    carried = len(stage.carried.loops)
+    state, _ = _bind_lanes(state, name, reduce[:carried], parts)
+    for it in reduce[carried:]:
+        state = state.unroll(name, it)
     return state
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.cuda.launch.plan import STRIDE_UNIT, Encoding, LaunchPlan
 from ansorpy.codegen.cuda.launch.plan import Argument as LaunchArgument
-from ansorpy.codegen.cuda.launch.plan import LaunchPlan
 from ansorpy.codegen.llvm.objects.build import compile_ir
-from ansorpy.ir.extents import least, most
+from ansorpy.ir.extents import Extent, least, most
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent, c_told, helpers
 from ansorpy.runtime.control import Argument, Memory
@@ -98,6 +98,7 @@ def cuda_source(plan: ExecutionPlan, name: str, metadata: str) -> str:
             "workspace_bytes": max(1, *workspaces),
             "pool_bytes": plan.pool_bytes,
             "helpers": helpers(str(sized)),
+            "has_maps": any(launch["maps"] for launch in launches),
             **sized,
         },
     )
@@ -158,7 +159,26 @@ def _launches(
             "block": launch.block,
             "shared": launch.dynamic_shared_bytes,
             "arguments": [value(argument) for argument in launch.arguments],
+            "maps": [
+                _map(n, argument.boxes.encoding, names)
+                for n, argument in enumerate(launch.arguments)
+                if argument.boxes is not None
+            ],
         }
+
+
+def _map(number: int, map_of: Encoding, names: Mapping[Dim, str]) -> dict[str, object]:
+    """A tensor map that a kernel receives as argument *number*."""
+
+    def positive(extent: Extent, smallest: int) -> str:
+        text = c_extent(extent, names)
+        return text if isinstance(extent, int) else f"({text} > 0 ? {text} : {smallest})"
+
+    return {
+        **map_of._asdict(), "argument": number,
+        "extents": [positive(extent, 1) for extent in map_of.extents],
+        "strides": [positive(stride, STRIDE_UNIT) for stride in map_of.strides],
+    }  # fmt: skip
 
 
 def _commented(text: str) -> str:

@@ -112,14 +112,27 @@ def ragged(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:
 
 def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[str, Extent]) -> None:
     rest = values[relation.child]
+    strip = _strip(relation, extents)
     for n, parent in reversed([*enumerate(relation.parents)][1:]):
         outer = relation.parents[:n]
         if isinstance(extents[parent], Symbolic) and all(extents[p] == 1 for p in outer):
             values.update({parent: rest, **dict.fromkeys(outer, as_expr(0))})
             return
+        if strip > 1:
+            inside, rest = rest % strip, rest // strip
         values[parent] = rest % as_expr(extents[parent])
         rest = rest // as_expr(extents[parent])
+        if strip > 1:
+            rest, strip = rest * strip + inside, 1
     values[relation.parents[0]] = rest
+
+
+def _strip(relation: FuseRelation, extents: Mapping[str, Extent]) -> int:
+    """How many iterations of the last loop but one of *relation* are taken together."""
+    extent = extents[relation.parents[-2]]
+    if not isinstance(extent, int):
+        return 1
+    return max(n for n in range(1, relation.together + 1) if extent % n == 0)
 
 
 def overshoot(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import ExitStack
+
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.analysis.affine import divisor_of, linear
 from ansorpy.ir.builders import all_of
@@ -20,11 +23,14 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.extents import Extent, Symbolic, most
 from ansorpy.ir.loops import ForKind, If, Stmt, Store
+from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.bounds.axes import axis_exprs, guard
 from ansorpy.schedule.bounds.overrun import is_read_before_start
 from ansorpy.schedule.guards import guarded_splits, is_zero_beyond, peeled
 from ansorpy.schedule.lowering.context import Index, LoweringContext, minus
+from ansorpy.schedule.lowering.gpu.boxes import copied_box
 from ansorpy.schedule.lowering.loop_kinds import loop_kinds
 from ansorpy.schedule.stage import SplitRelation, Stage
 
@@ -113,11 +119,37 @@ class StageIndices:
         kept = [g for g in alike if any(_is_loop(e) for e in walk(g))]
         return If(all_of(*kept), stmt, None) if kept else stmt
 
+    def _box(self) -> Stmt:
+        """The stage's tile, which copies a tensor, as one copy of a box."""
+        load = self.op.body
+        assert isinstance(load, Load) and load.source.name not in self.stage.packed, self.name
+        loops = [
+            (self.outer.fresh(axis.name), fixed(extent))
+            for axis, extent in zip(self.op.axes, self.buffer.shape, strict=True)
+        ]
+        with ExitStack() as inside:
+            for axis, (var, extent) in zip(self.op.axes, loops, strict=True):
+                key = (self.name, axis.name)
+                inside.enter_context(self.outer.loop(key, var, extent, ForKind.BULK))
+            values: dict[Var, Expr] = {}
+            origins = self.outer.origin(self.name)
+            for axis, origin, (var, _) in zip(self.op.axes, origins, loops, strict=True):
+                values[axis] = linear(origin + var).to_expr()
+            at = tuple(substitute(index, values) for index in load.indices)
+            value = self.outer.load(self.name, Load(load.source, at))
+            store = Store(self.buffer, tuple(var for var, _ in loops), value, None)
+            masked = self._masked(store, {axis.name: value for axis, value in values.items()})
+        assert isinstance(masked, Store)
+        return copied_box(loops, masked, self.outer.fresh)
+
     # Boxes that reach beyond their tensor
 
-    def _masked(self, store: Store) -> Stmt:
-        """*store* without reads beyond a tensor: it stores 0 instead, or adds nothing."""
-        masks = self._masks()
+    def _masked(self, store: Store, values: Mapping[str, Expr] | None = None) -> Stmt:
+        """*store* without reads beyond a tensor: it stores 0 instead, or adds nothing.
+
+        *values* are the axes, by default in terms of this stage's loops.
+        """
+        masks = self._masks(self._axis_values() if values is None else values)
         if not masks or self._reads_boxes_only() and not self._is_operand():
             return store
         inside = all_of(*masks)
@@ -129,11 +161,10 @@ class StageIndices:
             inside, value = all_of(inside, value.cond), value.then
         return Store(store.buffer, store.indices, Select(inside, value, zero), None)
 
-    def _masks(self) -> list[Expr]:
+    def _masks(self, values: Mapping[str, Expr]) -> list[Expr]:
         """Conditions for this stage's box to be inside its tensor, without those always met."""
         if not self.outer.bounds.masked(self.name):
             return []
-        values = self._axis_values()
         found: list[Expr] = []
         for axis in self.op.axes:
             value = self.outer.simple(values[axis.name])

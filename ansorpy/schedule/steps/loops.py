@@ -162,11 +162,17 @@ class FollowFusedSplitStep(Step):
 
 @dataclass(frozen=True)
 class FuseStep(Step):
-    """Fuse neighbouring loops into one; the name joins theirs as TVM prints it (``i@j@``)."""
+    """Fuse neighbouring loops into one; the name joins theirs as TVM prints it (``i@j@``).
+
+    With *together*, the last two are taken in strips of at most so many iterations of the first of
+    them, so that nearby iterations of the fused loop share what either of the two reads.
+    Source: the order of blocks in CUTLASS and Triton.  Differs: strips divide the loop.
+    """
 
     returns_names = True
 
     iters: tuple[str, ...]
+    together: int = 1
     kind: Literal["fuse"] = "fuse"
 
     @property
@@ -196,7 +202,7 @@ class FuseStep(Step):
         refuse_unless_plain(state, self, self.iters)
         child = Iter(self.fused, kinds.pop(), _known_product(fused))
         iters = (*stage.iters[:first], child, *stage.iters[first + len(fused) :])
-        relation = FuseRelation(self.iters, child.name)
+        relation = FuseRelation(self.iters, child.name, self.together)
         state = state.replace_stage(
             replace(stage, iters=iters, relations=(*stage.relations, relation))
         )

@@ -8,12 +8,37 @@ from typing import TYPE_CHECKING, Literal
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import Scope
+from ansorpy.schedule.boxes import is_box
 from ansorpy.schedule.steps.base import Count, Step, choice, compute_stage
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["PadStep", "PipelineStep"]
+__all__ = ["BulkStep", "PadStep", "PipelineStep"]
+
+
+@dataclass(frozen=True)
+class BulkStep(Step):
+    """Let one thread of a block have the stage's tile copied as boxes of its source.
+
+    The stage's loops are then not used.  Rows and columns of the tile must be whole dimensions of a
+    dense tensor, so that what lies beyond its axes lies beyond the tensor, where boxes hold zeros.
+    *number* is 0 (all threads copy the tile) or 1.
+    """
+
+    number: Count = field(default=1, metadata=choice("{stage}.bulk", 0))
+    kind: Literal["bulk"] = "bulk"
+
+    def apply(self, state: State) -> State:
+        stage = compute_stage(state, self.stage, self)
+        if not is_box(state, stage):
+            raise ScheduleError(
+                "the tile is not a swizzled box of a dense tensor",
+                step=self.call(), stage=stage.name, program=state.text(stage.name),
+                hint="rows of the source must have a multiple of 16 bytes",
+            )  # fmt: skip
+        [number] = self.products(state)
+        return state.replace_stage(replace(stage, bulk=number))
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,8 @@ class Leaf:
     """Number of instances of the tile that exist at once; above 1 if it is copied ahead."""
     shared_bytes: Size = 0
     """Bytes of shared memory that the stage takes in a GPU block."""
+    bulk: Size = 0
+    """1 if the copy engine fills the stage's tile, 0 if threads do."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,7 @@ class _Builder:
             self.bounds.number(stage.max_unroll), len(self._outer(stage)), changes_guard, held,
             instances=instances(self.bounds, stage),
             shared_bytes=stage_bytes(self.bounds, stage),
+            bulk=self.bounds.number(stage.bulk),
         )  # fmt: skip
 
     def _condition(

@@ -93,6 +93,7 @@ def _sizes(leaf: Leaf) -> Iterator[Size]:
     yield leaf.max_unroll
     yield leaf.instances
     yield leaf.shared_bytes
+    yield leaf.bulk
     yield from leaf.changes_guard
 
 
@@ -127,6 +128,7 @@ def _evaluated(statement: _Statement, rows: Ints, settings: Settings | None) -> 
         settings=settings,
         instances=known(leaf.instances, leaf.instances),
         shared_bytes=known(leaf.shared_bytes, leaf.shared_bytes),
+        bulk=known(leaf.bulk, leaf.bulk),
     )
 
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+#include <vector>
 
 #define __global__
 #define __device__
@@ -14,6 +15,7 @@
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
 #define __restrict__ __restrict
+#define __grid_constant__
 
 struct Dim3 {
   int x, y, z;
@@ -242,6 +244,86 @@ template <int Pending> static void wait_products() {
   under_way[current] = left;
 }
 
+// Boxes that the copy engine moves: they arrive when their barrier is waited for, not before.
+struct TensorMap {
+  const char* start;
+  int size, rank, swizzle;
+  long long shape[5];
+  int box[5];
+};
+struct Box {
+  unsigned long long* barrier;
+  char* to;
+  std::vector<char> bytes;
+  int units;
+};
+static std::vector<Box> boxes;
+
+// A barrier counts its phases in the upper half; the lower half is 1 once the first thread arrived.
+static void init_barrier(unsigned long long* barrier) { *barrier = 0; }
+static void arrive(unsigned long long* barrier, unsigned bytes) {
+  unsigned moved = 0;
+  for (const Box& box : boxes) moved += box.barrier == barrier ? box.bytes.size() : 0;
+  if (*barrier & 1) failure = "a thread arrives twice in one phase of a barrier";
+  if (moved != bytes) failure = "a barrier expects other bytes than those that are copied";
+  *barrier |= 1;
+}
+static void wait_for_phase(unsigned long long* barrier, unsigned odd) {
+  for (int turn = 0; (*barrier >> 32 & 1) == odd; ++turn) {
+    if (!(*barrier & 1)) {
+      if (turn == 10000) failure = "nothing ends the phase of a barrier";
+      yield(turn == 10000 ? DONE : READY, 0);
+      continue;
+    }
+    std::vector<Box> left;
+    for (Box& box : boxes) {
+      if (box.barrier != barrier) {
+        left.push_back(box);
+        continue;
+      }
+      for (size_t n = 0; n < box.bytes.size(); ++n) {
+        const uintptr_t at = (uintptr_t)box.to + n;
+        *(char*)(at ^ (at >> 7 & box.units - 1) << 4) = box.bytes[n];
+      }
+    }
+    boxes = left;
+    *barrier = (*barrier >> 32) + 1 << 32;
+  }
+}
+
+template <typename... Places>
+static void copy_box(const TensorMap& map, void* to, unsigned long long* barrier, Places... places) {
+  const long long first[] = {places...};  // innermost first
+  if (sizeof...(places) != map.rank) failure = "a box has other dimensions than its tensor";
+  const int row = map.box[map.rank - 1] * map.size;
+  if (row != map.swizzle) failure = "rows of a box are not as long as they are swizzled";
+  if ((uintptr_t)to % (8 * map.swizzle)) failure = "a box starts where its pattern does not";
+  if ((uintptr_t)map.start % 16 || map.shape[map.rank - 1] * map.size % 16) {
+    failure = "a tensor that is copied in boxes is not aligned to 16 bytes";
+  }
+  Box box = {barrier, (char*)to, {}, map.swizzle / 16};
+  int at[5] = {};
+  for (bool more = true; more;) {
+    long long place = 0;
+    bool inside = true;
+    for (int d = 0; d < map.rank; ++d) {
+      const long long index = first[map.rank - 1 - d] + at[d];
+      inside &= index >= 0 && index < map.shape[d];
+      place = place * map.shape[d] + index;
+    }
+    for (int n = 0; n < map.size; ++n) {
+      box.bytes.push_back(inside ? map.start[place * map.size + n] : 0);
+    }
+    more = false;
+    for (int d = map.rank - 1; d >= 0 && !more; --d) {
+      more = ++at[d] < map.box[d];
+      if (!more) at[d] = 0;
+    }
+  }
+  memset(to, 0xff, box.bytes.size());
+  boxes.push_back(box);
+}
+
 static void run_fiber() {
   body(arguments);
   yield(DONE, 0);
@@ -285,6 +367,7 @@ static void run_block(int x, int y, int z, uint32_t* seed) {
     }
     if (released(0, count, DONE)) return;
     bool moved = released(0, count, WAITING);
+    for (int t = 0; t < count; ++t) moved |= fibers[t].state == READY;
     for (int warp = 0; warp < count && !moved; warp += 32) {
       int last = warp + 32 < count ? warp + 32 : count;
       if (fibers[warp].state == EXCHANGING) moved |= released(warp, last, EXCHANGING);

@@ -19,7 +19,7 @@ from ansorpy.codegen.cuda.emit.emitter import C_TYPES
 from ansorpy.codegen.cuda.emit.mma import function_name
 from ansorpy.codegen.cuda.emit.prelude import HELPERS, prelude
 from ansorpy.codegen.cuda.emit.program import CudaSource, emit_cuda
-from ansorpy.codegen.cuda.launch.plan import LaunchPlan
+from ansorpy.codegen.cuda.launch.plan import Argument, LaunchPlan
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.intrinsics import (
     MMA_SYNC,
@@ -29,6 +29,8 @@ from ansorpy.ir.intrinsics import (
     operand_tensors,
 )
 from ansorpy.ir.loops import Program, Role
+from ansorpy.ir.symbols import Dim
+from ansorpy.runtime.c.extents import c_extent
 from ansorpy.target import Target
 
 __all__ = ["Emulated", "emulate", "needs_compiler"]
@@ -103,6 +105,7 @@ static void {function_name(by.name)}(
 _OWN = {function_name(by.name): _mma_sync(by) for by in MMA_SYNC}
 _OWN |= {function_name(by.name): _wgmma(by) for by in WGMMA}
 _ON_HOST |= _OWN | {"matrices": "", "order": "", "matrix_at": ""}
+_ON_HOST |= {"tensor_map": "", "barriers": "", "copy_box": ""}
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
 
@@ -168,9 +171,12 @@ def _entries(program: Program, plan: LaunchPlan) -> str:
     buffers = _buffers(program)
     lines = []
     for launch in plan.launches:
+        sizes = {
+            plan.dims[a.position]: f"(int64_t)args[{n}]"
+            for n, a in enumerate(launch.arguments) if a.place == "size"
+        }  # fmt: skip
         arguments = ", ".join(
-            f"(int64_t)args[{n}]" if a.place == "size" else f"({buffers[a.name]}*)args[{n}]"
-            for n, a in enumerate(launch.arguments)
+            _argument(n, a, buffers, sizes) for n, a in enumerate(launch.arguments)
         )
         name = launch.kernel
         lines += [
@@ -180,6 +186,21 @@ def _entries(program: Program, plan: LaunchPlan) -> str:
             "}",
         ]
     return "\n".join(lines)
+
+
+def _argument(
+    number: int, argument: Argument, buffers: dict[str, str], sizes: dict[Dim, str]
+) -> str:
+    """An argument of a kernel in C, from the number or address in a table."""
+    given = f"args[{number}]"
+    if argument.place == "size":
+        return f"(int64_t){given}"
+    if argument.boxes is None:
+        return f"({buffers[argument.name]}*){given}"
+    form = argument.boxes
+    shape, box = ", ".join(c_extent(n, sizes) for n in form.shape), ", ".join(map(str, form.box))
+    rank = f"{form.element_bytes}, {len(form.shape)}, {form.swizzle}"
+    return f"TensorMap{{(const char*){given}, {rank}, {{{shape}}}, {{{box}}}}}"
 
 
 def _buffers(program: Program) -> dict[str, str]:

@@ -121,7 +121,7 @@ def test_warpgroups_multiply_while_tiles_are_copied(
     found = wgmma_sketches(matmul(kind, 4096, 4096, 4096), np.random.default_rng(0))
     sketch = next(s for s in found if f"n{columns}k16" in str(s.placed.history))
     given = {"C.warp.i/1": 2, "C.warp.i/2": 1, "C.warp.j/1": 1, "C.warp.j/2": fragments}
-    given |= {"C.warp.k/1": 4, "C.warp.pipeline": 4}
+    given |= {"C.warp.k/1": 4, "C.warp.pipeline": 4, "A.shared.bulk": 0, "B.shared.bulk": 0}
     row = [given.get(column, 8) for column in sketch.columns]
     assert sketch.space.contains(np.array(row))
     program = lower(sketch.resolve(row)).run

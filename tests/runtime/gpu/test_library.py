@@ -24,6 +24,7 @@ from ansorpy.graph.memory import ArenaPlan
 from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import dim
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
@@ -43,6 +44,7 @@ from tests.runtime.gpu.test_executable import (
     panels,
     rows_of_any_number,
 )
+from tests.tensor_cores import matmul, wgmma_sketches
 
 pytestmark = pytest.mark.skipif(
     shutil.which("g++") is None or shutil.which("cc") is None, reason="needs a C and C++ compiler"
@@ -365,6 +367,38 @@ def test_a_library_takes_every_size(driver, tmp_path, rng):
     # At 7 and at 50 rows two runs each, the second of which is captured; none without rows.
     assert calls["launch"] == 2 * (2 + 1 + 2) and calls["capture"] == 3
     assert calls["memory"] == 4  # two tensors, the workspace and an arena, for 50 rows
+
+
+def in_boxes(state: State) -> State:
+    """The schedule of a product by warpgroups whose tiles the copy engine fills."""
+    rng = np.random.default_rng(5)
+    sketch = wgmma_sketches(matmul("float16", 128, 64, 96), rng)[0]
+    table = sketch.sample(64, rng)
+    table[:, [name.endswith(".bulk") for name in sketch.columns]] = 1
+    history = sketch.resolve(table[sketch.valid(table)][0]).history
+    return State.replay(state.definition, history)
+
+
+def test_a_library_makes_maps_of_tensors_of_every_size(driver, tmp_path, rng):
+    dag, log = ComputeDAG.of(matmul("float16", dim("n", 0, 150), 64, 96)), tmp_path / "calls.txt"
+    [code] = emulated([("product", dag, in_boxes)], tmp_path / "kernels").values()
+    task = with_code(gpu_task(dag, "product", in_boxes), code)
+    path = Kernel(task, target=GPU, threads=1).export(tmp_path / "net.so")
+    numbers = (70, 70, 70, 1, 0, 150)
+    given = {
+        f"A{k}": rng.standard_normal((n, 96)).astype(np.float16) for k, n in enumerate(numbers)
+    }
+    right = rng.standard_normal((96, 64)).astype(np.float16)
+    given |= {f"B{k}": right for k in range(len(numbers))}
+    np.savez(tmp_path / "given.npz", calls=len(numbers), **given)
+    done = called(path, driver, SIZED_CALLER, FAKE_CUDA_LOG=str(log))
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "results.npz") as results:
+        for k in range(len(numbers)):
+            want = given[f"A{k}"].astype(np.float32) @ right.astype(np.float32)
+            np.testing.assert_allclose(results[f"{k} 0"], want, rtol=0, atol=1e-3)
+    # Two maps a launch: of the runs at a new size, and of the run that is captured.
+    assert Counter(log.read_text().split("\n"))["map"] == 2 * 4
 
 
 def test_a_library_of_a_network_takes_every_size(driver, tmp_path, rng):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ansorpy.codegen.clike.code import UNARY, Code
 from ansorpy.codegen.clike.writer import IndexTypes, Writer
 from ansorpy.codegen.cuda.emit.words import WORDS
+from ansorpy.codegen.cuda.launch.plan import BoxedTensor
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load, size_var
 from ansorpy.ir.extents import Extent, most
@@ -67,12 +68,18 @@ class Emitter(Writer):
         """Vector loads of the current vector loop, each with the code that reads one lane."""
         self.adding: list[Buffer] = []
         """Accumulators in scope that asynchronous instructions add to."""
+        self.copies = ""
+        """The variable that counts groups of copied boxes; empty if the kernel copies none."""
+        self.boxes: dict[tuple[Buffer, BoxedTensor], str] = {}
+        """The parameters from which boxes are copied, by what they are maps of."""
+        self.by_threads = True
+        """Whether threads copy elements themselves (``cp.async``)."""
 
     def size(self, dim: Dim) -> str:
         """Name the size of *dim*, and declare it as a parameter."""
         var, is_wide = size_var(dim), dim.high > self.indices.most
         name = self.names.give(var)
-        self.variables[var], self.ranges[var] = Code(name, wide=is_wide), (dim.low, dim.high)
+        self.bind(var, (dim.low, dim.high), Code(name, wide=is_wide))
         return f"{self.indices.wide if is_wide else self.indices.narrow} {name} /* {dim} */"
 
     def value(self, expr: Expr) -> Code:

@@ -6,12 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ansorpy.codegen.clike.names import identifier
+from ansorpy.codegen.cuda.emit.boxes import begun_boxes, sources_in
 from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter, Tables
 from ansorpy.codegen.cuda.emit.expressions import HALF, value
 from ansorpy.codegen.cuda.emit.prelude import HELPERS, prelude
 from ansorpy.codegen.cuda.emit.statements import statement
 from ansorpy.codegen.cuda.emit.words import WORDS
-from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, Argument, Grid, Launch, LaunchPlan
+from ansorpy.codegen.cuda.launch.plan import (
+    ALIGNMENT,
+    Argument,
+    BoxedTensor,
+    Grid,
+    Launch,
+    LaunchPlan,
+)
 from ansorpy.codegen.cuda.passes.lower_fragments import held_by_lanes
 from ansorpy.codegen.cuda.passes.residency import blocks_at_once
 from ansorpy.codegen.cuda.passes.split_kernels import KernelNest, kernel_nests, workspace_offsets
@@ -30,7 +38,7 @@ from ansorpy.codegen.storage import buffers_used
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.overwrite import may_overlap
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.loops import Alloc, Buffer, Program, Scope, walk_stmts
+from ansorpy.ir.loops import BARRIER_BYTES, Alloc, Buffer, Program, Scope, walk_stmts
 from ansorpy.ir.rewrite.simplify import simplify_stmt
 from ansorpy.ir.symbols import Dim
 from ansorpy.target import Target
@@ -129,6 +137,7 @@ class _Kernel:
             for buffer, offset in offsets.items()
             if buffer in self.used
         ]
+        self.boxed = sources_in(nest.body)
         self.shared = [
             s.buffer for s in walk_stmts(nest.body)
             if isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED
@@ -137,10 +146,11 @@ class _Kernel:
         # Strictest alignment first, so that no padding is needed.
         self.shared.sort(key=lambda buffer: -buffer.shared_alignment)
         size = sum(buffer.shared_bytes for buffer in self.shared)
+        size += BARRIER_BYTES * bool(self.boxed)
         self.dynamic = size > target.max_shared_bytes
         self.launch = Launch(
             name, nest.grid, nest.block,
-            (*(argument for _, argument in self.given), *_sizes(self.dims)),
+            (*(argument for _, argument in self.given), *self._maps(), *_sizes(self.dims)),
             0 if self.dynamic else size, size if self.dynamic else 0, nest.where,
         )  # fmt: skip
         blocks = blocks_at_once(nest.body, self.launch, target) if several else 1
@@ -151,8 +161,9 @@ class _Kernel:
         written = frozenset(buffer for buffer, is_written in self.used.items() if is_written)
         e = Emitter(Tables(value, statement), self.nest.extents, written, helpers)
         parameters = [self._parameter(e, buffer) for buffer, _ in self.given]
+        parameters += [self._map(e, source) for source in self.boxed]
         parameters += [e.size(dim) for dim in self.dims]
-        self._declare_shared(e)
+        begun_boxes(e, self.nest.body, self._declare_shared(e))
         e.statement(self.nest.body)
         inside = ",\n    ".join(parameters)
         return "\n".join(
@@ -176,7 +187,21 @@ class _Kernel:
         alone = "" if buffer in self.overlapping else "__restrict__ "
         return f"{access}{kind}* {alone}{e.names.give(buffer)} /* [{shape}]{apart} */"
 
-    def _declare_shared(self, e: Emitter) -> None:
+    def _maps(self) -> Iterator[Argument]:
+        """The arguments that are maps of tensors, which the kernel copies in boxes."""
+        given = dict(self.given)
+        for buffer, form in self.boxed:
+            yield replace(given[buffer], boxes=form)
+
+    def _map(self, e: Emitter, source: tuple[Buffer, BoxedTensor]) -> str:
+        buffer, form = source
+        e.need("tensor_map")
+        e.boxes[source] = name = e.names.fresh(f"{e.place(buffer)}_boxes")
+        extents = ", ".join(map(str, form.box))
+        return f"const __grid_constant__ TensorMap {name} /* [{extents}] */"
+
+    def _declare_shared(self, e: Emitter) -> str:
+        """Declare the tiles; returns where barriers are, as a C pointer."""
         if self.dynamic:
             most = self.shared[0].shared_alignment
             e.line(f"extern __shared__ __align__({most}) unsigned char shared_memory[];")
@@ -191,6 +216,12 @@ class _Kernel:
                 aligned = f"__align__({buffer.shared_alignment})"
                 e.line(f"__shared__ {aligned} {kind} {name}[{buffer.span}];  // [{shape}]")
             offset += buffer.shared_bytes
+        barriers = "unsigned long long"
+        if self.dynamic or not self.boxed:
+            return f"reinterpret_cast<{barriers}*>(shared_memory + {offset})"
+        name = e.names.fresh("barriers")
+        e.line(f"__shared__ {barriers} {name}[{BARRIER_BYTES // 8}];")
+        return name
 
 
 def _parameter(buffer: Buffer, number: int) -> Argument:

@@ -82,25 +82,28 @@ def fence(e: Emitter, s: Fence) -> None:
 
 def commit(e: Emitter, s: Commit) -> None:
     """End a group of copies or instructions."""
-    _emit_group(e, s.kind, f"commit_{s.kind.value}();")
+    _emit_group(e, s.kind, f"commit_{s.kind.value}();", "commit();")
 
 
 def wait(e: Emitter, s: Wait) -> None:
     """Wait for all groups but the last ``pending``; if that is 0, the sums may be read."""
-    _emit_group(e, s.kind, f"wait_{s.kind.value}<{s.pending}>();")
+    _emit_group(e, s.kind, f"wait_{s.kind.value}<{s.pending}>();", f"wait<{s.pending}>();")
     if s.kind is Async.PRODUCTS and not s.pending:
         for buffer in e.adding:
             e.line(f"settled({e.place(buffer)});")
 
 
-def _emit_group(e: Emitter, kind: Async, line: str) -> None:
+def _emit_group(e: Emitter, kind: Async, line: str, of_boxes: str) -> None:
     if kind is Async.PRODUCTS:
         e.need("order")
         e.line(line)
         return
-    e.need("copies")
-    with e.by_the_first():
-        e.line(line)
+    if e.copies:
+        e.line(f"{e.copies}.{of_boxes}")
+    if e.by_threads:
+        e.need("copies")
+        with e.by_the_first():
+            e.line(line)
 
 
 def matrix(e: Emitter, name: str, number: int, buffer: Buffer, at: tuple[Expr, ...]) -> str:
@@ -138,7 +141,7 @@ def _function(by: Intrinsic) -> str:
     wide, held = ("s32", "r") if total is DType.INT32 else ("f32", "f")
     sums = _lines([f"%{at}" for at in range(size)], f'"\n{" " * 15}"', 16)
     outs = _lines([f'"+{held}"(c[{at}])' for at in range(size)], f"\n{' ' * 17}", 5)
-    across = "".join(f", {int(not is_along(by, tensor))}" for tensor in (a, b))
+    across = "".join(f", {int(not is_along(by, t))}" for t in (a, b) if left.bits == 16)
     kinds = f", 1, 1{across}" if left.is_float else ""
     text = f"wgmma.mma_async.sync.aligned.m{m}n{n}k{depth}.{wide}.{PTX[left]}.{PTX[right]}"
     return f"""\

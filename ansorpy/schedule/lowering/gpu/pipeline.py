@@ -5,7 +5,8 @@ copies and passes one barrier, after which all threads see these copies and have
 that is overwritten next.  It then starts the copies of iteration ``k + n - 1`` and computes.
 
 Asynchronous instructions of one iteration are left running during the next, whose copies must not
-overwrite a tile that they read: copies then start one iteration later.
+overwrite a tile that they read: copies then start one iteration later.  Boxes need no fence before
+instructions read them, as the copy engine writes shared memory in the same way as these read it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
 from ansorpy.ir.strides import Strides, dense_strides
 from ansorpy.schedule.asynchronous import grouped, made_visible, runs_asynchronously
+from ansorpy.schedule.lowering.gpu.boxes import is_box_copy
 
 __all__ = ["Producer", "bound_to", "padded_strides", "pipelined"]
 
@@ -44,11 +46,15 @@ LEAST_BYTES = 4
 
 
 class Producer(NamedTuple):
-    """The producer of a tile: its buffer, the variables to bind first, and the statement."""
+    """The producer of a tile: its buffer, the variables to bind first, and the statement.
+
+    The buffer exists for one iteration if it is *allocated* here.
+    """
 
     buffer: Buffer
     lets: Sequence[tuple[Var, Expr]]
     fill: Stmt
+    allocated: bool = True
 
 
 def pipelined(var: Var, extent: Extent, depth: int, tiles: Sequence[Producer], use: Stmt) -> Stmt:
@@ -67,7 +73,9 @@ def pipelined(var: Var, extent: Extent, depth: int, tiles: Sequence[Producer], u
     begin += [Commit(Async.COPIES)] * (ahead - first)
     lets = [let for tile in tiles for let in tile.lets]
     used = bound_to(lets, grouped(_InSlot(slots, var % depth).stmt(use), under_way))
-    body: list[Stmt] = [Wait(Async.COPIES, ahead - 1), *made_visible(use), barrier]
+    in_boxes = all(is_box_copy(tile.fill) for tile in tiles)
+    visible = () if in_boxes else made_visible(use)
+    body: list[Stmt] = [Wait(Async.COPIES, ahead - 1), *visible, barrier]
     if ahead < most(extent):
         later = _fetched(tiles, slots, var, var + ahead, depth)
         body.append(If(var + ahead < as_expr(extent), later, None))
@@ -136,6 +144,8 @@ class _InSlot(Rewriter):
                 (self.slots[b], (self.slot, *at)) if b in self.slots else (b, at)
                 for b, at in s.operands
             ))  # fmt: skip
+        if isinstance(s, AsyncCopy) and s.buffer in self.slots:
+            return AsyncCopy(self.slots[s.buffer], (self.slot, *s.indices), s.value)
         if not isinstance(s, Store) or s.buffer not in self.slots:
             return s
         buffer, indices = self.slots[s.buffer], (self.slot, *s.indices)

@@ -26,6 +26,7 @@ from ansorpy.ir.rewrite.rewriter import Rewriter, map_statements, substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.asynchronous import grouped, made_visible
+from ansorpy.schedule.lowering.gpu.boxes import waited_for
 
 __all__ = ["is_launched", "launched", "reads_any", "synchronised", "without_vthreads"]
 
@@ -57,7 +58,8 @@ def synchronised(
     shared = [buffer for buffer, _ in made if buffer.scope is Scope.SHARED]
     parts: list[tuple[Stmt, ...]] = []
     filled: set[Buffer] = set()
-    for n, (buffer, stmt) in enumerate(made):
+    for n, (buffer, fill) in enumerate(made):
+        stmt = waited_for(fill)
         first = bool(shared) and buffer is shared[0]
         if reads_any(stmt, filled) or first or any(buffer is other for other, _ in made[:n]):
             stmt, filled = Seq((barrier, stmt)), set()

@@ -62,10 +62,11 @@ def test_programs_compile_and_instructions_overlap(
         assert all(found.spilled_bytes == 0 for found in parse_report(report, source.plan))
 
 
-def a_program() -> Program:
+def a_program(boxes: int = 0) -> Program:
     rng = np.random.default_rng(7)
     sketch = wgmma_sketches(matmul("float16", 128, 64, 64), rng)[0]
     table = sketch.sample(16, rng)
+    table[:, [name.endswith(".bulk") for name in sketch.columns]] = boxes
     return lower(sketch.resolve(table[sketch.valid(table)][0])).run
 
 
@@ -87,7 +88,7 @@ class _Laid(Rewriter):
 @pytest.mark.parametrize("part", [0, 16, 48])
 def test_tiles_must_be_laid_out_as_descriptors_say(part: int) -> None:
     program = a_program()
-    with pytest.raises(CodegenError, match="not one that wgmma"):
+    with pytest.raises(CodegenError, match="the layout of .* is not one"):
         emit_cuda(replace(program, body=_Laid(part).stmt(program.body)), HOPPER, "kernel")
 
 

@@ -1,0 +1,57 @@
+"""Let the copy engine of the GPU fill the tiles that warpgroup instructions read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.rules.annotation.extents import column_of, set_column
+from ansorpy.rules.base import AnnotationRule
+from ansorpy.schedule.boxes import is_box
+from ansorpy.schedule.decisions import OneOf
+from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["CopyBoxes"]
+
+FIRST_WITH_BOXES = 90
+"""The first architecture with such copies (PTX ISA, ``cp.async.bulk.tensor``)."""
+
+
+@dataclass(frozen=True)
+class CopyBoxes(AnnotationRule):
+    """Open whether one thread has a swizzled tile copied, instead of all threads copying it.
+
+    Source: CUTLASS's kernels for TMA and wgmma.  Differs: Ansor has no such copies; all threads
+    start the copies of the next tile together, after the barrier that frees it.
+
+    Args:
+        together: The fraction of sampled rows in which all tiles are copied so that can be.
+    """
+
+    together: float = 0.6
+
+    def declare(self, space: Space, target: Target) -> Space:
+        state = space.state
+        if target.capability >= FIRST_WITH_BOXES:
+            for name in _tiles(state):
+                state = state.bulk(name, OneOf((0, 1)))
+        return Space(state, space.constraints)
+
+    def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
+        state = space.state
+        columns = [column_of(state.stage(name).bulk) for name in _tiles(state)]
+        chosen = rng.random(len(table)) < self.together if any(columns) else None
+        for column in columns:
+            if column is not None and chosen is not None:
+                drawn = table[:, space.columns.index(column)]
+                table = set_column(space, table, column, np.where(chosen, 1, drawn))
+        return table
+
+
+def _tiles(state: State) -> list[str]:
+    return [
+        s.name for s in state.stages if not s.inlined and not s.is_placeholder and is_box(state, s)
+    ]

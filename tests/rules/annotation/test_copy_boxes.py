@@ -1,0 +1,68 @@
+"""Which tiles the copy engine may fill."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.tensor import Tensor
+from ansorpy.schedule.boxes import is_box
+from tests.tensor_cores import (
+    HOPPER,
+    activated,
+    batch_matmul,
+    convolution,
+    heads,
+    matmul,
+    sketches,
+    turned,
+    viewed,
+    wgmma_sketches,
+)
+
+
+def bulk_columns(tensors: list[Tensor], rng: np.random.Generator) -> list[str]:
+    (sketch, *_) = wgmma_sketches(tensors, rng)
+    return [name for name in sketch.columns if name.endswith(".bulk")]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "boxed"),
+    [
+        (matmul("float16", 128, 64, 64), "AB"),
+        (turned("int8", 64, 70, 64, left=False), "AB"),
+        (matmul("int8", 64, 70, 64), "A"),  # the other one is turned on its way
+        (matmul("float16", 128, 64, 36), "B"),  # rows of 72 bytes
+        (turned("tf32", 64, 40, 32, left=False), ""),  # rounded on its way
+        (activated(64, 48, 40), "B"),  # computed on its way
+        (batch_matmul(2, 64, 32, 40), "AB"),
+        (heads(1, 66, 32, 2, 48), "AB"),
+        (viewed(64, 32, 40), "B"),  # the other one is a transposed view
+        (convolution((2, 64), 16, 32, 3, pad=1), "W"),
+    ],
+)
+def test_boxes_are_parts_of_dense_tensors(
+    tensors: list[Tensor], boxed: str, rng: np.random.Generator
+) -> None:
+    found = bulk_columns(tensors, rng)
+    assert sorted(name[0] for name in found) == sorted(boxed)
+
+
+def test_only_swizzled_tiles_are_boxes(rng: np.random.Generator) -> None:
+    sketch = next(
+        s for s in sketches(matmul("float16", 64, 64, 64), rng, HOPPER)
+        if "wgmma" not in str(s.placed.history)
+    )  # fmt: skip
+    assert not [name for name in sketch.columns if name.endswith(".bulk")]
+    tile = next(s for s in sketch.placed.stages if s.name == "A.shared")
+    assert not is_box(sketch.placed, tile)
+    with pytest.raises(ScheduleError, match="not a swizzled box of a dense tensor"):
+        sketch.placed.bulk("A.shared")
+
+
+def test_most_rows_copy_all_tiles_alike(rng: np.random.Generator) -> None:
+    sketch = wgmma_sketches(matmul("float16", 256, 256, 256), rng)[0]
+    table = sketch.sample(256, rng)
+    bulk = table[:, [name.endswith(".bulk") for name in sketch.columns]]
+    assert bulk.all(axis=1).mean() > 0.5 and (bulk == 0).any()
