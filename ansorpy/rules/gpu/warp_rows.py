@@ -257,7 +257,7 @@ class _Kernel:
         state = self.state
         sources = [op.name for op in state.current_dag.reads(state.stage(operand).op)]
         orders = [source_order(state.stage(name)) for name in sources]
-        by = matrix_load(state.stage(operand), depth, orders[0][-1] if orders[0] else None)
+        by = matrix_load(state.stage(operand), depth, end=orders[0][-1] if orders[0] else None)
         if by is None:
             state = fill_by_lanes(state, operand)
         else:
