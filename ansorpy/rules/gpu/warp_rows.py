@@ -246,14 +246,14 @@ class _Kernel:
         queries, keys = self.operands[plan.scores]
         weights, values = self.operands[plan.mixed]
         whole_steps = isinstance(inner.extent, int) and inner.extent % depth == 0
-        by_step, tiles = Attach(scores, step.name), Attach(self.sum, self.tiles)
+        by_step, by_tile = Attach(scores, step.name), Attach(self.sum, self.tiles)
         if shared:
             self._load(queries, by_step, plan.first.depth.name, whole)
         else:
             self._fill(queries, whole if whole_steps else by_step)
-        self._load(keys, by_step, plan.first.depth.name, tiles)
+        self._load(keys, by_step, plan.first.depth.name, by_tile)
         self._fill(weights, Attach(self.sum, self.steps))
-        self._load(values, Attach(self.sum, self.steps), plan.second.depth.name, tiles)
+        self._load(values, Attach(self.sum, self.steps), plan.second.depth.name, by_tile)
 
     def _fill(self, operand: str, at: Attach) -> None:
         """Have each lane load what it holds of *operand*."""
