@@ -25,6 +25,7 @@ from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Decision, OneOf
 from ansorpy.schedule.legality import Checked, check
 from ansorpy.schedule.lowering.inlining import InlinedDAG, inlined
+from ansorpy.schedule.refs import IterRef, count_of, loop_name, loop_names
 from ansorpy.schedule.stage import Attach, Iter, Stage, Tail, initial_stage
 from ansorpy.schedule.steps import (
     annotate,
@@ -44,7 +45,6 @@ from ansorpy.schedule.text import stages_text
 __all__ = ["History", "IterRef", "StageRef", "State"]
 
 StageRef: TypeAlias = int | str | Stage
-IterRef: TypeAlias = Iter | str
 
 
 class History(tuple[Step, ...]):
@@ -251,8 +251,8 @@ class State:
         ``"guard"``.  Raises :class:`ScheduleError` for a factor below 1 or an unknown loop.
         """
         name = self.stage(stage).name
-        step = loops.SplitStep(name, _name(it), tuple(inner), max_innermost, tail)
-        return self._split(step, _name(it), len(step.factors))
+        step = loops.SplitStep(name, loop_name(it), tuple(inner), max_innermost, tail)
+        return self._split(step, loop_name(it), len(step.factors))
 
     def follow_split(
         self, stage: StageRef, it: IterRef, source: tuple[StageRef, IterRef], n_split: int
@@ -261,9 +261,9 @@ class State:
 
         The new factors are its first ``n_split - 1`` inner factors and the product of the others.
         """
-        origin = (self.stage(source[0]).name, _name(source[1]))
-        step = loops.FollowSplitStep(self.stage(stage).name, _name(it), origin, n_split)
-        return self._split(step, _name(it), n_split)
+        origin = (self.stage(source[0]).name, loop_name(source[1]))
+        step = loops.FollowSplitStep(self.stage(stage).name, loop_name(it), origin, n_split)
+        return self._split(step, loop_name(it), n_split)
 
     def follow_fused_split(
         self, stage: StageRef, it: IterRef, sources: Sequence[tuple[StageRef, IterRef]], level: int
@@ -273,9 +273,9 @@ class State:
         It is the product of the splits' *level*-th inner factors: the extent of the fused thread
         loop that fetches cooperatively.
         """
-        origins = tuple((self.stage(s).name, _name(i)) for s, i in sources)
-        step = loops.FollowFusedSplitStep(self.stage(stage).name, _name(it), origins, level)
-        return self._split(step, _name(it), 1)
+        origins = tuple((self.stage(s).name, loop_name(i)) for s, i in sources)
+        step = loops.FollowFusedSplitStep(self.stage(stage).name, loop_name(it), origins, level)
+        return self._split(step, loop_name(it), 1)
 
     def split_lanes(
         self, stage: StageRef, it: IterRef, number: Count
@@ -286,8 +286,8 @@ class State:
         after all reduce loops, so this changes the order of additions.  More lanes than a vector
         has are several vectors summed in parallel.
         """
-        step = lanes.SplitLanesStep(self._on(stage), _name(it), number)
-        return self._split(step, _name(it), 1)
+        step = lanes.SplitLanesStep(self._on(stage), loop_name(it), number)
+        return self._split(step, loop_name(it), 1)
 
     def _split(self, step: Step, name: str, parts: int) -> tuple[State, tuple[Iter, ...]]:
         state = self.do(step)
@@ -302,32 +302,32 @@ class State:
         With *together*, the last two are taken in strips of so many iterations, if these divide.
         """
         if len(iters) == 1:
-            return self, self.stage(stage).iter(_name(iters[0]))
-        step = loops.FuseStep(self._on(stage), _names(iters), together)
+            return self, self.stage(stage).iter(loop_name(iters[0]))
+        step = loops.FuseStep(self._on(stage), loop_names(iters), together)
         state = self.do(step)
         return state, state.stage(step.stage).iter(step.fused)
 
     def reorder(self, stage: StageRef, iters: Sequence[IterRef]) -> State:
         """Permute the given loops among the positions they hold."""
-        return self.do(loops.ReorderStep(self.stage(stage).name, _names(iters)))
+        return self.do(loops.ReorderStep(self.stage(stage).name, loop_names(iters)))
 
     def parallel(
         self, stage: StageRef, iters: Sequence[IterRef], *, count: Count | None = None
     ) -> State:
         """Run the first *count* of the loops (default all) as one parallel loop."""
-        names = _names(iters)
-        return self.do(annotate.ParallelStep(self._on(stage), names, _count(count, names)))
+        names = loop_names(iters)
+        return self.do(annotate.ParallelStep(self._on(stage), names, count_of(count, names)))
 
     def vectorize(
         self, stage: StageRef, iters: Sequence[IterRef], *, count: Count | None = None
     ) -> State:
         """Run the last *count* of the innermost loops (default all given) as one vector loop."""
-        names = _names(iters)
-        return self.do(annotate.VectorizeStep(self._on(stage), names, _count(count, names)))
+        names = loop_names(iters)
+        return self.do(annotate.VectorizeStep(self._on(stage), names, count_of(count, names)))
 
     def unroll(self, stage: StageRef, it: IterRef) -> State:
         """Repeat the body of a loop instead of looping."""
-        return self.do(annotate.UnrollStep(self._on(stage), _name(it)))
+        return self.do(annotate.UnrollStep(self._on(stage), loop_name(it)))
 
     def pragma_unroll(self, stage: StageRef, max_step: int | OneOf) -> State:
         """Unroll loops from the inside out while the body stays within *max_step* statements."""
@@ -335,15 +335,15 @@ class State:
 
     def bind(self, stage: StageRef, it: IterRef, index: str) -> State:
         """Bind a loop to a GPU index: ``blockIdx.x``, ``threadIdx.x``, ``vthread``, ..."""
-        return self.do(annotate.BindStep(self._on(stage), _name(it), index))
+        return self.do(annotate.BindStep(self._on(stage), loop_name(it), index))
 
     def compute_at(self, stage: StageRef, target: StageRef, it: IterRef) -> State:
         """Compute, in each iteration of *target*'s loop, the part of *stage* that it reads."""
-        return self.do(place.ComputeAtStep(self._on(stage), self._on(target), _name(it)))
+        return self.do(place.ComputeAtStep(self._on(stage), self._on(target), loop_name(it)))
 
     def reverse_compute_at(self, stage: StageRef, target: StageRef, it: IterRef) -> State:
         """Compute *stage* right after the tile of its producer *target* that it reads."""
-        return self.do(place.ReverseComputeAtStep(self._on(stage), self._on(target), _name(it)))
+        return self.do(place.ReverseComputeAtStep(self._on(stage), self._on(target), loop_name(it)))
 
     def compute_inline(self, stage: StageRef) -> State:
         """Substitute the stage's definition into its readers."""
@@ -375,7 +375,7 @@ class State:
 
     def rfactor(self, stage: StageRef, it: IterRef, factor_axis: int = 0) -> tuple[State, str]:
         """Make a reduce loop a space axis of a new stage; returns the new stage's name."""
-        state = self.do(storage.RfactorStep(self._on(stage), _name(it), factor_axis))
+        state = self.do(storage.RfactorStep(self._on(stage), loop_name(it), factor_axis))
         return state, state.stages[self.index(stage)].name
 
     def dot(self, stage: StageRef, function: str) -> State:
@@ -410,7 +410,7 @@ class State:
         Sums are rescaled whenever the maximum *top* changes (online softmax).
         """
         names = tuple(map(self._on, members))
-        return self.do(carry.CarryStep(self._on(stage), _name(it), names, self._on(top)))
+        return self.do(carry.CarryStep(self._on(stage), loop_name(it), names, self._on(top)))
 
     def pack(self, stage: StageRef, tensor: StageRef) -> State:
         """Rearrange a constant at bind time into the order in which the stage's loops read it."""
@@ -418,7 +418,7 @@ class State:
 
     def tensorize(self, stage: StageRef, it: IterRef, intrinsic: str) -> State:
         """Replace a loop and those inside it by a declared instruction."""
-        return self.do(annotate.TensorizeStep(self._on(stage), _name(it), intrinsic))
+        return self.do(annotate.TensorizeStep(self._on(stage), loop_name(it), intrinsic))
 
     def pad(self, stage: StageRef, number: Count) -> State:
         """Leave *number* elements unused after each row of a tile in shared memory."""
@@ -426,7 +426,7 @@ class State:
 
     def pipeline(self, stage: StageRef, it: IterRef, depth: Count) -> State:
         """Copy the shared tiles computed at a reduce loop up to *depth* - 1 iterations ahead."""
-        return self.do(shared_tiles.PipelineStep(self._on(stage), _name(it), depth))
+        return self.do(shared_tiles.PipelineStep(self._on(stage), loop_name(it), depth))
 
     def bulk(self, stage: StageRef, number: Count = 1) -> State:
         """Let a GPU's copy engine copy a swizzled tile as a box of its source, if *number* is 1."""
@@ -445,15 +445,3 @@ class State:
 
     def _on(self, ref: StageRef) -> str:
         return self.stage(ref).name
-
-
-def _name(it: IterRef) -> str:
-    return it if isinstance(it, str) else it.name
-
-
-def _names(iters: Sequence[IterRef]) -> tuple[str, ...]:
-    return tuple(_name(it) for it in iters)
-
-
-def _count(count: Count | None, names: tuple[str, ...]) -> Count:
-    return len(names) if count is None else count

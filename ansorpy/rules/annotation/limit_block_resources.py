@@ -44,6 +44,7 @@ class LimitBlockResources(AnnotationRule):
         registers: Whether to limit registers; TVM does not.
         spare: Registers that a kernel needs besides its tile.
         spare_in_rows: The same for kernels of style ROWS, which run several nests in sequence.
+        spare_in_warps: The same for style ROWS_IN_WARPS, whose steps reuse each other's registers.
         opt_in: Whether kernels opt in to all available shared memory; TVM's keep the default limit.
         most_blocks: The largest grid along x.
     """
@@ -51,6 +52,7 @@ class LimitBlockResources(AnnotationRule):
     registers: bool = True
     spare: int = 48
     spare_in_rows: int = 64
+    spare_in_warps: int = 16
     opt_in: bool = True
     most_blocks: int = (1 << 31) - 1
 
@@ -71,8 +73,9 @@ class LimitBlockResources(AnnotationRule):
     def _registers(
         self, state: State, kernel: Stage, threads: Product, target: Target
     ) -> Constraint:
-        by_rows = kernel.kernel_style is KernelStyle.ROWS
-        spare = self.spare_in_rows if by_rows else self.spare
+        spare = {
+            KernelStyle.ROWS: self.spare_in_rows, KernelStyle.ROWS_IN_WARPS: self.spare_in_warps,
+        }.get(kernel.kernel_style, self.spare)  # fmt: skip
 
         def holds(bounds: Bounds) -> Size:
             used = registers_of(bounds, kernel) + spare

@@ -13,7 +13,7 @@ from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.gpu.block_tiles import BlockLimits, draw_block_tiles, threads_of
 from ansorpy.rules.gpu.mma_choice import nearest_axis
 from ansorpy.rules.gpu.row_blocks import thread_sources, threads_in_rows
-from ansorpy.rules.gpu.warp_tiling import team_of
+from ansorpy.rules.gpu.warp_tiling import team_of, warp_sum
 from ansorpy.rules.gpu.wide_copies import draw_reductions, draw_splits, row_of, widen_copies
 from ansorpy.rules.matching.branches import branch_axes, chosen_by_remainder, periods
 from ansorpy.rules.matching.kernels import (
@@ -203,9 +203,10 @@ class ThreadBind(AnnotationRule):
         state, fused = _fuse(state, name, outer)
         if kernel.kernel_style is KernelStyle.ROWS:
             return _bind_rows(state, name, fused, thread_sources(kernel))
-        sources = [(reader.name, relation.parent) for relation in space_splits(reader)]
+        tiled = warp_sum(state, kernel) if by_warps else reader
+        sources = [(tiled.name, relation.parent) for relation in space_splits(tiled)]
         if by_warps:
-            return _bind_warps(state, name, fused, sources, team_of(reader))
+            return _bind_warps(state, name, fused, sources, team_of(tiled))
         state, (_, thread) = state.follow_fused_split(name, fused, sources, 1)
         return state.bind(name, thread, THREAD)
 

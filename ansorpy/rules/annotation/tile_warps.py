@@ -85,7 +85,9 @@ class TileWarps(AnnotationRule):
 
 def _tiles(state: State, total: Stage) -> list[Stage]:
     """The unswizzled shared tiles from which warps load operands of the sum."""
-    found = [stage for stage in state.attached(total) if stage.scope is Scope.SHARED]
+    around = () if total.attach is None else state.attached(total.attach.stage)
+    inside = (*around, *state.attached(total))
+    found = [stage for stage in inside if stage.scope is Scope.SHARED]
     return [stage for stage in found if not stage.swizzle]
 
 

@@ -131,8 +131,11 @@ def _rows_of(op: ComputeOp, raised: ComputeOp | None, of: WeightedSum) -> bool |
     return True if isinstance(read, Load) and read.indices == (*op.axes, *op.body.axes) else None
 
 
-def with_warp_rows(plan: WarpRows) -> State:
-    """The state of *plan* with all stages in place."""
+def with_warp_rows(plan: WarpRows, *, shared: bool = False) -> State:
+    """The state of *plan* with all stages in place.
+
+    Warps keep their queries in registers, or with *shared* in shared memory.
+    """
     made = _Kernel(plan)
     made.multiply()
     made.tile_sum()
@@ -149,7 +152,7 @@ def with_warp_rows(plan: WarpRows) -> State:
     for name in (f"{plan.top}.quad", f"{plan.total}.quad"):
         state = _in_quads(state, name)
     made.state = state
-    made.place_scores(last, lane)
+    made.place_scores(Attach(last, lane), shared=shared)
     return made.state.set_kernel_style(last, KernelStyle.ROWS_IN_WARPS.value)
 
 
@@ -221,8 +224,11 @@ class _Kernel:
         for level, part in zip(at, parts, strict=True):
             levels[level].append(part)
 
-    def place_scores(self, last: str, lane: str) -> None:
-        """Place the first product in the loop over blocks of scores, and all operands."""
+    def place_scores(self, whole: Attach, *, shared: bool) -> None:
+        """Place the first product in the loop over blocks of scores, and all operands.
+
+        Queries are loaded once, at *whole*, or with *shared* from a tile that is made there.
+        """
         plan, scores = self.plan, f"{self.plan.scores}.warp"
         state = self.state.compute_at(scores, self.sum, self.blocks)
         m, n = fragment_shape(self.by.fragments[0])
@@ -239,34 +245,37 @@ class _Kernel:
         self.state = state.tensorize(scores, fragment[0], self.by.name)
         queries, keys = self.operands[plan.scores]
         weights, values = self.operands[plan.mixed]
-        whole = isinstance(inner.extent, int) and inner.extent % depth == 0
-        self._fill(queries, last if whole else scores, lane if whole else step.name)
-        self._load(keys, scores, step.name, plan.first.depth.name)
-        self._fill(weights, self.sum, self.steps)
-        self._load(values, self.sum, self.steps, plan.second.depth.name)
+        whole_steps = isinstance(inner.extent, int) and inner.extent % depth == 0
+        by_step, by_tile = Attach(scores, step.name), Attach(self.sum, self.tiles)
+        if shared:
+            self._load(queries, by_step, plan.first.depth.name, whole)
+        else:
+            self._fill(queries, whole if whole_steps else by_step)
+        self._load(keys, by_step, plan.first.depth.name, by_tile)
+        self._fill(weights, Attach(self.sum, self.steps))
+        self._load(values, Attach(self.sum, self.steps), plan.second.depth.name, by_tile)
 
-    def _fill(self, operand: str, host: str, loop: str) -> None:
+    def _fill(self, operand: str, at: Attach) -> None:
         """Have each lane load what it holds of *operand*."""
-        self.state = fill_by_lanes(self.state, operand).compute_at(operand, host, loop)
+        self.state = fill_by_lanes(self.state, operand).compute_at(operand, at.stage, at.iter)
 
-    def _load(self, operand: str, host: str, loop: str, depth: str) -> None:
-        """Load *operand* from tiles in shared memory, by matrices if rows allow it.
+    def _load(self, operand: str, at: Attach, depth: str, tile: Attach) -> None:
+        """Load *operand* from a *tile* in shared memory, by matrices if rows allow it.
 
         Rows of the tiles are contiguous where those of the tensor in memory are.
         """
         state = self.state
         sources = [op.name for op in state.current_dag.reads(state.stage(operand).op)]
         orders = [source_order(state.stage(name)) for name in sources]
-        by = matrix_load(state.stage(operand), depth, orders[0][-1] if orders[0] else None)
+        by = matrix_load(state.stage(operand), depth, end=orders[0][-1] if orders[0] else None)
         if by is None:
             state = fill_by_lanes(state, operand)
         else:
             state = fill_by_matrices(state, operand, by.name)
             orders = [_matrix_last(state, operand, sources[0], orders[0])]
-        state = state.compute_at(operand, host, loop)
+        state = state.compute_at(operand, at.stage, at.iter)
         for name, order in zip(sources, orders, strict=True):
-            place = Attach(self.sum, self.tiles)
-            state = with_tiles(state, name, operand, "shared", order, place)
+            state = with_tiles(state, name, operand, "shared", order, tile)
         self.state = state
 
 

@@ -29,6 +29,7 @@ class ChainInWarps(SketchRule):
                                                       Y = O / sum
 
     Everything but the tiles of K and V is in the registers of warps, however many keys there are.
+    In a second sketch, Q is in shared memory, which leaves registers for more rows of wide heads.
 
     Source: Dao 2023, "FlashAttention-2"; none in Ansor.
 
@@ -63,4 +64,5 @@ class ChainInWarps(SketchRule):
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         plan = warp_rows(state)
         assert isinstance(plan, WarpRows)
-        yield with_warp_rows(plan), -1
+        for shared in (False, True):
+            yield with_warp_rows(plan, shared=shared), -1

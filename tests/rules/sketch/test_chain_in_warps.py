@@ -13,13 +13,16 @@ from hypothesis.strategies import booleans, integers, sampled_from
 
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.extents import dim
 from ansorpy.ir.interpret import run_dag, run_program
 from ansorpy.ir.loops import Alloc, Scope, walk_stmts
+from ansorpy.ir.rewrite.sizes import dag_at, program_at
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.rules.sketch.chain_in_warps import ChainInWarps
+from ansorpy.schedule.lowering.dispatch import lower_for_all
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.stage import KernelStyle
 from ansorpy.schedule.state import State
@@ -36,21 +39,24 @@ Array = npt.NDArray[np.float64]
 RULE = ChainInWarps()
 
 
-def sketch(tensors: Sequence[Tensor], rng: np.random.Generator) -> PlacedSketch:
-    """The only placed sketch, which the rule makes."""
+def sketches(tensors: Sequence[Tensor], rng: np.random.Generator) -> list[PlacedSketch]:
+    """The placed sketches, all of which the rule makes: queries in registers, or shared memory."""
     sampler = SketchSampler(Task(ComputeDAG.of(tensors), CUDA, 1))
-    (state,) = sampler.sketches
-    (kernel,) = kernels(state)
-    assert kernel.kernel_style is KernelStyle.ROWS_IN_WARPS
-    return sampler.place(0, rng)
+    for state in sampler.sketches:
+        (kernel,) = kernels(state)
+        assert kernel.kernel_style is KernelStyle.ROWS_IN_WARPS
+    assert len(sampler.sketches) == 2
+    return [sampler.place(n, rng) for n in range(2)]
 
 
 def states(tensors: Sequence[Tensor], count: int, rng: np.random.Generator) -> list[State]:
-    """At most *count* random programs of the sketch, mutated ones among them."""
-    placed = sketch(tensors, rng)
-    table = placed.sample(64, rng)
-    both = np.concatenate((placed.mutate(table, rng), table))
-    return [placed.resolve(row) for row in both[placed.valid(both)][:count]]
+    """At most *count* random programs of each sketch, mutated ones among them."""
+    found = []
+    for placed in sketches(tensors, rng):
+        table = placed.sample(64, rng)
+        both = np.concatenate((placed.mutate(table, rng), table))
+        found += [placed.resolve(row) for row in both[placed.valid(both)][:count]]
+    return found
 
 
 def close(tensors: Sequence[Tensor], state: State, data: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -106,15 +112,15 @@ def test_attention_of_networks_with_masks(
         1, rows, keys, 2, 16, masks=[(1, 1, rows, keys)], guarded=guarded, shared=shared,
         perm=(0, 2, 1, 3) if turned else (0, 1, 2, 3), dtype="float16",
     )  # fmt: skip
-    (state,) = states(tensors, 1, rng)
-    close(tensors, state, hidden(tensors, rng, empty=rows // 2))
+    for state in states(tensors, 1, rng):
+        close(tensors, state, hidden(tensors, rng, empty=rows // 2))
 
 
 def test_schedules_are_legal_proved_and_recorded(rng: np.random.Generator) -> None:
     tensors = attend(2, 37, 51, 40, 24)
-    for state in states(tensors, 2, rng):
+    for state, reads in zip(states(tensors, 1, rng), (16, 17), strict=True):
         checked = state.check()
-        assert checked.reads == 16 and not checked.undecided
+        assert checked.reads == reads and not checked.undecided
         again = State.replay(state.definition, steps_from_json(steps_to_json(state.history)))
         assert again.history == state.history
         program = lower(again).run
@@ -132,6 +138,23 @@ def test_scores_stay_in_registers(rng: np.random.Generator) -> None:
 def test_missing_barriers_are_found(rng: np.random.Generator) -> None:
     (state, *_) = states(attend(1, 20, 300, 16, 16), 1, rng)
     assert "k.shared" in planted_races(lower(state).run, rng)
+
+
+@pytest.mark.parametrize("name", ["rows", "keys", "both"])
+def test_one_program_for_all_lengths(name: str, rng: np.random.Generator) -> None:
+    length = dim("n", 16, 120)
+    rows, keys = (length if name in (which, "both") else 48 for which in ("rows", "keys"))
+    whole = ComputeDAG.of(heads_attend(1, rows, keys, 2, 16, dtype="float16"))
+    (open_size,) = whole.dims
+    drawn = states([*(part := dag_at(whole, {open_size: 64})).args, *part.outputs], 1, rng)
+    program = lower_for_all(State.replay(whole, drawn[0].history)).run
+    for size in (16, 37, 96):
+        at, called = dag_at(whole, {open_size: size}), program_at(program, {open_size: size})
+        data = values([*at.args, *at.outputs], rng)
+        (want,) = run_dag(at, dict(data), dtype=DType.FLOAT64)
+        arrays = arguments(called, data)
+        run_program(called, arrays)
+        np.testing.assert_allclose(arrays[-1].astype(np.float64), want, rtol=0, atol=5e-3)
 
 
 REFUSED = {

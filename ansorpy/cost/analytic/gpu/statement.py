@@ -14,7 +14,7 @@ from ansorpy.cost.access import AccessView, Masks, number_of
 from ansorpy.cost.analytic.gpu.banks import BANK_BYTES, bank_cycles
 from ansorpy.cost.analytic.gpu.machine import GpuMachine
 from ansorpy.cost.analytic.gpu.straight_line import Body
-from ansorpy.cost.analytic.gpu.warps import operand_resources, sum_resources
+from ansorpy.cost.analytic.gpu.warps import held_resources
 from ansorpy.cost.nest_view import BufferView, Floats, LeafView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import BLOCK_INDICES, THREAD_INDICES, ForKind
@@ -45,9 +45,6 @@ _TURN = 16.0
 
 _CHOICE = 3.0
 """Additional instructions for a product that is selected by its own condition."""
-
-_QUAD = 4
-"""Lanes that share the rows of a fragment and combine their values."""
 
 _EXCHANGE = 12.0
 """Instructions for a sum that threads share, per result and round of the exchange."""
@@ -126,7 +123,7 @@ class Statement:
         found = Resources(*(zeros for _ in fields(Resources)))
         found.tiles = zeros + number_of(self.view.leaf.shared_bytes)
         if self.view.written.team:
-            self._hold(found)
+            held_resources(self, found)
             return found
         arithmetic = self._instructions + _CHOICE * self._chooses_inside
         found.issued = self.mine * self._held * arithmetic + self.bodies * _LOOP * self.sums
@@ -139,20 +136,6 @@ class Statement:
             if not buffer.alloc_depth:
                 self.from_memory(found, buffer)
         return found
-
-    def _hold(self, found: Resources) -> None:
-        """Add the cost of a statement whose results are in the registers of a team's lanes."""
-        own = self.view.leaf.loops[self.view.leaf.own_from :]
-        by_lanes = any(loop.index is ForKind.THREAD_X for loop in own)
-        if not self.view.leaf.op.reduce_axes:
-            operand_resources(self, found)
-            found.issued = found.issued + self.mine * self._arithmetic
-        elif by_lanes:
-            found.issued = self.mine * max(1.0, self._arithmetic)
-        elif len(self.view.buffers) > 2:
-            sum_resources(self, found)
-        else:
-            found.issued = self.mine / (_QUAD * _QUAD) * _EXCHANGE
 
     def _fill(self, found: Resources) -> None:
         """Add the cost of filling a tile of shared memory."""
@@ -236,11 +219,11 @@ class Statement:
     @cached_property
     def _instructions(self) -> float:
         """Arithmetic instructions of one evaluation; a multiply-add is one instruction."""
-        return max(0.0 if fills(self.view) else 1.0, self._arithmetic)
+        return max(0.0 if fills(self.view) else 1.0, self.arithmetic_each)
 
     @cached_property
-    def _arithmetic(self) -> float:
-        """As above; 0 for statements that only move values."""
+    def arithmetic_each(self) -> float:
+        """As above, but 0 for statements that only move values."""
         ops = self.view.body_ops.floats
         fused = min(ops.addsub, ops.mul)
         plain = ops.addsub + ops.mul - fused + ops.cmp

@@ -13,7 +13,7 @@ from ansorpy.ir.loops import ForKind
 if TYPE_CHECKING:
     from ansorpy.cost.analytic.gpu.statement import Resources, Statement
 
-__all__ = ["operand_resources", "sum_resources"]
+__all__ = ["held_resources"]
 
 _REGISTER = 4
 """Bytes of a register."""
@@ -27,12 +27,31 @@ _MATRIX = 128.0
 _ROWS, _ROW_BYTES = 8, 16
 """Rows of such a matrix, and the bytes of each, which lie in four neighbouring banks."""
 
+_COMBINED = 0.75
+"""Instructions of a lane for each value that lanes combine in their quad, of which they have 1/16.
+"""
+
 _BESIDE_FRAGMENTS = 40.0
 """Registers of a lane in addition to its accumulator fragments; threads without fragments need
 ``BESIDE`` (:mod:`ansorpy.codegen.cuda.passes.residency`)."""
 
 
-def sum_resources(statement: Statement, found: Resources) -> None:
+def held_resources(statement: Statement, found: Resources) -> None:
+    """Set the cost of a statement whose results are in the registers of a team's lanes."""
+    leaf, each = statement.view.leaf, statement.arithmetic_each
+    by_lanes = any(loop.index is ForKind.THREAD_X for loop in leaf.loops[leaf.own_from :])
+    if not leaf.op.reduce_axes:
+        _operand_resources(statement, found)
+        found.issued = found.issued + statement.mine * each
+    elif by_lanes:
+        found.issued = statement.mine * max(1.0, each)
+    elif len(statement.view.buffers) > 2:
+        _sum_resources(statement, found)
+    else:
+        found.issued = statement.mine * _COMBINED
+
+
+def _sum_resources(statement: Statement, found: Resources) -> None:
     """Set the cost of a sum whose three innermost loops are one tensor-core instruction."""
     view, machine = statement.view, statement.machine
     width = max(b.elem_bytes for b in view.buffers if not b.is_written)
@@ -77,7 +96,7 @@ def _unrolled(statement: Statement) -> Floats:
     return total
 
 
-def operand_resources(statement: Statement, found: Resources) -> None:
+def _operand_resources(statement: Statement, found: Resources) -> None:
     """Set the cost of loading an operand's fragments.
 
     Either each lane loads the elements it holds, several adjacent ones along the reduction at once,
