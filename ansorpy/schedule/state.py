@@ -406,9 +406,9 @@ class State:
         return self.do(shared_tiles.PipelineStep(self._on(stage), _name(it), depth))
 
     def bulk(self, stage: StageRef, number: Count = 1) -> State:
-        """Let a GPU's copy engine copy a swizzled tile as a box of its source, unless *number* is 0.
+        """Let a GPU's copy engine copy a swizzled tile as a box of its source.
 
-        Up to *number* neighbouring blocks share a copy that is the same for them.
+        *number* neighbouring blocks share a copy that is the same for them; 0 changes nothing.
         """
         return self.do(shared_tiles.BulkStep(self._on(stage), number))
 
