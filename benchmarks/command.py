@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from ansorpy.errors import AnsorpyError
 
-__all__ = ["exit_code", "say"]
+__all__ = ["exit_code", "say", "write_whole"]
 
 
 def say(line: str) -> None:
@@ -24,3 +25,11 @@ def exit_code(work: Callable[[], int]) -> int:
         if error.hint:
             say(f"hint: {error.hint}")
         return error.exit_code
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write *text* atomically: a run that is stopped leaves either the old or the new file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    part.write_text(text + "\n")
+    part.replace(file)

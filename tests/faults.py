@@ -51,8 +51,8 @@ def planted_races(program: Program, rng: np.random.Generator) -> set[str]:
     With all of them it must run.
     """
     arrays = [
-        np.zeros(p.buffer.shape, np.float32) if p.role is Role.OUTPUT
-        else rng.standard_normal(p.buffer.shape).astype(np.float32)
+        np.zeros(p.buffer.shape, p.buffer.dtype.numpy) if p.role is Role.OUTPUT
+        else rng.standard_normal(p.buffer.shape).astype(p.buffer.dtype.numpy)
         for p in program.params
     ]  # fmt: skip
     run_program(program, arrays)

@@ -199,6 +199,7 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "strided": convolution((7, 21), 12, 8, 3, stride=2),
     "pointwise": convolution((3, 17), 33, 10, 1),
     "deep": matmul("float16", 9, 14, 520),
+    "deep_parts": turned("bfloat16", 24, 17, 384, left=True),
 }
 
 

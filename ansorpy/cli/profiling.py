@@ -1,4 +1,4 @@
-"""Time the calls of a network one by one, for ``bench --profile``."""
+"""Time the calls of a network one by one, or predict their times, and say what limits them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING
 from ansorpy.cli.engine import random_inputs
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import from_records, is_library
-from ansorpy.cost.bound import least_seconds
+from ansorpy.cost.bound import limits_of
 from ansorpy.errors import UsageError
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.report.profile import CallTime
 from ansorpy.runtime.sizes import sizes_told, told_by
+from ansorpy.tasks.predict import predicted_seconds
 
 if TYPE_CHECKING:
+    from ansorpy.api.networks import Finished
     from ansorpy.api.tuner import Chosen
     from ansorpy.ir.dag import ComputeDAG
     from ansorpy.report.engines.protocol import Shapes
     from ansorpy.runtime.compiled import CompiledModel
-    from ansorpy.target import Target
+    from ansorpy.runtime.footprint import Footprint
 
-__all__ = ["profiles_of"]
+__all__ = ["predictions_of", "profiles_of"]
 
 
 def profiles_of(lookup: Lookup, sizes: Sequence[Shapes], seed: int) -> list[list[CallTime]]:
@@ -41,40 +43,72 @@ def profiles_of(lookup: Lookup, sizes: Sequence[Shapes], seed: int) -> list[list
             hint="give the ONNX file instead, with --db naming the records it was made from",
         )
     finished, model = from_records(lookup)
-    network = finished.project.network
-    programs = dict(zip((w.key for w in network.workloads()), finished.chosen, strict=True))
-    machine = calibrated(finished.project.target)
     profiles = []
     for shapes in sizes:
-        known = _sizes(model, shapes) | {c.dim: c.dim.high for c in network.counts}
         feeds = model.with_room(random_inputs(model, shapes, seed))
         times = model.profile(feeds)
-        profiles.append([
-            _call_time(name, seconds, call.dag, programs[call.key], known, machine)
-            for call, (name, seconds) in zip(network.calls, times, strict=True)
-        ])  # fmt: skip
+        calls = _Calls(finished, model, _sizes(model, shapes))
+        profiles.append([calls.time(n, seconds) for n, (_, seconds) in enumerate(times)])
     return profiles
+
+
+def predictions_of(lookup: Lookup) -> tuple[list[CallTime], Footprint]:
+    """Predict the time of each call of the network, and the memory of a run, without running it.
+
+    Raises:
+        UsageError: The network has open sizes, or the file is a library.
+    """
+    if is_library(lookup.model):
+        raise UsageError(
+            f"{lookup.model} is a library, which does not say what its calls compute",
+            hint="give the ONNX file instead, with --db naming the records it was made from",
+        )
+    if lookup.project.is_sized:
+        raise UsageError(
+            f"{lookup.model} has dimensions, on which the times of its calls depend",
+            hint="give each a size, with --dim NAME=N",
+        )
+    finished, model = from_records(lookup)
+    calls = _Calls(finished, model, {})
+    count = len(finished.project.network.calls)
+    return [calls.time(n, calls.predicted_s(n)) for n in range(count)], model.footprint
+
+
+class _Calls:
+    """The calls of a network where its dimensions have the *known* sizes."""
+
+    def __init__(self, finished: Finished, model: CompiledModel, known: dict[Dim, int]) -> None:
+        network = finished.project.network
+        keys = (workload.key for workload in network.workloads())
+        self._programs = dict(zip(keys, finished.chosen, strict=True))
+        self._calls = network.calls
+        self._known = known | {c.dim: c.dim.high for c in network.counts}
+        self._machine = calibrated(finished.project.target)
+        self._kernels = model.kernels(self._known)
+
+    def time(self, number: int, seconds: float) -> CallTime:
+        """Call *number*, which takes *seconds*."""
+        call = self._calls[number]
+        program, kernels = self._programs[call.key], self._kernels[number]
+        sizes = [self._known[dim] for dim in call.dag.dims]
+        # Calls of one program may depend on different dimensions, matched by position.
+        task = program.task
+        at_task = dag_at(task.dag, dict(zip(task.dag.dims, sizes, strict=True)))
+        # Use the definition that was scheduled: Winograd needs fewer products than the original.
+        scheduled = _part(program, sizes)
+        limits = limits_of(replace(task, dag=at_task, target=self._machine), scheduled, kernels)
+        return CallTime(call.name, seconds, program.median_s, limits, kernels)
+
+    def predicted_s(self, number: int) -> float:
+        """What the analytic model predicts for call *number*."""
+        program = self._programs[self._calls[number].key]
+        return predicted_seconds(replace(program.task, target=self._machine), program.state)
 
 
 def _sizes(model: CompiledModel, shapes: Shapes) -> dict[Dim, int]:
     """The size of each dimension of *model* where its inputs have these *shapes*."""
     inputs = model.get_inputs()
     return sizes_told(inputs, told_by(inputs), [shapes.get(p.name, p.shape) for p in inputs])
-
-
-def _call_time(
-    name: str, inside_s: float, dag: ComputeDAG, program: Chosen, known: dict[Dim, int],
-    machine: Target,
-) -> CallTime:  # fmt: skip
-    """The time of one call of *dag* by *program*, where dimensions have the *known* sizes."""
-    task = program.task
-    sizes = [known[dim] for dim in dag.dims]
-    # Calls of one program may depend on different dimensions, matched by position.
-    at_task = dag_at(task.dag, dict(zip(task.dag.dims, sizes, strict=True)))
-    # Use the definition that was scheduled: Winograd needs fewer products than the original.
-    scheduled = _part(program, sizes)
-    least_s = least_seconds(replace(task, dag=at_task, target=machine), scheduled)
-    return CallTime(name, inside_s, program.median_s, least_s)
 
 
 def _part(program: Chosen, sizes: Sequence[int]) -> ComputeDAG:

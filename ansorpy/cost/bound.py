@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ansorpy.cost.analytic.hardware import hardware_of
+from ansorpy.cost.analytic.limits import Limits
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.rules.algorithms.base import Definition
 
-__all__ = ["handover_seconds", "least_seconds", "roofline_seconds"]
+__all__ = ["handover_seconds", "least_seconds", "limits_of", "roofline_seconds"]
 
 
 def roofline_seconds(task: Task, definitions: Iterable[Definition]) -> float:
@@ -29,3 +30,8 @@ def least_seconds(task: Task, dag: ComputeDAG) -> float:
     passed between stages.
     """
     return hardware_of(task.target).least_seconds(task, dag)
+
+
+def limits_of(task: Task, dag: ComputeDAG, kernels: int) -> Limits:
+    """What limits schedules of *dag*, a definition of *task*; on a GPU, with *kernels* kernels."""
+    return hardware_of(task.target).limits(task, dag, kernels)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Axis, Expr, Load, Reduce, Var, walk
+from ansorpy.ir.expr import Axis, Expr, Load, Reduce, ReduceKind, Var, walk
 from ansorpy.ir.fragments import Digit, Fragment, fragment_lanes, fragment_shape
 from ansorpy.ir.loops import Buffer, For, ForKind, Instruction, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
@@ -23,6 +23,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_ax
 __all__ = [
     "LDMATRIX",
     "MMA_SYNC",
+    "QUADS",
     "WGMMA",
     "Intrinsic",
     "declare",
@@ -276,6 +277,28 @@ LDMATRIX: tuple[Intrinsic, ...] = tuple(
     for turned in ((False, True) if product.types[1].bits == 16 else (False,))
 )
 """Loads of fragments; only 16-bit elements can be transposed."""
+
+
+def _quad(kind: ReduceKind) -> Intrinsic:
+    """Combines the values of the four lanes that share rows, and leaves the result in each of them.
+
+    Neighbouring lanes exchange registers (``shfl``).
+    """
+    values = placeholder((8, 4), _F32, name="values")
+    k = reduce_axis(4, name="k")
+    share: Fragment = ((_ROW,), (_COLUMN,))
+
+    def combined(i: Expr, lane: Expr) -> Expr:
+        return Reduce(kind, values[i, k], (k,))
+
+    pattern = compute((8, 4), combined, name="combined")
+    return declare(Intrinsic(f"quad.{kind.value}.float32", pattern, (share, share)))
+
+
+QUADS: Mapping[ReduceKind, Intrinsic] = {
+    kind: _quad(kind) for kind in (ReduceKind.MAX, ReduceKind.SUM)
+}
+"""Combine the parts of a row that the lanes of :data:`MMA_SYNC`'s sums hold."""
 
 
 _WGMMA_ROWS = 64

@@ -36,6 +36,7 @@ from ansorpy.rules.mutation.parallel import MutateParallel
 from ansorpy.rules.mutation.tile_size import MutateTileSize
 from ansorpy.rules.mutation.vectorize import MutateVectorize
 from ansorpy.rules.placement.compute_location import ChangeComputeLocation
+from ansorpy.rules.placement.reduction_parts import DrawReductionParts
 from ansorpy.rules.placement.rfactor_factors import DrawRfactorFactors
 from ansorpy.rules.sketch.add_cache_read import AddCacheRead
 from ansorpy.rules.sketch.add_cache_write import AddCacheWrite
@@ -44,6 +45,7 @@ from ansorpy.rules.sketch.add_rfactor import AddRfactor
 from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.sketch.chain_at_block import ChainAtBlock
 from ansorpy.rules.sketch.chain_in_rows import ChainInRows
+from ansorpy.rules.sketch.chain_in_warps import ChainInWarps
 from ansorpy.rules.sketch.compute_at_block import ComputeAtBlock
 from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
 from ansorpy.rules.sketch.dot_words import DotWords
@@ -134,13 +136,14 @@ CUDA_SKETCH: tuple[SketchRule, ...] = (
 
 DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
     PartsInRows(),
+    ChainInWarps(),
     ChainInRows(),
     RowsAtBlock(),
     AddCacheRead(by_source=True),
     SpecialComputeLocation(),
     AlwaysInline(strict=False, most_loads=3, most_formulas=36),
     SimplifyComputeWithConstTensor(),
-    SplitReduction(most_parts=64),
+    SplitReduction(),
     TensorCores(),
     CrossThreadReduction(threads=(32, 64, 128, 256, 512, 1024)),
     AddCacheWrite(whole_epilogue=True, exclusive=True),
@@ -214,7 +217,7 @@ in blocks, and algorithms as alternatives.
 CUDA = Preset(
     "default",
     DEFAULT_CUDA_SKETCH,
-    (DrawRfactorFactors(as_split=True),),
+    (DrawReductionParts(),),
     (
         TileWarps(),
         ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128, 256, 512)),

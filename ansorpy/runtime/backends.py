@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError
 from ansorpy.registry import Registry
 from ansorpy.runtime.execution_plan import ExecutionPlan
@@ -38,10 +40,12 @@ class Runtime(Protocol):
         """Load *plan*, whose target this machine can run; *pool* holds its packed constants."""
 
     def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
-        """Load *plan* with timestamps after each call.
+        """Load *plan* with timestamps after each call."""
 
-        Raises:
-            UsageError: The calls of this backend's programs cannot be timed individually.
+    def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
+        """GPU kernels that a call of *code* launches; 0 on CPUs, which call it directly.
+
+        *sizes* are those of its dimensions.
         """
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:

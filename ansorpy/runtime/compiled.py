@@ -11,6 +11,7 @@ import numpy as np
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
+from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
@@ -71,7 +72,7 @@ class CompiledModel(Model):
             runs: Timed runs; one untimed run precedes them.
 
         Raises:
-            UsageError: This model is for another machine or a GPU, or *runs* is below 1.
+            UsageError: This model is for another machine, or *runs* is below 1.
         """
         if runs < 1:
             raise UsageError(f"runs must be at least 1, got {runs}")
@@ -91,6 +92,11 @@ class CompiledModel(Model):
             row[:] = timed.spent_ns * 1e-9
         medians = np.median(seconds, axis=0).tolist()
         return [(step.name, time) for step, time in zip(self._plan.steps, medians, strict=True)]
+
+    def kernels(self, sizes: Mapping[Dim, int]) -> list[int]:
+        """How many GPU kernels each call launches at these *sizes*; 0 on CPUs."""
+        count = runtime_of(self._plan.target).kernels
+        return [count(step.code, [sizes[dim] for dim in step.dims]) for step in self._plan.steps]
 
     def export(self, path: str | Path) -> Path:
         """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.

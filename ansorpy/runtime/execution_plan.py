@@ -20,7 +20,7 @@ from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most, prod_of
 from ansorpy.ir.loops import Role
-from ansorpy.ir.sizes import Sizes, at
+from ansorpy.ir.sizes import Sizes, at_most
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled_task import CompiledTask
@@ -42,7 +42,8 @@ _ALIGNMENT = 64
 class Step:
     """One call of *code*, with arguments in the order of its parameters; *name* is for display.
 
-    The sizes of *dims* follow the arguments.  The call counts those that it *tells*.
+    The sizes of *dims* follow the arguments.  The call counts those that it *tells*.  ``params``
+    describes the parameters; its dimensions are those of the code.
     """
 
     code: ObjectCode
@@ -50,6 +51,7 @@ class Step:
     name: str = ""
     dims: tuple[Dim, ...] = ()
     tells: tuple[Tells, ...] = ()
+    params: tuple[ParamSpec, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class ExecutionPlan:
 
     def at_most(self, port: Port) -> Port:
         """*port*, an output, with the largest sizes of what steps count."""
-        return replace(port, shape=tuple(at(extent, self.counted) for extent in port.shape))
+        return replace(port, shape=tuple(at_most(extent, self.counted) for extent in port.shape))
 
     def is_counted(self, port: Port) -> bool:
         """Whether only steps tell the shape of *port*."""
@@ -185,7 +187,7 @@ def plan_network(
         maker.values[name] = replace(whole, offset=whole.offset + view.offset_bytes)
     tells: dict[str, list[Tells]] = {}
     for counted in network.counts:
-        told = Tells(counted.dim, maker.values[counted.name])
+        told = Tells(counted.dim, maker.values[counted.name], counted.depth)
         tells.setdefault(network.root(counted.name), []).append(told)
     for call in network.calls:
         task = tasks[call.key]
@@ -355,7 +357,7 @@ class _Maker:
                 args.append(packed[spec.name])
             else:
                 args.append(Argument(Memory.POOL, self.pool.place(constants[spec.name])))
-        self.steps.append(Step(built.run, tuple(args), name, sizes, tuple(tells)))
+        self.steps.append(Step(built.run, tuple(args), name, sizes, tuple(tells), built.run_params))
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
         """Add the call of ``bind`` and return the places of its results; empty if there is none.

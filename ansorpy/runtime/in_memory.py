@@ -24,11 +24,7 @@ class InMemory:
     pool: NDArray[np.uint8]
 
     def timed(self) -> TimedCalls:
-        """Link the same code and constants with an entry that timestamps the end of each call.
-
-        Raises:
-            UsageError: The calls of this backend's programs cannot be timed individually.
-        """
+        """Load the same code and constants again, with timestamps after each call."""
         return runtime_of(self.plan.target).timed(self.plan, self.pool)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.llvm.objects.jit import load
 from ansorpy.codegen.llvm.threads.team import needs_team, team_object
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.cpu_features import missing_features, required_features
@@ -39,6 +40,9 @@ class NativeRuntime:
 
     def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
         return Entry(plan, pool, "timed", _codes(plan), is_timed=True).timed_calls
+
+    def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
+        return 0
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:
         lacking = ", ".join(missing_features(required_features(target)))
@@ -93,7 +97,7 @@ class Entry:
         init, plan_, run, where = (self._library.address(symbol) for symbol in symbols[:4])
         ctypes.c_void_p.from_address(where).value = pool.ctypes.data
         owners = (self._library, pool, owner)
-        code = Code(name, init, plan_, run, owners, required)
+        code = Code(name, init, plan_, run, owners, required, tuple(plan.counted))
         self.executable = Executable(code, plan.inputs, plan.outputs, plan.aliases)
         self._stamps = 1 + len(plan.steps) if is_timed else 0
         self._name = name

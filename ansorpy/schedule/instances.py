@@ -132,17 +132,25 @@ def _make(bounds: Bounds, name: str, made: dict[str, Instances]) -> Instances:
         outer = (*host.outer, *host.own[: inside + 1])
         kept = tuple(_kept(bounds, stage, host, outer))
     kinds = {loop: how.kind for loop, how in loop_kinds(bounds, name).items()}
-    own = _around_sums(stage, tuple(
+    found = _around_sums(stage, tuple(
         Loop(name, it.name, kinds[it.name], Var(it.name), extents[it.name]) for it in stage.iters
     ))  # fmt: skip
-    local, guards = _local(stage, {loop.name: loop.var for loop in own}, extents, kinds)
+    leaves: dict[str, Expr] = {loop.name: loop.var for loop in found}
+    if stage.carried is not None:
+        host = _make(bounds, stage.carried.host, made)
+        outer = (*host.outer, *host.own[: host.stage.index(stage.carried.iter) + 1])
+        paired = dict(stage.carried.loops)
+        var = {loop.name: loop.var for loop in host.own}
+        leaves.update((own, var[other]) for own, other in paired.items())
+        found = tuple(loop for loop in found if loop.name not in paired)
+    local, guards = _local(stage, leaves, extents, kinds)
     axes: dict[Axis, Expr] = {a: local[a.name] for a in op.reduce_axes}
     for d, axis in enumerate(op.axes):
         axes[axis] = local[axis.name] if kept is None else kept[d].start + local[axis.name]
         if bounds.masked(name):
             guards.append(axes[axis] < as_expr(axis.extent))
     sizes = bounds.state.definition.dims
-    made[name] = Instances(stage, op, outer, own, axes, tuple(guards), extents, kept, sizes)
+    made[name] = Instances(stage, op, outer, found, axes, tuple(guards), extents, kept, sizes)
     return made[name]
 
 

@@ -127,6 +127,8 @@ def _checked(state: State) -> Checked:
         _require_one_writer(found, checked)
         for access in accesses(found.op):
             producer = made.get(access.tensor.name)
+            if producer is not None:
+                _require_carried(state, found, producer.stage)
             if producer is not None and producer.kept is not None:
                 _require_same_block(found, producer)
                 _require_kept(found, access, producer.kept, checked)
@@ -178,6 +180,24 @@ def _is_inside(
     runs = reader.domain.within(guards)
     is_empty = decide(lambda: (beyond.may & runs.may).is_empty())
     return is_empty if is_empty or (beyond.exact and runs.exact) else None
+
+
+def _require_carried(state: State, reader: Instances, producer: Stage) -> None:
+    """Check that *reader* runs where a carried *producer* has the value that it needs.
+
+    What the host sums up needs the value so far, in each iteration.
+    """
+    carried = producer.carried
+    if carried is None or reader.stage.carried is not None:
+        return
+    inside = any((loop.stage, loop.name) == (carried.host, carried.iter) for loop in reader.outer)
+    host = state.stage(carried.host)
+    if not inside and reader.stage.op in state.current_dag.leading_to(host.op):
+        raise ScheduleError(
+            f'"{reader.stage.name}" reads "{producer.name}" once, not in each iteration',
+            stage=reader.stage.name,
+            hint=f'compute it in loop "{carried.iter}" of "{carried.host}"',
+        )
 
 
 # Memory, and the iterations that share it

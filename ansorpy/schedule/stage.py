@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Literal, TypeAlias
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.expr import AxisKind, Expr
 from ansorpy.ir.extents import AnyExtent
 from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.loops import ForKind, Scope
@@ -16,8 +16,8 @@ from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Product
 
 __all__ = [
-    "Attach", "FuseRelation", "Iter", "KernelStyle", "Marked", "Relation", "SplitRelation",
-    "Stage", "Tail", "initial_stage",
+    "Attach", "Carried", "FuseRelation", "Iter", "KernelStyle", "Marked", "Relation", "Rescaled",
+    "SplitRelation", "Stage", "Tail", "initial_stage",
 ]  # fmt: skip
 
 
@@ -102,6 +102,32 @@ class Marked:
     count: Product
 
 
+@dataclass(frozen=True)
+class Carried:
+    """Continued in every iteration of loop *iter* of reduction *host*, not computed all at once.
+
+    Each of *loops*, the outermost reduce loops of the carried stage, runs as the loop of *host*
+    that it is paired with.  Within an iteration, readers see the value so far.
+    """
+
+    host: str
+    iter: str
+    loops: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Rescaled:
+    """A sum of terms relative to stage *top* that is multiplied whenever that value changes.
+
+    The factor is ``exp((before - after) * scale)``, with *top* read at *indices* (over the axes of
+    the sum).
+    """
+
+    top: str
+    indices: tuple[Expr, ...]
+    scale: float
+
+
 class KernelStyle(Enum):
     """How the threads of a GPU kernel share its work.
 
@@ -116,6 +142,8 @@ class KernelStyle(Enum):
     """Warps or warpgroups sum fragments in their registers by matrix instructions."""
     ROWS = "rows"
     """A block computes all stages for some rows, with threads in rows and lanes."""
+    ROWS_IN_WARPS = "rows_in_warps"
+    """Each warp computes all stages for some rows, in fragments in its registers."""
     CROSS_THREAD_REDUCTION = "cross_thread_reduction"
     """The threads of a block share each sum."""
 
@@ -153,6 +181,10 @@ class Stage:
     """How the stage's elements are distributed over the registers of a warp's lanes."""
     swizzle: int = 0
     """The most bytes in a segment of a swizzled row in shared memory; 0 if not swizzled."""
+    carried: Carried | None = None
+    """The loop of another reduction in which the stage is summed up, if not in its own."""
+    rescaled: Rescaled | None = None
+    """The carried maximum to which the terms of the stage's sum are relative."""
     is_write_cache: bool = False
     """True for the stage that a cache_write made."""
     kernel_style: KernelStyle = KernelStyle.PLAIN

@@ -28,7 +28,9 @@ from ansorpy.schedule.lowering.inlining import InlinedDAG, inlined
 from ansorpy.schedule.stage import Attach, Iter, Stage, Tail, initial_stage
 from ansorpy.schedule.steps import (
     annotate,
+    carry,
     dot,
+    fragments,
     lanes,
     loops,
     mma,
@@ -388,6 +390,27 @@ class State:
         """
         step = mma.MmaStep(self._on(stage), intrinsic, rows, columns, depth)
         return self.do(step)
+
+    def hold(self, stage: StageRef, intrinsic: str) -> State:
+        """Keep a stage in the registers of warps, in fragments like the sums of *intrinsic*."""
+        return self.do(fragments.HoldStep(self._on(stage), intrinsic))
+
+    def quads(self, stage: StageRef) -> State:
+        """Reduce rows of fragments in the four lanes that share each; all of them get the result.
+
+        The new stages are ``<stage>.lane``, the part of each lane, and ``<stage>.quad``.
+        """
+        return self.do(fragments.QuadsStep(self._on(stage)))
+
+    def carry(
+        self, stage: StageRef, it: IterRef, members: Sequence[StageRef], top: StageRef
+    ) -> State:
+        """Continue the reductions *members* in a loop of the sum *stage*, which depends on them.
+
+        Sums are rescaled whenever the maximum *top* changes (online softmax).
+        """
+        names = tuple(map(self._on, members))
+        return self.do(carry.CarryStep(self._on(stage), _name(it), names, self._on(top)))
 
     def pack(self, stage: StageRef, tensor: StageRef) -> State:
         """Rearrange a constant at bind time into the order in which the stage's loops read it."""

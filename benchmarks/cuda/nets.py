@@ -87,18 +87,18 @@ def bert(
     return Bert()
 
 
-def _image(torch: Any) -> Any:
-    return torch.randn(1, 3, 224, 224)
+def _image(torch: Any, batch: int) -> Any:
+    return torch.randn(batch, 3, 224, 224)
 
 
-def _tokens(torch: Any) -> Any:
-    return torch.randint(0, 30522, (1, 128))
+def _tokens(torch: Any, batch: int) -> Any:
+    return torch.randint(0, 30522, (batch, 128))
 
 
-NETWORKS: Mapping[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
+NETWORKS: Mapping[str, tuple[Callable[..., Any], Callable[[Any, int], Any]]] = {
     "resnet50": (resnet, _image), "bert_base": (bert, _tokens),
 }  # fmt: skip
-"""By name, functions that make the module and an input of batch 1."""
+"""By name, functions that make the module and an input of the given batch."""
 
 
 def as_onnx(torch: Any, module: Any, example: Any) -> onnx.ModelProto:

@@ -7,13 +7,22 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-__all__ = ["Seconds", "as_graph", "by_clock", "by_events", "fastest", "in_turns"]
+__all__ = [
+    "BURST_S",
+    "ROUNDS",
+    "Seconds",
+    "as_graph",
+    "by_clock",
+    "by_events",
+    "fastest",
+    "in_turns",
+]
 
 Seconds = Callable[[int], float]
 """Returns the seconds of the given number of consecutive calls."""
 
-_ROUNDS = 15
-_BURST_S = 0.02
+ROUNDS = 15
+BURST_S = 0.02
 
 
 def in_turns(ours: Seconds, peer: Seconds) -> tuple[float, float]:
@@ -21,7 +30,7 @@ def in_turns(ours: Seconds, peer: Seconds) -> tuple[float, float]:
     engines = (ours, peer)
     numbers = [_calls(engine) for engine in engines]
     samples: tuple[list[float], list[float]] = ([], [])
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         for engine, number, taken in zip(engines, numbers, samples, strict=True):
             engine(1)
             taken.append(engine(number) / number)
@@ -100,4 +109,4 @@ def _calls(engine: Seconds) -> int:
     """Number of calls per burst."""
     engine(3)
     each = min(engine(8), engine(8)) / 8
-    return max(1, min(2000, round(_BURST_S / max(each, 1e-7))))
+    return max(1, min(2000, round(BURST_S / max(each, 1e-7))))

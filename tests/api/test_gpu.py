@@ -11,7 +11,10 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.errors import UsageError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
+from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.build.handlers import build_lowered
@@ -24,6 +27,8 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.codegen.cuda.simulated import GPU, SimulatedDevice
 from tests.measure.gpu.simulated import simulated_built
+from tests.rules.attentions import attend
+from tests.tensor_cores import values
 
 pytestmark = pytest.mark.usefixtures("small_population")
 
@@ -103,3 +108,19 @@ def test_clusters_and_threads_are_refused_for_gpus(device: SimulatedDevice) -> N
         ap.tune(tensors, trials=2, target=GPU, workers="ray://head:10001")
     with pytest.raises(UsageError, match="make no difference to a GPU"):
         ap.tune(tensors, trials=2, target=GPU, threads=3)
+
+
+def test_attention_is_tuned_in_the_registers_of_warps(
+    device: SimulatedDevice, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    tensors = attend(1, 16, 16, 16, 8)
+    db = tmp_path / "tune.db"
+    kernel = ap.tune(tensors, trials=2, target=GPU, db=db)
+    with Database(db) as database:
+        (row,) = database.tasks()
+        records = database.records(row.key)
+    assert not any(r.kind is TrialKind.WRONG_RESULT for r in records), [r.reason for r in records]
+    assert any('"carry"' in r.steps and r.median_s is not None for r in records)
+    data = values(tensors, rng)
+    (want,) = run_dag(ComputeDAG.of(tensors), dict(data), dtype=DType.FLOAT64)
+    np.testing.assert_allclose(kernel(*data.values()), want, rtol=0, atol=0.01)

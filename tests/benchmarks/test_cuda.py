@@ -19,22 +19,15 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.deadline import OutOfTime
-from ansorpy.errors import CodegenError, ForeignFile
+from ansorpy.errors import CodegenError, ForeignFile, UsageError
 from ansorpy.frontend.onnx import load
-from benchmarks.cuda import run as cuda_run
+from benchmarks.cuda import outcomes
+from benchmarks.cuda.figures.base import Figures, Settings, Step
 from benchmarks.cuda.needed import DISTRIBUTIONS, missing, sentence
 from benchmarks.cuda.nets import as_onnx, bert, resnet
-from benchmarks.cuda.run import (
-    Outcome,
-    Run,
-    earlier_outcomes,
-    going_on,
-    main,
-    parser,
-    read_run,
-    work_through,
-)
-from benchmarks.cuda.steps import Figures, Settings, Step, steps
+from benchmarks.cuda.outcomes import Outcome, Run, earlier_outcomes, read_run, work_through
+from benchmarks.cuda.run import going_on, main, parser, stages_of
+from benchmarks.cuda.steps import steps
 from benchmarks.cuda.timing import as_graph, by_clock, fastest, in_turns
 
 HERE = {"gpu": "NVIDIA H200"}
@@ -123,36 +116,39 @@ def test_a_lost_gpu_ends_the_process_and_another_measures_the_rest(tmp_path: Pat
     tried = work_through(chosen, torch, settings, run, file, end)
     assert tried == ["a", "b"] and done == ["a"]
     assert [bool(o.failure) for o in read_run(file).outcomes] == [False, True]
-    given = ["--again", "--minutes", "25", "--without", "z"]
+    given = ["--again", "--stage", "smoke", "figures=1500", "--without", "z"]
     command = going_on(given, ["z", *tried], 12.5)
     assert command[1:3] == ["-m", "benchmarks.cuda"]
     options = parser().parse_args(command[3:])
-    assert (options.minutes, options.without, options.again) == (12.5, ["z", "a", "b"], True)
+    assert stages_of(options.stage) == {"figures": 12.5}
+    assert (options.without, options.again) == (["z", "a", "b"], True)
 
 
-def test_every_step_is_begun_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("tune_s", "minutes"), [(12.0, 60), (90.0, 300), (12.0, 5)])
+def test_steps_share_the_time(
+    tune_s: float, minutes: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = 0.0
-    shares: list[float] = []
+    searched: list[float] = []
 
     def begun(step: Step) -> Step:
         def measure(torch: Any, settings: Settings, limit_s: float) -> Figures:
             nonlocal now
             now += limit_s + step.beside_s
-            shares.append(limit_s / step.limit_s)
+            searched.append(limit_s - step.reference_s)
+            assert limit_s <= step.limit_s
             return Figures(0.002, 0.003)
 
-        assert step.beside_s >= 4
+        assert step.beside_s >= 4 and step.limit_s > step.reference_s
         return replace(step, measure=measure)
 
-    monkeypatch.setattr(cuda_run, "monotonic", lambda: now)
-    chosen, run = [begun(step) for step in steps()], Run(machine=HERE, trials=4)
+    monkeypatch.setattr(outcomes, "monotonic", lambda: now)
+    chosen, run = [begun(step) for step in steps(tune_s=tune_s)], Run(machine=HERE, trials=4)
     settings = Settings(Path("none"), 4)
-    tried = work_through(chosen, fake_torch(), settings, run, tmp_path / "cuda.json", 25 * 60)
-    assert tried == [step.name for step in chosen]
-    assert now <= 25 * 60 and min(shares) > 0.7
-    assert [name.partition(".")[0] for name in tried[:5]] == [
-        "matmul", "matmul", "network", "network", "ops",
-    ]  # fmt: skip
+    tried = work_through(chosen, fake_torch(), settings, run, tmp_path / "a.json", 60 * minutes)
+    assert now <= 60 * minutes and min(searched) >= 4
+    assert tried[:3] == ["matmul.float32.4096", "matmul.float16.4096", "matmul.bfloat16.4096"]
+    assert (tried == [step.name for step in chosen]) == (minutes > 5)
 
 
 def test_no_step_begins_when_the_minutes_are_up(tmp_path: Path) -> None:
@@ -173,14 +169,28 @@ def test_results_of_another_gpu_are_not_mixed_in(tmp_path: Path) -> None:
 
 def test_a_file_is_shown_and_steps_are_listed(tmp_path: Path, capsys) -> None:
     file = tmp_path / "cuda.json"
-    work([counted("ops.a", []), counted("ops.b", [], fails=9)], file)
+    work([counted("ops.float32.C2D.a", []), counted("ops.float32.C2D.b", [], fails=9)], file)
     assert main(["--show", str(file)]) == 1  # one failed
     shown = capsys.readouterr().out
-    assert "1.50, geometric mean of 1 cases" in shown and "no program is correct" in shown
-    assert main(["--list", "--only", "matmul*", "network*"]) == 0
+    assert "1.50, geometric mean of 1 cases of 1.00, 1 failed" in shown
+    assert "no program is correct" in shown and "C2D 1.50" in shown
+    assert main(["--list", "--only", "matmul*4096", "network*"]) == 0
     assert capsys.readouterr().out.split() == [
-        "matmul.float32.4096", "matmul.float16.4096", "network.resnet50", "network.bert_base",
+        "matmul.float32.4096", "matmul.float16.4096", "matmul.bfloat16.4096", "matmul.int8.4096",
+        "network.resnet50", "network.resnet50.compiled", "network.bert_base",
+        "network.bert_base.compiled", "network.resnet50.b32.float16.compiled",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", ["sooth", "smoke=soon", "=3"])
+def test_stages_that_are_none_are_refused(given: str) -> None:
+    with pytest.raises(UsageError, match="no stage"):
+        stages_of(["smoke", given])
+
+
+def test_stages_run_in_their_order_with_their_seconds() -> None:
+    assert stages_of(["rank=7", "smoke"]) == {"smoke": 120.0, "rank": 7.0}
+    assert list(stages_of(["rank=7", "smoke"])) == ["smoke", "rank"]
 
 
 def test_steps_have_names_of_their_own() -> None:

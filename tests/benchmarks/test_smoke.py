@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -82,6 +84,26 @@ def test_a_check_that_hangs_has_failed(few: list[str], tmp_path: Path) -> None:
     run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", module=SIMULATED, limit_s=0.01)
     assert {c.outcome for c in run.checks} == {"failed"}
     assert "no answer within" in run.checks[0].said
+
+
+def test_checks_that_the_stages_end_cuts_wait_for_another_time(
+    few: list[str], tmp_path: Path, capsys
+) -> None:
+    end = monotonic() + 0.05
+    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", module=SIMULATED, end=end)
+    assert not run.checks
+    assert capsys.readouterr().err.splitlines() == [f"{name}: no time left" for name in few]
+
+
+def test_checks_side_by_side_share_the_cores(
+    few: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    affinity = os.sched_getaffinity(0)
+    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", module=SIMULATED, jobs=3)
+    assert {c.name: c.outcome for c in run.checks} == dict(
+        zip(few, ["ok", "ok", "skipped"], strict=True)
+    )
+    assert os.sched_getaffinity(0) == affinity
 
 
 def test_another_gpus_checks_are_refused(tmp_path: Path) -> None:

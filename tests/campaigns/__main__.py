@@ -28,6 +28,7 @@ def main() -> int:
     numbers = itertools.count(given.first)
     outcome = run(
         given.campaign,
+        campaign,
         given.seed,
         numbers if cases is None else itertools.islice(numbers, cases),
         given.jobs,

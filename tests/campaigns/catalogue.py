@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.campaigns.allotment import ALLOTMENT
 from tests.campaigns.campaign import Campaign
 from tests.campaigns.conformance.campaign import CONFORMANCE
+from tests.campaigns.device import DEVICE
 from tests.campaigns.exported.campaign import EXPORTED
 from tests.campaigns.exports.campaign import EXPORTS
 from tests.campaigns.exports.soak import SOAK
@@ -22,6 +23,7 @@ __all__ = ["CAMPAIGNS"]
 CAMPAIGNS: dict[str, Campaign] = {
     "allotment": ALLOTMENT,
     "conformance": CONFORMANCE,
+    "device": DEVICE,
     "exported": EXPORTED,
     "exports": EXPORTS,
     "faults": FAULTS,

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 
-from tests.campaigns.campaign import Failure, Outcome, Tally, run_case
-from tests.campaigns.catalogue import CAMPAIGNS
+from ansorpy.errors import DeviceLost
+from tests.campaigns.campaign import Campaign, Failure, Outcome, Tally, run_case
 
 __all__ = ["Ended", "ended", "run"]
 
@@ -28,11 +28,16 @@ class Ended:
     error: str
 
 
-def run(name: str, seed: int, numbers: Iterator[int], jobs: int, until_s: float) -> Outcome:
-    """Run the cases *numbers* of campaign *name* in *jobs* processes until *until_s* has passed."""
+def run(
+    name: str, campaign: Campaign, seed: int, numbers: Iterator[int], jobs: int, until_s: float
+) -> Outcome:
+    """Run the cases *numbers* of *campaign* in *jobs* processes until *until_s* has passed.
+
+    The outcome has the campaign's *name*.
+    """
     began = time.monotonic()
     outcome = Outcome(name, seed)
-    for case in ended(name, seed, numbers, jobs, until_s):
+    for case in ended(campaign, seed, numbers, jobs, until_s):
         outcome.cases += 1
         if case.error:
             outcome.failures.append(Failure(case.number, case.error))
@@ -43,12 +48,12 @@ def run(name: str, seed: int, numbers: Iterator[int], jobs: int, until_s: float)
 
 
 def ended(
-    name: str, seed: int, numbers: Iterator[int], jobs: int, until_s: float
+    campaign: Campaign, seed: int, numbers: Iterator[int], jobs: int, until_s: float
 ) -> Iterator[Ended]:
     """The cases *numbers* as they end, in any order; none begins after *until_s*."""
     began = time.monotonic()
     cores = sorted(os.sched_getaffinity(0))
-    workers = [_Worker(name, seed, cores[n % len(cores)]) for n in range(jobs)]
+    workers = [_Worker(campaign, seed, cores[n % len(cores)]) for n in range(jobs)]
     try:
         for worker in workers:
             worker.start(numbers)
@@ -66,7 +71,7 @@ def ended(
 
 @dataclass
 class _Worker:
-    name: str
+    campaign: Campaign
     seed: int
     core: int
     """Where it runs, if the campaign wants that."""
@@ -80,7 +85,7 @@ class _Worker:
 
     @property
     def is_late(self) -> bool:
-        return time.monotonic() - self.began > CAMPAIGNS[self.name].limit_s
+        return time.monotonic() - self.began > self.campaign.limit_s
 
     def start(self, numbers: Iterator[int]) -> None:
         """Begin the next case, if there is one."""
@@ -92,18 +97,21 @@ class _Worker:
     def finish(self) -> Ended:
         """How the case ended; a process that hangs or has died is replaced."""
         assert self.number is not None
-        tally, error = Tally(), ""
+        tally, error, is_over = Tally(), "", False
         try:
             if not self.pipe.poll():
                 raise TimeoutError
-            tally, error = self.pipe.recv()
+            tally, error, is_over = self.pipe.recv()
         except TimeoutError:
-            error = f"runs for more than {CAMPAIGNS[self.name].limit_s:g} s"
+            error = f"runs for more than {self.campaign.limit_s:g} s"
             self._process.kill()
             self._spawn()
         except (EOFError, ConnectionResetError):
             self._process.join(_LEFT_S)
             error = f"the process ended with exit code {self._process.exitcode}"
+            self._spawn()
+        if is_over:
+            self.close()
             self._spawn()
         return Ended(self.number, tally, error)
 
@@ -115,23 +123,25 @@ class _Worker:
     def _spawn(self) -> None:
         self.pipe, theirs = _SPAWN.Pipe()
         self._process = _SPAWN.Process(
-            target=_serve, args=(theirs, self.name, self.seed, self.core)
+            target=_serve, args=(theirs, self.campaign, self.seed, self.core)
         )
         self._process.start()
         theirs.close()
 
 
-def _serve(pipe: Connection, name: str, seed: int, core: int) -> None:
-    if CAMPAIGNS[name].pinned:
+def _serve(pipe: Connection, campaign: Campaign, seed: int, core: int) -> None:
+    """Run the cases that come, until there are no more or the GPU's context is lost."""
+    if campaign.pinned:
         os.sched_setaffinity(0, {core})
-    while True:
+    is_over = False
+    while not is_over:
         try:
             number = pipe.recv()
         except EOFError:
             return
         tally, error = Tally(), ""
         try:
-            tally = run_case(CAMPAIGNS[name], seed, number)
-        except Exception:
-            error = traceback.format_exc(limit=-6)
-        pipe.send((tally, error))
+            tally = run_case(campaign, seed, number)
+        except Exception as raised:
+            error, is_over = traceback.format_exc(limit=-6), isinstance(raised, DeviceLost)
+        pipe.send((tally, error, is_over))

@@ -37,7 +37,7 @@ from tests.proved import assert_proved
 from tests.rounding import Reference
 from tests.run_native import run_lowered, run_native
 
-__all__ = ["GPU_SCHEDULES", "SCHEDULES"]
+__all__ = ["GPU_SCHEDULES", "SCHEDULES", "from_rules", "is_legal", "legal"]
 
 Array = NDArray[Any]
 Arrays = dict[str, Array]
@@ -63,7 +63,7 @@ class _Checked:
 
     def check(self, state: State, kind: str) -> None:
         """Compare what *state* computes, and count it."""
-        if not _is_legal(state):
+        if not is_legal(state):
             self.seen.kinds["illegal"] += 1
             return
         lowered = lower(state)
@@ -100,20 +100,20 @@ def _native(rng: np.random.Generator, number: int) -> Tally:
     if number % 8 == 1:
         return _at_sizes(rng, run, number)
     if number % 2:
-        state = _legal(lambda: random_state(rng, int(rng.integers(1, 14)), TYPES, _OTHERS))
+        state = legal(lambda: random_state(rng, int(rng.integers(1, 14)), TYPES, _OTHERS))
         checked = _checked(state.definition, rng, run, number)
         checked.check(state, "primitives")
         return checked.seen
     dag = spread(random_definition(rng, TYPES, more=0.5), rng)
     checked = _checked(dag, rng, run, number)
-    for state in _from_rules(dag, Target.host(), threads, rng):
+    for state in from_rules(dag, Target.host(), threads, rng):
         checked.check(state, "rules")
     return checked.seen
 
 
 def _at_sizes(rng: np.random.Generator, run: Run, number: int) -> Tally:
     """One program of a definition with dimensions, proved for all sizes and run at some."""
-    state = _legal(lambda: random_sized_state(rng, int(rng.integers(1, 14)), TYPES))
+    state = legal(lambda: random_sized_state(rng, int(rng.integers(1, 14)), TYPES))
     seen = Tally()
     try:
         lowered = lower(state)
@@ -162,35 +162,35 @@ def _on_gpu(rng: np.random.Generator, number: int) -> Tally:
     if number % 8 == 1:
         return _launched_at_sizes(rng, number)
     if number % 2:
-        state = _legal(lambda: random_bound_state(rng, int(rng.integers(1, 9)), TYPES, _OTHERS))
+        state = legal(lambda: random_bound_state(rng, int(rng.integers(1, 9)), TYPES, _OTHERS))
         checked = _checked(state.definition, rng, _interpreted, number)
         checked.check(state, "bindings")
         return checked.seen
     dag, name = random_definition(rng, TYPES, more=0.4), _GPUS[int(rng.integers(len(_GPUS)))]
     checked = _checked(dag, rng, _interpreted, number)
-    for state in _from_rules(dag, Target.parse(name), 1, rng):
+    for state in from_rules(dag, Target.parse(name), 1, rng):
         checked.check(state, f"rules for {name}")
     return checked.seen
 
 
-def _legal(draw: Callable[[], State]) -> State:
+def legal(draw: Callable[[], State]) -> State:
     """What *draw* gives; again if it is illegal, but not for ever."""
     state = draw()
     for _ in range(_DRAWS):
-        if _is_legal(state):
+        if is_legal(state):
             break
         state = draw()
     return state
 
 
-def _is_legal(state: State) -> bool:
+def is_legal(state: State) -> bool:
     try:
         return not state.check().undecided
     except ScheduleError:
         return False
 
 
-def _from_rules(
+def from_rules(
     dag: ComputeDAG, target: Target, threads: int, rng: np.random.Generator
 ) -> Iterator[State]:
     """Programs that a search may draw: a definition, sketches, places, and mutated sizes."""

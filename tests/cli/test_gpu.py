@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -54,6 +55,35 @@ def test_programs_for_a_gpu_are_shown(net, capfd):
     for form, line in {"cuda": "__global__", "ptx": ".entry kernel"}.items():
         assert main([*shown, "--as", form]) == 0
         assert line in capfd.readouterr().out
+
+
+@needs_nvrtc
+def test_what_limits_the_calls_of_a_network_is_predicted(net, capfd):
+    shown = ["show", net, "--target", "sm_90", "--limits"]
+    assert main(shown) == 0
+    text = capfd.readouterr().out
+    assert "us predicted" in text and "launches" in text and "arena 0 B" in text
+    assert main([*shown, "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    [call] = told["calls"]
+    assert call["bound"] == "launches" and call["kernels"] == 1 and call["alone_s"] is None
+    assert call["predicted_s"] >= call["launch_s"] > call["memory_s"] > 0
+    assert told["memory"]["port_bytes"] == 256
+
+
+def test_sizes_are_needed_to_tell_what_limits_a_network(net, capfd):
+    model = onnx.load(net)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    model.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    onnx.save(model, net)
+    assert main(["show", net, "--dim", "n=1..8", "--limits"]) == 2
+    assert "give each a size, with --dim NAME=N" in " ".join(capfd.readouterr().err.split())
+
+
+@needs_nvrtc
+def test_calls_are_not_timed_without_a_gpu(net, capfd):
+    assert main(["bench", net, "--target", "sm_90", "--profile"]) == 2
+    assert "compiled for another machine" in capfd.readouterr().err
 
 
 def test_a_form_that_programs_for_a_gpu_do_not_have(net, capfd):

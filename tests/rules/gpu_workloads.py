@@ -170,6 +170,7 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "depthwise": workloads.depthwise_pointwise(1, 6, 7, 5, 8),
     "transposed_conv": workloads.transposed_conv1d(5, 3, 7, 3),
     "max_pool": workloads.max_pool2d(1, 5, 4, 3),
+    "wide_max_pool": workloads.max_pool2d(1, 3, 7, 5),
     "average_pool": average_pool(1, 9, 9, 5, 3, 2),
     "gelu": gelu(7, 33),
     "transpose": transposed(13, 17),

@@ -83,6 +83,16 @@ def test_random_programs_compute_the_definition(name: str, rng: np.random.Genera
         check(LARGE[name], lower(sketch.resolve(fitting(sketch, rng)[0])).run, rng)
 
 
+@pytest.mark.parametrize("kind, parts, part", [("float16", 4, 80), ("bfloat16", 2, 133)])
+def test_parts_of_a_product_start_anywhere_in_it(
+    kind: str, parts: int, part: int, rng: np.random.Generator
+) -> None:
+    tensors = turned(kind, 61, 20, parts * part, left=True)
+    split = [s for s in wgmma_sketches(tensors, rng) if "rfactor" in str(s.placed.history)]
+    assert split
+    check(tensors, lower(split[0].resolve(fitting(split[0], rng)[0])).run, rng)
+
+
 @examples(12)
 @given(
     kind=sampled_from(["float16", "bfloat16"]), n=integers(40, 140), m=integers(10, 90),

@@ -31,7 +31,16 @@ from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from tests.budget import examples, some
 from tests.faults import Less
 from tests.proved import assert_proved
-from tests.tensor_cores import TYPES, WORKLOADS, arguments, matmul, sketches, tolerance, values
+from tests.tensor_cores import (
+    TYPES,
+    WORKLOADS,
+    arguments,
+    matmul,
+    sketches,
+    tolerance,
+    turned,
+    values,
+)
 
 
 def check(tensors: Sequence[Tensor], program: Program, rng: np.random.Generator) -> None:
@@ -54,7 +63,7 @@ def test_random_programs_compute_the_definition(name: str, rng: np.random.Genera
     if name in ("row", "column", "outer"):  # most of their fragments would be empty
         assert not found
         return
-    assert len(found) == 1 + (name == "deep")
+    assert len(found) == 1 + name.startswith("deep")
     for sketch in found:
         table = sketch.sample(64, rng)
         both = np.concatenate((table, sketch.mutate(table, rng)))
@@ -72,6 +81,23 @@ def test_random_programs_compute_the_definition(name: str, rng: np.random.Genera
 def test_products_of_any_shape_and_type(kind: str, n: int, m: int, k: int, seed: int) -> None:
     rng, tensors = np.random.default_rng(seed), matmul(kind, n, m, k)
     for sketch in sketches(tensors, rng)[:1]:
+        table = sketch.sample(8, rng)
+        for row in table[sketch.valid(table)][:1]:
+            check(tensors, lower(sketch.resolve(row)).run, rng)
+
+
+@examples(20)
+@given(
+    kind=sampled_from(sorted(TYPES)), n=integers(2, 34), m=integers(2, 20), parts=integers(2, 4),
+    part=integers(64, 131), seed=integers(0, 2**31),
+)  # fmt: skip
+def test_parts_of_products_of_any_shape_and_type(
+    kind: str, n: int, m: int, parts: int, part: int, seed: int
+) -> None:
+    rng, k = np.random.default_rng(seed), max(parts * part, 256 // parts * parts)
+    tensors = turned(kind, n, m, k, left=bool(seed % 2))
+    split = [s for s in sketches(tensors, rng) if "rfactor" in str(s.placed.history)]
+    for sketch in split[:1]:
         table = sketch.sample(8, rng)
         for row in table[sketch.valid(table)][:1]:
             check(tensors, lower(sketch.resolve(row)).run, rng)

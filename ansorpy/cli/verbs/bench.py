@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
-from ansorpy.api.arguments import HostLookupArguments
+from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import Against, ModelOption, Seed
 
@@ -35,7 +35,7 @@ def bench(
     profile: Annotated[
         bool, typer.Option("--profile", help="Also time each kernel call inside whole runs.")
     ] = False,
-    **arguments: Unpack[HostLookupArguments],
+    **arguments: Unpack[LookupArguments],
 ) -> None:
     """Time a network against other engines, one at a time, in alternating bursts.
 
@@ -45,14 +45,18 @@ def bench(
     from ansorpy.cli.models import with_known_inputs
     from ansorpy.config import default_threads
     from ansorpy.report.tables import Table, show
+    from ansorpy.target import Target
     from ansorpy.writable import demand_writable
 
     prints_json = json_file == Path("-")
     if json_file is not None and not prints_json:
         demand_writable(json_file)
-    arguments["threads"] = arguments.get("threads") or default_threads()
+    peer_threads = arguments.get("threads") or default_threads()
+    target = arguments.get("target") or "host"
+    target = target if isinstance(target, Target) else Target.parse(target)
+    arguments["threads"] = target.threads(arguments.get("threads"))
     with with_known_inputs(Lookup(model, **arguments), original) as (lookup, network):
-        result, said = _timed(lookup, network, against or [], seed, profile)
+        result, said = _timed(lookup, network, against or [], seed, profile, peer_threads)
     text = json.dumps(result, indent=2)
     if prints_json:
         print(text)
@@ -68,22 +72,24 @@ Said = list["Table | str"]
 
 
 def _timed(
-    lookup: Lookup, original: Path | None, against: Sequence[str], seed: int, profile: bool
-) -> tuple[dict[str, Any], Said]:
+    lookup: Lookup, original: Path | None, against: Sequence[str], seed: int, profile: bool,
+    peer_threads: int,
+) -> tuple[dict[str, Any], Said]:  # fmt: skip
     """The result as JSON and as what is printed."""
     from ansorpy.cli.profiling import profiles_of
     from ansorpy.cli.sizes import timed_sizes
 
     opened, points, sizes = timed_sizes(lookup, original)
     profiles = profiles_of(opened, sizes, seed) if profile else []
+    told = {"threads": peer_threads}
     if len(points) == 1:
         shapes = {"seed": seed, "shapes": sizes[0]}
         contenders = [_ours(opened, "Ours", shapes)]
-        contenders += _peers(opened, original, against, "open_peer", shapes)
+        contenders += _peers(opened, original, against, "open_peer", shapes | told)
         return _at_one_size(opened, contenders, original, profiles[0] if profiles else ())
     all_shapes = {"seed": seed, "sizes": sizes}
     contenders = [_ours(opened, "ours_at", all_shapes)]
-    contenders += _peers(opened, original, against, "open_peer_at", all_shapes)
+    contenders += _peers(opened, original, against, "open_peer_at", all_shapes | told)
     return _at_sizes(opened, contenders, original, points, profiles)
 
 
@@ -95,19 +101,19 @@ def _at_one_size(
     from ansorpy.report.bench.remarks import remarks, unsettled
     from ansorpy.report.bench.result import Comparison
     from ansorpy.report.bench.turns import compare
-    from ansorpy.report.profile import profile_table
+    from ansorpy.report.profile import bounds_table, profile_table
 
     threads = lookup.arguments["threads"] or 1
     timings = compare(contenders, progress=_progress, is_disturbed=CoreProbe(threads).is_disturbed)
     name = (original or lookup.model).stem
     comparison = Comparison(name, threads, timings, _kernels_ms(lookup, calls))
     result = comparison.to_dict()
-    inside_ms = sum(call.inside_s for call in calls) * 1e3 if calls else None
+    inside_ms = sum(call.seconds for call in calls) * 1e3 if calls else None
     ours = remarks(timings["ansorpy"].median_ms, inside_ms, comparison.kernels_ms)
     said: Said = [comparison.table(), *unsettled(timings), *ours]
     if calls:
         result["calls"] = [call.to_dict() for call in calls]
-        said.append(profile_table(calls))
+        said += [profile_table(calls), bounds_table(calls)]
     return result, said
 
 
@@ -119,7 +125,7 @@ def _at_sizes(
     from ansorpy.report.bench.remarks import unsettled
     from ansorpy.report.bench.result import SizesComparison
     from ansorpy.report.bench.turns import compare_sizes
-    from ansorpy.report.profile import profile_table
+    from ansorpy.report.profile import bounds_table, profile_table
 
     threads = lookup.arguments["threads"] or 1
     timings = [*compare_sizes(
@@ -135,7 +141,7 @@ def _at_sizes(
     said: Said = [comparison.table(), comparison.plot(), *unsteady]
     for point, row, calls in zip(points, result["sizes"], profiles, strict=False):
         row["calls"] = [call.to_dict() for call in calls]
-        said.append(profile_table(calls, _named(point)))
+        said += [profile_table(calls, _named(point)), bounds_table(calls)]
     return result, said
 
 
@@ -177,6 +183,5 @@ def _peers(
     from ansorpy.report.bench.processes import Contender
 
     for name in dict.fromkeys(against):
-        path, threads = str(onnx_beside(lookup.model, original)), lookup.arguments.get("threads")
-        peer = {"name": name, "path": path, "threads": threads, **given}
+        peer = {"name": name, "path": str(onnx_beside(lookup.model, original)), **given}
         yield Contender(name, f"ansorpy.report.engines.protocol:{factory}", peer)

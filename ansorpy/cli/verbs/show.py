@@ -42,6 +42,14 @@ def show(
             "c for C.",
         ),
     ] = "nest",
+    limits: Annotated[
+        bool,
+        typer.Option(
+            "--limits",
+            help="Of a network's calls, print the predicted times and what limits each: memory, "
+            "arithmetic or launches.",
+        ),
+    ] = False,
     as_json: AsJson = False,
     plugin: Plugins = None,
     **arguments: Unpack[LookupArguments],
@@ -57,7 +65,9 @@ def show(
 
     load_plugins(plugin or ())
     lookup = Lookup(model, **arguments)
-    if is_library(model):
+    if limits:
+        _show_limits(lookup, as_json)
+    elif is_library(model):
         _show_library(lookup, task, form, as_json)
     elif task is None:
         _list(lookup, as_json)
@@ -67,6 +77,22 @@ def show(
             _show_kernel(lookup, task, form, as_json)
         else:
             _show_task(lookup, task, form, as_json)
+
+
+def _show_limits(lookup: Lookup, as_json: bool) -> None:
+    from ansorpy.cli.profiling import predictions_of
+    from ansorpy.report.profile import bounds_table, profile_table
+    from ansorpy.report.tables import show as show_table
+
+    time = "us predicted"
+    calls, memory = predictions_of(lookup)
+    if as_json:
+        facts = [call.to_dict("predicted_s") for call in calls]
+        print(json.dumps({"calls": facts, "memory": memory.to_dict()}, indent=2))
+        return
+    show_table(profile_table(calls, lookup.project.name, time))
+    show_table(bounds_table(calls, time))
+    print(memory)
 
 
 def _show_library(lookup: Lookup, wanted: str | None, form: str, as_json: bool) -> None:

@@ -8,7 +8,6 @@ from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.clike.indices import flat_index, index
 from ansorpy.ir.expr import Const, Expr
 from ansorpy.ir.loops import Buffer
-from ansorpy.ir.rewrite.simplify import simplify
 
 __all__ = ["element", "variable_of"]
 
@@ -21,7 +20,7 @@ def element(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
         return piece
     name = e.place(buffer)
     if buffer in e.arrays:
-        return name + "".join(f"[{index(e, simplify(i, e.ranges)).text}]" for i in indices)
+        return name + "".join(f"[{index(e, e.simplified(i)).text}]" for i in indices)
     return f"{name}[{index(e, flat).text}]"
 
 

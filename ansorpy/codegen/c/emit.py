@@ -162,7 +162,7 @@ def _size(e: Emitter, dim: Dim) -> str:
     var = size_var(dim)
     is_wide = dim.high > e.indices.most
     name = e.names.give(var)
-    e.variables[var], e.ranges[var] = Code(name, wide=is_wide), (dim.low, dim.high)
+    e.bind(var, (dim.low, dim.high), Code(name, wide=is_wide))
     return f"const {e.indices.wide if is_wide else e.indices.narrow} {name}"
 
 

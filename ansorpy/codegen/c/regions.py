@@ -94,7 +94,7 @@ def _function(e: Emitter, region: _Region) -> str:
     for var in region.variables:
         known, wide = e.ranges[var], e.variables[var].wide
         name = inner.names.give(var)
-        inner.variables[var], inner.ranges[var] = Code(name, wide=wide), known
+        inner.bind(var, known, Code(name, wide=wide))
         parameters.append(f"{e.indices.wide if wide else e.indices.narrow} {name}")
     parameters += ["unsigned char *scratch", "int64_t begin", "int64_t end"]
     counter = inner.names.fresh("iteration")
@@ -119,11 +119,11 @@ def defined(
 def _decompose(inner: Emitter, region: _Region, counter: str) -> None:
     """Declare the variables of the region's loops, computed from the iteration number."""
     flat = Var(counter)
-    inner.variables[flat] = Code(counter, wide=inner.unit.style.word_bits < 64)
-    inner.ranges[flat] = 0, region.total - 1
+    wide = inner.unit.style.word_bits < 64
+    inner.bind(flat, (0, region.total - 1), Code(counter, wide=wide))
     for n, loop in enumerate(region.loops):
         step = prod_of(other.extent for other in region.loops[n + 1 :])
-        inner.ranges[loop.var] = 0, loop.extent - 1
+        inner.bind(loop.var, (0, loop.extent - 1))
         if loop.extent == 1:
             inner.variables[loop.var] = Code("0")
             continue

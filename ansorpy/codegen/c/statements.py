@@ -20,7 +20,6 @@ from ansorpy.codegen.clike.code import COMPARE, Code
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.errors import CodegenError
-from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import ReduceKind, as_expr
 from ansorpy.ir.loops import (
@@ -99,7 +98,7 @@ def _let(e: Emitter, s: Let) -> None:
     with e.declaring():
         name = e.names.give(s.var)
         e.line(f"const {e.indices.wide if is_wide else e.indices.narrow} {name} = {code.text};")
-        with e.variable(s.var, Code(name, wide=is_wide), bounds(s.value, e.ranges)):
+        with e.variable(s.var, Code(name, wide=is_wide), e.bounds(s.value)):
             _alone(e, s.body)
 
 

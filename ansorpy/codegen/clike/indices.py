@@ -8,7 +8,6 @@ from typing import Any
 from ansorpy.codegen.clike.code import ADD, ATOM, MULTIPLY, TERNARY, UNARY, Code
 from ansorpy.codegen.clike.writer import Writer
 from ansorpy.errors import CodegenError
-from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Binary,
@@ -26,7 +25,6 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.loops import Buffer
 from ansorpy.ir.operators import BITWISE
-from ansorpy.ir.rewrite.simplify import simplify
 
 __all__ = ["flat_index", "index", "is_index"]
 
@@ -46,7 +44,7 @@ def _on_bits(e: Expr) -> bool:
 
 def flat_index(e: Writer, buffer: Buffer, indices: Sequence[Expr]) -> Expr:
     """The offset of *indices* in *buffer*, in elements, before swizzling."""
-    return simplify(buffer.offset(indices), e.ranges)
+    return e.simplified(buffer.offset(indices))
 
 
 def index(e: Writer, expr: Expr) -> Code:
@@ -105,7 +103,7 @@ def _division(e: Writer, expr: Binary, a: Code, b: Code) -> Code:
     """Use C's own division, which rounds towards zero, if neither side is negative."""
     sign, helper = _DIVISIONS[expr.op]
     wide = a.wide or b.wide
-    if bounds(expr.a, e.ranges)[0] >= 0 and bounds(expr.b, e.ranges)[0] > 0:
+    if e.bounds(expr.a)[0] >= 0 and e.bounds(expr.b)[0] > 0:
         return Code(f"{a.at(MULTIPLY)} {sign} {b.at(MULTIPLY + 1)}", MULTIPLY, wide)
     return Code(e.integer_call(helper, wide, a, b), ATOM, wide)
 

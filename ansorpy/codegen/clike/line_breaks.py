@@ -48,7 +48,9 @@ def _break(text: str) -> int:
     depth = 0
     for at, c in enumerate(text):
         depth += (c in "([{") - (c in ")]}")
-        if text[:at].endswith(",") and not text[at + 1 :][:1].isdigit():
+        if c != " ":
+            continue
+        if text[at - 1 : at] == "," and not text[at + 1 : at + 2].isdigit():
             last[depth, -1] = at
         for binds, signs in enumerate(_BREAKS):
             if text.startswith(signs, at):

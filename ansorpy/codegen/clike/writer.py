@@ -14,11 +14,12 @@ from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.line_breaks import laid_out
 from ansorpy.codegen.clike.names import Names, Words
 from ansorpy.errors import CodegenError
-from ansorpy.ir.analysis.interval import bounds
+from ansorpy.ir.analysis.interval import Interval
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load, Var
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.loops import Buffer, Stmt
+from ansorpy.ir.rewrite.simplify import Simplifier
 
 __all__ = ["IndexTypes", "Writer"]
 
@@ -49,6 +50,8 @@ class Writer(ABC):
         self.lines: list[str] = []
         self.names = Names(words)
         self.ranges: dict[Var, tuple[Extent, Extent]] = {}
+        """Changed by :meth:`bind` and :meth:`unbind` only."""
+        self._simplifier: Simplifier | None = None
         self.variables: dict[Var, Code] = {}
         self.known: dict[Expr, Code] = {}
         """Named values of the current statement, with their names."""
@@ -87,12 +90,42 @@ class Writer(ABC):
         self._depth -= 1
         self.line("}")
 
+    def bind(self, var: Var, known: tuple[Extent, Extent], code: Code | None = None) -> None:
+        """Give *var* the range *known*, and the text *code* unless it is never written."""
+        self.ranges[var] = known
+        if code is not None:
+            self.variables[var] = code
+        self._simplifier = None
+
+    def unbind(self, var: Var) -> None:
+        """Undo :meth:`bind`."""
+        del self.ranges[var]
+        self.variables.pop(var, None)
+        self._simplifier = None
+
     @contextmanager
     def variable(self, var: Var, code: Code, known: tuple[Extent, Extent]) -> Iterator[None]:
         """Bind *var* to *code*, with the range *known*, inside the context."""
-        self.variables[var], self.ranges[var] = code, known
+        outside = self._simplifier
+        self.bind(var, known, code)
         yield
-        del self.variables[var], self.ranges[var]
+        self.unbind(var)
+        self._simplifier = outside
+
+    @property
+    def _arithmetic(self) -> Simplifier:
+        """Kept while the ranges stay the same, because unrolled statements share expressions."""
+        if self._simplifier is None:
+            self._simplifier = Simplifier(self.ranges)
+        return self._simplifier
+
+    def simplified(self, e: Expr) -> Expr:
+        """*e* as simple as the variables' ranges allow."""
+        return self._arithmetic.expr(e)
+
+    def bounds(self, e: Expr) -> Interval:
+        """The lowest and the highest value of *e*, which is an integer or a boolean."""
+        return self._arithmetic.known.bounds(e)
 
     def need(self, helper: str) -> None:
         """Include *helper*, a function of the prelude, in the output."""
@@ -100,7 +133,7 @@ class Writer(ABC):
 
     def fits(self, e: Expr) -> bool:
         """Return whether *e* is always in the range of the narrow index type."""
-        low, high = bounds(e, self.ranges)
+        low, high = self.bounds(e)
         return low >= -self.indices.most and high <= self.indices.most
 
     def buffer_of(self, load: Load) -> Buffer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -26,6 +27,9 @@ class HardwareModel(Protocol):
 
     def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
         """Least seconds that any schedule of *dag*, a definition of *task*, can take."""
+
+    def limits(self, task: Task, dag: ComputeDAG, kernels: int) -> Limits:
+        """What limits schedules of *dag*, a definition of *task*, with *kernels* GPU kernels."""
 
     def handover_seconds(self, task: Task) -> float:
         """Seconds that *task* takes longer between other calls than when it is timed alone."""

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from ansorpy.ir.expr import Expr, Reduce, Var
+from ansorpy.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+    Var,
+)
 from ansorpy.ir.loops import Alloc, Buffer, For, Let, Program, Stmt
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
@@ -31,7 +42,52 @@ def same_structure(a: Node, b: Node) -> bool:
     """
     if a is b:
         return True
-    return _Comparison().same(a, b)
+    quick = _quickly(a, b)
+    return _Comparison().same(a, b) if quick is None else quick
+
+
+def _quickly(a: Node, b: Node) -> bool | None:
+    """The same for small expressions that bind no variables; None for all others.
+
+    Most comparisons are of two indices.  They need no record of pairs and of bound variables.
+    """
+    waiting: list[tuple[Any, Any]] = [(a, b)]
+    for _ in range(_SMALL):
+        if not waiting:
+            return True
+        x, y = waiting.pop()
+        if x is y:
+            continue
+        kind = type(x)
+        if kind is not type(y):
+            return False
+        parts = _OPERANDS.get(kind)
+        if parts is None:
+            return False if isinstance(x, Var) else None
+        (own, inner), (others, inside) = parts(x), parts(y)
+        if len(inner) != len(inside):
+            return False
+        if kind is Load and own != others:
+            return None  # tensors of equal definition are the same
+        if own != others or (kind is Const and not _same_sign(x.value, y.value)):
+            return False
+        waiting += zip(inner, inside, strict=True)
+    return None
+
+
+_SMALL = 500
+"""Pairs of expressions to look at before shared ones are worth recording."""
+
+_OPERANDS: dict[type, Callable[[Any], tuple[object, Sequence[Expr]]]] = {
+    Const: lambda e: ((e.value, e.dtype), ()),
+    Binary: lambda e: (e.op, (e.a, e.b)),
+    Compare: lambda e: (e.op, (e.a, e.b)),
+    Call: lambda e: (e.fn, e.args),
+    Select: lambda e: (None, (e.cond, e.then, e.other)),
+    Cast: lambda e: (e.type, (e.x,)),
+    Load: lambda e: (id(e.source), e.indices),
+}
+"""What an expression is apart from its operands, and these."""
 
 
 class _Comparison:
@@ -75,7 +131,8 @@ class _Comparison:
         return (a.shape, a.dtype, a.constant) == (b.shape, b.dtype, b.constant)
 
     def _fields(self, a: Any, b: Any) -> bool:
-        return all(self.same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+        names = _names(a)
+        return all(self.same(getattr(a, name), getattr(b, name)) for name in names)
 
     def _for(self, a: For, b: For) -> bool:
         self.bind(a.var, b.var)
@@ -114,6 +171,17 @@ class _Comparison:
         for x, y in zip(a, b, strict=True):
             self.bind(x, y)
         return True
+
+
+def _names(node: Any) -> tuple[str, ...]:
+    """The names of the fields of *node*."""
+    kind = type(node)
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(field.name for field in fields(node))
+    return _NAMES[kind]
+
+
+_NAMES: dict[type, tuple[str, ...]] = {}
 
 
 def _like(a: Buffer, b: Buffer) -> bool:

@@ -31,7 +31,7 @@ from ansorpy.ir.loops import For, If, Let, Seq, Stmt
 from ansorpy.ir.rewrite.identities import apply_rows
 from ansorpy.ir.rewrite.rewriter import Rewriter, map_children
 
-__all__ = ["simplify", "simplify_stmt"]
+__all__ = ["Simplifier", "simplify", "simplify_stmt"]
 
 _SUMS = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
 
@@ -48,7 +48,7 @@ def simplify(expr: Expr, ranges: Ranges | None = None) -> Expr:
     >>> simplify(kept) is kept
     True
     """
-    return _Simplifier(ranges or {}).expr(expr)
+    return Simplifier(ranges or {}).expr(expr)
 
 
 def simplify_stmt(stmt: Stmt, ranges: Ranges | None = None) -> Stmt:
@@ -56,10 +56,12 @@ def simplify_stmt(stmt: Stmt, ranges: Ranges | None = None) -> Stmt:
 
     An ``If`` whose condition is decided is replaced by the branch taken.
     """
-    return _Simplifier(ranges or {}).stmt(stmt)
+    return Simplifier(ranges or {}).stmt(stmt)
 
 
-class _Simplifier(Rewriter):
+class Simplifier(Rewriter):
+    """Simplifies under *ranges*; an expression that is shared, or met again, is simplified once."""
+
     def __init__(self, ranges: Ranges):
         super().__init__()
         self.ranges = ranges
@@ -172,7 +174,7 @@ class _Simplifier(Rewriter):
                 return super().stmt(s)
 
     def _inside(self, s: Stmt, var: Var, values: tuple[Extent, Extent]) -> Stmt:
-        inner = _Simplifier({**self.ranges, var: values})
+        inner = Simplifier({**self.ranges, var: values})
         return Rewriter.stmt(inner, s)
 
     def _branch(self, s: If, truth: bool | None, then: Stmt, other: Stmt | None) -> Stmt:

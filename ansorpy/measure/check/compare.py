@@ -15,8 +15,8 @@ from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.measure.check.bounds import largest_value
 
 __all__ = [
-    "Comparison", "compare", "extra_error", "least_scale", "sample_points", "stated_error",
-    "tolerance",
+    "Comparison", "Limits", "compare", "extra_error", "least_scale", "limits", "sample_points",
+    "stated_error", "tolerance",
 ]  # fmt: skip
 
 Array = npt.NDArray[np.generic]
@@ -50,6 +50,38 @@ class Comparison:
     @property
     def ok(self) -> bool:
         return not self.reason
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What :func:`compare` allows, for comparing where the output is.
+
+    NaNs and infinities must be where the reference has them.  For floats, the largest difference of
+    finite elements must have at most the error ``allowed``, and no element of a row of
+    ``row_elements`` may differ by more than the row's entry in ``rows``, if there are any.
+    """
+
+    allowed: float
+    scale: float
+    row_elements: int = 1
+    rows: Floats | None = None
+
+    def error(self, largest: float) -> float:
+        """The error of an output whose largest difference from the reference is *largest*."""
+        return _relative(largest, self.scale)
+
+
+def limits(want: Array, allowed: float, *, by_block: bool = False, least: float = 0.0) -> Limits:
+    """The limits of :func:`compare` for the reference *want*."""
+    want = np.atleast_1d(want)
+    if want.dtype.kind in "iub":
+        return Limits(0.0, 0.0)
+    b = _as_float(want)
+    own = float(np.abs(b).max(initial=0.0, where=np.isfinite(b)))
+    found = _row_limits(b, allowed) if by_block and own > least else None
+    if found is None:
+        return Limits(allowed, max(own, least))
+    return Limits(allowed, max(own, least), _row_elements(b.shape), found[0])
 
 
 def tolerance(dag: ComputeDAG, output: Tensor) -> float:
@@ -172,15 +204,14 @@ def _compare_finite(a: Floats, b: Floats, least: float) -> tuple[float, float] |
 
 def _wrong_in_block(name: str, a: Floats, b: Floats, allowed: float) -> str:
     """Describe an element that is wrong relative to the others of its row; empty if none is."""
-    size, limit = _row_elements(b.shape), _BLOCK_FACTOR * allowed
-    if size >= b.size or limit > 0.5:
+    found = _row_limits(b, allowed)
+    if found is None:
         return ""
-    finite = np.isfinite(b)
-    rows = np.abs(np.where(finite, b, 0)).reshape(-1, size)
+    rows, largest = found
+    size = _row_elements(b.shape)
     with np.errstate(invalid="ignore"):
-        off = np.abs(np.where(finite, a - b, 0)).reshape(-1, size)
-    largest = rows.max(axis=1)
-    beyond = off.max(axis=1) > np.maximum(limit * largest, _FLOOR * allowed * largest.max())
+        off = np.abs(np.where(np.isfinite(b), a - b, 0)).reshape(-1, size)
+    beyond = off.max(axis=1) > rows
     if not beyond.any():
         return ""
     row = int(beyond.argmax())
@@ -189,6 +220,15 @@ def _wrong_in_block(name: str, a: Floats, b: Floats, allowed: float) -> str:
         f"{name}{_text(at)} is {a[at]:.9g}, the reference {b[at]:.9g}; "
         f"the largest value of its row is {largest[row]:.2g}"
     )
+
+
+def _row_limits(b: Floats, allowed: float) -> tuple[Floats, Floats] | None:
+    """For each row of *b*, the largest difference allowed and the largest value; None: no limit."""
+    size, limit = _row_elements(b.shape), _BLOCK_FACTOR * allowed
+    if size >= b.size or limit > 0.5:
+        return None
+    largest = np.abs(np.where(np.isfinite(b), b, 0)).reshape(-1, size).max(axis=1)
+    return np.maximum(limit * largest, _FLOOR * allowed * largest.max()), largest
 
 
 def _row_elements(shape: tuple[int, ...]) -> int:

@@ -20,7 +20,7 @@ from ansorpy.errors import DeviceLost
 from ansorpy.ir.strides import span
 from ansorpy.measure.check.guard import gaps
 
-__all__ = ["GuardedDeviceArray"]
+__all__ = ["GuardedDeviceArray", "intact"]
 
 Array = npt.NDArray[Any]
 
@@ -35,6 +35,7 @@ _ODD = 0xA5
 class GuardedDeviceArray:
     """An array of *shape* on *device*, dense or with elements *strides* apart.
 
+    ``elements`` counts those in the gaps, too.
     The memory is released when this object is dropped.
     """
 
@@ -49,6 +50,7 @@ class GuardedDeviceArray:
         self.dtype = np.dtype(dtype)
         self.strides = None if strides is None else tuple(strides)
         count = math.prod(self.shape) if strides is None else span(self.shape, strides)
+        self.elements = count
         self.nbytes = count * self.dtype.itemsize
         self._device = device
         self._whole = self.nbytes + 2 * _GUARD_BYTES
@@ -86,6 +88,11 @@ class GuardedDeviceArray:
         weakref.finalize(self, _release, self._device, address).atexit = False
         return address
 
+    @property
+    def guards(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The guards before and after the array, each as an address and a number of bytes."""
+        return (self._base, _GUARD_BYTES), (self.address + self.nbytes, _GUARD_BYTES)
+
     def read(self) -> tuple[Array, bool]:
         """Return the elements, and whether everything around and between them is unchanged."""
         whole = np.empty(self._whole, np.uint8)
@@ -97,6 +104,12 @@ class GuardedDeviceArray:
         if self.strides is not None:
             intact = intact and bool((inside[gaps(inside, array)] == _NAN).all())
         return array, intact
+
+
+def intact(device: Device, regions: Sequence[GuardedDeviceArray]) -> list[bool]:
+    """For each of *regions*, whether nothing wrote to its guards; checked on the GPU."""
+    found = device.filled([guard for region in regions for guard in region.guards], _NAN)
+    return [before and after for before, after in zip(found[::2], found[1::2], strict=True)]
 
 
 def _release(device: Device, address: int) -> None:

@@ -19,7 +19,8 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Role
 from ansorpy.measure.build.built import Built, ParamSpec
-from ansorpy.measure.gpu.guard import GuardedDeviceArray
+from ansorpy.measure.gpu.guard import GuardedDeviceArray, intact
+from ansorpy.measure.gpu.reference import DeviceReference
 from ansorpy.measure.run.buffers import turns
 from ansorpy.measure.run.device import Array
 from ansorpy.measure.run.inputs import input_array
@@ -50,14 +51,19 @@ class GpuTask:
         for op in dag.args:
             self._values[op.name] = input_array(op, seed, ranges.get(op.name))
             region = GuardedDeviceArray(device, op.shape, op.dtype.numpy, dag.strides.get(op.name))
-            region.write(self._values[op.name])
-            region.keep()
             self.given[op.name] = region
         self.outputs = [
             GuardedDeviceArray(device, op.shape, op.dtype.numpy, dag.strides.get(op.name))
             for op in dag.outputs
         ]
-        self._results: list[Array] = []
+        self._results: list[Array] | None = None
+        self._references: dict[int, DeviceReference] = {}
+        self._upload()
+
+    def _upload(self) -> None:
+        for name, region in self.given.items():
+            region.write(self._values[name])
+            region.keep()
 
     @property
     def dag(self) -> ComputeDAG:
@@ -67,22 +73,56 @@ class GpuTask:
         return self._values
 
     def results(self) -> Sequence[Array]:
+        """Download the outputs.
+
+        Raises:
+            CodegenError: Something was written between their elements.
+        """
+        if self._results is None:
+            read = [region.read() for region in self.outputs]
+            if not all(is_intact for _, is_intact in read):
+                raise CodegenError("it wrote between the elements of its outputs")
+            self._results = [array for array, _ in read]
         return self._results
+
+    def accepted_error(
+        self, number: int, want: Array, allowed: float, *, by_block: bool, least: float
+    ) -> float | None:
+        """Compare an output on the GPU; *want* is uploaded the first time."""
+        known = self._references.get(number)
+        if known is None or known.want is not want:
+            known = DeviceReference(self.device, self.outputs[number], want)
+            self._references[number] = known
+        return known.error(allowed, by_block=by_block, least=least)
 
     def is_disturbed(self) -> bool:
         """Always False: unlike a virtual core, a GPU is not shared, and its lock is held."""
         return False
 
-    def collect(self) -> None:
-        """Download the outputs as the results; check all guards and the inputs.
+    def recover(self) -> bool:
+        """Upload everything again: a failed candidate may have written anywhere.
+
+        Raises:
+            DeviceLost: The candidate destroyed the context.
+        """
+        self.device.synchronise()
+        self._references.clear()
+        self._upload()
+        return True
+
+    def collect(self, others: Mapping[str, GuardedDeviceArray]) -> None:
+        """Check the guards of the outputs and of *others*, and the inputs.
 
         Raises:
             CodegenError: Something was written outside the outputs.
         """
-        read = [region.read() for region in self.outputs]
-        self._results = [array for array, _ in read]
-        if not all(intact for _, intact in read):
+        self._results = None
+        found = intact(self.device, [*self.outputs, *others.values()])
+        if not all(found[: len(self.outputs)]):
             raise CodegenError("it wrote outside its outputs (found by the pattern around them)")
+        for name, is_intact in zip(others, found[len(self.outputs) :], strict=True):
+            if not is_intact:
+                raise CodegenError(f"it wrote next to {name}")
         for name, region in self.given.items():
             if not region.is_kept():
                 raise CodegenError(f"it wrote to its input {name}, or next to it")
@@ -130,10 +170,7 @@ class _Candidate:
             region.poison()
         row = [region.address for region in regions]
         seconds = self._device.seconds(lambda: self._launch(row))
-        for name, region in {**self._packed, "its workspace": self._workspace}.items():
-            if not region.read()[1]:
-                raise CodegenError(f"it wrote next to {name}")
-        self._task.collect()
+        self._task.collect({**self._packed, "its workspace": self._workspace})
         return seconds
 
     def prepare(self, reuse_distance_bytes: int) -> None:

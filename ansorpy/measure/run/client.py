@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,8 @@ from ansorpy.profiler import Activity, charge, profiled
 
 __all__ = ["Reference", "RunClient", "measured_result"]
 
+_LOG = logging.getLogger(__name__)
+
 Magnitudes = tuple[float, ...]
 
 _FAILURES = {"timeout": TrialKind.TIMEOUT, "crash": TrialKind.CRASH}
@@ -58,6 +61,7 @@ class RunClient:
         module: Module with the worker's handlers, which select the device.
         environment: Variables added to the driver's.
         patience: Factor by which a candidate may take longer while others occupy the cores.
+        spare: Keep a second process ready, which takes over when the first one ends.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class RunClient:
         module: str = "ansorpy.measure.run.handlers",
         environment: Mapping[str, str] | None = None,
         patience: float = STARVED,
+        spare: bool = False,
     ) -> None:
         self.cores = cores
         self.seed = seed
@@ -80,14 +85,21 @@ class RunClient:
         self.run_timeout_s = run_timeout_s
         self.reference_timeout_s = reference_timeout_s
         self.worker = Worker(module, cores=cores, environment=environment)
+        self._spare = Worker(module, cores=cores, environment=environment) if spare else None
         self.patience = patience
-        self._open: tuple[int, str] | None = None
+        self._open: tuple[Worker, int, str] | None = None
         self._references: dict[str, Reference] = {}
         self._verified: dict[str, Magnitudes] = {}
 
+    @property
+    def workers(self) -> list[Worker]:
+        """The worker, and the spare one if there is one."""
+        return [self.worker] if self._spare is None else [self.worker, self._spare]
+
     def close(self) -> None:
-        """End the worker."""
-        self.worker.close()
+        """End the worker and its spare."""
+        for worker in self.workers:
+            worker.close()
 
     def has_reference(self, task: Task) -> bool:
         """Return whether the reference outputs of *task* are known here."""
@@ -156,7 +168,7 @@ class RunClient:
         answer = self.worker.request(message, timeout_s, starved_s=self.patience * timeout_s)
         result, check_s = measured_result(answer)
         charge(Activity.CHECK, check_s)
-        self._distrust([result])
+        self._distrust([result], answer)
         return result
 
     def retime(self, task: Task, builds: list[Built], rounds: int) -> list[MeasureResult]:
@@ -183,17 +195,41 @@ class RunClient:
         )
         blobs = tuple(blob for _, blobs in parts for blob in blobs)
         message = Message("retime", request.model_dump(mode="json"), blobs)
-        results = _retimed(self.worker.request(message, timeout_s), builds)
-        self._distrust(results)
+        answer = self.worker.request(message, timeout_s)
+        results = _retimed(answer, builds)
+        self._distrust(results, answer)
         return results
 
-    def _distrust(self, results: Sequence[MeasureResult]) -> None:
+    def _distrust(self, results: Sequence[MeasureResult], answer: Outcome) -> None:
         """End the worker if a candidate may have written outside its buffers.
 
-        The next candidate then gets clean memory.
+        The next candidate then gets clean memory.  A worker whose memory candidates cannot reach,
+        as that of a GPU's worker, says in its *answer* that it is usable.
         """
-        if any(result.kind is TrialKind.RUN_ERROR for result in results):
+        is_usable = isinstance(answer, Message) and answer.fields.get("is_usable") is True
+        if not is_usable and any(result.kind is TrialKind.RUN_ERROR for result in results):
             self.worker.kill()
+
+    def start(self) -> None:
+        """Start the worker, and a spare one, unless they run; returns before they are ready."""
+        for worker in self.workers:
+            worker.start()
+
+    def await_spare(self) -> None:
+        """Wait until the spare worker, if there is to be one, is ready and disturbs no timing."""
+        if self._spare is None:
+            return
+        try:
+            self._spare.make_ready()
+        except AnsorpyError as error:
+            _LOG.warning("no spare worker will take over if one loses its GPU: %s", error)
+            self._spare.close()
+            self._spare = None
+
+    def _replace_dead(self) -> None:
+        """Let the spare worker, if there is one, take over from a dead worker."""
+        if not self.worker.is_alive and self._spare is not None and self._spare.is_alive:
+            self.worker, self._spare = self._spare, self.worker
 
     def _ensure_open(self, task: Task) -> None:
         """Open *task* with its reference, unless this worker process already has it open.
@@ -204,7 +240,8 @@ class RunClient:
             AnsorpyError: It failed again.
             OutOfTime: The deadline passed first.
         """
-        if self.worker.is_alive and self._open == (self.worker.generation, _identity(task)):
+        self._replace_dead()
+        if self.worker.is_alive and self._open == self._opening(task):
             return
         reason = ""
         for _ in range(2):
@@ -237,8 +274,12 @@ class RunClient:
             return answer
         if answer.kind != "opened":
             return Failure("crash", _reason(answer))
-        self._open = (self.worker.generation, _identity(task))
+        self._open = self._opening(task)
         return None
+
+    def _opening(self, task: Task) -> tuple[Worker, int, str]:
+        """*task* as opened by the process that runs now."""
+        return self.worker, self.worker.generation, _identity(task)
 
     def _forget_old(self, keep: str) -> None:
         """Drop references of other tasks, oldest first, until they fit in the memory limit."""

@@ -56,8 +56,20 @@ class OpenTask(Protocol):
     def results(self) -> Sequence[Array]:
         """Outputs of the last checked candidate."""
 
+    def accepted_error(
+        self, number: int, want: Array, allowed: float, *, by_block: bool, least: float
+    ) -> float | None:
+        """The error of output *number* if it was compared where it is and accepted.
+
+        None if :meth:`results` must be compared.  The arguments and the rule are those of
+        :func:`ansorpy.measure.check.compare.compare`.
+        """
+
     def is_disturbed(self) -> bool:
         """Whether the device is slower now than a moment ago."""
+
+    def recover(self) -> bool:
+        """Repair what a failed candidate may have damaged; False if only a new process helps."""
 
     def load(self, built: Built) -> AbstractContextManager[Candidate]:
         """Load a candidate; leaving the context unloads it.

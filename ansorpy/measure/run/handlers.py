@@ -51,7 +51,8 @@ _MAGNITUDES = 128
 class RunSession:
     """State of the run worker: the open task and its reference.
 
-    If a GPU's context is lost, the process ends, as after a crash on a CPU, and is restarted.
+    If a GPU's context is lost, the process ends, as after a crash on a CPU, and another takes over.
+    After other failures of a candidate, the answer says whether the process is still usable.
     """
 
     def __init__(self, opener: TaskOpener = HostTask) -> None:
@@ -148,14 +149,24 @@ class RunSession:
         except DeviceLost:
             raise
         except AnsorpyError as error:
-            return _failed(TrialKind.RUN_ERROR, str(error), 0.0, begin)
+            is_usable = self.task.recover()
+            return _failed(TrialKind.RUN_ERROR, str(error), 0.0, begin, is_usable)
         return _timed(timing, worst.error, request, begin, check_s)
 
     def retime(self, message: Message) -> Message:
         """Time several candidates in turns; their outputs were compared when first measured."""
         request = RetimeRequest.model_validate(message.fields)
+        try:
+            timings = self._retimings(request, message.blobs)
+        except DeviceLost:
+            raise
+        except AnsorpyError as error:
+            return Message("error", {"text": str(error), "is_usable": self.task.recover()})
+        return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
+
+    def _retimings(self, request: RetimeRequest, given: Sequence[bytes]) -> list[Timing]:
         end = time.perf_counter() + request.within_s
-        blobs = iter(message.blobs)
+        blobs = iter(given)
         with ExitStack() as loaded:
             candidates = []
             for header, count in zip(request.built, request.blobs, strict=True):
@@ -164,7 +175,7 @@ class RunSession:
                 candidate.check()
                 candidate.prepare(self._options.reuse_distance_bytes)
                 candidates.append(candidate)
-            timings = time_interleaved(
+            return time_interleaved(
                 [candidate.burst for candidate in candidates],
                 request.policy,
                 request.rounds,
@@ -172,7 +183,6 @@ class RunSession:
                 [candidate.unit for candidate in candidates],
                 lambda: end - time.perf_counter(),
             )
-        return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
 
     def _timing(self, candidate: Candidate, first_s: float, request: MeasureRequest) -> Timing:
         """Time a candidate unless its checking run was already far too slow."""
@@ -194,16 +204,29 @@ class RunSession:
             raise CodegenError("the task has no reference yet")
         is_exact = stated_error == 0.0 and error_of(dag) == 0.0
         scales = self._least_scales()
-        for n, (got, want) in enumerate(zip(self.task.results(), self._reference, strict=True)):
-            op = dag.outputs[n]
-            allowed = tolerance(dag, op) + stated_error
-            if may_flip(dag, op):
-                got = without_flips(got, want, allowed, scales[n])
-            found = compare(op.name, got, want, allowed, by_block=is_exact, least=scales[n])
+        for n, (op, want) in enumerate(zip(dag.outputs, self._reference, strict=True)):
+            found = self._compared_output(
+                n, want, tolerance(dag, op) + stated_error, is_exact, scales[n]
+            )
             if not found.ok:
                 return found
             worst = max(worst, found, key=lambda c: c.error)
         return worst
+
+    def _compared_output(
+        self, number: int, want: Array, allowed: float, by_block: bool, least: float
+    ) -> Comparison:
+        """Compare an output where it is; only if that does not accept it, compare it here."""
+        op = self.task.dag.outputs[number]
+        flips = may_flip(self.task.dag, op)
+        if not flips:
+            error = self.task.accepted_error(number, want, allowed, by_block=by_block, least=least)
+            if error is not None:
+                return Comparison(error, "")
+        got = self.task.results()[number]
+        if flips:
+            got = without_flips(got, want, allowed, least)
+        return compare(op.name, got, want, allowed, by_block=by_block, least=least)
 
     def _points_comparison(self, outputs: Sequence[Array], stated_error: float = 0.0) -> Comparison:
         """Compare with the interpreter at sampled points; the first wrong output, or the worst."""
@@ -303,7 +326,11 @@ def _timed(
 
 
 def _failed(
-    kind: TrialKind, reason: str, error: float = 0.0, begin: float | None = None
+    kind: TrialKind,
+    reason: str,
+    error: float = 0.0,
+    begin: float | None = None,
+    is_usable: bool = False,
 ) -> Message:
     spent = 0.0 if begin is None else time.perf_counter() - begin
     return Message(
@@ -315,6 +342,7 @@ def _failed(
             "max_error": error if math.isfinite(error) else None,
             "run_s": spent,
             "check_s": spent,
+            "is_usable": is_usable,
         },
     )
 

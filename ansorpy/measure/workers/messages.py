@@ -102,6 +102,7 @@ class Measured(_Message):
     """Fields of the answer to ``measure``; ``max_error`` is None when it is infinite.
 
     ``check_s``: the part of ``run_s`` that passed before the result was known to be correct.
+    ``is_usable``: whether the process can go on after a candidate that failed while running.
     """
 
     kind: TrialKind
@@ -110,6 +111,7 @@ class Measured(_Message):
     max_error: float | None = Field(ge=0)
     run_s: float = Field(ge=0)
     check_s: float = Field(ge=0)
+    is_usable: bool = False
 
     @model_validator(mode="after")
     def _has_times(self) -> Measured:

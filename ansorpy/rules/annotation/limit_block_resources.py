@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -120,7 +121,7 @@ def _threads(state: State, kernel: Stage) -> Product | None:
             return thread_factors(kernel)
         case KernelStyle.ROWS:
             return threads_in_rows(kernel)
-        case KernelStyle.TENSOR_CORES:
+        case KernelStyle.TENSOR_CORES | KernelStyle.ROWS_IN_WARPS:
             total = warp_sum(state, kernel)
             return (team_of(total), *warp_factors(total))
         case _:
@@ -138,7 +139,9 @@ def registers_of(bounds: Bounds, kernel: Stage) -> Size:
     """Registers of one thread for its sums and the operands of one step."""
     state = bounds.state
     if kernel.kernel_style is KernelStyle.TENSOR_CORES:
-        return _registers_of_lane(bounds, kernel)
+        return _held_by_lane(bounds, state.members(kernel))
+    if kernel.kernel_style is KernelStyle.ROWS_IN_WARPS:
+        return _held_in_turn(bounds, kernel)
     by_rows = kernel.kernel_style is KernelStyle.ROWS
     total = cast(Size, 0)
     for stage in state.members(kernel):
@@ -161,12 +164,30 @@ def _virtual_threads(bounds: Bounds, kernel: Stage, host: Stage) -> Size:
     return product(extents[it.name] for it in host.iters if it.annotation is ForKind.VTHREAD)
 
 
-def _registers_of_lane(bounds: Bounds, kernel: Stage) -> Size:
-    """Registers of the fragments that a lane holds."""
+def _held_by_lane(bounds: Bounds, stages: Iterable[Stage]) -> Size:
+    """Registers of the fragments of *stages* that a lane holds."""
     total: Size = 0
-    for stage in bounds.state.members(kernel):
+    for stage in stages:
         if stage.fragment is not None:
             elements = product(span.extent for span in bounds.stored(stage.name))
             held = fragment_lanes(stage.fragment) * WORD
             total = total + ceil_div(elements * stage.op.dtype.bytes, held)
     return total
+
+
+def _held_in_turn(bounds: Bounds, kernel: Stage) -> Size:
+    """Registers of a lane's share of what is live for all blocks of keys, and at once in one.
+
+    The scores give way to the exponentials, which are next to the operands of each product in turn.
+    """
+    state = bounds.state
+    total = warp_sum(state, kernel)
+    kept = [s for s in state.attached(kernel) if s.fragment is not None]
+    scores, raised = (
+        next(s for s in state.attached(total) if s.fragment and bool(s.compute.reduce_axes) is sums)
+        for sums in (True, False)
+    )
+    operands = [s for s in state.attached(total) if s.fragment and s not in (scores, raised)]
+    first = _held_by_lane(bounds, (scores, *state.members(scores)))
+    second = _held_by_lane(bounds, (raised, *operands))
+    return _held_by_lane(bounds, kept) + size_max(first, second)

@@ -23,7 +23,7 @@ from ansorpy.rules.matching.kernels import (
     vthread_factors,
 )
 from ansorpy.rules.matching.relations import host_iters
-from ansorpy.rules.predicates import space_extent
+from ansorpy.rules.predicates import reads_in_place, space_extent
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.bounds.inference import Bounds
 from ansorpy.schedule.decisions import OneOf, Product, open_columns
@@ -88,7 +88,7 @@ class ThreadBind(AnnotationRule):
                 return _bind_levels(state, kernel.name)
             case KernelStyle.CROSS_THREAD_REDUCTION:
                 return _bind_blocks(state, kernel.name)
-            case KernelStyle.TENSOR_CORES | KernelStyle.ROWS:
+            case KernelStyle.TENSOR_CORES | KernelStyle.ROWS_IN_WARPS | KernelStyle.ROWS:
                 return state
             case KernelStyle.PLAIN:
                 return self._bind_untiled(state, kernel.name, target)
@@ -133,7 +133,7 @@ class ThreadBind(AnnotationRule):
         vectors = self._row_vectors(state, state.stage(name), outer)
         if len(vectors) > 1:
             state, (row, vector) = state.split(name, outer[-1], (OneOf(vectors),))
-            state = state.vectorize(name, [vector])
+            state = _sum_vectors(state, name, row).vectorize(name, [vector])
             outer = [*outer[:-1], row]
         state, fused = _fuse(state, name, outer)
         least = target.warp_size
@@ -173,8 +173,14 @@ class ThreadBind(AnnotationRule):
         return state, names
 
     def _row_vectors(self, state: State, stage: Stage, outer: Sequence[Iter]) -> tuple[int, ...]:
-        """Numbers of elements a thread may compute at once; (1,) if a loop sums or hosts stages."""
-        is_plain = len(outer) == len(stage.iters) and not host_iters(state, stage)
+        """Numbers of elements a thread may compute at once.
+
+        (1,) if a loop sums, or hosts stages other than sums of which each element is used once.
+        """
+        is_plain = len(outer) == len(stage.iters) and all(
+            made.compute.reduce_axes and not made.relations and reads_in_place(state, stage, made)
+            for made in state.members(stage)
+        )
         return self._vectors(state, stage) if is_plain and self.untiled_threads else (1,)
 
     def _fetch_together(self, state: State, name: str, constraints: list[Constraint]) -> State:
@@ -182,7 +188,7 @@ class ThreadBind(AnnotationRule):
         assert stage.attach is not None, name
         reader = state.stage(stage.attach.stage)
         kernel = kernel_of(state, reader)
-        by_warps = kernel.kernel_style is KernelStyle.TENSOR_CORES
+        by_warps = kernel.kernel_style in (KernelStyle.TENSOR_CORES, KernelStyle.ROWS_IN_WARPS)
         vectors = self._vectors(state, stage, by_warps)
         number = OneOf(vectors) if len(vectors) > 1 else vectors[0]
         state, (row, vector) = state.split(name, stage.iters[-1], (number,))
@@ -227,6 +233,22 @@ def _contiguous(tile: Stage) -> Iter | None:
 
 def _fuse(state: State, name: str, iters: Sequence[Iter]) -> tuple[State, Iter]:
     return (state, iters[0]) if len(iters) == 1 else state.fuse(name, iters)
+
+
+def _sum_vectors(state: State, name: str, row: Iter) -> State:
+    """Compute the sums in a loop of stage *name* for a whole vector in loop *row*.
+
+    Each step adds to all of them, so that one load reads the operands of neighbours.
+    """
+    for made in state.attached(name):
+        state = state.compute_at(made.name, name, row)
+        space = [it for it in made.iters if it.kind is AxisKind.SPACE]
+        steps = [it for it in made.iters if it.kind is AxisKind.REDUCE]
+        state = state.reorder(made.name, [*steps, *space])
+        for it in space[:-1]:
+            state = state.unroll(made.name, it)
+        state = state.vectorize(made.name, space[-1:])
+    return state
 
 
 def _bind_warps(

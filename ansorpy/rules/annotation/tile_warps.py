@@ -54,8 +54,8 @@ class TileWarps(AnnotationRule):
         return Space(space.state, tuple(constraints))
 
     def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
-        sums = _sums(space.state)
-        if not sums:
+        sums, chains = _sums(space.state), _chains(space.state)
+        if not sums and not chains:
             return table
         table = self._drawn(space, sums, table, target, rng)
         for _ in range(self.redraws):
@@ -77,6 +77,7 @@ class TileWarps(AnnotationRule):
             limits = BlockLimits(1, fragments, teams, 1 << 31, 1)
             table = draw_block_tiles(space, stage, table, limits, rng)
             table = draw_reductions(space, stage, table, rng)
+        for stage in (*sums, *_chains(space.state)):
             for tile in _tiles(space.state, stage):
                 table = _pad_rows(space, table, tile)
         return table
@@ -99,6 +100,11 @@ def _pad_rows(space: Space, table: Table, tile: Stage) -> Table:
 
 def _sums(state: State) -> list[Stage]:
     return [warp_sum(state, kernel) for kernel in kernels_in(state, KernelStyle.TENSOR_CORES)]
+
+
+def _chains(state: State) -> list[Stage]:
+    """The sums in whose loops warps compute rows of whole chains."""
+    return [warp_sum(state, kernel) for kernel in kernels_in(state, KernelStyle.ROWS_IN_WARPS)]
 
 
 def _limit_teams(stage: Stage, most: int) -> Constraint:

@@ -10,6 +10,7 @@ from math import prod
 from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Expr, Load, walk
+from ansorpy.ir.fragments import fragment_shape
 from ansorpy.ir.intrinsics import (
     LDMATRIX,
     MMA_SYNC,
@@ -32,6 +33,7 @@ __all__ = [
     "matrix_load",
     "may_round",
     "nearest_axis",
+    "warp_choice",
     "wgmma_choices",
 ]  # fmt: skip
 
@@ -92,6 +94,14 @@ def best_choice(op: Tensor) -> MmaChoice | None:
     return _best(op, MMA_SYNC)
 
 
+def warp_choice(op: Tensor, rows: str, columns: str) -> MmaChoice | None:
+    """As :func:`best_choice`, with the axes of rows and columns given by name."""
+    if not isinstance(op, ComputeOp):
+        return None
+    found = (c for c in _choices(op, MMA_SYNC) if (c.rows.name, c.columns.name) == (rows, columns))
+    return min(found, key=lambda choice: choice.waste, default=None)
+
+
 def wgmma_choices(op: Tensor) -> list[MmaChoice]:
     """The best axes for some widths of warpgroup instructions, widest first; empty if wasteful."""
     mma_sync = best_choice(op)
@@ -138,33 +148,51 @@ def matrix_dims(operand: Stage) -> tuple[int, ...]:
     return tuple(d for d, index in enumerate(load.indices) if axes_in(index) & axes)
 
 
-def matrix_load(operand: Stage, depth: str) -> Intrinsic | None:
+def matrix_load(
+    operand: Stage, depth: str, end: int | None = None, *, of_part: bool = False
+) -> Intrinsic | None:
     """The instruction that loads fragments of *operand* from a shared-memory copy of its source.
 
-    None if lanes must load them: the operand computes something, or its rows and columns are not
-    two dimensions of its source (one of them the last) with equal extent along *depth*.
+    Dimension *end* of the source (default: the last) is contiguous in the copy.  None if lanes must
+    load them: the operand computes something, its rows and columns are not two dimensions of its
+    source (one of them *end*), or a fragment may reach beyond the end of *depth* to elements of its
+    source that are not zero.  If the sum is *of_part* of a reduction, steps of *depth* start
+    anywhere in that dimension, and tiles of them must divide it.
     """
     load, axes = operand.compute.body, operand.compute.axes[-2:]
     dims = matrix_dims(operand)
     if not isinstance(load, Load) or len(dims) != 2 or operand.fragment is None:
         return None
-    row, last = (load.indices[d] for d in dims)
-    if dims[1] != len(load.indices) - 1 or last not in axes:
+    end = len(load.indices) - 1 if end is None else end
+    if end not in dims:
         return None
-    across = axes[0] if last is axes[1] else axes[1]
-    if axes_in(row) & set(axes) != {across} or linear(row).terms[across] != 1:
-        return None
-    there = {load.indices[d]: load.source.shape[d] for d in dims}
-    if any(a.name == depth and there.get(a) != a.extent for a in axes):
+    dims = (dims[1 - dims.index(end)], end)
+    rows, columns = (_alone_in(load.indices[d], axes) for d in dims)
+    if rows is None or columns is None or rows is columns:
         return None
     fragment = tuple(filter(None, operand.fragment))
+    whole = dict(zip(axes, fragment_shape(fragment), strict=True))
+    for d, axis in zip(dims, (rows, columns), strict=True):
+        index, size = load.indices[d], load.source.shape[d]
+        is_part = of_part and axis.name == depth and axis.extent % whole[axis] == 0
+        if axis.name == depth and not is_part and (index is not axis or size != axis.extent):
+            return None
+        if axis is columns and index is not axis and not is_part:
+            return None
     for by in LDMATRIX:
         source = by.pattern.body
         assert isinstance(source, Load), by.name
         near = axes[by.pattern.axes.index(source.indices[-1])]
-        if by.fragments[0] == fragment and by.types[0] is operand.op.dtype and near is last:
+        if by.fragments[0] == fragment and by.types[0] is operand.op.dtype and near is columns:
             return by
     return None
+
+
+def _alone_in(index: Expr, axes: Sequence[Axis]) -> Axis | None:
+    """The only axis of *axes* that moves *index*, if by one element a step."""
+    steps = linear(index).terms
+    moving = axes_in(index) & set(axes)
+    return next((axis for axis in moving if steps.get(axis) == 1 and len(moving) == 1), None)
 
 
 def _choices(op: ComputeOp, among: Sequence[Intrinsic]) -> Iterator[MmaChoice]:

@@ -5,7 +5,7 @@ A team is a warp or a warpgroup, depending on the instruction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ansorpy.ir.analysis.access import reads
 from ansorpy.ir.expr import AxisKind
@@ -15,12 +15,12 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.rules.tiling.levels import space_splits
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.lowering.gpu.lane_loops import lane_index
-from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.stage import Iter, Stage, Tail
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "fill_by_lanes", "fill_by_matrices", "team_of", "tile_for_warps", "tile_like_warps",
-    "warp_factors", "warp_sum",
+    "fill_by_lanes", "fill_by_matrices", "reduce_by_lanes", "team_of", "tile_for_warps",
+    "tile_like_warps", "warp_factors", "warp_sum",
 ]  # fmt: skip
 
 BLOCK, WARPS = ForKind.BLOCK_X.value, ForKind.THREAD_Z.value
@@ -36,8 +36,12 @@ _Part = tuple[Iter, Digit | None]
 
 
 def warp_sum(state: State, kernel: Stage) -> Stage:
-    """The sum that the warps of *kernel*, a tensor-core kernel, hold in their registers."""
-    return next(s for s in state.attached(kernel) if s.fragment is not None)
+    """The sum that the warps of *kernel*, a tensor-core kernel, hold in their registers.
+
+    Its operands are computed in its loops.
+    """
+    held = (s for s in state.attached(kernel) if s.fragment is not None)
+    return next(stage for stage in held if state.attached(stage))
 
 
 def warp_factors(stage: Stage) -> Product:
@@ -51,12 +55,16 @@ def team_of(stage: Stage) -> int:
     return fragment_lanes(stage.fragment)
 
 
-def tile_for_warps(state: State, name: str, by: str, depth_axis: str) -> State:
+def tile_for_warps(
+    state: State, name: str, by: str, depth_axis: str, apart: Collection[str] = ()
+) -> State:
     """Tile the sum *name* into blocks, warps, steps of the reduction and fragments.
 
         i, j, k   -->   i.0 j.0 | i.1 j.1 | k.0 | k.1 | i.2 j.2 | i.3 j.3 k.2 (one instruction)
 
-    Axes along which fragments have extent 1 are tiled without a fragment level.
+    Axes along which fragments have extent 1 are tiled without a fragment level.  Those *apart*, of
+    the parts of a reduction, have tiles of one, because each part reads operands of its own; tiles
+    along *depth_axis* then divide a part if fragments do, so that none contains steps of the next.
     """
     stage = state.stage(name)
     assert stage.fragment is not None, name
@@ -69,10 +77,13 @@ def tile_for_warps(state: State, name: str, by: str, depth_axis: str) -> State:
             state, parts = state.split(name, it, (None, None, thick[it.name]), tail="whole")
             at: Sequence[int] = (0, 1, 4, 5)
         elif it.kind is AxisKind.SPACE:
-            state, parts = state.split(name, it, (None, None), tail="cover")
+            one = 1 if it.name in apart else None
+            state, parts = state.split(name, it, (one, one), tail="cover")
             at = (0, 1, 4)
         elif it.name == depth_axis:
-            state, parts = state.split(name, it, (None, depth), tail="whole")
+            divides = bool(apart) and it.extent is not None and it.extent % depth == 0
+            tail: Tail = "guard" if divides else "whole"
+            state, parts = state.split(name, it, (None, depth), tail=tail)
             at = (2, 3, 5)
         else:
             state, parts = state.split(name, it, (None,))
@@ -115,6 +126,23 @@ def fill_by_lanes(state: State, name: str) -> State:
         state, found = _split_by_digits(state, name, it, digits[it.name])
         parts += found
     state, _ = _bind_lanes(state, name, [], parts)
+    return state
+
+
+def reduce_by_lanes(state: State, name: str) -> State:
+    """Have each lane reduce its part of the rows of *name*, which another reduction carries."""
+    stage = state.stage(name)
+    assert stage.carried is not None, name
+    digits, parts = _digits(stage), list[_Part]()
+    reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
+    for it in stage.iters:
+        if it.kind is not AxisKind.REDUCE:
+            state, found = _split_by_digits(state, name, it, digits[it.name])
+            parts += found
+    carried = len(stage.carried.loops)
+    state, _ = _bind_lanes(state, name, reduce[:carried], parts)
+    for it in reduce[carried:]:
+        state = state.unroll(name, it)
     return state
 
 

@@ -19,7 +19,7 @@ from ansorpy.target import Target
 
 Ints = npt.NDArray[np.int64]
 
-__all__ = ["DrawRfactorFactors", "rfactor_splits"]
+__all__ = ["DrawRfactorFactors", "before_rfactors", "rfactor_splits", "with_factors"]
 
 
 @dataclass(frozen=True)
@@ -30,49 +30,38 @@ class DrawRfactorFactors(PlacementRule):
     Source: TVM opens these splits after enumeration; ``max_innermost`` is TVM's.  Differs: with
     ``most_parts``, an outer loop that is factored out for threads has from two to that many
     iterations.  Candidates are divisors of its extent, and powers of two if no divisor is of about
-    that size and each part has ``max_innermost`` elements; the last part is then shorter.  With
-    ``as_split``, the limit is the number of parts in the sketch; if that does not divide the
-    extent, powers of two are candidates as well.
+    that size and each part has ``max_innermost`` elements; the last part is then shorter.
     """
 
     max_innermost: int = 64
     most_parts: int | None = None
-    as_split: bool = False
 
     def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
         chosen = {
             at: int(rng.choice(self._factors(state, at, extent)))
             for at, extent in rfactor_splits(state).items()
         }
-        return _with_factors(state, chosen)
+        return with_factors(state, chosen)
 
     def every(self, state: State, target: Target) -> Iterator[State]:
         splits = rfactor_splits(state)
         domains = [self._factors(state, at, extent) for at, extent in splits.items()]
         for factors in product(*domains):
-            yield _with_factors(state, dict(zip(splits, map(int, factors), strict=True)))
+            yield with_factors(state, dict(zip(splits, map(int, factors), strict=True)))
 
     def _factors(self, state: State, at: int, extent: int) -> Ints:
         """The inner factors from which to draw for the split at step number *at*."""
-        most = self._most(state, at, extent)
+        most = self.most_parts
         if most is not None and _takes_outer_part(state, at):
             every = factorizations(extent, 1, extent)[:, 0]
             parts = extent // every
             shared = every[(parts > 1) & (parts <= most)]
-            powers = 2 ** np.arange(1, most.bit_length(), dtype=np.int64)
-            if not self.as_split:
-                powers = _missing(powers, parts)
-                powers = powers[powers * self.max_innermost <= extent]
-            elif extent % _inner_factor(state, at) == 0:
-                powers = powers[:0]
+            powers = _missing(2 ** np.arange(1, most.bit_length(), dtype=np.int64), parts)
+            powers = powers[powers * self.max_innermost <= extent]
             shared = np.union1d(shared, -(-extent // powers))
             if len(shared):
                 return shared
         return factorizations(extent, 1, self.max_innermost)[:, 0]
-
-    def _most(self, state: State, at: int, extent: int) -> int | None:
-        """The maximum number of parts of a loop that is factored out; None for no limit."""
-        return -(-extent // _inner_factor(state, at)) if self.as_split else self.most_parts
 
 
 def _missing(powers: Ints, parts: Ints) -> Ints:
@@ -82,15 +71,7 @@ def _missing(powers: Ints, parts: Ints) -> Ints:
     return found
 
 
-def _inner_factor(state: State, at: int) -> int:
-    """The factor of the split at step number *at* of a sketch."""
-    step = state.history[at]
-    assert isinstance(step, SplitStep), step
-    factor = step.factors[0]
-    return factor if isinstance(factor, int) else 1
-
-
-def _with_factors(state: State, chosen: Mapping[int, int]) -> State:
+def with_factors(state: State, chosen: Mapping[int, int]) -> State:
     """*state* with the factors of split steps replaced by *chosen* (step number -> factor)."""
     if not chosen:
         return state
@@ -104,13 +85,21 @@ def _with_factors(state: State, chosen: Mapping[int, int]) -> State:
 
 def rfactor_splits(state: State) -> dict[int, int]:
     """The splits on which a later rfactor builds: step number -> extent of the loop split."""
-    found: dict[int, int] = {}
+    return {
+        at: before.stage(split.stage).iter(split.iter).extent or 1
+        for at, (split, before) in before_rfactors(state).items()
+    }
+
+
+def before_rfactors(state: State) -> dict[int, tuple[SplitStep, State]]:
+    """The splits on which a later rfactor builds, by step number, each with the state before it."""
+    found: dict[int, tuple[SplitStep, State]] = {}
     current, done = State.initial(state.definition), 0
     for at, step in enumerate(state.history):
         if isinstance(step, SplitStep) and _feeds_rfactor(state, at, step):
             for earlier in state.history[done:at]:
                 current = current.do(earlier)
-            found[at], done = current.stage(step.stage).iter(step.iter).extent or 1, at
+            found[at], done = (step, current), at
     return found
 
 

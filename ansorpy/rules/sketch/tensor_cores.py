@@ -28,7 +28,7 @@ from ansorpy.rules.predicates import (
     fusible_consumer,
     reads_in_place,
 )
-from ansorpy.rules.tiling.levels import last_of_outermost_reduce_tile
+from ansorpy.rules.tiling.levels import factored_axes, last_of_outermost_reduce_tile
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.stage import KernelStyle
 from ansorpy.schedule.state import State
@@ -97,6 +97,7 @@ class TensorCores(SketchRule):
     def _multiplied(self, state: State, stage_id: int, found: MmaChoice) -> Derived:
         """The stage computed in fragments as *found* specifies."""
         stage = state.stage(stage_id)
+        apart = factored_axes(state, stage)
         state = state.mma(
             stage.name, found.by.name, found.rows.name, found.columns.name, found.depth.name
         )
@@ -106,7 +107,7 @@ class TensorCores(SketchRule):
         consumer = fusible_consumer(state, state.stage(host), once_inlined=True)
         if consumer is not None and reads_in_place(state, consumer, state.stage(host)):
             state, host = state.compute_inline(host), consumer.name
-        state = tile_for_warps(state, total, found.by.name, found.depth.name)
+        state = tile_for_warps(state, total, found.by.name, found.depth.name, apart)
         state, loop = tile_like_warps(state, host, total)
         state = state.compute_at(total, host, loop)
         inner = [it for it in state.stage(total).iters if it.kind is AxisKind.REDUCE]
@@ -115,7 +116,7 @@ class TensorCores(SketchRule):
                 tiles = last_of_outermost_reduce_tile(state.stage(total))
                 state = state.compute_at(operand, total, tiles)
                 continue
-            load = matrix_load(state.stage(operand), found.depth.name)
+            load = matrix_load(state.stage(operand), found.depth.name, of_part=bool(apart))
             if load is None:
                 state = fill_by_lanes(state, operand)
             else:

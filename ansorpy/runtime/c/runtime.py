@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from ansorpy.codegen.c.compiler import find_compiler
 from ansorpy.codegen.c.generator import style_of
 from ansorpy.codegen.c.loader import flags_of, load
+from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError, MissingDependency
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.c.source import binary_of, c_source, is_apart
@@ -45,6 +47,9 @@ class CRuntime:
 
     def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
         return _entry(plan, pool, "timed", is_timed=True).timed_calls
+
+    def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
+        return 0
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:
         return MissingDependency(

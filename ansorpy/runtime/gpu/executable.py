@@ -6,12 +6,15 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.device.protocol import Device, launch_all, repeat
+from ansorpy.codegen.cuda.device.protocol import Device, Order, launch_all, repeat
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import DeviceLost, UsageError
@@ -19,16 +22,20 @@ from ansorpy.ir.extents import most
 from ansorpy.ir.sizes import at, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.control import Argument, Memory
-from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.execution_plan import ExecutionPlan, Step
 from ansorpy.runtime.gpu.arena import starts_of
+from ansorpy.runtime.gpu.branches import accesses_of, branched
 from ansorpy.runtime.gpu.operands import Operand, operand
 from ansorpy.runtime.ports import Port
 from ansorpy.runtime.sizes import Ports, SizedPorts
 
-__all__ = ["GpuExecutable", "PreparedRun"]
+__all__ = ["GpuExecutable", "PreparedRun", "TimedGpuExecutable"]
 
 _MAX_GRAPHS = 16
 """Number of sets of addresses and sizes for which graphs are kept."""
+
+_MAX_RUNS_BEFORE = 256
+"""Maximum number of untimed runs before a run whose calls are timed."""
 
 _TIMED_RUNS = 16
 """Maximum number of runs captured in one graph for timing."""
@@ -58,7 +65,8 @@ class GpuExecutable:
 
     Tensors in host memory are copied to and from staging buffers; those in GPU memory are used in
     place.  The first run with a set of addresses and sizes launches the kernels one by one, the
-    second captures a graph, and later ones replay it.  Memory has room for the largest sizes.
+    second captures a graph, and later ones replay it.  In a graph, calls that do not depend on each
+    other may overlap.  Memory has room for the largest sizes.
 
     Args:
         plan: The calls and the memory they use; its constants are in *pool*.
@@ -71,6 +79,7 @@ class GpuExecutable:
         self._modules: dict[str, tuple[LaunchPlan, object]] = {}
         self._sized = SizedPorts.of(plan.inputs, plan.outputs)
         self._starts = starts_of(plan.slots)
+        self._orders = self._ordered()
         self._seen: _Seen = {}
         self._held: list[int] = []
         with device.lock:
@@ -89,9 +98,19 @@ class GpuExecutable:
         self._pool = self._memory(pool.nbytes)
         device.upload(self._pool, pool)
         self._arena = self._memory(plan.arena_bytes)
-        sizes = [launches.workspace_bytes for launches, _ in self._modules.values()]
-        self._workspace = self._memory(max(sizes, default=0))
+        sizes = [0] * (1 + max((order.branch for order in self._orders), default=0))
+        for step, order in zip(plan.steps, self._orders, strict=True):
+            launches, _ = self._modules[step.code.digest]
+            sizes[order.branch] = max(sizes[order.branch], launches.workspace_bytes)
+        self._workspaces = list(map(self._memory, sizes))
         self._staged = [self._memory(most(port.bytes)) for port in (*plan.inputs, *plan.outputs)]
+
+    def _ordered(self) -> list[Order]:
+        """When each call may run; one after another if places depend on sizes or are shared."""
+        steps = self._plan.steps
+        if self._sized is not None or self._plan.slots or self._plan.aliases:
+            return [Order(0)] * len(steps)
+        return branched([accesses_of(step) for step in steps])
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], threads: int = 1) -> list[Any]:
         """Compute the outputs from *inputs*, in the ports' order, and return them.
@@ -152,7 +171,7 @@ class GpuExecutable:
         replays = max(1, round(number / calls))
         with device.lock:
             addresses = tuple(map(self._address, operands, self._staged))
-            graph = device.capture(lambda: repeat(calls, lambda: self._launch(addresses, sizes)))
+            graph = device.capture(lambda: repeat(calls, lambda: self._overlap(addresses, sizes)))
             device.replay(graph)  # keeps the GPU busy while the timed launches are enqueued
             seconds = device.seconds(lambda: repeat(replays, lambda: device.replay(graph)))
             device.discard(graph)
@@ -212,7 +231,7 @@ class GpuExecutable:
             return
         graph = self._seen.pop(key)
         if graph is None:
-            graph = self._device.capture(lambda: self._launch(addresses, sizes))
+            graph = self._device.capture(lambda: self._overlap(addresses, sizes))
         self._seen[key] = graph
         self._device.replay(graph)
 
@@ -224,11 +243,27 @@ class GpuExecutable:
                 self._device.discard(graph)
 
     def _launch(self, addresses: Addresses, sizes: Sizes) -> None:
-        for step in self._plan.steps:
-            launches, module = self._modules[step.code.digest]
-            places = [self._place(argument, addresses, sizes) for argument in step.args]
-            stated = [sizes[dim] for dim in step.dims]
-            launch_all(self._device, module, launches, places, self._workspace, stated)
+        for work in self._works(addresses, sizes):
+            work()
+
+    def _overlap(self, addresses: Addresses, sizes: Sizes) -> None:
+        if len(self._workspaces) == 1:
+            self._launch(addresses, sizes)
+        else:
+            self._device.overlap(self._works(addresses, sizes), self._orders)
+
+    def _works(self, addresses: Addresses, sizes: Sizes) -> list[Callable[[], None]]:
+        """A function for each call, which launches its kernels."""
+        return [
+            partial(self._launch_step, step, self._workspaces[order.branch], addresses, sizes)
+            for step, order in zip(self._plan.steps, self._orders, strict=True)
+        ]
+
+    def _launch_step(self, step: Step, workspace: int, addresses: Addresses, sizes: Sizes) -> None:
+        launches, module = self._modules[step.code.digest]
+        places = [self._place(argument, addresses, sizes) for argument in step.args]
+        stated = [sizes[dim] for dim in step.dims]
+        launch_all(self._device, module, launches, places, workspace, stated)
 
     def _place(self, argument: Argument, addresses: Addresses, sizes: Sizes) -> int:
         match argument.region:
@@ -248,6 +283,36 @@ class GpuExecutable:
         """Allocate *size* bytes on the GPU that live as long as this object."""
         self._held.append(self._device.allocate(size))
         return self._held[-1]
+
+
+class TimedGpuExecutable(GpuExecutable):
+    """A program whose calls are timed within whole runs; ``spent_ns`` are those of the last one.
+
+    The kernels are launched one by one with an event after each call.  Untimed runs precede them,
+    during which the CPU enqueues the launches, so the GPU waits for none.  The event itself adds
+    about a microsecond to each call, and calls that may overlap do not.
+    """
+
+    def __init__(self, plan: ExecutionPlan, pool: npt.NDArray[np.uint8], device: Device) -> None:
+        super().__init__(plan, pool, device)
+        self.spent_ns = np.zeros(len(plan.steps), np.int64)
+        self._runs_before = 1
+
+    def _go(self, addresses: Addresses, sizes: Sizes) -> None:
+        for _ in range(self._runs_before):
+            super()._go(addresses, sizes)
+        begin = enqueued = perf_counter()
+
+        def launched(work: Callable[[], None]) -> None:
+            nonlocal enqueued
+            work()
+            enqueued = perf_counter()
+
+        works = [partial(launched, work) for work in self._works(addresses, sizes)]
+        seconds = self._device.seconds_each(works)
+        self.spent_ns[:] = [round(each * 1e9) for each in seconds]
+        run_s = max(sum(seconds), 1e-6)
+        self._runs_before = min(_MAX_RUNS_BEFORE, 1 + ceil((enqueued - begin) / run_s))
 
 
 def _refuse_overlap(port: Port, made: Operand, used: Sequence[tuple[int, int]]) -> None:

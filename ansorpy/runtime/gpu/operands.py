@@ -61,6 +61,8 @@ def operand(role: str, port: Port, value: object, *, written: bool = False) -> O
             host = host.reshape(-1).view(np.uint8)[: port.bytes]
         return Operand(host, owner=value)
     shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    if dtype.kind == "V" and interface["typestr"] == port.dtype.str:
+        dtype = port.dtype  # of bfloat16, which numpy does not know, the text says only the size
     if (shape, dtype) != (port.shape, port.dtype):
         raise UsageError(
             f"{role} {port.name!r} takes {described(port.shape, port.dtype)}, "

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.codegen.cuda.device.driver import device_for
-from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
+from ansorpy.codegen.cuda.launch.packed import unpacked
+from ansorpy.codegen.object_code import ObjectCode
+from ansorpy.errors import AnsorpyError, MissingDependency
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.gpu.executable import GpuExecutable
+from ansorpy.runtime.gpu.executable import GpuExecutable, TimedGpuExecutable
 from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects, cuda_source
 from ansorpy.runtime.gpu.operands import accept_operand, check_operand
 from ansorpy.runtime.library.linker import find_linker, library_name, linking, refuse_size
@@ -34,10 +37,11 @@ class GpuRuntime:
         return GpuExecutable(plan, pool, device_for(plan.target))
 
     def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
-        raise UsageError(
-            "the calls of a GPU program cannot be timed individually",
-            hint="use Nsight Systems: nsys profile",
-        )
+        executable = TimedGpuExecutable(plan, pool, device_for(plan.target))
+        return TimedCalls(executable, executable.spent_ns)
+
+    def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
+        return len(unpacked(code.code)[0].at(sizes))
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:
         return MissingDependency(

@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, cast
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.extents import Extent, Symbolic, extreme
+from ansorpy.ir.extents import Extent, extreme
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.bounds.axes import runs_in_full
+from ansorpy.schedule.bounds.known import is_ragged, mark, untouched
 from ansorpy.schedule.bounds.overrun import read_beyond_end
 from ansorpy.schedule.bounds.spans import (
     ZERO,
@@ -51,7 +52,6 @@ from ansorpy.schedule.tables.size import (
     Size,
     above,
     ceil_div,
-    is_multiple,
     product,
     size_gcd,
     size_min,
@@ -193,7 +193,7 @@ class Bounds:
             if isinstance(relation, SplitRelation):
                 covers = runs_in_full(relation, extents, launched=launched)
                 spans[relation.parent] = self._joined(relation, spans, extents, covers=covers)
-                _mark(fixed, whole, relation.parent, relation.children)
+                mark(fixed, whole, relation.parent, relation.children)
             else:
                 self._unfused(stage, relation, spans, extents, fixed, whole)
         return spans, whole
@@ -255,7 +255,7 @@ class Bounds:
                 fixed.add(parent)
             else:
                 spans[parent] = extents[parent]
-                if child in whole or child not in _untouched(stage, relation, fixed):
+                if child in whole or child not in untouched(stage, relation, fixed):
                     whole.add(parent)
 
     # Boxes
@@ -265,11 +265,20 @@ class Bounds:
         if name == owner:
             return True
         attach = self.state.stage(name).attach
+        if self._continued(name, owner, level):
+            return True
         if attach is None:
             return False
         if attach.stage == owner:
             return self.state.stage(owner).index(attach.iter) >= level
         return self.within(attach.stage, owner, level)
+
+    def _continued(self, name: str, owner: str, level: int) -> bool:
+        """Whether *name* is carried by loop number *level* of *owner*, or one inside that loop."""
+        carried = self.state.stage(name).carried
+        if carried is None or carried.host != owner:
+            return False
+        return self.state.stage(owner).index(carried.iter) >= level
 
     def box(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
         """Box of each axis of *name* computed per iteration of *owner*'s loops down to *level*.
@@ -286,7 +295,18 @@ class Bounds:
             moves = {part.axis for part, _ in span.origin.terms} if span.origin else set()
             late = span.late or above(reach - axis.extent, 0) == 1 or bool(moves & overshot)
             spans[axis.name] = moved_inside(span, late and not masked)
-        return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
+        return spans | self._reduced(name)
+
+    def _reduced(self, name: str) -> dict[str, Span]:
+        """The reduce axes of *name*, including what whole tiles cover beyond them."""
+        stage, axes = self.state.stage(name), self.op(name).reduce_axes
+        summed = {axis.name for axis in axes}
+        whole = {r.parent for r in stage.relations
+                 if isinstance(r, SplitRelation) and r.tail == "whole"}  # fmt: skip
+        if summed & whole and self.masked(name):
+            inside = self.inside(name, -1)
+            return {axis.name: replace(inside[axis.name], origin=ZERO) for axis in axes}
+        return {axis.name: Span(ZERO, axis.extent, 0) for axis in axes}
 
     def region(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
         """The box of tensor *name* stored for one iteration of *owner*'s loops down to *level*.
@@ -333,7 +353,7 @@ class Bounds:
                 found |= set(relation.parents) if relation.child in found else set()
                 continue
             tile, extent = self.number(sum(relation.factors, ())), extents[relation.parent]
-            ragged = relation.tail == "guard" and _is_ragged(extent, tile)
+            ragged = relation.tail == "guard" and is_ragged(extent, tile)
             found |= {relation.parent} if ragged or found & set(relation.children) else set()
         return found
 
@@ -400,6 +420,8 @@ class Bounds:
         masked = self.masked(name)
         for reader, indices in self._readings(name):
             self._require_within(reader, name, owner, level)
+            if self._continued(reader, owner, level):
+                continue  # in each iteration, it reads what other stages there need as well
             op, box = self.op(reader), self.box(reader, owner, level, among=among)
             ends = self._ends_read(reader, indices)
             for d, index in enumerate(indices):
@@ -425,26 +447,3 @@ class Bounds:
                 stage=name, program=self.state.text(),
                 hint=f'compute "{name}" at a loop around all its readers, or at the root',
             )  # fmt: skip
-
-
-def _is_ragged(extent: Size, tile: Size) -> bool:
-    """Whether *tile* does not divide *extent*; open tiles are assumed to divide it."""
-    known = isinstance(extent, int | Symbolic) and isinstance(tile, int)
-    return known and is_multiple(extent, tile) == 0
-
-
-def _untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str]:
-    """The fused loop, or nothing if a loop split from it is fixed outside the level."""
-    names = {relation.child}
-    for r in stage.relations:
-        if isinstance(r, SplitRelation) and r.parent in names:
-            names.update(r.children)
-    return set() if names & fixed else {relation.child}
-
-
-def _mark(fixed: set[str], whole: set[str], parent: str, children: tuple[str, ...]) -> None:
-    """Mark a split loop as fixed if all its parts are, and its start as unknown if a part's is."""
-    if all(child in fixed for child in children):
-        fixed.add(parent)
-    if any(child in whole for child in children):
-        whole.add(parent)

@@ -55,6 +55,12 @@ class LoweringContext:
         self._names[name] = count + 1
         return Var(name if count == 0 else f"{name}_{count}")
 
+    def counter(self, name: str, extent: int) -> Var:
+        """A new variable that counts the iterations of a loop in an instruction."""
+        var = self.fresh(name)
+        self._ranges[var] = (0, extent - 1)
+        return var
+
     @contextmanager
     def loop(self, key: LoopKey, var: Var, extent: Extent, kind: ForKind) -> Iterator[None]:
         """Within the context, statements are inside this loop; *key* is its stage and name."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import gcd, prod
 
 from ansorpy.errors import ScheduleError
@@ -12,6 +13,7 @@ from ansorpy.ir.expr import (
     Binary,
     BinaryOp,
     Expr,
+    Load,
     Reduce,
     Select,
     Var,
@@ -38,17 +40,17 @@ from ansorpy.schedule.bounds.spans import start_of
 from ansorpy.schedule.kinds import BLOCK_THREADS, shared_by
 from ansorpy.schedule.lowering.context import Index, LoweringContext
 from ansorpy.schedule.lowering.dag_edit import map_loads
-from ansorpy.schedule.lowering.gpu.lane_loops import LaneLoops, require_whole_fragments
+from ansorpy.schedule.lowering.each_element import EachElement
+from ansorpy.schedule.lowering.gpu.lane_loops import require_whole_fragments
 from ansorpy.schedule.lowering.gpu.pipeline import Producer, bound_to, padded_strides, pipelined
 from ansorpy.schedule.lowering.gpu.program import synchronised
 from ansorpy.schedule.lowering.gpu.thread_sums import ThreadSums, shared_reduce_loop
 from ansorpy.schedule.lowering.lane_sums import LaneSums
 from ansorpy.schedule.lowering.skipping import condition_to_add, repeated
-from ansorpy.schedule.lowering.stage_indices import StageIndices
 from ansorpy.schedule.lowering.tails import refuse_unsafe_shifts, second_body
 from ansorpy.schedule.lowering.tensorize import as_instruction
 from ansorpy.schedule.shared_memory import copies_ahead, is_in_shared
-from ansorpy.schedule.stage import SplitRelation, Stage
+from ansorpy.schedule.stage import Attach, SplitRelation, Stage
 
 __all__ = ["StageLowering"]
 
@@ -61,7 +63,7 @@ class StageLowering(LoweringContext):
         return _StageNest(self, name).build()
 
 
-class _StageNest(StageIndices):
+class _StageNest(EachElement):
     """The loop nest of one stage while it is being built."""
 
     def __init__(self, outer: StageLowering, name: str):
@@ -74,6 +76,7 @@ class _StageNest(StageIndices):
         self.sums: LaneSums | ThreadSums | None = None
         self.sums_level = 0
         self.lanes_in_use: Extent | None = None
+        self.carries = [s for s in self.state.stages if s.carried and s.carried.host == name]
         self.second = second_body(self.stage, self.extents, self.kinds)
         self.sum_level = self._sum_level()
         refuse_unsafe_shifts(self.state, self.stage, self.extents, self.kinds)
@@ -81,7 +84,9 @@ class _StageNest(StageIndices):
     def build(self) -> Stmt:
         if number(self.stage.bulk):
             return self._box()
-        return self._from(0) if self.stage.iters else Seq((*self._initial(0), self._store()))
+        if not self.stage.iters:
+            return Seq((*self._initial(0), self._store()))
+        return self._from(0) if self.stage.carried is None else Seq(tuple(self._initial(0)))
 
     # Loops
 
@@ -95,6 +100,8 @@ class _StageNest(StageIndices):
         """
         reduce = [n for n, it in enumerate(self.stage.iters) if it.kind is AxisKind.REDUCE]
         if self.stage.tensorized is not None and intrinsic(self.stage.tensorized[1]).asynchronous:
+            return reduce[0]
+        if self.stage.carried is not None or self.carries:
             return reduce[0]
         return next((n for n in reduce if self._repeats(n)), reduce[-1] if reduce else None)
 
@@ -151,7 +158,7 @@ class _StageNest(StageIndices):
         """Loop number *level* with its tiles copied ahead of their use, if that is possible."""
         assert self.stage.pipeline is not None
         tiles, depth = self._producers(level), min(number(self.stage.pipeline[1]), most(extent))
-        rest = self._from(level + 1)
+        rest = self._rest(level)
         if depth > 1 and copies_ahead(self.outer.bounds, self.stage):
             return pipelined(var, extent, depth, tiles, rest)
         return For(var, extent, ForKind.SERIAL, self._with_producers(tiles, rest))
@@ -237,7 +244,7 @@ class _StageNest(StageIndices):
     def _inside(self, level: int) -> Stmt:
         """The body of loop *level*: the stages computed there, then the rest of this stage."""
         producers = self._producers(level)
-        made = self._with_producers(producers, self._from(level + 1))
+        made = self._with_producers(producers, self._rest(level))
         return self._unless_beyond(level, made) if producers else made
 
     def _with_producers(self, producers: Sequence[Producer], stmt: Stmt) -> Stmt:
@@ -245,7 +252,7 @@ class _StageNest(StageIndices):
         parts, stmt = synchronised([(tile.buffer, tile.fill) for tile in producers], stmt)
         for n, (tile, part) in reversed([*enumerate(zip(producers, parts, strict=True))]):
             stmt = Seq((*part, stmt))
-            if all(tile.buffer is not before.buffer for before in producers[:n]):
+            if tile.allocated and all(tile.buffer is not before.buffer for before in producers[:n]):
                 stmt = Alloc(tile.buffer, stmt)
             stmt = bound_to(tile.lets, stmt)
         return stmt
@@ -253,8 +260,13 @@ class _StageNest(StageIndices):
     def _producers(self, level: int) -> list[Producer]:
         """The tiles computed in loop number *level*, producers first."""
         name = self.stage.iters[level].name
-        here = [s for s in self.attached if s.attach is not None and s.attach.iter == name]
-        return [self._producer(stage, level) for stage in here]
+        made: list[Producer] = []
+        for stage in self.state.stages:
+            if stage.attach == Attach(self.name, name):
+                made.append(self._producer(stage, level))
+            elif stage in self.carries and stage.carried and stage.carried.iter == name:
+                made += _StageNest(self.outer, stage.name).continued(self.leaves)
+        return made
 
     def _producer(self, stage: Stage, level: int) -> Producer:
         region = self.outer.bounds.region(stage.name, self.name, level)
@@ -276,6 +288,33 @@ class _StageNest(StageIndices):
             buffer = self.outer.buffers[self.outer.overlays[stage.name]]
         self.outer.buffers[stage.name] = buffer
         return Producer(buffer, lets, self.outer.statement(stage.name))
+
+    def _rest(self, level: int) -> Stmt:
+        """What follows the stages computed in loop *level*, in this stage's own loops."""
+        carried = {s.carried.iter for s in self.carries if s.carried is not None}
+        rest = self._from(level + 1)
+        return self._rescaling(level + 1, rest) if self.stage.iters[level].name in carried else rest
+
+    def continued(self, leaves: Mapping[str, Expr]) -> list[Producer]:
+        """One iteration of this carried stage, in the loops of its host, whose values are *leaves*.
+
+        What sums are rescaled by needs the maximum before the iteration.
+        """
+        assert self.stage.carried is not None
+        loops = self.stage.carried.loops
+        self.leaves.update((own, leaves[other]) for own, other in loops)
+        made: list[Producer] = []
+        if any(s.rescaled is not None and s.rescaled.top == self.name for s in self.state.stages):
+            before = replace(self.buffer, name=f"{self.name}.before")
+            self.outer.buffers[before.name] = before
+
+            def kept() -> Stmt:
+                at = self._write_index()
+                return Store(before, at, Load(self.buffer, at), None)
+
+            made.append(Producer(before, (), self._each_own(len(loops), kept)))
+        added = self._rescaling(len(loops), self._from(len(loops)))
+        return [*made, Producer(self.buffer, (), added, allocated=False)]
 
     def _scope(self, stage: Stage, level: int) -> Scope:
         """The memory scope of *stage*'s box: LOCAL, unless threads inside this level share it."""
@@ -310,46 +349,6 @@ class _StageNest(StageIndices):
             value = value.then
         stmt = self._masked(Store(self.buffer, self._write_index(), value, kind))
         return self._guarded(stmt if condition is None else If(condition, stmt, None))
-
-    def _initial(self, level: int) -> list[Stmt]:
-        """Set this stage's box inside loop *level* to the reduction's identity."""
-        body = self.op.body
-        if not isinstance(body, Reduce):
-            return []
-        value = as_expr(body.kind.identity(body.dtype), body.dtype)
-
-        def cleared() -> Stmt:
-            return self._guarded(Store(self.buffer, self._write_index(), value, None))
-
-        if self.stage.fragment is None:
-            return [self._each(level, cleared)]
-        first = self._instruction_level()
-        inner = [self.stage.iters[n].name for n in self._space_from(first)]
-        shares = [digits for digits in self.stage.fragment if digits]
-        own = LaneLoops.of(dict(zip(inner, shares, strict=True)), self.outer.fresh)
-
-        def mine() -> Stmt:
-            self.leaves.update(own.values)
-            return cleared()
-
-        return [own.around(self._each(level, mine, until=first))]
-
-    def _each(self, level: int, body: Callable[[], Stmt], until: int | None = None) -> Stmt:
-        """*body* for each element of this stage's box inside loop *level*.
-
-        With *until*, the loops from that number inward are left out.
-        """
-        saved = dict(self.leaves)
-        self.leaves.update(
-            {it.name: as_expr(0) for it in self.stage.iters[level:] if it.kind is AxisKind.REDUCE}
-        )
-
-        def nest(remaining: list[int]) -> Stmt:
-            return self._loop(remaining[0], lambda: nest(remaining[1:])) if remaining else body()
-
-        stmt = nest([n for n in self._space_from(level) if until is None or n < until])
-        self.leaves = saved
-        return stmt
 
     def _in_lanes(self, level: int) -> Stmt:
         """The loops from *level* inward with a partial sum per lane, then their tree."""
@@ -403,24 +402,6 @@ class _StageNest(StageIndices):
             self.sums = None
             return sums.nest(parts, lambda made: self._each(level, made), at, total)
 
-    def _element(self, level: int) -> Index:
-        """Values of the space loops from *level* inward."""
-        return tuple(self.leaves[self.stage.iters[n].name] for n in self._space_from(level))
-
-    def _space_from(self, level: int) -> list[int]:
-        iters = self.stage.iters
-        return [n for n in range(level, len(iters)) if iters[n].kind is not AxisKind.REDUCE]
-
-    def _instruction_level(self) -> int:
-        """Number of the outermost loop that the instruction replaces."""
-        if self.stage.tensorized is None:
-            raise ScheduleError(
-                "only an instruction can sum values in a warp's registers",
-                stage=self.name, program=self.state.text(self.name),
-                hint="tensorize the innermost loops",
-            )  # fmt: skip
-        return self.stage.index(self.stage.tensorized[0])
-
     def _instruction(self, level: int) -> Stmt:
         """The loops from *level* inward as the instruction that the schedule names."""
         assert self.stage.tensorized is not None
@@ -431,8 +412,8 @@ class _StageNest(StageIndices):
                 stage=self.name, program=self.state.text(self.name),
             )  # fmt: skip
         reduces = self.sum_level is not None and self.sum_level < level
-        before = [] if reduces else self._initial(level)
-        loops = {it.name: self.outer.fresh(it.name) for it in inner}
+        before = [] if reduces or self.stage.carried is not None else self._initial(level)
+        loops = {it.name: self.outer.counter(it.name, self._number(it.name)) for it in inner}
         self.leaves.update(loops)
         store = self._store()
         if not isinstance(store, Store):

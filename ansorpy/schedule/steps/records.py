@@ -12,7 +12,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 from ansorpy.errors import ForeignFile
 from ansorpy.schedule.steps import (
     annotate,
+    carry,
     dot,
+    fragments,
     lanes,
     loops,
     mma,
@@ -49,6 +51,9 @@ STEP_CLASSES = (
     storage.PackStep,
     dot.DotStep,
     mma.MmaStep,
+    fragments.HoldStep,
+    fragments.QuadsStep,
+    carry.CarryStep,
     shared_tiles.BulkStep,
     shared_tiles.PadStep,
     shared_tiles.PipelineStep,

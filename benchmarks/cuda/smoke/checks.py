@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from onnx import helper, numpy_helper
 
 import ansorpy
 from ansorpy.codegen.cuda.device.driver import CudaDevice
-from ansorpy.codegen.cuda.device.protocol import launch_all, repeat
+from ansorpy.codegen.cuda.device.protocol import Order, launch_all, repeat
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
 from ansorpy.errors import CodegenError
 from ansorpy.ir import builders as ap
@@ -21,16 +20,15 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.task import Precision, Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.measure.build.built import Built
-from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.gpu.task import GpuTask
-from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run.runner import MeasureOptions
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
+from benchmarks.cuda.smoke.comparison import compared
 from benchmarks.cuda.smoke.machine import (
     N,
     Skipped,
@@ -41,8 +39,9 @@ from benchmarks.cuda.smoke.machine import (
     expected,
     loaded,
 )
+from benchmarks.cuda.smoke.planting import PlantingBuilder, planted_state
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "product", "row_sums", "small_network"]
 
 
 def _memory(gpu: SmokeGpu) -> str:
@@ -109,6 +108,33 @@ def _graph(gpu: SmokeGpu) -> str:
             device.replay(graph)
             run.assert_right()
         device.discard(graph)
+    return ""
+
+
+def _branches(gpu: SmokeGpu) -> str:
+    """Calls on two branches of a graph, and one that reads what both wrote."""
+    run, device = _Doubling(gpu), gpu.device
+    a, b, first = run.places
+    second, third = (device.allocate(4 * N) for _ in range(2))
+    with loaded(gpu, gpu.build(blocked())) as code:
+
+        def work(*places: int) -> Callable[[], None]:
+            return lambda: launch_all(device, code.module, code.plan, places, 0)
+
+        works = [work(a, b, first), work(b, a, second), work(first, second, third)]
+        orders = [Order(0), Order(1), Order(0, (1,))]
+        graph = device.capture(lambda: repeat(2, lambda: device.overlap(works, orders)))
+        result = aligned_empty((N,), np.float32)
+        for _ in range(2):
+            for place in (first, second, third):
+                device.fill(place, 0xFF, 4 * N)
+            device.replay(graph)
+            device.download(third, result)
+            one, two = run.given
+            np.testing.assert_allclose(result, 5 * one + 4 * two, rtol=1e-5, atol=1e-5)
+        device.discard(graph)
+    device.release(second)
+    device.release(third)
     return ""
 
 
@@ -206,39 +232,18 @@ def _products(kind: str, size: int, steps: str, **columns: int) -> Callable[[Smo
     return check
 
 
-_LOST = 96
-"""Threads of a block of the program that destroys the context."""
-
-
-@dataclass(frozen=True)
-class _Builder:
-    """Builds in this process; one program is replaced by another."""
-
-    gpu: SmokeGpu
-
-    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
-        return [self._built(task, state) for state in states]
-
-    def _built(self, task: Task, state: State) -> Built:
-        if task.target.backend != self.gpu.target.backend:
-            return build_lowered(lower(state), task.target, "reference")
-        is_bad = state.stage("C").iters[-1].extent == _LOST
-        return self.gpu.lost() if is_bad else self.gpu.build(state)
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""
-
-
 def _measured(gpu: SmokeGpu) -> str:
     """Check, time, lose the context, continue with another worker; time two, alternating."""
     task = Task(ComputeDAG.of(doubling()), gpu.target, 1, name="doubling")
     with tempfile.TemporaryDirectory() as folder:
         options = MeasureOptions(builders=1, lock_folder=Path(folder))
-        with GpuRunner([Gpu(0, "smoke")], options, _Builder(gpu), module=gpu.worker) as runner:
+        with GpuRunner(
+            [Gpu(0, "smoke")], options, PlantingBuilder(gpu, "crash"), module=gpu.worker
+        ) as runner:
             [first] = runner.measure(task, [blocked()], incumbent_s=None)
             assert first.ok, first.reason
             before = runner.workers[0].pid
-            [lost] = runner.measure(task, [blocked(_LOST)], incumbent_s=None)
+            [lost] = runner.measure(task, [planted_state()], incumbent_s=None)
             assert lost.kind is TrialKind.CRASH, f"a lost context is {lost.kind}: {lost.reason}"
             [after] = runner.measure(task, [blocked(64)], incumbent_s=None)
             assert after.ok, after.reason
@@ -280,24 +285,30 @@ def _arrays(gpu: SmokeGpu) -> str:
     return ""
 
 
-def _network() -> onnx.ModelProto:
-    """``relu(x W)``."""
+def small_network() -> onnx.ModelProto:
+    """``relu(x W) + softmax(x) W``: two branches."""
     weight = np.random.default_rng(2).standard_normal((16, 24)).astype(np.float32)
     x, y = (
         helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
         for name, shape in (("x", (8, 16)), ("y", (8, 24)))
     )
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["q"]),
+        helper.make_node("Softmax", ["x"], ["s"], axis=1),
+        helper.make_node("MatMul", ["s", "w"], ["t"]), helper.make_node("Add", ["q", "t"], ["y"]),
+    ]  # fmt: skip
     graph = helper.make_graph(nodes, "smoke", [x], [y], [numpy_helper.from_array(weight, "w")])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
 
 
 def _model(gpu: SmokeGpu) -> str:
-    """A compiled network in memory, and then as a library that is loaded."""
+    """A compiled network in memory, call by call, and then as a library that is loaded."""
     _real(gpu)
-    network = _network()
+    network = small_network()
     x = np.random.default_rng(3).standard_normal((8, 16)).astype(np.float32)
     weight = numpy_helper.to_array(network.graph.initializer[0])
+    share = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
+    want = np.maximum(x @ weight, 0) + share @ weight
     with tempfile.TemporaryDirectory() as folder:
         model = ansorpy.compile(
             network, effort="none", target=gpu.target, db=Path(folder) / "smoke.db"
@@ -306,14 +317,16 @@ def _model(gpu: SmokeGpu) -> str:
         for runs in (model, library):
             for _ in range(3):
                 [y] = runs.run(None, {"x": x})
-                np.testing.assert_allclose(y, np.maximum(x @ weight, 0), rtol=1e-4, atol=1e-4)
-    return ""
+                np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-4)
+        times = model.profile({"x": x})
+    return ", ".join(f"{name}: {seconds * 1e6:.1f} us" for name, seconds in times)
 
 
 CHECKS: dict[str, Callable[[SmokeGpu], str]] = {
     "driver.memory": _memory,
     "driver.launch": _launch,
     "driver.graph": _graph,
+    "driver.branches": _branches,
     "driver.streams": _streams,
     "driver.refused": _refused,
     "code.shared": _shared,
@@ -329,6 +342,7 @@ CHECKS: dict[str, Callable[[SmokeGpu], str]] = {
     "code.boxes.float16": _products("float16", 128, "wgmma", bulk=1, pipeline=2),
     "code.boxes.bfloat16": _products("bfloat16", 192, "wgmma", bulk=1, pipeline=3),
     "code.clusters.float16": _products("float16", 512, "wgmma", bulk=2, pipeline=3),
+    "measure.compare": compared,
     "measure.worker": _measured,
     "runtime.kernel": _kernel,
     "runtime.arrays": _arrays,

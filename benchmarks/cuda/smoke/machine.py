@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 __all__ = [
+    "Fault",
     "Loaded",
     "Skipped",
     "SmokeGpu",
@@ -42,7 +43,15 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
+Fault = Literal["crash", "hang", "wrong"]
 N = 1920
+
+_FAULTS: Mapping[Fault, str] = {
+    "crash": "*reinterpret_cast<float*>(1ull << 60) = 1.0f;",
+    "hang": "for (const volatile float* at = a; *at == *at;) {}",
+    "wrong": "c[blockIdx.x * blockDim.x + threadIdx.x] = 0.5f;",
+}
+"""What a kernel does instead of its work."""
 
 
 class Skipped(Exception):
@@ -55,14 +64,17 @@ class SmokeGpu:
 
     Args:
         worker: Module of the run worker that measures on the device.
-        lost: A program of :func:`doubling` that destroys the context.
+        planted: A program of :func:`doubling` with a fault: it destroys the context (``crash``),
+            does not return (``hang``), or computes something else (``wrong``).
+        launcher: Module that launches stored programs on the device, in a process of its own.
     """
 
     device: Device
     target: Target
     build: Callable[[State], Built]
-    lost: Callable[[], Built]
+    planted: Callable[[Fault], Built]
     worker: str = "ansorpy.measure.gpu.handlers"
+    launcher: str = "benchmarks.cuda.correctness.launches"
 
 
 @dataclass(frozen=True)
@@ -145,17 +157,17 @@ def real() -> SmokeGpu:
     def build(state: State) -> Built:
         return build_lowered(lower(state), target, "smoke")
 
-    return SmokeGpu(CudaDevice(0), target, build, lambda: _lost(target, build))
+    return SmokeGpu(CudaDevice(0), target, build, lambda fault: _planted(target, build, fault))
 
 
-def _lost(target: Target, build: Callable[[State], Built]) -> Built:
-    """The launches of a correct program, with a kernel that writes to unmapped memory."""
+def _planted(target: Target, build: Callable[[State], Built], fault: Fault) -> Built:
+    """The launches of a correct program, with a kernel that has *fault*."""
     built = build(blocked())
     plan, _ = unpacked(built.run.code)
     [launch] = plan.launches
     source = (
         f'extern "C" __global__ void {launch.kernel}(float* a, float* b, float* c) {{\n'
-        "  *reinterpret_cast<float*>(1ull << 60) = 1.0f;\n}\n"
+        f"  {_FAULTS[fault]}\n}}\n"
     )
     cubin, _ = compile_source(source, target)
     code = CudaCode(target.cpu, source, cubin, plan, (), 0.0, "")

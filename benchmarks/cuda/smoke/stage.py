@@ -5,9 +5,13 @@ python -m benchmarks.cuda.smoke.stage NAME      # one check, in this process
 
 from __future__ import annotations
 
+import math
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from time import monotonic
 from typing import Literal
@@ -15,11 +19,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ansorpy.errors import ForeignFile
-from benchmarks.command import say
+from benchmarks.command import say, write_whole
 from benchmarks.cuda.smoke.checks import CHECKS
 from benchmarks.cuda.smoke.machine import Skipped, SmokeGpu, real
 
-__all__ = ["Checked", "SmokeRun", "check_all", "check_one", "read_smoke"]
+__all__ = ["Checked", "Checks", "SmokeRun", "check_all", "check_one", "read_smoke"]
+
+Checks = Mapping[str, Callable[[SmokeGpu], str]]
 
 _LIMIT_S = 60.0
 
@@ -52,11 +58,13 @@ class SmokeRun(BaseModel):
         return any(check.outcome == "failed" for check in self.checks)
 
 
-def check_one(name: str, gpu: Callable[[], SmokeGpu] = real) -> Checked:
-    """Run the check *name* in this process."""
+def check_one(
+    name: str, gpu: Callable[[], SmokeGpu] = real, checks: Checks | None = None
+) -> Checked:
+    """Run the check *name*, one of *checks* (the smoke stage's), in this process."""
     begin = monotonic()
     try:
-        outcome, said = "ok", CHECKS[name](gpu())
+        outcome, said = "ok", (checks or CHECKS)[name](gpu())
     except Skipped as reason:
         outcome, said = "skipped", str(reason)
     except Exception as error:  # the other checks run whatever happens in this one
@@ -67,40 +75,73 @@ def check_one(name: str, gpu: Callable[[], SmokeGpu] = real) -> Checked:
 
 
 def check_all(
-    run: SmokeRun, file: Path, *, again: bool = False,
-    module: str = "benchmarks.cuda.smoke.stage", limit_s: float = _LIMIT_S,
+    run: SmokeRun, file: Path, names: Sequence[str] | None = None, *, again: bool = False,
+    module: str = "benchmarks.cuda.smoke.stage", limit_s: float = _LIMIT_S, jobs: int = 1,
+    end: float = math.inf,
 ) -> SmokeRun:  # fmt: skip
     """Run the checks that have not passed in *run*; print and store each outcome.
 
     Args:
         file: Written after each check.
+        names: The checks; default: the smoke stage's.
         again: Also run checks that passed or were skipped before.
         module: The module that runs one check in a new process and prints its outcome as JSON.
+        limit_s: Seconds that one check may take.
+        jobs: Number of checks at a time; each has its share of the cores.
+        end: Moment (``time.monotonic``) after which no check begins, and at which all end; what
+            has no outcome then waits for another time.
     """
+    wanted = list(CHECKS if names is None else names)
     held = {c.name: c for c in run.checks if c.outcome != "failed" and not again}
-    for name in CHECKS:
-        found = held.get(name) or _in_a_process([sys.executable, "-m", module, name], name, limit_s)
-        say(found.line + (" before" if name in held else ""))
-        run.checks = [c for c in run.checks if c.name != name] + [found]
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        part.write_text(run.model_dump_json(indent=2) + "\n")
-        part.replace(file)
+
+    def found(name: str) -> Checked | None:
+        left_s = min(limit_s, end - monotonic())
+        if name in held or left_s <= 0:
+            return held.get(name)
+        checked = _in_a_process([sys.executable, "-m", module, name], name, left_s)
+        if checked is None and left_s == limit_s:
+            said = f"no answer within {limit_s:.0f} s"
+            return Checked(name=name, outcome="failed", said=said, took_s=limit_s)
+        return checked
+
+    shares = _shares(jobs)
+    with ThreadPoolExecutor(
+        jobs, initializer=lambda: os.sched_setaffinity(0, shares.pop())
+    ) as pool:
+        running = {pool.submit(found, name): name for name in wanted}
+        for done in as_completed(running) if jobs > 1 else running:
+            checked, name = done.result(), running[done]
+            if checked is None:
+                say(f"{name}: no time left")
+                continue
+            say(checked.line + (" before" if name in held else ""))
+            run.checks = [c for c in run.checks if c.name != name] + [checked]
+            write_whole(file, run.model_dump_json(indent=2))
     return run
 
 
-def _in_a_process(command: Sequence[str], name: str, limit_s: float) -> Checked:
+def _shares(jobs: int) -> list[set[int]]:
+    """The cores of each of *jobs* threads, which the processes that they start inherit."""
+    cores = sorted(os.sched_getaffinity(0))
+    return [set(cores[n::jobs]) or {cores[n % len(cores)]} for n in range(jobs)]
+
+
+def _in_a_process(command: Sequence[str], name: str, limit_s: float) -> Checked | None:
+    """The outcome that *command* prints; None if it ends, with all it started, after *limit_s*."""
     begin = monotonic()
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s)
+        answer, errors = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
-        said = f"no answer within {limit_s:.0f} s"
-        return Checked(name=name, outcome="failed", said=said, took_s=limit_s)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return None
     try:
-        return Checked.model_validate_json(done.stdout.strip().rpartition("\n")[2])
+        return Checked.model_validate_json(answer.strip().rpartition("\n")[2])
     except ValidationError:
-        last = done.stderr.strip().rpartition("\n")[2]
-        said = f"the process ended with {done.returncode}: {last}"[:400]
+        last = errors.strip().rpartition("\n")[2]
+        said = f"the process ended with {process.returncode}: {last}"[:400]
         return Checked(name=name, outcome="failed", said=said, took_s=monotonic() - begin)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ansorpy.config import available_cores
+from tests.campaigns.conformance.campaign import CONFORMANCE
 from tests.campaigns.conformance.results import RESULTS, VERDICTS, Result, lost, read, write
 from tests.campaigns.conformance.suite import SuiteCase, suite
 from tests.campaigns.conformance.table import PAGE, page
@@ -73,7 +74,7 @@ def _run(found: dict[str, Result], state: Path, given: argparse.Namespace) -> No
 
 
 def _ended(numbers: list[int], given: argparse.Namespace) -> Iterator[Ended]:
-    return ended("conformance", 0, iter(numbers), given.jobs, given.time_limit)
+    return ended(CONFORMANCE, 0, iter(numbers), given.jobs, given.time_limit)
 
 
 def _result(case: SuiteCase, one: Ended) -> Result:

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -18,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.codegen.cuda.device.build import CudaCode
+from ansorpy.codegen.cuda.device.checks import Difference, NearBounds
+from ansorpy.codegen.cuda.device.protocol import Order
 from ansorpy.codegen.cuda.emit.program import emit_cuda
 from ansorpy.codegen.cuda.launch.packed import packed
 from ansorpy.codegen.cuda.launch.plan import Argument, Launch
@@ -132,6 +135,35 @@ class SimulatedDevice:
         assert self._captured is None and address % 16 == other % 16 == 0
         return bool(np.array_equal(self.bytes_at(address, size), self.bytes_at(other, size)))
 
+    def filled(self, ranges: Sequence[tuple[int, int]], byte: int) -> list[bool]:
+        self._say("filled")
+        return [bool((self.bytes_at(address, size) == byte).all()) for address, size in ranges]
+
+    def difference(
+        self, address: int, wanted: int, dtype: np.dtype[Any], count: int, bounds: NearBounds | None
+    ) -> Difference:
+        self._say("difference")
+        got, want = (
+            self.bytes_at(start, count * dtype.itemsize).view(dtype) for start in (address, wanted)
+        )
+        if dtype.kind in "iub":
+            return Difference(0.0, int((got.view(np.uint8) != want.view(np.uint8)).sum()))
+        wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+        bits = np.dtype(f"u{dtype.itemsize}")
+        is_gap = want.view(bits) == np.iinfo(bits).max
+        a, b = got.astype(wide), want.astype(wide)
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = np.abs(a - b)
+        both = np.isfinite(a) & np.isfinite(b)
+        agrees = both | (a == b) | (np.isnan(a) & np.isnan(b))
+        wrong = np.where(is_gap, got.view(bits) != want.view(bits), ~agrees)
+        if bounds is not None:
+            rows = -(-count // bounds.row)
+            allowed = self.bytes_at(bounds.address, rows * wide.itemsize).view(wide)
+            with np.errstate(invalid="ignore"):
+                wrong |= both & (off > np.repeat(allowed, bounds.row)[:count])
+        return Difference(float(off.max(initial=0.0, where=both)), int(wrong.sum()))
+
     def load(self, cubin: bytes) -> _Module:
         self._say("load")
         self.modules += 1
@@ -180,6 +212,15 @@ class SimulatedDevice:
         self.host = max(self.host, self.clock)
         return self.clock - began
 
+    def seconds_each(self, works: Sequence[Callable[[], None]]) -> list[float]:
+        self._say("seconds each")
+        marks = [max(self.clock, self.host)]
+        for work in works:
+            work()
+            marks.append(max(self.clock, marks[-1]))
+        self.host = max(self.host, self.clock)
+        return [end - begin for begin, end in pairwise(marks)]
+
     def capture(self, work: Callable[[], None]) -> object:
         self._say("capture")
         captured: list[Callable[[], None]] = []
@@ -188,6 +229,20 @@ class SimulatedDevice:
         self._captured = None
         self.graphs += 1
         return captured
+
+    def overlap(self, works: Sequence[Callable[[], None]], orders: Sequence[Order]) -> None:
+        """Do the work in a random order that is allowed."""
+        self._say("overlap")
+        left, rng = dict(enumerate(orders)), np.random.default_rng(len(self.calls))
+        while left:
+            ready = [
+                n for n, order in left.items()
+                if left.keys().isdisjoint(order.after)
+                and all(left[m].branch != order.branch for m in left if m < n)
+            ]  # fmt: skip
+            chosen = int(rng.choice(ready))
+            del left[chosen]
+            works[chosen]()
 
     def replay(self, graph: object) -> None:
         self._say("replay")

@@ -38,7 +38,10 @@ from tests.codegen.cuda.products import assert_text_computes
 from tests.conftest import session_seed
 from tests.tensor_cores import GPU, WORKLOADS, sketches
 
-COMPILED = ["prime", "odd_bfloat16", "odd_tf32", "odd_int8", "mixed", "half_sums", "convolution"]
+COMPILED = [
+    "prime", "odd_bfloat16", "odd_tf32", "odd_int8", "mixed", "half_sums", "convolution",
+    "deep_parts",
+]  # fmt: skip
 """One of each type at least."""
 OTHERS = [name for name in WORKLOADS if name not in (*COMPILED, "row", "column", "outer")]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy.errors import MissingDependency
+from ansorpy.errors import AnsorpyError, MissingDependency
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.recording import measure_recorded
@@ -73,7 +73,7 @@ def test_gpus_share_the_candidates_and_the_observer_hears_of_each(runner):
     assert sorted(heard) == sorted(
         [*(("started", n) for n in range(4)), *(("ended", n) for n in (0, 1, 3))]
     )
-    assert len({worker.pid for worker in runner.workers[: len(PLACES)]}) == 2
+    assert len({worker.pid for worker in runner.workers[:4]}) == 4
 
 
 def test_finalists_are_timed_in_turns(runner):
@@ -82,12 +82,66 @@ def test_finalists_are_timed_in_turns(runner):
     assert all(result.ok and len(result.seconds) == 5 for result in results)
 
 
-def test_a_finalist_that_is_refused_costs_its_worker(runner):
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[GpuRunner]:
+    """A runner with a single GPU."""
+    options = MeasureOptions(run_timeout_s=1.0, lock_folder=tmp_path)
+    module = "tests.measure.gpu.simulated"
+    with GpuRunner([Gpu(0, PLACES[0])], options, BUILDER, module=module) as runner:
+        yield runner
+
+
+def test_only_a_lost_context_costs_the_worker(alone):
+    def measured(fault: str) -> tuple[MeasureResult, int | None]:
+        [result] = alone.measure(TASK, [BUILDER.state(DAG, fault)], incumbent_s=None)
+        return result, alone.workers[0].pid
+
+    result, first = measured("")
+    assert result.ok
+    for fault in ("wrong", "refused", "writes beyond", "writes its input", "writes before"):
+        result, pid = measured(fault)
+        assert not result.ok and pid == first, fault
+        assert measured("")[0].ok, fault
+    assert measured("illegal access")[0].kind is TrialKind.CRASH
+    result, pid = measured("")
+    assert result.ok and pid != first
+
+
+def test_a_spare_worker_takes_over_from_one_that_lost_its_gpu(alone):
+    spare = alone.workers[1]
+    states = [BUILDER.state(DAG, fault) for fault in ("", "illegal access", "")]
+    alone.measure(TASK, states[:1], incumbent_s=None)
+    assert spare.is_ready and spare.generation == 1
+    first, ready = alone.workers[0].pid, spare.pid
+    results = alone.measure(TASK, states, incumbent_s=None)
+    assert [result.kind for result in results] == [TrialKind.OK, TrialKind.CRASH, TrialKind.OK]
+    assert alone.workers[0] is spare and spare.pid == ready
+    alone.measure(TASK, states[:1], incumbent_s=None)
+    # Another one waits, started while the candidates of the next batch were built.
+    assert alone.workers[1].is_ready and alone.workers[1].pid not in (first, ready)
+
+
+def test_without_a_spare_the_worker_itself_starts_again(alone, monkeypatch, caplog):
+    spare = alone.workers[1]
+
+    def refused() -> None:
+        raise AnsorpyError("a measurement worker cannot start: GPU 0 is used by another process")
+
+    monkeypatch.setattr(spare, "make_ready", refused)
+    states = [BUILDER.state(DAG, fault) for fault in ("illegal access", "")]
+    results = alone.measure(TASK, states, incumbent_s=None)
+    assert [result.kind for result in results] == [TrialKind.CRASH, TrialKind.OK]
+    assert spare not in alone.workers and not spare.is_alive
+    assert "GPU 0 is used by another process" in caplog.text
+
+
+def test_a_finalist_that_is_refused_costs_no_worker(runner):
     before = runner.workers[0].pid
     results = runner.retime(TASK, [BUILDER.state(DAG, "refused"), BUILDER.state(DAG, "")])
     assert [result.kind for result in results] == [TrialKind.RUN_ERROR] * 2
+    assert "too many resources" in results[0].reason
     [result] = runner.measure(TASK, [BUILDER.state(DAG, "")], incumbent_s=None)
-    assert result.ok and runner.workers[0].pid != before
+    assert result.ok and runner.workers[0].pid == before
 
 
 def test_all_workers_start_at_once(tmp_path):
@@ -95,7 +149,7 @@ def test_all_workers_start_at_once(tmp_path):
     module = "tests.measure.gpu.simulated"
     with GpuRunner([Gpu(0, PLACES[0])], options, module=module) as runner:
         workers = runner.workers
-        assert len(workers) == 4 and all(worker.is_alive for worker in workers)
+        assert len(workers) == 5 and all(worker.is_alive for worker in workers)
     assert not any(worker.is_alive for worker in workers)
 
 

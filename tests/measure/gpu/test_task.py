@@ -137,15 +137,41 @@ def test_a_sample_is_not_drawn_out_by_copies() -> None:
         assert candidate.unit == len({constant for _, constant, _ in device.launched}) == 10
 
 
-def test_inputs_stay_on_the_gpu_while_candidates_are_checked() -> None:
+def test_outputs_stay_on_the_gpu_until_one_is_wrong() -> None:
     device = SimulatedDevice()
     task = GpuTask(doubling(), 3, device)
-    with task.load(simulated_built(scheduled(task.dag))) as candidate:
-        before = device.calls.count("download")
+    values = task.values()
+    want = values["A"] * np.float32(2) + values["B"]
+
+    def error(built: Built) -> float | None:
+        with task.load(built) as candidate:
+            candidate.check()
+            return task.accepted_error(0, want, 1e-6, by_block=True, least=0.0)
+
+    device.calls.clear()
+    assert error(simulated_built(scheduled(task.dag))) == 0.0
+    assert "download" not in device.calls
+    uploads = device.calls.count("upload")
+    assert uploads == 1  # the reference
+    assert error(simulated_built(scheduled(task.dag), fault="wrong")) is None
+    assert device.calls.count("upload") == uploads and "download" not in device.calls
+    assert task.results()[0][0] == want[0] + 1 and device.calls.count("download") == 1
+
+
+def test_what_a_failed_candidate_hurt_is_uploaded_again() -> None:
+    device = SimulatedDevice()
+    task = GpuTask(doubling(), 3, device)
+    want = task.values()["A"] * np.float32(2) + task.values()["B"]
+    built = simulated_built(scheduled(task.dag))
+    with task.load(built) as candidate:
         candidate.check()
-    # The workspace's guards and the output; the two inputs are compared where they are.
-    assert device.calls.count("download") - before == 2
-    assert device.calls.count("equal") == 2
+        assert task.accepted_error(0, want, 1e-6, by_block=True, least=0.0) == 0.0
+    for address, memory in device.live.items():
+        device.fill(address, 0x11, len(memory))
+    assert task.recover()
+    with task.load(built) as candidate:
+        candidate.check()
+        assert task.accepted_error(0, want, 1e-6, by_block=True, least=0.0) == 0.0
 
 
 def test_memory_goes_back() -> None:
@@ -169,10 +195,18 @@ def test_parts_of_larger_tensors_are_checked_around_and_between() -> None:
     c = compute((6, 10), lambda i, j: a[i, j] + 1.0, name="C")
     dag = ComputeDAG([c], [a], {"A": (16, 1), "C": (12, 1)})
     state = State.initial(dag).bind("C", "i", "blockIdx.x").bind("C", "j", "threadIdx.x")
-    task = GpuTask(dag, 0, SimulatedDevice())
+    device = SimulatedDevice()
+    task = GpuTask(dag, 0, device)
     with task.load(simulated_built(state)) as candidate:
         candidate.check()
-        assert np.array_equal(task.results()[0], task.values()["A"] + np.float32(1))
+        want = task.values()["A"] + np.float32(1)
+        assert task.accepted_error(0, want, 1e-6, by_block=True, least=0.0) == 0.0
+        device.fill(task.outputs[0].address + 10 * 4, 0, 4)
+        assert task.accepted_error(0, want, 1e-6, by_block=True, least=0.0) is None
+        with pytest.raises(CodegenError, match="wrote between the elements of its outputs"):
+            task.results()
+        device.fill(task.outputs[0].address + 10 * 4, 0xFF, 4)
+        assert np.array_equal(task.results()[0], want)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.bool_])

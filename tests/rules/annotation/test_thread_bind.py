@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.algorithms.winograd import Winograd
 from ansorpy.rules.annotation.thread_bind import ThreadBind
@@ -17,9 +20,12 @@ from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.tables.size import as_array
 from tests import workloads
+from tests.properties.random_elements import random_values
 from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import CUDA, derive
 from tests.rules.gpu_spaces import annotated
+from tests.rules.gpu_workloads import average_pool
+from tests.rules.test_gpu_programs import check
 
 
 def bound(tensors: list[Tensor], sketch: int = 0) -> Space:
@@ -75,6 +81,36 @@ def test_an_untiled_stage_is_fused_and_split_by_a_warp() -> None:
     ]  # fmt: skip
     tiny = bound(workloads.min_reduce(10, 16)).state
     assert marks(tiny.stage("B")) == [("i", "threadIdx.x")]
+
+
+def test_a_thread_adds_up_sums_of_neighbours_at_once() -> None:
+    state = annotated(average_pool(1, 9, 9, 8, 3, 2)).state
+    host, total = state.stage("mean"), state.stage("total")
+    assert [it.kind.value for it in total.iters] == ["reduce"] * 2 + ["space"] * 4
+    assert [mark for _, mark in marks(total)] == ["unrolled"] * 3
+    assert total.vectorize is not None and total.vectorize.iters == (total.iters[-1].name,)
+    assert host.vectorize is not None and host.vectorize.iters == (host.iters[-1].name,)
+
+
+def test_sums_whose_rows_are_no_whole_vectors_stay_alone() -> None:
+    state = annotated(average_pool(1, 9, 9, 9, 3, 2)).state
+    assert all(stage.vectorize is None for stage in state.stages)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+@pytest.mark.parametrize("tensors", [
+    workloads.max_pool2d(1, 2, 7, 3), average_pool(1, 5, 5, 8, 3, 2),
+], ids=["padded", "last"])  # fmt: skip
+def test_vectors_of_sums_compute_the_definition(
+    tensors: list[Tensor], width: int, rng: np.random.Generator
+) -> None:
+    space = annotated(tensors)
+    [vectors] = [d for d in space.decisions if d.domain.rows.tolist() == [[1], [2], [4]]]
+    table = space.sample(1, rng)
+    table[:, space.slices[vectors.name]] = width
+    dag = ComputeDAG.of(tensors)
+    data = random_values(dag, rng)
+    check(space.resolve(table[0]), data, run_dag(dag, data, dtype=DType.FLOAT64))
 
 
 def test_a_reduction_across_threads_binds_its_outer_loops_to_blocks() -> None:

@@ -75,13 +75,3 @@ def test_uneven_parts_compute_the_definition(rng: np.random.Generator) -> None:
         table = sketch.sample(4, rng)
         for row in table[sketch.valid(table)]:
             check(sketch.resolve(row))
-
-
-def test_parts_are_at_most_those_of_the_sketch(rng: np.random.Generator) -> None:
-    rule = DrawRfactorFactors(as_split=True)
-    for extent, inner, expected in ((48, 4, {2, 3, 4, 6, 8, 12}), (101, 7, {2, 4, 8})):
-        state, (outer, _) = State.initial(workloads.min_reduce(3, extent)).split("B", "k", (inner,))
-        state, _ = state.rfactor("B", outer, 0)
-        found = {rule.draw(state, CPU, rng).stage("B.rf").compute.shape[0] for _ in range(60)}
-        assert found == expected
-        assert {s.stage("B.rf").compute.shape[0] for s in rule.every(state, CPU)} == expected

@@ -14,6 +14,7 @@ from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CUDA
 from ansorpy.rules.sketch.split_reduction import SplitReduction
 from ansorpy.rules.tiling.levels import factored_axes
+from ansorpy.rules.tiling.reduction_parts import ReductionParts
 from ansorpy.schedule.stage import SplitRelation
 from tests import workloads
 from tests.properties.random_elements import random_values
@@ -28,7 +29,7 @@ RULE = SplitReduction()
 def test_the_outer_part_of_the_longest_axis_is_factored_out() -> None:
     [(state, following)] = derive(RULE, workloads.matmul(64, 32, 2048), "C", GPU)
     assert following == "C.rf"
-    assert [axis.extent for axis in state.stage("C.rf").compute.axes] == [64, 64, 32]
+    assert [axis.extent for axis in state.stage("C.rf").compute.axes] == [32, 64, 32]
     assert factored_axes(state, state.stage("C.rf")) == {"k.0"}
     assert ask(RULE, state, "C.rf", GPU).reason == "its reduction is already split"
 
@@ -37,6 +38,7 @@ def test_when_it_does_not_apply() -> None:
     for tensors, stage, reason in (
         (workloads.matmul(64, 64, 64), "C", "a short reduction"),
         (workloads.matmul(4096, 4096, 512), "C", "it has enough work for"),
+        (workloads.matmul(960, 960, 512), "C", "it has enough work for"),
         (workloads.min_reduce(4, 4096), "B", "a short reduction"),
         (workloads.min_reduce(400, 1 << 15), "B", "it has enough work for"),
         (workloads.matmul(64, 64, 509), "C", "no number of equal parts divides"),
@@ -84,8 +86,8 @@ def test_what_follows_is_done_where_the_parts_are_added_up() -> None:
 def test_of_other_sums_the_outermost_long_axis_is_shared() -> None:
     """This also holds where no number of parts divides the axis: 127 is a prime number."""
     tensors = workloads.matrix_norm(1, 127, 130)
-    for most, parts in ((256, 127), (50, 43)):
-        rule = SplitReduction(long=100, most_sums=most)
+    for most, parts in ((256, 127), (50, 32)):
+        rule = SplitReduction(ReductionParts(long=100, least_sum=128, most_sums=most))
         [(state, _)] = derive(rule, tensors, "squares", GPU)
         made = state.stage("squares.rf").compute
         assert [axis.extent for axis in made.axes] == [parts, 1]

@@ -11,6 +11,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.algorithms.tf32 import Tf32
 from ansorpy.rules.sketch.tensor_cores import TensorCores
+from ansorpy.schedule.stage import SplitRelation
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests import workloads
@@ -37,6 +38,20 @@ def test_float32_is_rounded_only_where_that_is_allowed() -> None:
 @pytest.mark.parametrize("target", [CPU, Target.parse("sm_75")])
 def test_other_targets_have_none(target: Target) -> None:
     assert "no tensor cores" in ask(RULE, WORKLOADS["even"], "C", target).reason
+
+
+@pytest.mark.parametrize("part, loads", [(80, 2), (81, 0)])
+def test_parts_of_whole_fragments_are_loaded_by_matrices(part: int, loads: int) -> None:
+    """Tiles of such parts divide them, so that no fragment contains steps of the next part."""
+    state, (outer, _) = State.initial(matmul("float16", 64, 32, 4 * part)).split("C", "k", (part,))
+    state, partial = state.rfactor("C", outer, 0)
+    ((made, _),) = derive(RULE, state, partial, GPU)
+    assert [s.name for s in made.stages if "ldmatrix" in str(s.tensorized)] == (
+        ["A.warp", "B.warp"][:loads]
+    )
+    tails = {r.parent: r.tail for r in made.stage("C.rf.warp").relations
+             if isinstance(r, SplitRelation)}  # fmt: skip
+    assert tails["k.1"] == ("guard" if loads else "whole")
 
 
 def test_fragments_must_not_be_all_but_empty() -> None:

@@ -19,7 +19,7 @@ from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.graph.network import Network
 from ansorpy.ir.builders import maximum
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.extents import dim
+from ansorpy.ir.extents import dim, dims_of
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled import CompiledModel
@@ -182,7 +182,8 @@ def test_runs_are_launched_then_captured_then_replayed(rng, device):
         assert device.calls.count("upload") == 1 and device.calls.count("download") == 3, run
     launched = [call.split("_task")[0] for call in kernels[0][:-1]]
     assert launched == ["launch dense"] * 2 * 2 + ["launch tail"] * 2
-    assert kernels[1] == ["capture", "replay", "synchronise"]
+    # The two dense layers may overlap.
+    assert kernels[1] == ["capture", "overlap", "replay", "synchronise"]
     assert kernels[2] == kernels[3] == ["replay", "synchronise"]
 
 
@@ -447,10 +448,31 @@ def test_a_kernel_binds_its_constants_and_is_prepared_once(rng, device):
     np.testing.assert_allclose(on_gpu.numpy(), want, rtol=1e-5, atol=1e-5)
 
 
-def test_what_a_gpu_cannot_do_is_said(rng, device):
+def test_calls_are_timed_between_events_while_the_gpu_has_work(rng, device):
     made, _ = model(rng)
-    with pytest.raises(UsageError, match="cannot be timed individually"):
-        made.profile({"x": given(rng)})
+    launches = made.kernels({})
+    assert made.get_inputs()[0].name == "x" and min(launches) >= 1
+    device.calls.clear()
+    times = made.profile({"x": given(rng)}, runs=3)
+    # Each kernel takes 2 ms, and none waits to be launched.
+    assert [seconds for _, seconds in times] == pytest.approx([2e-3 * n for n in launches])
+    assert device.calls.count("seconds each") == 4
+    last = len(device.calls) - device.calls[::-1].index("seconds each")
+    assert device.calls[last - 2] == "replay"
+    assert device.calls[last : last + sum(launches)] == [
+        c for c in device.calls[last:] if c.startswith("launch")
+    ]
+
+
+def test_the_kernels_of_a_call_are_counted_at_its_sizes(rng, device):
+    made, _, network = sized_model(rng)
+    sizes = sized.drawn_sizes(rng)
+    device.calls.clear()
+    made.run(None, sized.feeds(network, sizes, rng))
+    launched = [call for call in device.calls if call.startswith("launch")]
+    dims = dims_of(extent for port in made.get_inputs() for extent in port.shape)
+    counts = made.kernels({dim: sizes[dim.name] for dim in dims})
+    assert sum(counts) == len(launched) and len(counts) == len(network.calls)
 
 
 def test_without_a_gpu_a_kernel_can_be_made_but_not_called(rng):

@@ -13,13 +13,11 @@ from ansorpy.codegen.c.vector.lanes import Lanes
 from ansorpy.codegen.clike.code import COMPARE, UNARY, Code
 from ansorpy.codegen.clike.indices import index
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr
 from ansorpy.ir.extents import least
 from ansorpy.ir.loops import Buffer, Store
-from ansorpy.ir.rewrite.simplify import simplify
 
 __all__ = [
     "Access", "access", "is_inside", "lane_by_lane", "load", "narrowed", "scalar", "splat",
@@ -49,14 +47,14 @@ class Access:
 def access(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...]) -> Access:
     """Resolve an access in the current chunk."""
     assert e.lanes is not None
-    return Access(buffer, indices, *steps_of(e, simplify(buffer.offset(indices), e.ranges)))
+    return Access(buffer, indices, *steps_of(e, e.simplified(buffer.offset(indices))))
 
 
 def steps_of(e: Emitter, flat: Expr) -> tuple[Expr, tuple[int, ...] | None]:
     """The value of an index in the first lane, and by how much each active lane differs from it;
     None if that is not constant."""
     assert e.lanes is not None
-    start = simplify(e.lanes.in_lane(flat, 0), e.ranges)
+    start = e.simplified(e.lanes.in_lane(flat, 0))
     return start, _steps(e, flat, start, e.lanes)
 
 
@@ -75,7 +73,7 @@ def _apart(e: Emitter, flat: Expr, start: Expr, lanes: Lanes) -> tuple[int, ...]
     """The steps of an index that is not a linear form of the loop's variables."""
     found = []
     for k in range(lanes.active):
-        step = simplify(simplify(lanes.in_lane(flat, k), e.ranges) - start, e.ranges)
+        step = e.simplified(e.simplified(lanes.in_lane(flat, k)) - start)
         if not isinstance(step, Const):
             return None
         found.append(int(step.value))
@@ -84,7 +82,7 @@ def _apart(e: Emitter, flat: Expr, start: Expr, lanes: Lanes) -> tuple[int, ...]
 
 def is_inside(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...]) -> bool:
     """True when bounds prove that all lanes access elements of *buffer*."""
-    found = zip((bounds(i, e.ranges) for i in indices), buffer.shape, strict=True)
+    found = zip((e.bounds(i) for i in indices), buffer.shape, strict=True)
     return all(low >= 0 and high < least(extent) for (low, high), extent in found)
 
 
@@ -115,7 +113,7 @@ def splat(e: Emitter, x: Code, dtype: DType) -> Code:
 def scalar(e: Emitter, expr: Expr) -> Code:
     """Emit *expr*, which contains no variable of the vector loop, as a scalar."""
     lanes, e.lanes = e.lanes, None
-    found = e.value(simplify(expr, e.ranges))
+    found = e.value(e.simplified(expr))
     e.lanes = lanes
     return found
 
@@ -142,7 +140,7 @@ def _consecutive(e: Emitter, found: Access) -> Code:
     assert e.lanes is not None
     kind, lanes = stored_vector(e, found.buffer.dtype), e.lanes
     place = Code(f"&{e.place(found.buffer)}[{index(e, found.start).text}]")
-    end = bounds(found.start, e.ranges)[1] + lanes.width
+    end = e.bounds(found.start)[1] + lanes.width
     if lanes.active == lanes.width or end <= least(found.buffer.span):
         return helper_call(e, f"load_{kind}", place)
     return helper_call(e, f"load_part_{kind}", place, Code(str(lanes.active)))

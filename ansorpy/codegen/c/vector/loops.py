@@ -74,11 +74,11 @@ def _chunks(e: Emitter, space: VectorSpace, parts: list[Chunk], start: Expr) -> 
             continue
         e.lanes = lanes
         for var, extent in space.loops:
-            e.ranges[var] = 0, extent - 1
+            e.bind(var, (0, extent - 1))
         e.is_first = False
         e.statement(space.body)
         for var, _ in space.loops:
-            del e.ranges[var]
+            e.unbind(var)
         e.lanes = None
     e.chunk = None
 

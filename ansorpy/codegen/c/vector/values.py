@@ -49,7 +49,6 @@ from ansorpy.ir.expr import (
     walk,
 )
 from ansorpy.ir.operators import BITWISE, SHIFTS
-from ansorpy.ir.rewrite.simplify import simplify
 
 __all__ = ["combined", "operand", "vector"]
 
@@ -114,7 +113,7 @@ def _decided(e: Emitter, cond: Expr) -> tuple[bool, ...] | None:
     assert e.lanes is not None
     if any(isinstance(x, Load) for x in walk(cond)):
         return None
-    found = [simplify(e.lanes.in_lane(cond, k), e.ranges) for k in range(e.lanes.width)]
+    found = [e.simplified(e.lanes.in_lane(cond, k)) for k in range(e.lanes.width)]
     constants = [bool(x.value) for x in found if isinstance(x, Const)]
     return tuple(constants) if len(constants) == len(found) else None
 

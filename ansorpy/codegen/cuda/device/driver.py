@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
+from itertools import pairwise
 from threading import Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.device.equal import LAUNCH, SOURCE
+from ansorpy.codegen.cuda.device.checks import (
+    ASKED_BYTES,
+    DIFFERS,
+    SOURCE,
+    Difference,
+    NearBounds,
+    difference_launch,
+    difference_question,
+    filled_launch,
+    filled_questions,
+    read_difference,
+)
 from ansorpy.codegen.cuda.device.nvrtc import compile_source
+from ansorpy.codegen.cuda.device.protocol import Order
 from ansorpy.codegen.cuda.device.tensor_maps import tensor_map
 from ansorpy.codegen.cuda.launch.plan import Launch
 from ansorpy.codegen.singletons import singleton
@@ -68,14 +81,16 @@ class CudaDevice:
         self.number = number
         self.lock = Lock()
         self._is_capturing = False
-        self._comparing: tuple[object, int] | None = None
+        self._sides: list[int] = []
+        self._marks: list[int] = []
+        self._checks: tuple[object, int] | None = None
         self.driver: Any = driver
         self.runtime: Any = runtime
         self.errors = (runtime.CUDARuntimeError, driver.CUDADriverError)
         try:
             runtime.setDevice(number)
             self._stream = runtime.streamCreateWithFlags(runtime.streamNonBlocking)
-            self._began, self._ended = runtime.eventCreate(), runtime.eventCreate()
+            self._events = [runtime.eventCreate() for _ in range(2)]
             self._waited = runtime.eventCreateWithFlags(runtime.eventDisableTiming)
         except self.errors as error:
             raise MissingDependency(
@@ -127,15 +142,36 @@ class CudaDevice:
 
     @_on_device
     def equal(self, address: int, other: int, size: int) -> bool:
-        if self._comparing is None:
+        return not self._answer(DIFFERS, (address, other), np.array([size, 0], np.uint64))[1]
+
+    @_on_device
+    def filled(self, ranges: Sequence[tuple[int, int]], byte: int) -> list[bool]:
+        found: list[bool] = []
+        for question in filled_questions(ranges):
+            answer = self._answer(filled_launch(question), (byte,), question)
+            found += [not differs for differs in answer[:, 2]]
+        return found
+
+    @_on_device
+    def difference(
+        self, address: int, wanted: int, dtype: np.dtype[Any], count: int, bounds: NearBounds | None
+    ) -> Difference:
+        given = (address, wanted, bounds.address if bounds else 0)
+        question = difference_question(count, bounds)
+        return read_difference(self._answer(difference_launch(dtype), given, question))
+
+    def _answer(
+        self, launch: Launch, given: Sequence[int], asked: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.uint64]:
+        """Run a kernel of :mod:`ansorpy.codegen.cuda.device.checks`; returns its answer."""
+        if self._checks is None:
             cubin, _ = compile_source(SOURCE, self._target())
-            self._comparing = self.load(cubin), self.allocate(16)
-        module, place = self._comparing
-        asked = np.array([size, 0], dtype=np.uint64)
+            self._checks = self.load(cubin), self.allocate(ASKED_BYTES)
+        module, place = self._checks
         self.upload(place, asked)
-        self.launch(module, LAUNCH, (address, other, place))
+        self.launch(module, launch, (*given, place))
         self.download(place, asked)
-        return not asked[1]
+        return asked
 
     def _target(self) -> Target:
         """The target of code for this GPU."""
@@ -193,12 +229,20 @@ class CudaDevice:
 
     @_on_device
     def seconds(self, work: Callable[[], None]) -> float:
-        self.runtime.eventRecord(self._began, self._stream)
-        work()
-        self.runtime.eventRecord(self._ended, self._stream)
-        self.runtime.eventSynchronize(self._ended)
-        elapsed_ms: float = self.runtime.eventElapsedTime(self._began, self._ended)
-        return elapsed_ms * 1e-3
+        [elapsed_s] = self.seconds_each([work])
+        return elapsed_s
+
+    @_on_device
+    def seconds_each(self, works: Sequence[Callable[[], None]]) -> list[float]:
+        while len(self._events) <= len(works):
+            self._events.append(self.runtime.eventCreate())
+        events = self._events[: len(works) + 1]
+        self.runtime.eventRecord(events[0], self._stream)
+        for work, event in zip(works, events[1:], strict=True):
+            work()
+            self.runtime.eventRecord(event, self._stream)
+        self.runtime.eventSynchronize(events[-1])
+        return [self.runtime.eventElapsedTime(*pair) * 1e-3 for pair in pairwise(events)]
 
     @_on_device
     def capture(self, work: Callable[[], None]) -> int:
@@ -219,6 +263,45 @@ class CudaDevice:
             return found
         finally:
             self.runtime.graphDestroy(graph)
+
+    @_on_device
+    def overlap(self, works: Sequence[Callable[[], None]], orders: Sequence[Order]) -> None:
+        main, used = self._stream, 1 + max((order.branch for order in orders), default=0)
+        awaited = {n for order in orders for n in order.after}
+        streams = [main, *self._side_streams(used - 1)]
+        done: dict[int, int] = {}
+        events = self._side_events(len(awaited) + used)
+        try:
+            self._pass_on(next(events), main, streams[1:])
+            for number, (work, order) in enumerate(zip(works, orders, strict=True)):
+                self._stream = streams[order.branch]
+                for earlier in order.after:
+                    self.runtime.streamWaitEvent(self._stream, done[earlier])
+                work()
+                if number in awaited:
+                    done[number] = next(events)
+                    self.runtime.eventRecord(done[number], self._stream)
+        finally:
+            self._stream = main
+        for stream in streams[1:]:
+            self._pass_on(next(events), stream, [main])
+
+    def _pass_on(self, event: int, stream: int, others: Sequence[int]) -> None:
+        """Make later work on *others* wait for the work enqueued so far on *stream*."""
+        self.runtime.eventRecord(event, stream)
+        for other in others:
+            self.runtime.streamWaitEvent(other, event)
+
+    def _side_streams(self, number: int) -> list[int]:
+        while len(self._sides) < number:
+            self._sides.append(self.runtime.streamCreateWithFlags(self.runtime.streamNonBlocking))
+        return self._sides[:number]
+
+    def _side_events(self, number: int) -> Iterator[int]:
+        flags = self.runtime.eventDisableTiming
+        while len(self._marks) < number:
+            self._marks.append(self.runtime.eventCreateWithFlags(flags))
+        return iter(self._marks[:number])
 
     @_on_device
     def replay(self, graph: object) -> None:

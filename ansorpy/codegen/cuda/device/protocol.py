@@ -7,15 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
+from ansorpy.codegen.cuda.device.checks import Difference, NearBounds
 from ansorpy.codegen.cuda.launch.plan import Argument, Launch, LaunchPlan
 
-__all__ = ["Device", "launch_all", "repeat"]
+__all__ = ["Device", "Order", "launch_all", "repeat"]
 
 Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Order:
+    """When a call runs: after the calls before it on *branch*, and after those numbered *after*."""
+
+    branch: int
+    after: tuple[int, ...] = ()
 
 
 class Device(Protocol):
@@ -57,6 +68,18 @@ class Device(Protocol):
     def equal(self, address: int, other: int, size: int) -> bool:
         """Whether *size* bytes at two addresses are equal; both are multiples of 16."""
 
+    def filled(self, ranges: Sequence[tuple[int, int]], byte: int) -> list[bool]:
+        """For each range, an address and a number of bytes: whether all its bytes are *byte*."""
+
+    def difference(
+        self, address: int, wanted: int, dtype: np.dtype[Any], count: int, bounds: NearBounds | None
+    ) -> Difference:
+        """How the *count* elements of *dtype* at *address* differ from those at *wanted*.
+
+        With *bounds*, elements that differ by more count as wrong.  A wanted element whose bits are
+        all ones must have the same bits: it lies in a gap between elements.
+        """
+
     def load(self, cubin: bytes) -> object:
         """Load *cubin* as a module, whose kernels can be launched."""
 
@@ -78,8 +101,17 @@ class Device(Protocol):
     def seconds(self, work: Callable[[], None]) -> float:
         """GPU time in seconds of the work that *work* enqueues, measured with CUDA events."""
 
+    def seconds_each(self, works: Sequence[Callable[[], None]]) -> list[float]:
+        """As :meth:`seconds`, of each of *works*, with a single event between two."""
+
     def capture(self, work: Callable[[], None]) -> object:
         """Capture the launches, copies and fills of *work* as a graph, without running them."""
+
+    def overlap(self, works: Sequence[Callable[[], None]], orders: Sequence[Order]) -> None:
+        """Enqueue each of *works*, which run when *orders* allow it, after all earlier work.
+
+        Later work runs after all of them.
+        """
 
     def replay(self, graph: object) -> None:
         """Run the work that the graph holds."""

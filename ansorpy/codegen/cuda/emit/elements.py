@@ -8,7 +8,6 @@ from ansorpy.codegen.clike.indices import flat_index, index
 from ansorpy.codegen.cuda.emit.emitter import Emitter
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.loops import Buffer, Scope
-from ansorpy.ir.rewrite.simplify import simplify
 
 __all__ = ["element", "position"]
 
@@ -17,7 +16,7 @@ def element(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
     """Emit ``name[i][j]`` for a thread's local buffer, ``name[flat index]`` for memory."""
     name = e.place(buffer)
     if buffer.scope is Scope.LOCAL:
-        inside = [index(e, simplify(i, e.ranges)).text for i in indices] or ["0"]
+        inside = [index(e, e.simplified(i)).text for i in indices] or ["0"]
         return name + "".join(f"[{i}]" for i in inside)
     return f"{name}[{position(e, buffer, indices)}]"
 

@@ -83,7 +83,7 @@ class Emitter(Writer):
         """Name the size of *dim*, and declare it as a parameter."""
         var, is_wide = size_var(dim), dim.high > self.indices.most
         name = self.names.give(var)
-        self.variables[var], self.ranges[var] = Code(name, wide=is_wide), (dim.low, dim.high)
+        self.bind(var, (dim.low, dim.high), Code(name, wide=is_wide))
         return f"{self.indices.wide if is_wide else self.indices.narrow} {name} /* {dim} */"
 
     def value(self, expr: Expr) -> Code:

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import e as euler
+from math import log2
 from typing import Any
 
 import numpy as np
 
-from ansorpy.codegen.clike.code import ATOM, COMPARE, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.code import ATOM, COMPARE, MULTIPLY, TERNARY, UNARY, Code
 from ansorpy.codegen.clike.indices import index, is_index
 from ansorpy.codegen.clike.sharing import named_once
 from ansorpy.codegen.cuda.emit.arithmetic import binary, function
@@ -21,11 +23,13 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
     Binary,
+    BinaryOp,
     Call,
     Cast,
     Compare,
     Const,
     Expr,
+    Function,
     Load,
     Reduce,
     Select,
@@ -114,7 +118,8 @@ _NEAREST = {
 
 
 def _cast(e: Emitter, expr: Cast) -> Code:
-    x, source, wanted = value(e, expr.x), expr.x.dtype, expr.type
+    source, wanted = expr.x.dtype, expr.type
+    x = _to_round(e, expr.x, wanted)
     if source is wanted:
         return x
     if wanted is DType.BOOL:
@@ -126,6 +131,28 @@ def _cast(e: Emitter, expr: Cast) -> Code:
         whole = Code(f"{_NEAREST[wanted.of_floats]}({x.text})")
         return whole if wanted.of_floats is wanted else _as(whole, register_type(wanted))
     return _as(x, register_type(wanted))
+
+
+def _to_round(e: Emitter, x: Expr, wanted: DType) -> Code:
+    """*x*, which is converted to *wanted* next.
+
+    Exponentials are computed by the hardware's power of two if they are rounded to 16 bits: its
+    error and that of the exponent are less than 2^-16 of the result.
+    """
+    exponential = isinstance(x, Call) and x.fn is Function.EXP and x.dtype is DType.FLOAT32
+    if wanted not in HALF or not exponential or x in e.known or x in e.repeated:
+        return value(e, x)
+    assert isinstance(x, Call)
+    power, scale = x.args[0], _LOG2_E
+    match power:
+        case Binary(BinaryOp.MUL, other, Const(factor, _)):
+            power, scale = other, float(factor) * _LOG2_E
+    e.need("power_of_two")
+    scaled = f"{value(e, power).at(MULTIPLY)} * {float(np.float32(scale))!r}f"
+    return Code(f"power_of_two<{'true' if wanted is DType.FLOAT16 else 'false'}>({scaled})")
+
+
+_LOG2_E = log2(euler)
 
 
 def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
@@ -158,7 +185,7 @@ def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
     if isinstance(expr, Load) and expr.dtype is dtype and expr not in e.known:
         return _place(e, expr)
     if isinstance(expr, Cast) and expr.type is dtype and expr not in e.repeated:
-        return narrowed(e, _float_of(e, value(e, expr.x), expr.x.dtype, dtype), dtype)
+        return narrowed(e, _float_of(e, _to_round(e, expr.x, dtype), expr.x.dtype, dtype), dtype)
     return narrowed(e, value(e, expr), dtype)
 
 

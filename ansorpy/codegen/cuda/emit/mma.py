@@ -9,7 +9,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.fragments import fragment_registers, fragment_shape
 from ansorpy.ir.intrinsics import LDMATRIX, MMA_SYNC, Intrinsic
 
-__all__ = ["MMA_HELPERS", "MMA_NEEDS", "PTX", "ROW_BYTES", "function_name"]
+__all__ = ["MMA_HELPERS", "MMA_NEEDS", "PAIRED", "PTX", "ROW_BYTES", "function_name"]
 
 ROW_BYTES = 16
 """Bytes of a matrix row in shared memory, and its alignment."""
@@ -159,11 +159,37 @@ __device__ __forceinline__ void {function_name(by.name)}(
 }}"""
 
 
+def _pair(by: Intrinsic) -> str:
+    """The helper function of two such loads at once, *step* elements apart."""
+    _, operand, _, *turned = by.name.split(".")
+    kind, row, column = C_TYPES[by.types[0]], *_NAMED[operand, bool(turned)]
+    return f"""\
+// Loads two fragments of which the second starts `step` elements after the first.
+__device__ __forceinline__ void {function_name(by.name)}_pair(
+    {kind} (&first)[4], {kind} (&second)[4], const {kind}* from, int rows, int step) {{
+  const int lane = threadIdx.y * 4 + threadIdx.x;
+  unsigned words[4];
+  load_matrices<{str(bool(turned)).lower()}>(
+      words, from + lane / 16 * step + ({row}) * rows + {column} * {ROW_BYTES // 2});
+  unpacked(&first[0], words[0]);
+  unpacked(&first[2], words[1]);
+  unpacked(&second[0], words[2]);
+  unpacked(&second[2], words[3]);
+}}"""
+
+
 def _bits(dtype: DType) -> tuple[str, ...]:
     """Names of the helpers that access the bits of an element."""
     half = (DType.FLOAT16, DType.BFLOAT16)
     return (dtype.value, f"{dtype.value}_bits") if dtype in half else ("byte_bits",)
 
+
+PAIRED: Mapping[str, str] = {
+    by.name: f"{function_name(by.name)}_pair"
+    for by in LDMATRIX
+    if by.name.startswith("ldmatrix.b") and by.types[0].bits == 16
+}
+"""The functions that load two fragments at once, by the instruction that loads one."""
 
 MMA_HELPERS: Mapping[str, str] = {
     "byte_bits": _BITS,
@@ -174,10 +200,16 @@ MMA_HELPERS: Mapping[str, str] = {
     "matrices": _MATRICES,
     **{function_name(by.name): _function(by) for by in MMA_SYNC},
     **{function_name(by.name): _load(by) for by in LDMATRIX},
+    **{PAIRED[by.name]: _pair(by) for by in LDMATRIX if by.name in PAIRED},
 }
 """In order of emission."""
 
 MMA_NEEDS: Mapping[str, tuple[str, ...]] = {
     **{function_name(by.name): (*_bits(by.types[1]), "packed") for by in MMA_SYNC},
-    **{function_name(by.name): (*_bits(by.types[0]), "unpacked", "matrices") for by in LDMATRIX},
+    **{
+        name: (*_bits(by.types[0]), "unpacked", "matrices")
+        for by in LDMATRIX
+        for name in (function_name(by.name), PAIRED.get(by.name))
+        if name is not None
+    },
 }

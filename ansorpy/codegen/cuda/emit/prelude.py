@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ansorpy.codegen.cuda.emit.boxes import BOX_HELPERS, BOX_NEEDS
 from ansorpy.codegen.cuda.emit.mma import MMA_HELPERS, MMA_NEEDS
+from ansorpy.codegen.cuda.emit.quads import QUAD_HELPERS, QUAD_NEEDS
 from ansorpy.codegen.cuda.emit.wgmma import WGMMA_HELPERS, WGMMA_NEEDS
 
 __all__ = ["HELPERS", "prelude"]
@@ -139,6 +140,22 @@ struct bfloat16 {{
   return narrow;
 }}"""
 
+_POWER_OF_TWO = f"""\
+// 2^x to 22 bits; results below the least normal float may be 0.
+template <bool Flush> {_INLINE} float power_of_two(float x) {{
+#if __CUDA_ARCH__ >= 750
+  float y;
+  if constexpr (Flush) {{
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  }} else {{
+    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  }}
+  return y;
+#else
+  return exp2f(x);
+#endif
+}}"""
+
 _ODD = "\n".join(
     [
         "// Rounds to odd: towards zero, with the last bit set if the result is inexact. Rounding",
@@ -236,6 +253,7 @@ HELPERS: Mapping[str, str] = {
     "copies": _COPIES,
     "float16": _FLOAT16,
     "bfloat16": _BFLOAT16,
+    "power_of_two": _POWER_OF_TWO,
     "odd": _ODD,
     "word": _WORD,
     "dot_s8s8": _DOT_S8S8,
@@ -244,11 +262,12 @@ HELPERS: Mapping[str, str] = {
     "scaled": _SCALE,
     **MMA_HELPERS,
     **WGMMA_HELPERS,
+    **QUAD_HELPERS,
     **BOX_HELPERS,
 }
 """In order of emission: later ones use earlier ones."""
 
-_NEEDS = {"word": ("bfloat16",), **MMA_NEEDS, **WGMMA_NEEDS, **BOX_NEEDS}
+_NEEDS = {"word": ("bfloat16",), **MMA_NEEDS, **WGMMA_NEEDS, **QUAD_NEEDS, **BOX_NEEDS}
 
 
 def prelude(used: Iterable[str], helpers: Mapping[str, str] = HELPERS) -> str:

@@ -19,12 +19,12 @@ from ansorpy.codegen.cuda.emit.copies import async_copy
 from ansorpy.codegen.cuda.emit.elements import element
 from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter
 from ansorpy.codegen.cuda.emit.expressions import narrowed, value
-from ansorpy.codegen.cuda.emit.mma import ROW_BYTES, function_name
+from ansorpy.codegen.cuda.emit.matrices import MatrixPair, matrix_pair
+from ansorpy.codegen.cuda.emit.mma import PAIRED, ROW_BYTES, function_name
 from ansorpy.codegen.cuda.emit.vectorized import vector_loop
 from ansorpy.codegen.cuda.emit.wgmma import commit, fence, matrix, wait
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.affine import linear
-from ansorpy.ir.analysis.interval import bounds
 from ansorpy.ir.expr import Load, as_expr, walk
 from ansorpy.ir.extents import most
 from ansorpy.ir.intrinsics import intrinsic
@@ -94,21 +94,30 @@ _NO_LOOPS = {
 
 
 def _loop(e: Emitter, s: For) -> None:
-    if s.extent == 1:
+    pair = matrix_pair(e, s)
+    extent = s.extent if pair is None else s.extent // 2
+    if extent == 1:
         with e.variable(s.var, Code("0"), (0, 0)):
-            statement(e, s.body)
+            _iteration(e, s, pair)
         return
     if s.kind is ForKind.UNROLLED:
         e.line("#pragma unroll")
     with e.names.block():
-        name, end = e.names.give(s.var), index(e, as_expr(s.extent))
+        name, end = e.names.give(s.var), index(e, as_expr(extent))
         kind = e.indices.narrow if most(s.extent) <= e.indices.most else e.indices.wide
         fused = f"// {s.var.name}" if "@" in s.var.name else ""
         with (
             e.block(f"for ({kind} {name} = 0; {name} < {end.at(COMPARE + 1)}; ++{name})", fused),
-            e.variable(s.var, Code(name, wide=kind != e.indices.narrow), (0, s.extent - 1)),
+            e.variable(s.var, Code(name, wide=kind != e.indices.narrow), (0, extent - 1)),
         ):
-            statement(e, s.body)
+            _iteration(e, s, pair)
+
+
+def _iteration(e: Emitter, s: For, pair: MatrixPair | None) -> None:
+    if pair is None:
+        statement(e, s.body)
+    else:
+        _matrix_pair(e, pair)
 
 
 def _bound(e: Emitter, s: For) -> None:
@@ -184,7 +193,7 @@ def _let(e: Emitter, s: Let) -> None:
     name = e.names.give(s.var)
     kind = "long long" if code.wide or not e.fits(s.value) else "int"
     e.line(f"const {kind} {name} = {code.text};")
-    with e.variable(s.var, Code(name, wide=kind != "int"), bounds(s.value, e.ranges)):
+    with e.variable(s.var, Code(name, wide=kind != "int"), e.bounds(s.value)):
         statement(e, s.body)
 
 
@@ -256,6 +265,14 @@ def _instruction(e: Emitter, s: Instruction) -> None:
     e.need(function_name(s.name))
     operands = ", ".join(_operand(e, s, n) for n in range(len(s.operands)))
     e.line(f"{function_name(s.name)}({operands});")
+
+
+def _matrix_pair(e: Emitter, pair: MatrixPair) -> None:
+    """Emit two loads of fragments as one."""
+    name = PAIRED[pair.first.name]
+    e.need(name)
+    to = ", ".join(_operand(e, load, 0) for load in (pair.first, pair.second))
+    e.line(f"{name}({to}, {_operand(e, pair.first, 1)}, {pair.step});")
 
 
 def _operand(e: Emitter, s: Instruction, number: int) -> str:

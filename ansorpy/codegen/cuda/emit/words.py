@@ -19,10 +19,10 @@ abs ceil copysign cos erf exp fabs floor fma fmod log max min norm pow rint rsqr
 ceilf cosf erff expf fabsf floorf fmaf logf powf rintf rsqrtf sinf sqrtf tanhf
 bfloat16 bits_of commit_copies commit_products copy_async divides_all dot_bf16 dot_s8s8 dot_u8s8
 fence_registers fence_shared float16 float_div float_mod floor_div floor_mod leaves_bits
-load_matrices matrix_at maximum minimum odd opposed packed quotient rest scaled set_bits settled
-shared_memory shift_left shift_right
-swizzled to_bfloat16 to_float to_float16 to_int to_long to_odd to_unsigned_long unpacked vec Vec
+load_matrices matrix_at maximum minimum odd opposed packed power_of_two quotient rest scaled
+set_bits settled shared_memory shift_left shift_right swizzled
+to_bfloat16 to_float to_float16 to_int to_long to_odd to_unsigned_long unpacked vec Vec
 wait_copies wait_products word main
 """
-WORDS = Words(frozenset(_RESERVED.split()), ("ldmatrix_", "mma_", "wgmma_"))
+WORDS = Words(frozenset(_RESERVED.split()), ("ldmatrix_", "mma_", "quad_", "wgmma_"))
 """The prefixes are those of functions that wrap one instruction."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from ansorpy.cost.analytic.cpu.machine import MachineModel
+from ansorpy.cost.analytic.limits import Limits, bytes_read, terms
 from ansorpy.ir.analysis.conditions import least_added
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Load, Reduce, walk
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.ir.tensor import ComputeOp
 
-__all__ = ["handover_cpu_seconds", "least_cpu_seconds"]
+__all__ = ["cpu_limits", "handover_cpu_seconds"]
 
 
 def handover_cpu_seconds(task: Task, machine: MachineModel) -> float:
@@ -28,8 +27,8 @@ def handover_cpu_seconds(task: Task, machine: MachineModel) -> float:
     return max(beyond, 0) / machine.dram_bytes_per_s
 
 
-def least_cpu_seconds(task: Task, dag: ComputeDAG, machine: MachineModel) -> float:
-    """Least seconds that any schedule of *dag*, a definition of *task*, can take on *machine*.
+def cpu_limits(task: Task, dag: ComputeDAG, machine: MachineModel) -> Limits:
+    """What limits any schedule of *dag*, a definition of *task*, on *machine*.
 
     It counts the sums of each run, one multiply-add per lane at the rate of the vector units, and
     the bytes that the caches cannot have held.  It omits work that a schedule might avoid: terms
@@ -38,7 +37,7 @@ def least_cpu_seconds(task: Task, dag: ComputeDAG, machine: MachineModel) -> flo
     running = [op for op in dag.computes if op not in dag.constant_ops]
     cycles = sum(_vectors(op, machine) for op in running) / machine.vector_ops_per_cycle
     compute_s = cycles / machine.clock_hz / task.threads
-    return max(compute_s, _moving_s(task, dag, running, machine))
+    return Limits(_moving_s(task, dag, running, machine), compute_s)
 
 
 def _vectors(op: ComputeOp, machine: MachineModel) -> float:
@@ -48,14 +47,14 @@ def _vectors(op: ComputeOp, machine: MachineModel) -> float:
         return 0.0
     loads = [e.dtype.bits for e in walk(body.source) if isinstance(e, Load)]
     lanes = machine.vector_bits / min([op.dtype.bits, *loads])
-    return _terms(op) * least_added(body) / lanes
+    return terms(op) * least_added(body) / lanes
 
 
 def _moving_s(
     task: Task, dag: ComputeDAG, running: list[ComputeOp], machine: MachineModel
 ) -> float:
     """Seconds to move data that no cache holds: cold constants, and data that are too large."""
-    read = _bytes_read(dag, running)
+    read = bytes_read(running)
     held = sum(count for t, count in read.items() if t in dag.constant_ops)
     given = sum(count for t, count in read.items() if t in dag.args and t not in dag.constant_ops)
     total = held + given + sum(t.bytes for t in dag.outputs)
@@ -66,19 +65,3 @@ def _moving_s(
     )
     l3_rate = min(machine.l3_bytes_per_s, task.threads * machine.l3_bandwidth * machine.clock_hz)
     return max(from_memory / machine.dram_bytes_per_s, beyond_l2 / l3_rate)
-
-
-def _bytes_read(dag: ComputeDAG, running: list[ComputeOp]) -> dict[Tensor, float]:
-    """Bytes read of each tensor: all of them, or fewer if there are few reads (a lookup table)."""
-    reads: dict[Tensor, float] = {}
-    for op in running:
-        for e in walk(op.body):
-            if isinstance(e, Load) and isinstance(e.source, Tensor):
-                reads[e.source] = reads.get(e.source, 0.0) + _terms(op) * e.dtype.bits / 8
-    return {t: min(float(t.bytes), count) for t, count in reads.items()}
-
-
-def _terms(op: ComputeOp) -> int:
-    """How often the operator's expression is evaluated."""
-    summed = op.body.axes if isinstance(op.body, Reduce) else ()
-    return op.size * prod(axis.extent for axis in summed)

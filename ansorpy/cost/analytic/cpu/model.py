@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.cost.analytic.cpu.bound import handover_cpu_seconds, least_cpu_seconds
+from ansorpy.cost.analytic.cpu.bound import cpu_limits, handover_cpu_seconds
 from ansorpy.cost.analytic.cpu.core import core_cycles
 from ansorpy.cost.analytic.cpu.machine import MachineModel
 from ansorpy.cost.analytic.cpu.memory import Footprints
 from ansorpy.cost.analytic.cpu.tile import tile_of
+from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -137,7 +138,11 @@ class CpuModel:
 
     def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
         """Least seconds that any schedule of *dag*, a definition of *task*, can take."""
-        return least_cpu_seconds(task, dag, self.machine or MachineModel.of(task.target))
+        return self.limits(task, dag, 0).least_s
+
+    def limits(self, task: Task, dag: ComputeDAG, kernels: int) -> Limits:
+        """What limits schedules of *dag*; a CPU calls its code directly."""
+        return cpu_limits(task, dag, self.machine or MachineModel.of(task.target))
 
     def handover_seconds(self, task: Task) -> float:
         """Seconds that *task* takes longer between other calls than when it is timed alone."""

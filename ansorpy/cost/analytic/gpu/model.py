@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ansorpy.cost.analytic.gpu.kernel import gpu_least_seconds, gpu_seconds
+from ansorpy.cost.analytic.gpu.kernel import gpu_least_seconds, gpu_limits, gpu_seconds
+from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.nest_view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -29,6 +30,10 @@ class GpuModel:
     def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
         """Least seconds that any schedule of *dag* can take."""
         return gpu_least_seconds(task.target, dag)
+
+    def limits(self, task: Task, dag: ComputeDAG, kernels: int) -> Limits:
+        """What limits schedules of *dag* with this many *kernels*, at the rates of the chip."""
+        return gpu_limits(task, dag, kernels)
 
     def handover_seconds(self, task: Task) -> float:
         """0: no such difference was measured on GPUs."""

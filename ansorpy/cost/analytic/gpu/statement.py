@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ansorpy.codegen.cuda.passes.residency import ADDRESSES, BESIDE
+from ansorpy.codegen.cuda.passes.unroll_registers import MOST_STATEMENTS
 from ansorpy.cost.access import AccessView, Masks, number_of
 from ansorpy.cost.analytic.gpu.banks import BANK_BYTES, bank_cycles
 from ansorpy.cost.analytic.gpu.machine import GpuMachine
@@ -44,6 +45,9 @@ _TURN = 16.0
 
 _CHOICE = 3.0
 """Additional instructions for a product that is selected by its own condition."""
+
+_QUAD = 4
+"""Lanes that share the rows of a fragment and combine their values."""
 
 _EXCHANGE = 12.0
 """Instructions for a sum that threads share, per result and round of the exchange."""
@@ -87,8 +91,9 @@ def fills(view: LeafView) -> bool:
 class Statement:
     """The resources that one statement needs; *shared* names the tiles that its kernel fills.
 
-    *by_wgmma* is True if asynchronous warpgroup instructions read the tiles; a group of these may
-    still be in flight while the next one starts.
+    *between* names the tensors that one kernel of the program writes for another.  *by_wgmma* is
+    True if asynchronous warpgroup instructions read the tiles; a group of these may still be in
+    flight while the next one starts.
     """
 
     def __init__(
@@ -96,12 +101,14 @@ class Statement:
         view: LeafView,
         machine: GpuMachine,
         shared: Collection[str],
+        between: Collection[str] = (),
         *,
         by_wgmma: bool = False,
     ):
         self.view = view
         self.machine = machine
         self.shared = shared
+        self.between = between
         self.by_wgmma = by_wgmma
         self.blocks, self.threads = self._product(BLOCK_INDICES), self._product(THREAD_INDICES)
         self.mine = view.evaluations / (self.blocks * self.threads)
@@ -119,7 +126,7 @@ class Statement:
         found = Resources(*(zeros for _ in fields(Resources)))
         found.tiles = zeros + number_of(self.view.leaf.shared_bytes)
         if self.view.written.team:
-            (sum_resources if self.view.leaf.op.reduce_axes else operand_resources)(self, found)
+            self._hold(found)
             return found
         arithmetic = self._instructions + _CHOICE * self._chooses_inside
         found.issued = self.mine * self._held * arithmetic + self.bodies * _LOOP * self.sums
@@ -132,6 +139,20 @@ class Statement:
             if not buffer.alloc_depth:
                 self.from_memory(found, buffer)
         return found
+
+    def _hold(self, found: Resources) -> None:
+        """Add the cost of a statement whose results are in the registers of a team's lanes."""
+        own = self.view.leaf.loops[self.view.leaf.own_from :]
+        by_lanes = any(loop.index is ForKind.THREAD_X for loop in own)
+        if not self.view.leaf.op.reduce_axes:
+            operand_resources(self, found)
+            found.issued = found.issued + self.mine * self._arithmetic
+        elif by_lanes:
+            found.issued = self.mine * max(1.0, self._arithmetic)
+        elif len(self.view.buffers) > 2:
+            sum_resources(self, found)
+        else:
+            found.issued = self.mine / (_QUAD * _QUAD) * _EXCHANGE
 
     def _fill(self, found: Resources) -> None:
         """Add the cost of filling a tile of shared memory."""
@@ -197,7 +218,9 @@ class Statement:
         once = np.minimum(buffer.elems * float(buffer.elem_bytes), l2)
         found.l2 = found.l2 + l2
         again = np.minimum(l2, _AGAIN * once)
-        found.dram = found.dram + np.where(once > self.machine.l2_bytes, again, once)
+        # What the program's own kernels have just written is still in the cache.
+        fits = np.where(buffer.name in self.between, 0.0, once)
+        found.dram = found.dram + np.where(once > self.machine.l2_bytes, again, fits)
         if buffer.is_written:
             run = np.clip(buffer.run[self.body.depth], 1.0, 4.0)
             found.issued = found.issued + self._stored / run
@@ -213,10 +236,15 @@ class Statement:
     @cached_property
     def _instructions(self) -> float:
         """Arithmetic instructions of one evaluation; a multiply-add is one instruction."""
+        return max(0.0 if fills(self.view) else 1.0, self._arithmetic)
+
+    @cached_property
+    def _arithmetic(self) -> float:
+        """As above; 0 for statements that only move values."""
         ops = self.view.body_ops.floats
         fused = min(ops.addsub, ops.mul)
         plain = ops.addsub + ops.mul - fused + ops.cmp
-        return max(0.0 if fills(self.view) else 1.0, plain + _SLOW * (ops.divmod + ops.mathfunc))
+        return plain + _SLOW * (ops.divmod + ops.mathfunc)
 
     @cached_property
     def _chooses_inside(self) -> Masks:
@@ -296,10 +324,34 @@ class Statement:
         for access in buffer.accesses:
             together, along = self._neighbours(access, 16 // buffer.elem_bytes)
             each = np.ceil(self.body.elements(access) / together)
-            loads = loads + access.times * each * virtual * self.bodies
+            one_by_one = access.times * each * virtual * self.bodies
+            loads = loads + np.minimum(one_by_one, access.times * self._loaded_once(access))
             width = np.maximum(width, together * float(buffer.elem_bytes))
             most_along = np.maximum(most_along, along)
         return loads, width, most_along
+
+    def _loaded_once(self, access: AccessView) -> Floats:
+        """Loads of one thread if sums that are written out one after another share their elements,
+        as those of a transform by a constant matrix do; infinite where they are not written out.
+        """
+        found = np.full(self.view.rows, np.inf)
+        written_out = np.ones(self.view.rows, dtype=bool)
+        for n in reversed(range(self.view.depth)):
+            written_out = written_out & self._is_written_out(n)
+            whole = self.view.inner_prod[n]
+            fits = written_out & (whole <= MOST_STATEMENTS)
+            found = np.where(fits, access.region[n] * self.mine / whole, found)
+        return found
+
+    def _is_written_out(self, loop: int) -> Masks:
+        """Where the iterations of a loop follow each other in straight-line code."""
+        given = self.view.leaf.loops[loop]
+        alone: Masks = np.asarray(self.view.extent[loop] == 1)
+        if given.index.is_bound:
+            return alone
+        if given.kind is AxisKind.REDUCE:
+            return alone | self.body.is_whole(loop)
+        return alone | self.view.unroll.get(loop, alone) | self.view.vector.get(loop, alone)
 
     def _neighbours(self, access: AccessView, most: int) -> tuple[Floats, Floats]:
         """Elements moved by one load, at most *most*, and how many of them are steps of the sum."""

@@ -73,6 +73,11 @@ class Body:
         found: Masks = self._factors.get(loop, np.ones(self.view.rows)) > 1
         return found
 
+    def is_whole(self, loop: int) -> Masks:
+        """Where the body contains all iterations of a reduce loop."""
+        found: Masks = self._factors.get(loop, np.zeros(self.view.rows)) == self.view.extent[loop]
+        return found
+
     def elements(self, access: AccessView) -> Floats:
         """Distinct elements that one virtual thread reads in the body; each is loaded once."""
         found = access.region[self.depth]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ansorpy.cost.analytic.gpu.banks import BANK_BYTES
-from ansorpy.cost.nest_view import Floats
+from ansorpy.cost.nest_view import BufferView, Floats
 from ansorpy.ir.loops import ForKind
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ _DESCRIPTORS = 6.0
 
 _MATRIX = 128.0
 """Bytes of each matrix that one ``ldmatrix`` loads for a warp, one per eight of its lanes."""
+
+_ROWS, _ROW_BYTES = 8, 16
+"""Rows of such a matrix, and the bytes of each, which lie in four neighbouring banks."""
 
 _BESIDE_FRAGMENTS = 40.0
 """Registers of a lane in addition to its accumulator fragments; threads without fragments need
@@ -53,6 +56,18 @@ def sum_resources(statement: Statement, found: Resources) -> None:
     found.waited = steps / _unrolled(statement) * machine.wgmma_latency
 
 
+def _rows_a_bank(statement: Statement, source: BufferView) -> Floats:
+    """How many of the eight rows of a matrix lie in the same banks."""
+    loops = len(statement.view.leaf.loops)
+    rows: Floats = np.ones(statement.view.rows)
+    for access in source.accesses:
+        jumps = [access.flat[n] for n in (loops - 1, loops - 2) if n in access.flat]
+        apart = np.maximum.reduce(np.broadcast_arrays(*jumps, np.ones(1))) * source.elem_bytes
+        units = np.where(np.isfinite(apart), apart, 0.0).astype(np.int64) // _ROW_BYTES
+        rows = np.maximum(rows, np.gcd(units, _ROWS))
+    return rows
+
+
 def _unrolled(statement: Statement) -> Floats:
     """Number of unrolled steps of the reduction."""
     view, total = statement.view, np.ones(statement.view.rows)
@@ -76,7 +91,8 @@ def operand_resources(statement: Statement, found: Resources) -> None:
     size = float(source.elem_bytes)
     if not any(loop.index is ForKind.THREAD_X for loop in own):
         found.issued = statement.mine * size / _MATRIX / 2
-        found.turns = statement.mine * statement.threads * size / BANK_BYTES
+        turns = statement.mine * statement.threads * size / BANK_BYTES
+        found.turns = turns * _rows_a_bank(statement, source)
         return
     near = _REGISTER / size
     along: Floats = np.minimum(source.run[len(view.leaf.loops) - 1], near)

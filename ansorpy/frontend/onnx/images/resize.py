@@ -95,6 +95,8 @@ def _axes(ctx: NodeContext, coordinates: str) -> list[AnyAxis]:
     scales = _optional(ctx, 2, "scales").astype(np.float32)
     sizes = ctx.extents(3, "sizes") if ctx.has_input(3) else ()
     given = sizes or tuple(map(float, scales))
+    if any(least(size) < 1 <= most(size) for size in sizes):
+        raise Unsupported(f"sizes={sizes}", "no axis may be empty; give bounds from 1 on: 1..640")
     positive = all(least(size) > 0 for size in sizes) and (scales > 0).all()
     if len(given) != len(named) or (sizes and scales.size) or not positive:
         raise Unsupported("scales, sizes", f"give {len(named)} positive numbers as one of them")

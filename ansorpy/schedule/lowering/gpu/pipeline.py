@@ -47,11 +47,15 @@ LEAST_BYTES = 4
 
 
 class Producer(NamedTuple):
-    """The producer of a tile: its buffer, the variables to bind first, and the statement."""
+    """The producer of a tile: its buffer, the variables to bind first, and the statement.
+
+    The buffer exists for one iteration if it is *allocated* here.
+    """
 
     buffer: Buffer
     lets: Sequence[tuple[Var, Expr]]
     fill: Stmt
+    allocated: bool = True
 
 
 def pipelined(var: Var, extent: Extent, depth: int, tiles: Sequence[Producer], use: Stmt) -> Stmt:

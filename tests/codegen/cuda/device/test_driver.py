@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from ansorpy.codegen.cuda.device.checks import Difference, NearBounds
 from ansorpy.codegen.cuda.device.driver import CudaDevice
+from ansorpy.codegen.cuda.device.protocol import Order
 from ansorpy.codegen.cuda.launch.plan import Launch
 from ansorpy.errors import CodegenError, DeviceLost
 from ansorpy.target import Target
@@ -119,3 +122,88 @@ def test_memory_is_compared_on_the_gpu(runtime: Runtime, monkeypatch: pytest.Mon
     assert not device.equal(256, 512, 100)
     assert asked == [("differs", (256, 512, 7))] * 2 and names(runtime).count("malloc") == 1
     assert compiled == ["sm_90"]
+
+
+def test_differences_and_guards_are_asked_of_the_gpu(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = CudaDevice()
+    asked: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
+    answers = [
+        np.array([[256, 9, 0], [512, 8, 1]], np.uint64),
+        np.array([10, 5, 3, np.float64(0.5).view(np.uint64)], np.uint64),
+    ]
+
+    def download(self: CudaDevice, address: int, into: Any) -> None:
+        into[...] = answers[len(asked) - 1]
+
+    def launch(self: CudaDevice, module: object, launch: Launch, given: Sequence[int]) -> None:
+        asked.append((launch.kernel, launch.grid, tuple(given)))
+
+    monkeypatch.setattr(
+        "ansorpy.codegen.cuda.device.driver.compile_source", lambda text, target: (b"", "")
+    )
+    monkeypatch.setattr(CudaDevice, "load", lambda self, cubin: object())
+    monkeypatch.setattr(CudaDevice, "launch", launch)
+    monkeypatch.setattr(CudaDevice, "download", download)
+    assert device.filled([(256, 9), (512, 8)], 0xFF) == [True, False]
+    dtype, bounds = np.dtype(np.float32), NearBounds(768, 5)
+    assert device.difference(256, 512, dtype, 10, bounds) == Difference(0.5, 3)
+    assert asked == [
+        ("filled", (2, 1, 1), (0xFF, 7)),
+        ("difference_float32", (1024, 1, 1), (256, 512, 768, 7)),
+    ]
+
+
+def test_the_times_of_several_works_share_the_events_between_them(runtime: Runtime) -> None:
+    device = CudaDevice()
+    runtime.said.clear()
+    works = [lambda n=n: runtime.said.append(("work", (n,))) for n in range(3)]
+    assert device.seconds_each(works) == [7e-3] * 3
+    assert [name for name in names(runtime) if name in ("work", "eventRecord")] == [
+        "eventRecord", *["work", "eventRecord"] * 3,
+    ]  # fmt: skip
+    assert names(runtime).count("eventElapsedTime") == 3
+    made = names(runtime).count("eventCreate")
+    device.seconds_each(works)
+    assert names(runtime).count("eventCreate") == made
+    assert device.seconds(works[0]) == 7e-3
+
+
+def test_branches_fork_wait_for_each_other_and_join(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = CudaDevice()
+    numbers = iter(range(100, 200))
+    for name in ("streamCreateWithFlags", "eventCreateWithFlags"):
+        monkeypatch.setattr(runtime, name, lambda flags: next(numbers), raising=False)
+    runtime.said.clear()
+
+    def work(name: str) -> Callable[[], None]:
+        return lambda: device.follow(lambda stream: runtime.said.append((name, (stream,))))
+
+    orders = [Order(0), Order(1, (0,)), Order(0), Order(0, (1,))]
+    device.overlap([work(name) for name in "abcd"], orders)
+    side, fork, first, second, join = range(100, 105)
+    said = [call for call in runtime.said if call[0] != "setDevice"]
+    assert said == [
+        ("eventRecord", (fork, 7)), ("streamWaitEvent", (side, fork)),
+        ("a", (7,)), ("eventRecord", (first, 7)),
+        ("streamWaitEvent", (side, first)), ("b", (side,)), ("eventRecord", (second, side)),
+        ("c", (7,)),
+        ("streamWaitEvent", (7, second)), ("d", (7,)),
+        ("eventRecord", (join, side)), ("streamWaitEvent", (7, join)),
+    ]  # fmt: skip
+
+
+def test_a_refused_launch_on_a_branch_leaves_the_stream_as_it_was(runtime: Runtime) -> None:
+    device = CudaDevice()
+
+    def refused() -> None:
+        raise CodegenError("refused")
+
+    with pytest.raises(CodegenError, match="refused"):
+        device.overlap([refused], [Order(1)])
+    told: list[int] = []
+    device.follow(told.append)
+    assert told == [7]

@@ -11,12 +11,14 @@ import pytest
 from ansorpy.cost.analytic.gpu.kernel import gpu_seconds
 from ansorpy.cost.analytic.gpu.machine import GpuMachine
 from ansorpy.cost.analytic.gpu.statement import Statement, fills
+from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.bound import least_seconds
+from ansorpy.cost.bound import least_seconds, limits_of
 from ansorpy.cost.nest_view import view_nest
+from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import Tensor
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.schedule.state import State
@@ -102,12 +104,70 @@ def test_a_matrix_product_takes_no_less_than_it_must() -> None:
     assert least_seconds(task, task.dag) < predicted < 12 * least_seconds(task, task.dag)
 
 
+def limits(tensors: list[Tensor], kernels: int = 1, between: int = 0) -> Limits:
+    dag = ComputeDAG.of(tensors)
+    return limits_of(Task(dag, GPU, 1, reuse_distance_bytes=between), dag, kernels)
+
+
+def test_what_limits_a_kernel_follows_from_its_size() -> None:
+    machine = GpuMachine.of(GPU)
+    product = limits(workloads.matmul(2048, 2048, 2048))
+    assert product.bound == "arithmetic"
+    flops = 2 * machine.products_per_cycle * machine.processors * machine.clock_hz
+    assert product.compute_s == pytest.approx(2 * 2048**3 / flops, rel=0.01)
+    large = limits(gelu(8192, 8192))
+    assert large.bound == "memory"
+    moved = 2 * 4 * 8192**2 - machine.l2_bytes
+    assert large.memory_s == pytest.approx(moved / machine.dram_bytes_per_s)
+    small = limits(gelu(31, 7), 3)
+    assert small.bound == "launches" and small.least_s == 3 * machine.launch_s
+
+
+def test_constants_that_the_network_drives_out_of_the_cache_come_from_memory() -> None:
+    a, w = placeholder((1, 1024), name="A"), placeholder((1024, 1024), name="W", constant=True)
+    k = reduce_axis(1024, name="k")
+    tensors = [
+        a,
+        w,
+        compute((1, 1024), lambda i, j: sum_over(a[i, k] * w[k, j], axis=k), name="C"),
+    ]
+    warm, cold = (limits(tensors, between=bytes_between) for bytes_between in (0, 1 << 30))
+    machine = GpuMachine.of(GPU)
+    assert cold.memory_s == pytest.approx(4 * 1024**2 / machine.dram_bytes_per_s)
+    assert warm.memory_s < cold.memory_s
+
+
+def test_rows_that_a_lookup_leaves_out_are_not_moved() -> None:
+    table, rows = placeholder((50000, 64), name="T"), placeholder((3,), "int32", name="R")
+    found = limits([table, rows, compute((3, 64), lambda i, j: table[rows[i], j], name="C")])
+    machine = GpuMachine.of(GPU)
+    assert found.memory_s <= 2 * 3 * 64 * (4 + 4) / machine.l2_bytes_per_s
+
+
 def test_elementwise_kernels_are_bound_by_memory() -> None:
     (sketch,) = sketches(gelu(4096, 4096))
     (predicted,) = seconds(sketch, {"out.i1/1": 4, "out.i0@i1.0@/1": 256})
     machine = GpuMachine.of(GPU)
     moved = 2 * 4096 * 4096 * 4 / machine.dram_bytes_per_s
     assert moved < predicted < 3 * moved
+
+
+def test_partial_sums_stay_in_the_cache_unless_they_are_too_large() -> None:
+    """The second of two kernels finds there what the first has just written."""
+    dag = ComputeDAG.of(workloads.matmul(1024, 512, 4096))
+    sampler, rng = SketchSampler(Task(dag, GPU, 1)), np.random.default_rng(0)
+    [number] = [n for n, s in enumerate(sampler.sketches) if "rfactor" in str(s.history)]
+    sketch = sampler.place(number, rng)
+    table = sketch.sample(64, rng)
+    views = view_nest(sketch.space.nest(table[sketch.valid(table)][:1]), 1)
+    between = [v.written for v in views if not v.written.alloc_depth and not v.written.is_output]
+    [partial] = [float(b.elems) * b.elem_bytes for b in between]
+    slow = replace(GpuMachine.of(GPU), dram_bytes_per_s=1e6)
+    small = replace(slow, l2_bytes=partial - 1)
+    given = sum(tensor.bytes for tensor in (*dag.args, *dag.outputs))
+    [inside], [outside] = (1e6 * gpu_seconds(GPU, views, machine) for machine in (slow, small))
+    assert given <= inside < 1.1 * given
+    assert outside >= given + 2 * partial
 
 
 def test_whole_rows_beat_kernels_of_their_own() -> None:
@@ -192,6 +252,32 @@ def test_conditions_between_the_sums_of_a_thread_cost_what_they_choose() -> None
     (plain, *_) = (s for s in SketchSampler(task).every() if s.pair.definition == "direct")
     direct, _ = seconds(plain, {**common, f"{name}.h0/3": 5}, {**common, f"{name}.h0/2": 5})
     assert inside > 1.3 * direct and across < inside
+
+
+def in_rows_of_one_channel(side: int, channels: int) -> ComputeDAG:
+    """A 3x3 convolution of rows whose neighbours in memory are pixels, as in ONNX."""
+    x = placeholder((1, channels, side + 2, side + 2), name="x")
+    w = placeholder((channels, channels, 3, 3), name="w", constant=True)
+    c, p, q = (reduce_axis(n, name=name) for n, name in ((channels, "c"), (3, "p"), (3, "q")))
+    out = compute(
+        (1, channels, side, side),
+        lambda n, f, i, j: sum_over(x[n, c, i + p, j + q] * w[f, c, p, q], axis=[c, p, q]),
+        name="out",
+    )
+    return ComputeDAG.of([x, w, out])
+
+
+def test_transforms_that_are_written_out_load_each_element_once(rng: np.random.Generator) -> None:
+    """Winograd's transforms of a tile of 6 by 6 took 5 us on an H200, as its products did."""
+    task = Task(in_rows_of_one_channel(56, 64), Target.parse("sm_90"), 1)
+    best: dict[str, list[float]] = {"direct": [], "winograd": []}
+    for sketch in SketchSampler(task).every():
+        table = sketch.sample(64, rng)
+        table = table[sketch.valid(table)]
+        if len(table):
+            found = gpu_seconds(task.target, view_nest(sketch.space.nest(table), len(table)))
+            best[sketch.pair.definition.partition("(")[0]].append(float(np.min(found)))
+    assert max(best["winograd"]) < 3 * min(best["direct"])
 
 
 def test_half_as_many_lanes_take_twice_as_long() -> None:

@@ -1,0 +1,281 @@
+"""The GPU kernel of attention in the registers of warps, with a running maximum of each row.
+
+Each warp has some rows of the result.  Block by block of keys, it multiplies queries and keys, and
+the exponentials with the values, on tensor cores; the scores, their maxima and sums stay in
+fragments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansorpy.ir.expr import Axis, Load, Reduce, walk
+from ansorpy.ir.fragments import fragment_shape
+from ansorpy.ir.intrinsics import QUADS
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.rules.algorithms.softmax import WeightedSum, find_weighted_sums, without_casts
+from ansorpy.rules.gpu.mma_choice import MmaChoice, matrix_dims, matrix_load, warp_choice
+from ansorpy.rules.gpu.warp_tiling import (
+    fill_by_lanes,
+    fill_by_matrices,
+    reduce_by_lanes,
+    tile_like_warps,
+)
+from ansorpy.rules.sketch.add_cache_read import source_order, with_tiles
+from ansorpy.schedule.decisions import OneOf
+from ansorpy.schedule.stage import Attach, Iter, KernelStyle
+from ansorpy.schedule.state import State
+
+__all__ = ["WarpRows", "warp_rows", "with_warp_rows"]
+
+WARPS = (2, 4, 8)
+"""Numbers of warps in a block."""
+
+ROW_TILES = (1, 2)
+"""Fragments of rows that a warp has: more reuse each key and value, and take more registers."""
+
+KEY_STEPS = (2, 4, 8)
+"""Fragments of keys whose scores a warp holds at once."""
+
+KEY_BLOCKS = (1, 2)
+"""How many times as many keys are copied into shared memory at once."""
+
+
+@dataclass(frozen=True)
+class WarpRows:
+    """Attention whose products warps compute: the stages by their roles.
+
+    ``scores`` and ``mixed`` are the products, ``first`` and ``second`` their instructions and axes.
+    """
+
+    state: State
+    scores: str
+    top: str
+    raised: str
+    total: str
+    mixed: str
+    first: MmaChoice
+    second: MmaChoice
+
+
+def warp_rows(state: State) -> WarpRows | str:
+    """The kernel that the unscheduled *state* can become, or the reason why it cannot."""
+    dag = state.current_dag
+    found = find_weighted_sums(dag)
+    if state.history or len(dag.outputs) != 1 or len(found) != 1:
+        return "it is not one sum weighted by a softmax"
+    (of,) = found
+    sums = [op for op in dag.computes if op.reduce_axes and op not in dag.constant_ops]
+    products = [op for op in sums if op not in (of.top, of.total, of.mixed)]
+    if len(products) != 1 or products[0] not in dag.leading_to(of.raised):
+        return "it has other sums than those of attention"
+    (scores,) = products
+    for stage in reversed(state.stages):
+        elementwise = not stage.is_placeholder and not stage.compute.reduce_axes
+        kept = stage.op is of.raised or stage.op in (*dag.outputs, *dag.constant_ops)
+        if elementwise and not kept:
+            state = state.compute_inline(stage.name)
+    reason = _unsuited(state, of, scores)
+    if reason is not None:
+        return reason
+    first = warp_choice(scores, *(axis.name for axis in scores.axes[-2:]))
+    second = warp_choice(of.mixed, of.rows[-1].name, of.columns[0].name)
+    if first is None or second is None or first.by is not second.by:
+        return "no instruction multiplies such values"
+    return WarpRows(
+        state, scores.name, of.top.name, of.raised.name, of.total.name, of.mixed.name, first,
+        second,
+    )  # fmt: skip
+
+
+def _unsuited(state: State, of: WeightedSum, scores: ComputeOp) -> str | None:
+    """Why rows of these stages cannot be those of fragments; None if they can."""
+    axes, dag, inlined = of.raised.axes, state.current_dag, state.inlined_dag
+    if of.key != len(axes) - 1 or len(axes) < 2 or of.raised in dag.outputs:
+        return "keys are not the last axis of the scores"
+    if without_casts(of.weight) is not of.read:
+        return "the weights are divided before they are multiplied"
+    if len(of.columns) != 1 or of.read.indices != (*of.rows, *of.mixed.reduce_axes):
+        return "the product does not have the rows of the scores"
+    for op, rows in ((of.top, of.raised), (of.total, None)):
+        at = _rows_of(op, rows, of)
+        if at is None:
+            return f'"{op.name}" does not have the rows of the scores'
+    places = inlined.index_tuples(of.raised.name, scores.name)
+    if any(tuple(indices[-2:]) != tuple(axes[-2:]) for indices in places):
+        return "the scores are not used in place"
+    readers = dag.readers(of.mixed)
+    if len(readers) != 1 or dag.readers(of.total) != readers or readers[0].reduce_axes:
+        return "the result is not the product divided by the sums"
+    (reader,) = readers
+    (mixed, *more), totals = dag.reads(reader)[of.mixed], dag.reads(reader)[of.total]
+    if more or mixed[-1] is not reader.axes[-1] or set(totals) != {mixed[:-1]}:
+        return "the result does not use the product in place"
+    places = inlined.index_tuples(dag.outputs[0].name, of.mixed.name)
+    if any(not isinstance(index, Axis) for indices in places for index in indices):
+        return "the result does not use the product element by element"
+    return None
+
+
+def _rows_of(op: ComputeOp, raised: ComputeOp | None, of: WeightedSum) -> bool | None:
+    """True if *op* reduces rows of scores in place; None otherwise."""
+    rows = of.raised.axes[:-1]
+    if op.ndim != len(rows):
+        return None
+    if raised is not None:
+        tops = [e for e in walk(raised.body) if isinstance(e, Load) and e.source is op]
+        return True if all(load.indices == rows for load in tops) else None
+    assert isinstance(op.body, Reduce)
+    read = without_casts(op.body.source)
+    return True if isinstance(read, Load) and read.indices == (*op.axes, *op.body.axes) else None
+
+
+def with_warp_rows(plan: WarpRows) -> State:
+    """The state of *plan* with all stages in place."""
+    made = _Kernel(plan)
+    made.multiply()
+    made.tile_sum()
+    members = [f"{plan.top}.lane", f"{plan.top}.quad", f"{plan.total}.lane"]
+    state = made.state.carry(made.sum, made.blocks, members, f"{plan.top}.quad")
+    last = state.current_dag.outputs[0].name
+    state, lane = tile_like_warps(state, last, made.sum)
+    for name in (made.sum, f"{plan.total}.quad", *members):
+        state = state.compute_at(name, last, lane)
+    state = state.compute_at(plan.raised, made.sum, made.blocks)
+    state = fill_by_lanes(state, plan.raised)
+    for name in (f"{plan.top}.lane", f"{plan.total}.lane"):
+        state = reduce_by_lanes(state, name)
+    for name in (f"{plan.top}.quad", f"{plan.total}.quad"):
+        state = _in_quads(state, name)
+    made.state = state
+    made.place_scores(last, lane)
+    return made.state.set_kernel_style(last, KernelStyle.ROWS_IN_WARPS.value)
+
+
+def _in_quads(state: State, name: str) -> State:
+    """Have an instruction combine the parts of the lanes."""
+    stage = state.stage(name)
+    body = stage.compute.body
+    assert isinstance(body, Reduce)
+    by = QUADS[body.kind]
+    *outer, row, lane, part = stage.iters
+    state, (tile, rows) = state.split(name, row, (by.pattern.shape[0],), tail="whole")
+    state = state.reorder(name, [*outer, tile, rows, lane, part])
+    for it in (*outer, tile):
+        state = state.unroll(name, it)
+    return state.tensorize(name, rows, by.name)
+
+
+class _Kernel:
+    """Builds the loops of the kernel of *plan*."""
+
+    def __init__(self, plan: WarpRows):
+        self.plan = plan
+        self.state = plan.state
+        self.by = plan.first.by
+        self.sum = f"{plan.mixed}.warp"
+        """The sum of the second product, whose loops over keys all stages share."""
+        self.tiles = self.blocks = self.steps = ""
+        """Its loops over keys: tiles in shared memory, blocks of scores, steps of the product."""
+        self.operands: dict[str, tuple[str, str]] = {}
+
+    def multiply(self) -> None:
+        """Put both products into fragments, and between them the exponentials and reductions."""
+        plan, by = self.plan, self.by.name
+        for name, choice in ((plan.scores, plan.first), (plan.mixed, plan.second)):
+            self.state = self.state.mma(
+                name, by, choice.rows.name, choice.columns.name, choice.depth.name
+            )
+            at = self.state.index(name)
+            left, right, _ = (self.state.stages[at - n].name for n in (3, 2, 1))
+            self.operands[name] = left, right
+            self.state = self.state.compute_inline(name)
+        self.state = self.state.hold(plan.raised, by).quads(plan.top).quads(plan.total)
+
+    def tile_sum(self) -> None:
+        """Tile the sum: blocks, warps, tiles of keys, blocks of scores, steps, fragments."""
+        state, name = self.state, self.sum
+        m, n = fragment_shape(self.by.fragments[0])
+        depth = self.by.pattern.reduce_axes[0].extent
+        levels: list[list[Iter]] = [[] for _ in range(7)]
+        *outer, row, column, key = state.stage(name).iters
+        width = -(-column.extent // n) if isinstance(column.extent, int) else 1
+        for it in outer:
+            state, parts = state.split(name, it, (1, 1), tail="cover")
+            self._spread(levels, (0, 1, 5), parts)
+        state, parts = state.split(name, row, (OneOf(WARPS), OneOf(ROW_TILES), m), tail="whole")
+        self._spread(levels, (0, 1, 5, 6), parts)
+        state, parts = state.split(name, column, (1, width, n), tail="whole")
+        self._spread(levels, (0, 1, 5, 6), parts)
+        factors = (OneOf(KEY_BLOCKS), OneOf(KEY_STEPS), depth)
+        state, parts = state.split(name, key, factors, tail="whole")
+        self._spread(levels, (2, 3, 4, 6), parts)
+        self.tiles, self.blocks, self.steps = (it.name for it in parts[:3])
+        state = state.reorder(name, [it for level in levels for it in level])
+        state = state.unroll(name, self.steps)
+        self.state = state.tensorize(name, levels[6][0], self.by.name)
+
+    @staticmethod
+    def _spread(levels: list[list[Iter]], at: Sequence[int], parts: Sequence[Iter]) -> None:
+        for level, part in zip(at, parts, strict=True):
+            levels[level].append(part)
+
+    def place_scores(self, last: str, lane: str) -> None:
+        """Place the first product in the loop over blocks of scores, and all operands."""
+        plan, scores = self.plan, f"{self.plan.scores}.warp"
+        state = self.state.compute_at(scores, self.sum, self.blocks)
+        m, n = fragment_shape(self.by.fragments[0])
+        depth = self.by.pattern.reduce_axes[0].extent
+        *outer, row, column, inner = state.stage(scores).iters
+        levels: list[list[Iter]] = [[], []]
+        for it, size in ((inner, depth), (row, m), (column, n)):
+            state, parts = state.split(scores, it, (size,), tail="whole")
+            self._spread(levels, (0, 1), parts)
+        step, *tiles = levels[0]
+        deep, *fragment = levels[1]
+        state = state.reorder(scores, [*outer, step, *tiles, *fragment, deep])
+        state = state.unroll(scores, step)
+        self.state = state.tensorize(scores, fragment[0], self.by.name)
+        queries, keys = self.operands[plan.scores]
+        weights, values = self.operands[plan.mixed]
+        whole = isinstance(inner.extent, int) and inner.extent % depth == 0
+        self._fill(queries, last if whole else scores, lane if whole else step.name)
+        self._load(keys, scores, step.name, plan.first.depth.name)
+        self._fill(weights, self.sum, self.steps)
+        self._load(values, self.sum, self.steps, plan.second.depth.name)
+
+    def _fill(self, operand: str, host: str, loop: str) -> None:
+        """Have each lane load what it holds of *operand*."""
+        self.state = fill_by_lanes(self.state, operand).compute_at(operand, host, loop)
+
+    def _load(self, operand: str, host: str, loop: str, depth: str) -> None:
+        """Load *operand* from tiles in shared memory, by matrices if rows allow it.
+
+        Rows of the tiles are contiguous where those of the tensor in memory are.
+        """
+        state = self.state
+        sources = [op.name for op in state.current_dag.reads(state.stage(operand).op)]
+        orders = [source_order(state.stage(name)) for name in sources]
+        by = matrix_load(state.stage(operand), depth, orders[0][-1] if orders[0] else None)
+        if by is None:
+            state = fill_by_lanes(state, operand)
+        else:
+            state = fill_by_matrices(state, operand, by.name)
+            orders = [_matrix_last(state, operand, sources[0], orders[0])]
+        state = state.compute_at(operand, host, loop)
+        for name, order in zip(sources, orders, strict=True):
+            place = Attach(self.sum, self.tiles)
+            state = with_tiles(state, name, operand, "shared", order, place)
+        self.state = state
+
+
+def _matrix_last(
+    state: State, operand: str, source: str, order: tuple[int, ...]
+) -> tuple[int, ...]:
+    """*order* of the dimensions of *source*, with those of the matrix that *operand* loads last."""
+    dims = matrix_dims(state.stage(operand))
+    natural = tuple(range(state.stage(source).op.ndim))
+    given = order or natural
+    wanted = (*(d for d in given if d not in dims), *(d for d in given if d in dims))
+    return () if wanted == natural else wanted

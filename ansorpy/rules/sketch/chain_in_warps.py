@@ -1,0 +1,66 @@
+"""The rule that computes attention in the registers of warps, with a running maximum (CUDA)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ansorpy.ir.extents import most
+from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.gpu.mma_choice import has_mma_sync, may_round
+from ansorpy.rules.gpu.warp_rows import WarpRows, warp_rows, with_warp_rows
+from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["ChainInWarps"]
+
+
+@dataclass(frozen=True)
+class ChainInWarps(SketchRule):
+    """Compute both products of attention on tensor cores, block by block of keys.
+
+        for i, j: S[i, j] += Q[i, d] * K[d, j]      for i.0:                     # blocks, warps
+        for i: top[i] max= S[i, j]                    for j.0, j.1:              # blocks of keys
+        for i, j: E[i, j] = exp(S - top)                for i.1, j.2: S += ...   # fragments
+        for i: sum[i] += E[i, j]               -->      top max= S; f = exp(top before - top)
+        for i, d: O[i, d] += E[i, j] * V[j, d]          E = exp(S - top); sum = sum * f + E
+        for i, d: Y[i, d] = O / sum                     O = O * f; O += E * V    # fragments
+                                                      Y = O / sum
+
+    Everything but the tiles of K and V is in the registers of warps, however many keys there are.
+
+    Source: Dao 2023, "FlashAttention-2"; none in Ansor.
+
+    Args:
+        most_waste: The most work, as a factor, that padding to whole fragments may take.
+        widest: The widest heads whose queries and results fit in registers.
+    """
+
+    most_waste: float = 2.0
+    widest: int = 192
+
+    def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        if stage_id != len(state.stages) - 1:
+            return Verdict.skip("not the last stage")
+        if not has_mma_sync(target):
+            return Verdict.skip("the target has no matrix products of warps")
+        plan = warp_rows(state)
+        if isinstance(plan, str):
+            return Verdict.skip(plan)
+        for name, found in ((plan.scores, plan.first), (plan.mixed, plan.second)):
+            if not may_round(state.stage(name).compute, found):
+                return Verdict.skip("its factors are float32, and may not be rounded")
+            if found.waste > self.most_waste:
+                return Verdict.skip(
+                    f"padding to whole fragments takes {found.waste:.0f} times the work"
+                )
+        widths = plan.first.depth.extent, plan.second.columns.extent
+        if any(most(extent) > self.widest for extent in widths):
+            return Verdict.skip(f"heads are wider than {self.widest}")
+        return Verdict.apply_and_skip_rest(f"{plan.first.by.name} multiplies such values")
+
+    def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        plan = warp_rows(state)
+        assert isinstance(plan, WarpRows)
+        yield with_warp_rows(plan), -1

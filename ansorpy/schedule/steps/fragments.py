@@ -1,0 +1,173 @@
+"""Steps that compute in fragments what comes before and after products of warps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Axis, AxisKind, Cast, Expr, Load, Reduce, Select, Var, as_expr
+from ansorpy.ir.extents import Extent, multiple_of
+from ansorpy.ir.fragments import Fragment
+from ansorpy.ir.intrinsics import QUADS, intrinsic
+from ansorpy.ir.loops import Scope
+from ansorpy.ir.rewrite.rewriter import substitute
+from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops, with_body
+from ansorpy.schedule.stage import Stage, initial_stage
+from ansorpy.schedule.steps.base import Step, compute_stage
+from ansorpy.schedule.steps.storage import free_names
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["COLUMNS", "HoldStep", "QuadsStep", "lane_of"]
+
+COLUMNS = 16
+"""Columns of a row after which the pattern of lanes repeats in both a sum and a left operand."""
+
+_LANES, _NEAR = 4, 2
+"""Lanes that share a row, and neighbouring columns that each of them holds (``mma.sync``)."""
+
+
+def lane_of(column: Expr) -> Expr:
+    """Which of the four lanes that share a row holds *column*."""
+    return column // _NEAR % _LANES
+
+
+@dataclass(frozen=True)
+class HoldStep(Step):
+    """Keep *stage* in the registers of warps, in fragments like the sums of *intrinsic*.
+
+    The stage's last dimensions are those of a fragment; each lane computes what it holds.
+    """
+
+    intrinsic: str
+    kind: Literal["hold"] = "hold"
+
+    def apply(self, state: State) -> State:
+        stage, by = compute_stage(state, self.stage, self), intrinsic(self.intrinsic)
+        fragment = by.fragments[0] if by.fragments else ()
+        if not fragment or stage.op.ndim < len(fragment):
+            raise ScheduleError(
+                f"{by.name} has no fragments of sums that the stage's dimensions could have",
+                step=self.call(), stage=stage.name, program=state.text(stage.name),
+                hint="name a matrix product of warps",
+            )  # fmt: skip
+        if state.current_dag.is_output(stage.op) or stage.compute.reduce_axes:
+            raise ScheduleError(
+                "an output, or a stage that reduces, cannot be held in fragments",
+                step=self.call(), stage=stage.name, program=state.text(stage.name),
+                hint="hold an elementwise stage that other stages read",
+            )  # fmt: skip
+        return state.replace_stage(_held(stage, fragment))
+
+
+@dataclass(frozen=True)
+class QuadsStep(Step):
+    """Reduce each row in the four lanes that share it: each its own columns, then all together.
+
+        R[i] = max_k f(i, k)   -->   R.lane[i, x] = max_(t, g, l) f(i, 16 t + 8 g + 2 x + l)
+                                     R.quad[i, x] = max_y R.lane[i, y]
+
+    Every lane ``x`` gets the result.  Readers read that of the lane that holds their last axis.
+    """
+
+    kind: Literal["quads"] = "quads"
+
+    def apply(self, state: State) -> State:
+        stage = compute_stage(state, self.stage, self)
+        op, body = stage.compute, stage.compute.body
+        if (
+            not isinstance(body, Reduce) or body.kind not in QUADS or len(body.axes) != 1
+            or not op.axes or stage.is_arranged or op.dtype.of_sums is not DType.FLOAT32
+        ):  # fmt: skip
+            raise self._error(state, "it is not an untiled sum or maximum of floats along one axis")
+        if state.current_dag.is_output(op):
+            raise self._error(state, "an output lives in the caller's memory")
+        name = free_names(state)
+        lane = _of_lanes(op, body, name(f"{op.name}.lane"))
+        quad = _of_quads(op, lane, body, name(f"{op.name}.quad"))
+        new: dict[Tensor, ComputeOp] = {
+            reader: with_body(reader, map_loads(reader.body, _redirected(op, quad, reader)))
+            for reader in state.current_dag.readers(op)
+        }
+        dag, became = replace_ops(state.current_dag, new)
+        stages: list[Stage] = []
+        for old in state.stages:
+            if old.op is not op:
+                stages.append(old.with_op(became[old.op]))
+                continue
+            fragment = QUADS[body.kind].fragments[0]
+            for made in (lane, quad):
+                stages.append(_held(initial_stage(_known(became, made)), fragment))
+        return state.with_dag(dag, tuple(stages))
+
+    def _error(self, state: State, message: str) -> ScheduleError:
+        return ScheduleError(
+            message, step=self.call(), stage=self.stage, program=state.text(self.stage),
+            hint="quads reduce the rows of sums in fragments",
+        )  # fmt: skip
+
+
+def _known(became: dict[Tensor, Tensor], op: ComputeOp) -> ComputeOp:
+    found = became.get(op, op)
+    assert isinstance(found, ComputeOp)
+    return found
+
+
+def _held(stage: Stage, fragment: Fragment) -> Stage:
+    """*stage* in *fragment*, which its last dimensions have."""
+    whole = (*((),) * (stage.op.ndim - len(fragment)), *fragment)
+    return replace(stage, scope=Scope.WARP, fragment=whole)
+
+
+def _of_lanes(op: ComputeOp, body: Reduce, name: str) -> ComputeOp:
+    """The part of each lane: the columns of the row that it holds."""
+    (key,) = body.axes
+    rows = _fresh(op.axes)
+    lane = Axis("x", _LANES, AxisKind.SPACE)
+    parts = (
+        Axis(f"{key.name}.t", -(-key.extent // COLUMNS), AxisKind.REDUCE),
+        Axis(f"{key.name}.g", COLUMNS // (_LANES * _NEAR), AxisKind.REDUCE),
+        Axis(f"{key.name}.l", _NEAR, AxisKind.REDUCE),
+    )
+    column = parts[0] * COLUMNS + parts[1] * (_LANES * _NEAR) + lane * _NEAR + parts[2]
+    at: dict[Var, Expr] = {**dict(zip(op.axes, rows, strict=True)), key: column}
+    source = _widened(substitute(body.source, at))
+    if multiple_of(key.extent) % COLUMNS:
+        identity = as_expr(body.kind.identity(source.dtype), source.dtype)
+        source = Select(column < as_expr(key.extent), source, identity)
+    shape: tuple[Extent, ...] = (*op.shape, _LANES)
+    reduced = Reduce(body.kind, source, parts)
+    return ComputeOp(name, shape, (*rows, lane), parts, reduced, op.attrs)
+
+
+def _of_quads(op: ComputeOp, lane: ComputeOp, body: Reduce, name: str) -> ComputeOp:
+    """The combination of a row's lanes, in each of them."""
+    rows, every = _fresh(op.axes), Axis("y", _LANES, AxisKind.REDUCE)
+    x = Axis("x", _LANES, AxisKind.SPACE)
+    combined = Reduce(body.kind, Load(lane, (*rows, every)), (every,))
+    return ComputeOp(name, lane.shape, (*rows, x), (every,), combined)
+
+
+def _redirected(op: ComputeOp, quad: ComputeOp, reader: ComputeOp):  # type: ignore[no-untyped-def]
+    def redirect(load: Load) -> Expr:
+        if load.source is not op:
+            return load
+        return _narrowed(Load(quad, (*load.indices, lane_of(reader.axes[-1]))), op.dtype)
+
+    return redirect
+
+
+def _fresh(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    return tuple(Axis(axis.name, axis.extent, AxisKind.SPACE) for axis in axes)
+
+
+def _widened(e: Expr) -> Expr:
+    return _narrowed(e, DType.FLOAT32)
+
+
+def _narrowed(e: Expr, dtype: DType) -> Expr:
+    return e if e.dtype is dtype else Cast(dtype, e)

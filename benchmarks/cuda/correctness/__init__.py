@@ -1,0 +1,1 @@
+"""Programs and networks on a GPU, compared with what this machine's CPU computes."""

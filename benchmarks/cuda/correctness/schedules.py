@@ -1,0 +1,125 @@
+"""Random schedules on the GPU, many processes at a time; what was found is stored after each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ansorpy.errors import ForeignFile
+from benchmarks.command import say, write_whole
+from benchmarks.cuda.smoke.machine import SmokeGpu, real
+from tests.campaigns.campaign import Tally, Worst
+from tests.campaigns.device import device_campaign
+from tests.campaigns.pool import Ended, ended
+
+__all__ = ["Failed", "Schedules", "check_schedules", "read_schedules"]
+
+_EVERY_S = 2.0
+"""Seconds between two writes of the file, unless a case failed."""
+
+
+class Failed(BaseModel):
+    """A case that failed: its number, the command that repeats it, and what was seen."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    number: int
+    command: str
+    seen: str
+
+
+class Schedules(BaseModel):
+    """The cases that were run on one GPU, what was counted, and those that failed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    gpu: str
+    seed: int = 0
+    cases: list[int] = []
+    kinds: dict[str, int] = {}
+    worst: dict[str, Worst] = {}
+    failures: list[Failed] = []
+    took_s: float = 0.0
+
+    @property
+    def programs(self) -> int:
+        """Programs that were compared."""
+        return self.kinds.get("programs", 0)
+
+    @property
+    def line(self) -> str:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.kinds.items()))
+        worst = ", ".join(f"{kind}: {w.value:.2f}" for kind, w in sorted(self.worst.items()))
+        return (
+            f"{self.programs} schedules in {len(self.cases)} cases, seed {self.seed}, "
+            f"{self.took_s:.0f} s, {len(self.failures)} cases failed ({kinds}; {worst})"
+        )
+
+    def add(self, case: Ended) -> None:
+        """Count *case*; one that failed is to be run again another time."""
+        if case.error:
+            command = f"python -m tests.campaigns device --seed {self.seed} --only {case.number}"
+            self.failures.append(Failed(number=case.number, command=command, seen=case.error))
+        tally = Tally(worst=dict(self.worst))
+        tally.kinds.update(self.kinds)
+        tally.add(case.tally)
+        self.kinds, self.worst = dict(tally.kinds), tally.worst
+        self.cases.append(case.number)
+
+
+def check_schedules(
+    run: Schedules, file: Path, count: int, jobs: int, until_s: float,
+    gpu: Callable[[], SmokeGpu] = real,
+) -> Schedules:  # fmt: skip
+    """Run cases until *count* schedules were compared, or *until_s* have passed.
+
+    Cases that *run* has are not run again, except those that failed.
+    """
+    began, before, stored = monotonic(), run.took_s, monotonic()
+    failed = {failure.number for failure in run.failures}
+    run.failures, run.cases = [], [number for number in run.cases if number not in failed]
+    done = set(run.cases)
+
+    def numbers() -> Iterator[int]:
+        waiting = itertools.chain(sorted(failed), itertools.count())
+        for number in waiting:
+            if run.programs >= count and number not in failed:
+                return
+            if number not in done:
+                done.add(number)
+                yield number
+
+    for case in ended(device_campaign(gpu), run.seed, numbers(), jobs, until_s):
+        run.add(case)
+        run.took_s = before + monotonic() - began
+        if case.error:
+            say(f"schedules, case {case.number}: {case.error.strip().splitlines()[-1][:300]}")
+        if case.error or monotonic() - stored > _EVERY_S:
+            write_whole(file, run.model_dump_json(indent=2))
+            stored = monotonic()
+    write_whole(file, run.model_dump_json(indent=2))
+    return run
+
+
+def read_schedules(file: Path, gpu: str, seed: int) -> Schedules:
+    """The cases that *file* has of *gpu* and *seed*; empty if there is no such file.
+
+    Raises:
+        ForeignFile: The file contains something else, or is of another GPU or seed.
+    """
+    if not file.exists():
+        return Schedules(gpu=gpu, seed=seed)
+    try:
+        run = Schedules.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        raise ForeignFile(f"{file} has no schedules of a GPU: {error}") from None
+    if (run.gpu, run.seed) != (gpu, seed):
+        raise ForeignFile(
+            f"the schedules are of {run.gpu} and seed {run.seed}, not of {gpu} and seed {seed}",
+            hint="name another file with --json",
+        )
+    return run

@@ -1,0 +1,1 @@
+"""What is measured beside torch: products, operators, attention, networks, and a search."""

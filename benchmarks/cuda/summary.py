@@ -1,0 +1,106 @@
+"""What all stages found, read from their files, in few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from math import exp, log
+from pathlib import Path
+
+from benchmarks.cuda.correctness.schedules import Schedules
+from benchmarks.cuda.outcomes import Outcome, Run, line_of, read_run
+from benchmarks.cuda.rank import RankRun
+from benchmarks.cuda.smoke.stage import SmokeRun
+
+__all__ = ["file_of", "summary"]
+
+_LONGEST, _DETAIL = 150, 110
+"""Characters of a line, and of one that is indented."""
+_MOST = 8
+"""Cases that failed of which the summary says why."""
+
+
+def file_of(file: Path, stage: str) -> Path:
+    """Where *stage* writes, given the file of the figures."""
+    return file.with_name(f"{file.stem}.{stage}.json")
+
+
+def summary(file: Path) -> tuple[list[str], bool]:
+    """The lines for the figures in *file* and the other stages beside it; whether all passed.
+
+    Raises:
+        ForeignFile: *file* has no figures.
+    """
+    lines: list[str] = []
+    is_sound = True
+    for stage in ("smoke", "correctness"):
+        if (beside := file_of(file, stage)).exists():
+            checks = SmokeRun.model_validate_json(beside.read_bytes())
+            lines += _checks(stage, checks)
+            is_sound &= not checks.failed
+    if (beside := file_of(file, "schedules")).exists():
+        schedules = Schedules.model_validate_json(beside.read_bytes())
+        lines += _schedules(schedules)
+        is_sound &= not schedules.failures
+    if (beside := file_of(file, "rank")).exists():
+        ranks = RankRun.model_validate_json(beside.read_bytes())
+        lines += [f"rank {task.line}" for task in ranks.tasks]
+        is_sound &= not ranks.failed
+    if file.exists() or not lines:
+        run = read_run(file)
+        lines += _figures(run)
+        is_sound &= not any(outcome.failure for outcome in run.outcomes)
+    return [line[: _DETAIL if line.startswith(" ") else _LONGEST] for line in lines], is_sound
+
+
+def _checks(stage: str, run: SmokeRun) -> Iterator[str]:
+    counts = {kind: sum(c.outcome == kind for c in run.checks) for kind in ("ok", "skipped")}
+    failed = [check for check in run.checks if check.outcome == "failed"]
+    took = sum(check.took_s for check in run.checks)
+    yield (
+        f"{stage} on {run.gpu}: {counts['ok']} ok, {counts['skipped']} skipped, "
+        f"{len(failed)} failed, {took:.0f} s of processes"
+    )
+    yield from (f"  {check.line}" for check in run.checks if check.outcome != "ok")
+
+
+def _schedules(run: Schedules) -> Iterator[str]:
+    whole = run.line
+    yield from (whole[n : n + _LONGEST] for n in range(0, len(whole), _LONGEST))
+    for failure in run.failures[:_MOST]:
+        yield f"  case {failure.number}: {failure.seen.strip().splitlines()[-1]}"
+
+
+def _figures(run: Run) -> Iterator[str]:
+    yield ", ".join(f"{name} {value}" for name, value in run.machine.items())
+    suite = [outcome for outcome in run.outcomes if outcome.name.startswith("ops.")]
+    yield from (line_of(outcome) for outcome in run.outcomes if outcome not in suite)
+    for dtype, group in groupby(sorted(suite, key=_dtype), key=_dtype):
+        yield from _suite(dtype, list(group))
+
+
+def _dtype(outcome: Outcome) -> str:
+    return outcome.name.split(".")[1]
+
+
+def _suite(dtype: str, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """The geometric mean of the suite, of each family, and why some of it has no figure."""
+    ratios: dict[str, list[float]] = {}
+    for outcome in outcomes:
+        if outcome.ratio:
+            ratios.setdefault(outcome.name.split(".")[2], []).append(outcome.ratio)
+    every = [ratio for family in ratios.values() for ratio in family]
+    failed = [outcome for outcome in outcomes if outcome.failure]
+    if every:
+        yield (
+            f"the suite in {dtype}: {_mean(every):.2f}, geometric mean of {len(every)} cases of "
+            f"{outcomes[0].wanted:.2f}, {len(failed)} failed"
+        )
+        families = [f"{name} {_mean(found):.2f}" for name, found in ratios.items()]
+        for n in range(0, len(families), 12):
+            yield "  " + ", ".join(families[n : n + 12])
+    yield from (f"  {outcome.name}: {outcome.failure}" for outcome in failed[:_MOST])
+
+
+def _mean(ratios: Sequence[float]) -> float:
+    return exp(sum(map(log, ratios)) / len(ratios))

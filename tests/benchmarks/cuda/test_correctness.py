@@ -1,0 +1,136 @@
+"""The checks and random schedules of the correctness stage, on a simulated GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.errors import DeviceLost, ForeignFile
+from ansorpy.measure.result import TrialKind
+from ansorpy.target import Target
+from benchmarks.cuda.correctness import checks
+from benchmarks.cuda.correctness.schedules import Schedules, check_schedules, read_schedules
+from benchmarks.cuda.smoke.checks import small_network
+from benchmarks.cuda.smoke.machine import Skipped, SmokeGpu
+from benchmarks.cuda.smoke.stage import SmokeRun, check_all, check_one
+from tests.benchmarks.simulated_smoke import simulated
+from tests.campaigns.campaign import run_case
+from tests.campaigns.device import PROGRAMS, device_campaign
+
+SIMULATED = "tests.benchmarks.simulated_smoke"
+
+
+def wrong() -> SmokeGpu:
+    """A GPU whose programs with shared memory go wrong."""
+    gpu = simulated()
+    return SmokeGpu(gpu.device, gpu.target, lambda state: gpu.planted("wrong"), gpu.planted)
+
+
+def lost() -> SmokeGpu:
+    """A GPU whose context is lost by every program."""
+    gpu = simulated()
+
+    def build(state: object) -> object:
+        raise DeviceLost("the GPU's context is lost: an illegal memory access")
+
+    return SmokeGpu(gpu.device, gpu.target, build, gpu.planted)  # type: ignore[arg-type]
+
+
+def test_a_planted_hang_is_survived(tmp_path: Path) -> None:
+    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", ["planted.hang"], module=SIMULATED)
+    [check] = run.checks
+    assert check.outcome == "ok" and check.said.startswith("timeout: "), check.line
+
+
+def test_what_is_not_recorded_as_planted_has_failed() -> None:
+    check = checks.planted("wrong", TrialKind.CRASH)
+    found = check_one("a", simulated, {"a": check})
+    assert found.outcome == "failed" and "wrong is recorded as wrong_result" in found.said
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_sanitizer_watches_stored_programs(
+    fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "compute-sanitizer"
+    tool.write_text(
+        "#!/bin/sh\nshift 4\n\"$@\" || exit 1\n"
+        + ("echo '========= Invalid __global__ write of size 4'\nexit 9\n" if fails
+           else "echo '========= ERROR SUMMARY: 0 errors'\n")
+    )  # fmt: skip
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    check = checks.watched("memcheck", 6)
+    if fails:
+        with pytest.raises(AssertionError, match="Invalid __global__ write of size 4"):
+            check(simulated())
+    else:
+        assert check(simulated()) == "6 programs; ERROR SUMMARY: 0 errors"
+
+
+def test_nothing_is_watched_without_the_sanitizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(Skipped, match="compute-sanitizer is not on the PATH"):
+        checks.CHECKS["watched.memcheck"](simulated())
+
+
+def test_networks_need_a_real_gpu() -> None:
+    with pytest.raises(Skipped, match="only a real GPU"):
+        checks.CHECKS["network.squeezenet"](simulated())
+
+
+@pytest.mark.usefixtures("small_population")
+def test_networks_agree_with_the_cpus_build() -> None:
+    assert checks.agree(small_network(), Target.host()) == "differs by 0.0e+00 of the largest value"
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+def test_every_kind_of_schedule_runs(number: int) -> None:
+    kinds = run_case(device_campaign(simulated), 0, number).kinds
+    assert kinds["programs"] > 0
+
+
+def test_schedules_resume_until_there_are_enough(tmp_path: Path) -> None:
+    file = tmp_path / "cuda.schedules.json"
+    run = check_schedules(Schedules(gpu="GPU"), file, 10, 2, 60.0, simulated)
+    assert run.programs >= 10 and not run.failures
+    assert read_schedules(file, "GPU", 0) == run
+    again = check_schedules(read_schedules(file, "GPU", 0), file, 10, 1, 60.0, simulated)
+    assert again.cases == run.cases
+    more = check_schedules(again, file, run.programs + 1, 1, 60.0, simulated)
+    assert more.programs > run.programs and len(set(more.cases)) == len(more.cases)
+    with pytest.raises(ForeignFile, match="are of GPU and seed 0, not of T4 and seed 0"):
+        read_schedules(file, "T4", 0)
+    file.write_text("{}")
+    with pytest.raises(ForeignFile, match="has no schedules"):
+        read_schedules(file, "GPU", 0)
+
+
+def test_a_wrong_program_fails_with_the_command_that_repeats_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "cuda.schedules.json"
+    run = check_schedules(Schedules(gpu="GPU", seed=3), file, 1, 1, 1.0, wrong)
+    assert run.failures and not run.programs
+    failure = read_schedules(file, "GPU", 3).failures[0]
+    assert failure.command == f"python -m tests.campaigns device --seed 3 --only {failure.number}"
+    assert f"case {failure.number}" in capsys.readouterr().err
+    # What failed is run again.
+    mended = check_schedules(run, file, 1, 1, 60.0, simulated)
+    assert failure.number in mended.cases and not mended.failures
+
+
+def test_a_lost_context_ends_its_process_only(tmp_path: Path) -> None:
+    run = check_schedules(Schedules(gpu="GPU"), tmp_path / "a.json", 1, 1, 2.0, lost)
+    assert run.failures
+    assert all("the GPU's context is lost" in failure.seen for failure in run.failures)
+
+
+def test_cases_depend_on_seed_and_number_only() -> None:
+    first, again = (
+        [str(p.state.history) for p in PROGRAMS[0](np.random.default_rng([5, 0]), simulated())]
+        for _ in range(2)
+    )
+    assert first == again

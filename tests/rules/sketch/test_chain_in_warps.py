@@ -1,0 +1,157 @@
+"""ChainInWarps: attention in the registers of warps, whose maxima are carried over blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis.strategies import booleans, integers, sampled_from
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import run_dag, run_program
+from ansorpy.ir.loops import Alloc, Scope, walk_stmts
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.matching.kernels import kernels
+from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
+from ansorpy.rules.sketch.chain_in_warps import ChainInWarps
+from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.stage import KernelStyle
+from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
+from ansorpy.target import Target
+from tests.budget import examples
+from tests.faults import planted_races
+from tests.proved import assert_proved
+from tests.rules.asking import ALONE, CPU, CUDA, SKIP, ask
+from tests.rules.attentions import attend, heads_attend
+from tests.tensor_cores import arguments, values
+
+Array = npt.NDArray[np.float64]
+RULE = ChainInWarps()
+
+
+def sketch(tensors: Sequence[Tensor], rng: np.random.Generator) -> PlacedSketch:
+    """The only placed sketch, which the rule makes."""
+    sampler = SketchSampler(Task(ComputeDAG.of(tensors), CUDA, 1))
+    (state,) = sampler.sketches
+    (kernel,) = kernels(state)
+    assert kernel.kernel_style is KernelStyle.ROWS_IN_WARPS
+    return sampler.place(0, rng)
+
+
+def states(tensors: Sequence[Tensor], count: int, rng: np.random.Generator) -> list[State]:
+    """At most *count* random programs of the sketch, mutated ones among them."""
+    placed = sketch(tensors, rng)
+    table = placed.sample(64, rng)
+    both = np.concatenate((placed.mutate(table, rng), table))
+    return [placed.resolve(row) for row in both[placed.valid(both)][:count]]
+
+
+def close(tensors: Sequence[Tensor], state: State, data: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Assert that *state* computes *tensors*, of which rows without finite scores are NaN."""
+    program = lower(state).run
+    (want,) = run_dag(ComputeDAG.of(tensors), dict(data), dtype=DType.FLOAT64)
+    arrays = arguments(program, data)
+    run_program(program, arrays)
+    error = 2e-2 if tensors[-1].dtype is DType.BFLOAT16 else 3e-3
+    limit = error * max(1.0, float(np.nanmax(np.abs(want))))
+    np.testing.assert_allclose(arrays[-1].astype(np.float64), want, rtol=0, atol=limit)
+
+
+def hidden(tensors: Sequence[Tensor], rng: np.random.Generator, *, empty: int) -> dict[str, Array]:
+    """Random inputs whose masks hide all but some late keys, and all keys of row *empty*."""
+    data = values(tensors, rng)
+    for name, mask in data.items():
+        if name.startswith("mask"):
+            seen = np.arange(mask.shape[-1]) >= mask.shape[-1] - 9
+            mask[...] = np.where(seen, mask, -np.inf)
+            mask[..., empty, :] = -np.inf
+    return data
+
+
+@examples(12)
+@given(
+    heads=integers(1, 3), rows=integers(9, 70), keys=integers(9, 150), dim=integers(8, 40),
+    wide=integers(4, 40), narrow=booleans(),
+    dtype=sampled_from(["float16", "bfloat16"]), seed=integers(0, 2**31),
+)  # fmt: skip
+def test_attention_of_any_shape(
+    heads: int, rows: int, keys: int, dim: int, wide: int, narrow: bool, dtype: str, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    tensors = attend(heads, rows, keys, dim, wide, narrow=narrow, dtype=dtype)
+    if ask(RULE, tensors, "out", CUDA).answer is SKIP:
+        assert -(-dim // 16) * 16 * -(-keys // 8) * 8 > 1.5 * dim * keys or wide < 8
+        return
+    for state in states(tensors, 1, rng):
+        close(tensors, state, values(tensors, rng))
+
+
+@examples(8)
+@given(
+    rows=integers(13, 40), keys=integers(29, 80), shared=sampled_from([1, 2]), guarded=booleans(),
+    turned=booleans(), seed=integers(0, 2**31),
+)  # fmt: skip
+def test_attention_of_networks_with_masks(
+    rows: int, keys: int, shared: int, guarded: bool, turned: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    tensors = heads_attend(
+        1, rows, keys, 2, 16, masks=[(1, 1, rows, keys)], guarded=guarded, shared=shared,
+        perm=(0, 2, 1, 3) if turned else (0, 1, 2, 3), dtype="float16",
+    )  # fmt: skip
+    (state,) = states(tensors, 1, rng)
+    close(tensors, state, hidden(tensors, rng, empty=rows // 2))
+
+
+def test_schedules_are_legal_proved_and_recorded(rng: np.random.Generator) -> None:
+    tensors = attend(2, 37, 51, 40, 24)
+    for state in states(tensors, 2, rng):
+        checked = state.check()
+        assert checked.reads == 16 and not checked.undecided
+        again = State.replay(state.definition, steps_from_json(steps_to_json(state.history)))
+        assert again.history == state.history
+        program = lower(again).run
+        assert_proved(Lowered(program, None))
+
+
+def test_scores_stay_in_registers(rng: np.random.Generator) -> None:
+    (state, *_) = states(attend(1, 40, 96, 32, 32), 1, rng)
+    allocated = [s.buffer for s in walk_stmts(lower(state).run.body) if isinstance(s, Alloc)]
+    shared = {buffer.name for buffer in allocated if buffer.scope is Scope.SHARED}
+    assert shared == {"k.shared", "v.shared"}
+    assert {buffer.scope for buffer in allocated if "scores" in buffer.name} == {Scope.WARP}
+
+
+def test_missing_barriers_are_found(rng: np.random.Generator) -> None:
+    (state, *_) = states(attend(1, 20, 300, 16, 16), 1, rng)
+    assert "k.shared" in planted_races(lower(state).run, rng)
+
+
+REFUSED = {
+    "weights that are divided first": (attend(1, 32, 32, 16, 16, late=False), "are divided before"),
+    "few rows": (attend(1, 3, 64, 16, 16), "takes 5 times the work"),
+    "exact factors": (attend(1, 32, 32, 16, 16, dtype="float32"), "may not be rounded"),
+    "wide heads": (attend(1, 32, 32, 16, 256), "wider than 192"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_suit_fragments(name: str) -> None:
+    tensors, reason = REFUSED[name]
+    verdict = ask(RULE, tensors, "out", CUDA)
+    assert verdict.answer is SKIP and reason in verdict.reason
+
+
+def test_other_targets_and_stages() -> None:
+    tensors = attend(1, 32, 32, 16, 16)
+    assert ask(RULE, tensors, "out", CUDA).answer is ALONE
+    assert "matrix products of warps" in ask(RULE, tensors, "out", Target.parse("sm_75")).reason
+    assert "matrix products of warps" in ask(RULE, tensors, "out", CPU).reason
+    assert ask(RULE, tensors, "scores", CUDA).reason == "not the last stage"
