@@ -429,7 +429,10 @@ class State:
         return self.do(shared_tiles.PipelineStep(self._on(stage), loop_name(it), depth))
 
     def bulk(self, stage: StageRef, number: Count = 1) -> State:
-        """Let a GPU's copy engine copy a swizzled tile as a box of its source, if *number* is 1."""
+        """Let a GPU's copy engine copy a swizzled tile as a box of its source.
+
+        *number* neighbouring blocks share a copy that is the same for them; 0 changes nothing.
+        """
         return self.do(shared_tiles.BulkStep(self._on(stage), number))
 
     def set_scope(self, stage: StageRef, scope: str) -> State:

@@ -341,6 +341,7 @@ CHECKS: dict[str, Callable[[SmokeGpu], str]] = {
     "code.wgmma.tf32": _products("float32", 128, "wgmma"),
     "code.boxes.float16": _products("float16", 128, "wgmma", bulk=1, pipeline=2),
     "code.boxes.bfloat16": _products("bfloat16", 192, "wgmma", bulk=1, pipeline=3),
+    "code.clusters.float16": _products("float16", 512, "wgmma", bulk=2, pipeline=3),
     "measure.compare": compared,
     "measure.worker": _measured,
     "runtime.kernel": _kernel,

@@ -12,6 +12,7 @@ instructions read them, as the copy engine writes shared memory in the same way 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr, is_zero
@@ -145,7 +146,7 @@ class _InSlot(Rewriter):
                 for b, at in s.operands
             ))  # fmt: skip
         if isinstance(s, AsyncCopy) and s.buffer in self.slots:
-            return AsyncCopy(self.slots[s.buffer], (self.slot, *s.indices), s.value)
+            return replace(s, buffer=self.slots[s.buffer], indices=(self.slot, *s.indices))
         if not isinstance(s, Store) or s.buffer not in self.slots:
             return s
         buffer, indices = self.slots[s.buffer], (self.slot, *s.indices)
