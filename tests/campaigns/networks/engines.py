@@ -16,13 +16,14 @@ from onnx import ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 import ansorpy as ap
-from ansorpy.errors import ScheduleError
+from ansorpy.errors import ScheduleError, UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, partition
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.optimize import arrange, simplify
 from ansorpy.graph.passes.channels_last import channels_last
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import dims_of
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.rules.placed_sketch import SketchSampler
@@ -42,6 +43,7 @@ __all__ = [
     "drawn_state",
     "optimised",
     "unoptimised",
+    "with_open_sizes",
 ]
 
 Array = NDArray[Any]
@@ -72,6 +74,30 @@ def optimised(model: ModelProto, rng: np.random.Generator) -> Network:
         if "has no way" not in str(error):  # because of the answer to another question
             raise
         return partition(arrange(graph, Choices()))
+
+
+def with_open_sizes(model: ModelProto, rng: np.random.Generator) -> Network | None:
+    """*model* with all sizes of its inputs that are equal to one of them left open.
+
+    None if its operators need the size.
+    """
+    sizes = {d.dim_value for i in model.graph.input for d in i.type.tensor_type.shape.dim}
+    if not sizes:
+        return None
+    size, made = int(rng.choice(sorted(sizes))), ModelProto()
+    made.CopyFrom(model)
+    for value in made.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value == size:
+                dim.dim_param = "n"
+    for value in made.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    try:
+        network = partition(arrange(simplify(load(made, dims={"n": (1, size + 3)})), Choices()))
+    except UnsupportedModel:
+        return None
+    shapes = [extent for value in network.inputs for extent in value.shape]
+    return network if dims_of(shapes) else None
 
 
 def drawn_model(
