@@ -49,7 +49,7 @@ __all__ = [
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
-_OTHERWISE = frozenset({"Adam", "Det", "LogSoftmax"})
+_OTHERWISE = frozenset({"Adam", "Det", "LogSoftmax", "MeanVarianceNormalization"})
 _ROWS = 4
 _SAMPLED = 0.5
 
@@ -181,8 +181,9 @@ def _leaves_out(node: NodeProto) -> bool:
 def by_reference(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
     """The outputs as onnx's reference computes them in the model's types.
 
-    None if it fails, or is known to be wrong: its LogSoftmax is the logarithm of what may be 0,
-    its Adam and Det give float64, and it takes a result that is left out for every operand that is.
+    None if it fails, or is known to be wrong: its LogSoftmax is the logarithm of what may be 0, its
+    Adam and Det give float64, its MeanVarianceNormalization cancels, and it takes a result that is
+    left out for every operand that is.
     """
     nodes = list(all_of(model.graph.node))
     if any(pads_lower(n) or misread(n) or n.op_type in _OTHERWISE for n in nodes):
