@@ -20,6 +20,7 @@ from tests.campaigns.networks.engines import (
     drawn_model,
     optimised,
     unoptimised,
+    with_open_sizes,
 )
 from tests.campaigns.networks.families import FAMILIES
 from tests.campaigns.networks.growing import Growing
@@ -37,6 +38,8 @@ _FLOATS = (
 _OPSETS = (18, 20, 21, 21, 22, 23, 23, 24, 25, 26, 28)
 _MOST_STEPS = 20
 _TRIES = 3
+_OPEN = 0.25
+"""Share of networks of which a size of the inputs is left open, too."""
 _COMPILED_EVERY = 40
 """Predicting programs takes seconds for each of these, and drawing them a fraction of a second."""
 
@@ -93,6 +96,12 @@ def compared(net: Growing, rng: np.random.Generator, number: int) -> str:
     if number % _COMPILED_EVERY == _COMPILED_EVERY - 1:
         told["ap.compile"] = _run(compiled_model(model, number), feeds)
         kind.append("compiled as users do")
+    if rng.random() < _OPEN:
+        open_network = with_open_sizes(model, rng)
+        if open_network is not None:
+            program = drawn_model(open_network, rng, Target.host(), strict=net.strict)
+            told["machine code, for a range of sizes"] = _run(program, feeds)
+            kind.append("for a range of sizes")
     for name, found in (
         ("onnxruntime", by_onnxruntime(model, feeds)),
         ("onnx's reference", by_reference(model, feeds)),

@@ -16,13 +16,14 @@ from onnx import ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 import ansorpy as ap
-from ansorpy.errors import ScheduleError
+from ansorpy.errors import ScheduleError, UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, partition
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.optimize import arrange, simplify
 from ansorpy.graph.passes.channels_last import channels_last
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import dims_of
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.rules.placed_sketch import SketchSampler
@@ -42,12 +43,13 @@ __all__ = [
     "drawn_state",
     "optimised",
     "unoptimised",
+    "with_open_sizes",
 ]
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
-_OTHERWISE = frozenset({"Adam", "Det", "LogSoftmax"})
+_OTHERWISE = frozenset({"Adam", "Det", "LogSoftmax", "MeanVarianceNormalization"})
 _ROWS = 4
 _SAMPLED = 0.5
 
@@ -72,6 +74,30 @@ def optimised(model: ModelProto, rng: np.random.Generator) -> Network:
         if "has no way" not in str(error):  # because of the answer to another question
             raise
         return partition(arrange(graph, Choices()))
+
+
+def with_open_sizes(model: ModelProto, rng: np.random.Generator) -> Network | None:
+    """*model* with all sizes of its inputs that are equal to one of them left open.
+
+    None if its operators need the size.
+    """
+    sizes = {d.dim_value for i in model.graph.input for d in i.type.tensor_type.shape.dim}
+    if not sizes:
+        return None
+    size, made = int(rng.choice(sorted(sizes))), ModelProto()
+    made.CopyFrom(model)
+    for value in made.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value == size:
+                dim.dim_param = "n"
+    for value in made.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    try:
+        network = partition(arrange(simplify(load(made, dims={"n": (1, size + 3)})), Choices()))
+    except UnsupportedModel:
+        return None
+    shapes = [extent for value in network.inputs for extent in value.shape]
+    return network if dims_of(shapes) else None
 
 
 def drawn_model(
@@ -155,8 +181,9 @@ def _leaves_out(node: NodeProto) -> bool:
 def by_reference(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
     """The outputs as onnx's reference computes them in the model's types.
 
-    None if it fails, or is known to be wrong: its LogSoftmax is the logarithm of what may be 0,
-    its Adam and Det give float64, and it takes a result that is left out for every operand that is.
+    None if it fails, or is known to be wrong: its LogSoftmax is the logarithm of what may be 0, its
+    Adam and Det give float64, its MeanVarianceNormalization cancels, and it takes a result that is
+    left out for every operand that is.
     """
     nodes = list(all_of(model.graph.node))
     if any(pads_lower(n) or misread(n) or n.op_type in _OTHERWISE for n in nodes):

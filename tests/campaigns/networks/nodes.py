@@ -134,6 +134,9 @@ _MISREAD: Mapping[str, Callable[[NodeProto], bool]] = {
     "MaxPool": lambda node: len(node.output) > 1,
     # It divides by the largest size instead of the largest element.
     "Normalizer": lambda node: _is(node, "norm", b"MAX"),
+    # It counts labels below 0 where a mean passes them over.
+    "NegativeLogLikelihoodLoss": lambda node: _is(node, "ignore_index", -1),
+    "SoftmaxCrossEntropyLoss": lambda node: _is(node, "ignore_index", -1),
     # It gives what is optional another dimension.
     "OptionalGetElement": lambda node: True, "OptionalHasElement": lambda node: True,
     # It scans forwards along the first axis only.
