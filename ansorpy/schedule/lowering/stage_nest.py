@@ -184,12 +184,12 @@ class _StageNest(EachElement):
         outer, lanes = split.children
         extent, size = self.extents[split.parent], fixed(self.extents[lanes])
         full, rest = extent // size, extent % size
-        parts = [self._repeated(level, full, body)] if full != 0 else []
-        self.leaves[outer] = as_expr(full)
-        self.lanes_in_use = rest
-        parts.append(self._with_starts(level, body))
-        self.lanes_in_use = None
-        return Seq(tuple(parts)) if full != 0 else parts[0]
+        parts = [self._repeated(level, full, body)] if most(full) > 0 else []
+        if most(rest) > 0:
+            self.leaves[outer], self.lanes_in_use = as_expr(full), rest
+            parts.append(self._with_starts(level, body))
+            self.lanes_in_use = None
+        return Seq(tuple(parts)) if len(parts) > 1 else parts[0]
 
     def _start_tiles(self, name: str, var: Var) -> None:
         """Queue bindings of tile starts for the ragged splits whose tile number is loop *name*."""
