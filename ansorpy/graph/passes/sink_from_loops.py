@@ -68,20 +68,30 @@ class _Sunk:
         self._given = self._read_rows()
         self._sunk = self._after() if len(set(region.written)) == 1 else set[str]()
         self._made: dict[str, str] = {}
+        self._results: dict[int, str] = {}
+        """The value that is each result of the new loop."""
         self.region, self.operands = self._rebuilt()
 
     def node(self, index: int, name: str) -> Node:
         """The node that computes result number *index* of the old loop as the value *name*."""
         row = index - self.old.carried
+        if self.region is self.old:
+            return Node(Result(self.old, index), self.operands, name)
         if 0 <= row < len(self._rows):
             value = self._rows[row].value
             if value in self._given or value in self._sunk:
-                whole = self._outside()[value]
-                return Node(Reshape(self.builder.types[whole].shape), (whole,), name)
+                return self._same_as(self._outside()[value], name)
             index = self.old.carried + self._written.index(value)
         elif row >= 0:
             index = len(self.region.types()) - 1
+        if index in self._results:
+            return self._same_as(self._results[index], name)
+        self._results[index] = name
         return Node(Result(self.region, index), self.operands, name)
+
+    def _same_as(self, value: str, name: str) -> Node:
+        """A node that gives *value* the name *name*, too."""
+        return Node(Reshape(self.builder.types[value].shape), (value,), name)
 
     def _read_rows(self) -> dict[str, str]:
         """The tensors outside whose rows are written as they are read, by these rows."""
@@ -130,7 +140,8 @@ class _Sunk:
         stay = [o.value for o in self._rows if o.value not in self._sunk | self._given.keys()]
         stored = [n for n in self._frontier(self._sunk) if n not in self._given]
         self._written = list(dict.fromkeys([*stay, *stored]))
-        if self._written == [o.value for o in self._rows]:
+        is_mixed = len(set(old.written)) > 1
+        if is_mixed or self._written == [o.value for o in self._rows]:
             return old, self.parts.outside.all
         outputs = [*self._kept, *(Output("", value) for value in self._written)]
         named = (*(Output(f"made.{n}", o.value) for n, o in enumerate(outputs)), *self._counts)
@@ -150,8 +161,11 @@ class _Sunk:
         for name in self._frontier(self._sunk):
             if name not in found:
                 index = self.old.carried + self._written.index(name)
-                op = Result(self.region, index)
-                found[name] = self.builder.emit(op, self.operands, f"{name}.all")
+                if index not in self._results:
+                    op = Result(self.region, index)
+                    value = self.builder.emit(op, self.operands, f"{name}.all")
+                    self._results[index] = value
+                found[name] = self._results[index]
         read = {n for node in self.body.nodes if node.output in self._sunk for n in node.inputs}
         same = emitted_outside(self.builder, self.body, self.parts, read & self._same)
         types = self.body.types
