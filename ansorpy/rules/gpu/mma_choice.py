@@ -94,12 +94,17 @@ def best_choice(op: Tensor) -> MmaChoice | None:
     return _best(op, MMA_SYNC)
 
 
-def warp_choice(op: Tensor, rows: str, columns: str) -> MmaChoice | None:
-    """As :func:`best_choice`, with the axes of rows and columns given by name."""
+def warp_choice(
+    op: Tensor, rows: str, columns: str, among: Sequence[Intrinsic] = MMA_SYNC
+) -> MmaChoice | None:
+    """As :func:`best_choice`, with the axes of rows and columns given by name.
+
+    Among equals, instructions with more columns are preferred.
+    """
     if not isinstance(op, ComputeOp):
         return None
-    found = (c for c in _choices(op, MMA_SYNC) if (c.rows.name, c.columns.name) == (rows, columns))
-    return min(found, key=lambda choice: choice.waste, default=None)
+    found = (c for c in _choices(op, among) if (c.rows.name, c.columns.name) == (rows, columns))
+    return min(found, key=lambda choice: (choice.waste, -choice.by.pattern.shape[1]), default=None)
 
 
 def wgmma_choices(op: Tensor) -> list[MmaChoice]:
