@@ -12,10 +12,16 @@ from dataclasses import dataclass, replace
 
 from ansorpy.ir.expr import Axis, Load, Reduce, walk
 from ansorpy.ir.fragments import fragment_shape
-from ansorpy.ir.intrinsics import QUADS, WGMMA, WGMMA_HELD
+from ansorpy.ir.intrinsics import QUADS, WGMMA, WGMMA_HELD, Intrinsic
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.algorithms.softmax import WeightedSum, find_weighted_sums, without_casts
-from ansorpy.rules.gpu.mma_choice import MmaChoice, matrix_dims, matrix_load, warp_choice
+from ansorpy.rules.gpu.mma_choice import (
+    WORTH,
+    MmaChoice,
+    matrix_dims,
+    matrix_load,
+    warp_choice,
+)
 from ansorpy.rules.gpu.warp_tiling import (
     fill_by_lanes,
     fill_by_matrices,
@@ -104,17 +110,23 @@ def warp_rows(state: State) -> WarpRows | str:
 
 def group_rows(plan: WarpRows) -> list[WarpRows]:
     """The kernels of warpgroups that compute the same as *plan*, by the keys they take at once."""
-    first, second = plan.first, plan.second
-    mixed = plan.state.stage(plan.mixed).op
-    held = warp_choice(mixed, second.rows.name, second.columns.name, WGMMA_HELD)
+    second = _in_place_of(plan, plan.mixed, plan.second, WGMMA_HELD)
     found = list[WarpRows]()
-    for keys in GROUP_KEYS if held is not None else ():
+    for keys in GROUP_KEYS:
         among = [by for by in WGMMA if by.pattern.shape[1] == keys]
-        scores = plan.state.stage(plan.scores).op
-        choice = warp_choice(scores, first.rows.name, first.columns.name, among)
-        if choice is not None and held is not None and choice.by.types == held.by.types:
-            found.append(replace(plan, first=choice, second=held))
+        first = _in_place_of(plan, plan.scores, plan.first, among)
+        if first is not None and second is not None and first.by.types == second.by.types:
+            found.append(replace(plan, first=first, second=second))
     return found
+
+
+def _in_place_of(
+    plan: WarpRows, name: str, choice: MmaChoice, among: Sequence[Intrinsic]
+) -> MmaChoice | None:
+    """The best of *among* for product *name*, if it is not too wasteful beside *choice*."""
+    op = plan.state.stage(name).op
+    found = warp_choice(op, choice.rows.name, choice.columns.name, among)
+    return found if found is not None and found.waste <= choice.waste * WORTH else None
 
 
 def _unsuited(state: State, of: WeightedSum, scores: ComputeOp) -> str | None:
