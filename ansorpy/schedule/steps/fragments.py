@@ -83,7 +83,8 @@ class QuadsStep(Step):
         op, body = stage.compute, stage.compute.body
         if (
             not isinstance(body, Reduce) or (body.kind, self.team) not in QUADS
-            or len(body.axes) != 1 or not op.axes or stage.is_arranged or op.dtype.of_sums is not DType.FLOAT32
+            or len(body.axes) != 1 or not op.axes or stage.is_arranged
+            or op.dtype.of_sums is not DType.FLOAT32
         ):  # fmt: skip
             raise self._error(state, "it is not an untiled sum or maximum of floats along one axis")
         if state.current_dag.is_output(op):
