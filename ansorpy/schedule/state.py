@@ -389,18 +389,16 @@ class State:
         The fragments are new stages, ``<operand>.warp`` and ``<stage>.warp``.  *rows* is an axis
         of one factor alone, *columns* of the other, *depth* is summed over.
         """
-        step = mma.MmaStep(self._on(stage), intrinsic, rows, columns, depth)
-        return self.do(step)
+        return self.do(mma.MmaStep(self._on(stage), intrinsic, rows, columns, depth))
 
     def hold(self, stage: StageRef, intrinsic: str) -> State:
         """Keep a stage in the registers of warps, in fragments like the sums of *intrinsic*."""
         return self.do(fragments.HoldStep(self._on(stage), intrinsic))
 
     def quads(self, stage: StageRef, *, team: int = WARP) -> State:
-        """Reduce rows of fragments in the four lanes that share each; all of them get the result.
+        """Reduce rows of fragments in the four lanes of a *team* that share each; all get the result.
 
         The new stages are ``<stage>.lane``, the part of each lane, and ``<stage>.quad``.
-        Fragments are those of a *team*: of a warp, or of a warpgroup, with 128 lanes.
         """
         return self.do(fragments.QuadsStep(self._on(stage), team))
 
