@@ -396,7 +396,7 @@ class State:
         return self.do(fragments.HoldStep(self._on(stage), intrinsic))
 
     def quads(self, stage: StageRef, *, team: int = WARP) -> State:
-        """Reduce rows of fragments in the four lanes of a *team* that share each; all get the result.
+        """Reduce rows of fragments in the four lanes of a *team* that share each, for all.
 
         The new stages are ``<stage>.lane``, the part of each lane, and ``<stage>.quad``.
         """

@@ -20,12 +20,15 @@ from tests.codegen.cuda.compiling import needs_nvrtc
 from tests.codegen.cuda.emulator import needs_compiler
 from tests.codegen.cuda.products import assert_text_computes
 from tests.conftest import session_seed
+from tests.rules.attentions import attend
 from tests.tensor_cores import (
     HOPPER,
     LARGE,
     matmul,
     wgmma_sketches,
 )
+
+ATTENTION = attend(2, 101, 187, 40, 24, dtype="float16")
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +60,39 @@ def test_programs_compile_and_instructions_overlap(
     drawn: dict[str, tuple[Program, CudaSource]],
 ) -> None:
     for symbol, (_, source) in drawn.items():
+        cubin, report = compile_source(source.text, HOPPER)
+        assert cubin and "serialized" not in report, f"{symbol}: {report}"
+        assert all(found.spilled_bytes == 0 for found in parse_report(report, source.plan))
+
+
+@pytest.fixture(scope="module")
+def attentions(request: pytest.FixtureRequest) -> dict[str, tuple[Program, CudaSource]]:
+    """Random programs of attention whose exponentials are factors in registers."""
+    rng = np.random.default_rng(session_seed(request.config))
+    found: dict[str, tuple[Program, CudaSource]] = {}
+    for sketch in wgmma_sketches(ATTENTION, rng):
+        table = sketch.sample(32, rng)
+        row, symbol = table[sketch.valid(table)][0], f"attention_{len(found)}"
+        program = lower(sketch.resolve(row)).run
+        found[symbol] = program, emit_cuda(program, HOPPER, symbol)
+    assert len(found) == 2
+    return found
+
+
+@needs_compiler
+def test_factors_in_registers_do_not_change_while_they_are_read(
+    attentions: dict[str, tuple[Program, CudaSource]], tmp_path: Path, rng: np.random.Generator
+) -> None:
+    workloads = {"attention": ATTENTION}
+    assert_text_computes(attentions, workloads, "wgmma_", tmp_path, rng)
+    assert all("_hc_" in source.kernels for _, source in attentions.values())
+
+
+@needs_nvrtc
+def test_attention_compiles_without_spilling(
+    attentions: dict[str, tuple[Program, CudaSource]],
+) -> None:
+    for symbol, (_, source) in attentions.items():
         cubin, report = compile_source(source.text, HOPPER)
         assert cubin and "serialized" not in report, f"{symbol}: {report}"
         assert all(found.spilled_bytes == 0 for found in parse_report(report, source.plan))
