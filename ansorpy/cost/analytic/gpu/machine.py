@@ -30,8 +30,7 @@ class GpuMachine:
     """Fused multiply-adds of single-precision floats."""
     shared_bytes_per_cycle: float = 128.0
     l2_bytes_per_s: float = 1e13
-    """Measured on an H200: 8.2 TB/s in a product that tensor cores bound, two thirds of the most that
-    its counters allow for."""
+    """An H200 reached 8.2 TB/s in a product bound by tensor cores, two thirds of its peak."""
     dram_bytes_per_s: float = 3.3e12
     l2_bytes: float = 50 * 2.0**20
     launch_s: float = 1.5e-6
