@@ -23,7 +23,7 @@ Test = Callable[[Value], bool]
 
 _MOST_ELEMENTS = 4096
 _MOST_OUTPUTS = 5
-_STATED = {"DFT": 2.0**-22, "STFT": 2.0**-22, "Resize": 2.0**-20}
+_STATED = {"DFT": 2.0**-20, "STFT": 2.0**-20, "Resize": 2.0**-20}
 """Of transforms, whose sines of multiples of pi are zeros in some implementations only; of images
 whose places are computed in float32."""
 _CONV_ERROR = 2.0**-23 * 300
