@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.fragments import WARP
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Decision, OneOf
 from ansorpy.schedule.legality import Checked, check
@@ -395,12 +396,13 @@ class State:
         """Keep a stage in the registers of warps, in fragments like the sums of *intrinsic*."""
         return self.do(fragments.HoldStep(self._on(stage), intrinsic))
 
-    def quads(self, stage: StageRef) -> State:
+    def quads(self, stage: StageRef, *, team: int = WARP) -> State:
         """Reduce rows of fragments in the four lanes that share each; all of them get the result.
 
         The new stages are ``<stage>.lane``, the part of each lane, and ``<stage>.quad``.
+        Fragments are those of a *team*: of a warp, or of a warpgroup, with 128 lanes.
         """
-        return self.do(fragments.QuadsStep(self._on(stage)))
+        return self.do(fragments.QuadsStep(self._on(stage), team))
 
     def carry(
         self, stage: StageRef, it: IterRef, members: Sequence[StageRef], top: StageRef

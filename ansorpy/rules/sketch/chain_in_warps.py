@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ansorpy.ir.extents import most
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.gpu.mma_choice import has_mma_sync, may_round
-from ansorpy.rules.gpu.warp_rows import WarpRows, warp_rows, with_warp_rows
+from ansorpy.rules.gpu.mma_choice import has_mma_sync, has_wgmma, may_round
+from ansorpy.rules.gpu.warp_rows import WarpRows, group_rows, warp_rows, with_warp_rows
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.fragments import COLUMNS
@@ -69,3 +69,5 @@ class ChainInWarps(SketchRule):
         assert isinstance(plan, WarpRows)
         for shared in (False, True):
             yield with_warp_rows(plan, shared=shared), -1
+        for by_groups in group_rows(plan) if has_wgmma(target) else ():
+            yield with_warp_rows(by_groups, shared=True), -1

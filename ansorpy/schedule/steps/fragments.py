@@ -9,7 +9,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Cast, Expr, Load, Reduce, Select, Var, as_expr
 from ansorpy.ir.extents import Extent, multiple_of
-from ansorpy.ir.fragments import Fragment
+from ansorpy.ir.fragments import WARP, Fragment
 from ansorpy.ir.intrinsics import QUADS, intrinsic
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.rewrite.rewriter import substitute
@@ -72,16 +72,18 @@ class QuadsStep(Step):
                                      R.quad[i, x] = max_y R.lane[i, y]
 
     Every lane ``x`` gets the result.  Readers read that of the lane that holds their last axis.
+    Fragments are those of a *team* of so many lanes.
     """
 
+    team: int = WARP
     kind: Literal["quads"] = "quads"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         op, body = stage.compute, stage.compute.body
         if (
-            not isinstance(body, Reduce) or body.kind not in QUADS or len(body.axes) != 1
-            or not op.axes or stage.is_arranged or op.dtype.of_sums is not DType.FLOAT32
+            not isinstance(body, Reduce) or (body.kind, self.team) not in QUADS
+            or len(body.axes) != 1 or not op.axes or stage.is_arranged or op.dtype.of_sums is not DType.FLOAT32
         ):  # fmt: skip
             raise self._error(state, "it is not an untiled sum or maximum of floats along one axis")
         if state.current_dag.is_output(op):
@@ -99,7 +101,7 @@ class QuadsStep(Step):
             if old.op is not op:
                 stages.append(old.with_op(became[old.op]))
                 continue
-            fragment = QUADS[body.kind].fragments[0]
+            fragment = QUADS[body.kind, self.team].fragments[0]
             for made in (lane, quad):
                 stages.append(_held(initial_stage(_known(became, made)), fragment))
         return state.with_dag(dag, tuple(stages))

@@ -168,6 +168,7 @@ struct Product {
   unsigned long long form_a, form_b;
   void (*run)(const Product&);
   int group;
+  const void* registers;
 };
 static const int PRODUCTS = 1 << 10;
 static Product* products[FIBERS];
@@ -228,6 +229,46 @@ static void group_product(Acc (&c)[N / 2], unsigned long long a, unsigned long l
   }
   mine[under_way[current]++] = {c, kept, sizeof(c), named[a & 0x3fff], named[b & 0x3fff], a, b,
       done_later<Acc, A, B, N, Depth, RowsFirst, ColumnsFirst>, groups[current]};
+}
+
+// The same with A in registers, which must not change until then: rows of the lane, as they were.
+template <typename Acc, typename A, typename B, int N, int Depth, bool ColumnsFirst>
+static void held_done_later(const Product& p) {
+  Acc* c = (Acc*)p.kept;
+  A* rows = (A*)p.a;
+  if (memcmp(rows + 2 * Depth, p.registers, Depth / 2 * sizeof(A))) failure = "A changes too early";
+  for (int r = 0; r < N / 2; ++r) {
+    const int column = r / 4 * 8 + current % 4 * 2 + r % 2;
+    Acc total = 0;
+    for (int k = 0; k < Depth; ++k) {
+      const B* b = (const B*)placed(p.b, p.form_b, column, k, sizeof(B), ColumnsFirst);
+      total += operand(rows[r / 2 % 2 * Depth + k]) * operand(*b);
+    }
+    c[r] += total;
+  }
+  free(rows);
+}
+
+template <typename A, typename B, int N, int Depth, bool ColumnsFirst, typename Acc>
+static void held_product(
+    Acc (&c)[N / 2], const A (&a)[Depth / 2], unsigned long long b, int line) {
+  static A shared[2][FIBERS][Depth / 2];
+  Fiber& mine = fibers[current];
+  int at = mine.parity;
+  memcpy(shared[at][current], a, sizeof(a));
+  mine.parity = !at;
+  yield(EXCHANGING, line);
+  A* rows = (A*)malloc(5 * Depth / 2 * sizeof(A));
+  for (int half = 0; half < 2; ++half) {
+    for (int k = 0; k < Depth; ++k) {
+      rows[half * Depth + k] = shared[at][current / 4 * 4 + k / 2 % 4][k / 8 * 4 + half * 2 + k % 2];
+    }
+  }
+  memcpy(rows + 2 * Depth, a, sizeof(a));
+  group_product<A, B, N, Depth, false, ColumnsFirst>(c, 0, b);
+  Product& product = products[current][under_way[current] - 1];
+  product.a = (uintptr_t)rows, product.registers = a;
+  product.run = held_done_later<Acc, A, B, N, Depth, ColumnsFirst>;
 }
 static void fence_shared() {}
 static void fence_registers() {}

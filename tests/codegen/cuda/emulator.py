@@ -24,6 +24,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.intrinsics import (
     MMA_SYNC,
     WGMMA,
+    WGMMA_HELD,
     Intrinsic,
     is_along,
     operand_tensors,
@@ -102,8 +103,20 @@ static void {function_name(by.name)}(
 }}"""
 
 
+def _wgmma_held(by: Intrinsic) -> str:
+    total, left, right = (C_TYPES[dtype] for dtype in by.types)
+    columns, depth = by.pattern.shape[1], by.pattern.reduce_axes[0].extent
+    across = str(not is_along(by, operand_tensors(by.pattern)[2])).lower()
+    return f"""\
+static void {function_name(by.name)}(
+    {total} (&c)[{columns // 2}], const {left} (&a)[{depth // 2}], unsigned long long b) {{
+  held_product<{left}, {right}, {columns}, {depth}, {across}>(c, a, b, __LINE__);
+}}"""
+
+
 _OWN = {function_name(by.name): _mma_sync(by) for by in MMA_SYNC}
 _OWN |= {function_name(by.name): _wgmma(by) for by in WGMMA}
+_OWN |= {function_name(by.name): _wgmma_held(by) for by in WGMMA_HELD}
 _ON_HOST |= _OWN | {"matrices": "", "order": "", "matrix_at": ""}
 _ON_HOST |= {"tensor_map": "", "barriers": "", "clusters": "", "copy_box": ""}
 

@@ -37,7 +37,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
 from ansorpy.ir.strides import Strides, dense_strides
-from ansorpy.schedule.asynchronous import grouped, made_visible, runs_asynchronously
+from ansorpy.schedule.asynchronous import grouped, leaves_running, made_visible
 from ansorpy.schedule.lowering.gpu.boxes import is_box_copy
 
 __all__ = ["Producer", "bound_to", "padded_strides", "pipelined"]
@@ -60,7 +60,7 @@ class Producer(NamedTuple):
 
 def pipelined(var: Var, extent: Extent, depth: int, tiles: Sequence[Producer], use: Stmt) -> Stmt:
     """``for var in 0..extent: fill tiles; use`` with the copies *depth* - 1 iterations ahead."""
-    under_way = int(runs_asynchronously(use) and depth > 2)
+    under_way = int(leaves_running(use) and depth > 2)
     ahead = depth - 1 - under_way
     slots = {tile.buffer: _instances(tile.buffer, depth) for tile in tiles}
     step = Var(f"{var.name}.first")
