@@ -8,9 +8,11 @@ import numpy as np
 
 from ansorpy.rules.annotation.extents import column_of, set_column
 from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.matching.kernels import kernel_of
 from ansorpy.schedule.boxes import is_box
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.stage import KernelStyle
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -24,7 +26,8 @@ FIRST_WITH_BOXES = 90
 class CopyBoxes(AnnotationRule):
     """Open whether one thread has a swizzled tile copied, instead of all threads copying it.
 
-    Pairs of neighbouring blocks may share the copies that are the same for both.
+    Pairs of neighbouring blocks may share the copies that are the same for both, but not where
+    warps compute rows of whole chains: each block of keys would take two barriers of the pair.
     Source: CUTLASS's kernels for TMA and wgmma.  Differs: Ansor has no such copies; one thread
     starts those of the next tile after the barrier that frees it, and no warps are set apart.
 
@@ -40,20 +43,27 @@ class CopyBoxes(AnnotationRule):
         state = space.state
         if target.capability >= FIRST_WITH_BOXES:
             for name in _tiles(state):
-                state = state.bulk(name, OneOf(self.choices))
+                state = state.bulk(name, OneOf(self._choices(state, name)))
         return Space(state, space.constraints)
 
     def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
         state = space.state
-        columns = [column_of(state.stage(name).bulk) for name in _tiles(state)]
+        columns = {column_of(state.stage(name).bulk): name for name in _tiles(state)}
         if not any(columns):
             return table
         wanted = rng.choice([n for n in self.choices if n], len(table))
         chosen = rng.random(len(table)) < self.alike
         for column in filter(None, columns):
             drawn = table[:, space.columns.index(column)]
-            table = set_column(space, table, column, np.where(chosen, wanted, drawn))
+            most = max(self._choices(state, columns[column]))
+            made = np.where(chosen, np.minimum(wanted, most), drawn)
+            table = set_column(space, table, column, made)
         return table
+
+    def _choices(self, state: State, tile: str) -> tuple[int, ...]:
+        kernel = kernel_of(state, state.stage(tile))
+        alone = kernel.kernel_style is KernelStyle.ROWS_IN_WARPS
+        return tuple(n for n in self.choices if n < 2 or not alone)
 
 
 def _tiles(state: State) -> list[str]:

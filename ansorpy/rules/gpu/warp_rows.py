@@ -124,8 +124,11 @@ def group_rows(plan: WarpRows) -> list[WarpRows]:
 def _in_place_of(
     plan: WarpRows, name: str, choice: MmaChoice, among: Sequence[Intrinsic]
 ) -> MmaChoice | None:
-    """The best of *among* for product *name*, if it is not too wasteful beside *choice*."""
-    op = plan.state.stage(name).op
+    """The best of *among* for product *name*, if it is not too wasteful beside *choice*.
+
+    Factors are stored as the tensors are of which they may be views.
+    """
+    op = plan.state.inlined_dag.ops[name]
     found = warp_choice(op, choice.rows.name, choice.columns.name, among)
     return found if found is not None and found.waste <= choice.waste * WORTH else None
 

@@ -23,10 +23,12 @@ from ansorpy.rules.algorithms.tf32 import Tf32
 from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.rules.sketch.chain_in_warps import ChainInWarps
+from ansorpy.schedule.boxes import is_box
 from ansorpy.schedule.lowering.dispatch import lower_for_all
 from ansorpy.schedule.lowering.program import Lowered, lower
 from ansorpy.schedule.stage import KernelStyle
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.mma import MmaStep
 from ansorpy.schedule.steps.records import steps_from_json, steps_to_json
 from ansorpy.target import Target
 from tests.budget import examples
@@ -34,7 +36,7 @@ from tests.faults import planted_races
 from tests.proved import assert_proved
 from tests.rules.asking import ALONE, CPU, CUDA, SKIP, ask
 from tests.rules.attentions import attend, heads_attend
-from tests.tensor_cores import arguments, values
+from tests.tensor_cores import HOPPER, arguments, values
 
 Array = npt.NDArray[np.float64]
 RULE = ChainInWarps()
@@ -50,10 +52,19 @@ def sketches(tensors: Sequence[Tensor], rng: np.random.Generator) -> list[Placed
     return [sampler.place(n, rng) for n in range(2)]
 
 
-def states(tensors: Sequence[Tensor], count: int, rng: np.random.Generator) -> list[State]:
+def group_sketches(tensors: Sequence[Tensor], rng: np.random.Generator) -> list[PlacedSketch]:
+    """The placed sketches of warpgroups, by the keys that they take at once."""
+    sampler = SketchSampler(Task(ComputeDAG.of(tensors), HOPPER, 1))
+    found = [n for n, state in enumerate(sampler.sketches) if "wgmma" in str(state.history)]
+    return [sampler.place(n, rng) for n in found]
+
+
+def states(
+    tensors: Sequence[Tensor], count: int, rng: np.random.Generator, *, groups: bool = False
+) -> list[State]:
     """At most *count* random programs of each sketch, mutated ones among them."""
     found = []
-    for placed in sketches(tensors, rng):
+    for placed in group_sketches(tensors, rng) if groups else sketches(tensors, rng):
         table = placed.sample(64, rng)
         both = np.concatenate((placed.mutate(table, rng), table))
         found += [placed.resolve(row) for row in both[placed.valid(both)][:count]]
@@ -115,6 +126,58 @@ def test_attention_of_networks_with_masks(
     )  # fmt: skip
     for state in states(tensors, 1, rng):
         close(tensors, state, hidden(tensors, rng, empty=rows // 2))
+
+
+@examples(6)
+@given(
+    heads=integers(1, 3), rows=integers(97, 130), keys=integers(120, 200),
+    dim=sampled_from([16, 29, 40, 64]), wide=sampled_from([16, 25, 64]),
+    dtype=sampled_from(["float16", "bfloat16"]), seed=integers(0, 2**31),
+)  # fmt: skip
+def test_attention_of_warpgroups(
+    heads: int, rows: int, keys: int, dim: int, wide: int, dtype: str, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    tensors = attend(heads, rows, keys, dim, wide, dtype=dtype)
+    found = states(tensors, 1, rng, groups=True)
+    assert found
+    for state in found:
+        close(tensors, state, values(tensors, rng))
+
+
+def test_attention_of_warpgroups_with_masks_and_views(rng: np.random.Generator) -> None:
+    tensors = heads_attend(1, 101, 187, 2, 32, masks=[(1, 1, 101, 187)], shared=2, dtype="float16")
+    for state in states(tensors, 2, rng, groups=True):
+        close(tensors, state, hidden(tensors, rng, empty=50))
+
+
+def test_schedules_of_warpgroups_are_legal_proved_and_recorded(rng: np.random.Generator) -> None:
+    tensors = attend(2, 101, 187, 40, 24)
+    found = states(tensors, 1, rng, groups=True)
+    assert len(found) == 2
+    for state in found:
+        checked = state.check()
+        assert checked.reads and not checked.undecided
+        again = State.replay(state.definition, steps_from_json(steps_to_json(state.history)))
+        assert again.history == state.history
+        assert_proved(Lowered(lower(again).run, None))
+
+
+def test_warpgroups_read_keys_as_they_lie(rng: np.random.Generator) -> None:
+    """Their tiles are boxes, which no pair of blocks shares, and views are not turned."""
+    for tensors in (attend(1, 128, 128, 32, 32), heads_attend(1, 128, 128, 2, 32, dtype="float16")):
+        for placed in group_sketches(tensors, rng):
+            steps = [s for s in placed.placed.history if isinstance(s, MmaStep)]
+            assert [s.intrinsic.split(".")[2] for s in steps] == ["kk", "hc"]
+    for placed in group_sketches(attend(1, 128, 128, 32, 32), rng):
+        tiles = [stage for stage in placed.placed.stages if stage.swizzle]
+        assert len(tiles) == 3 and all(is_box(placed.placed, tile) for tile in tiles)
+        bulk = [n for n, column in enumerate(placed.columns) if column.endswith(".bulk")]
+        assert len(bulk) == 3 and placed.sample(32, rng)[:, bulk].max() == 1
+
+
+def test_rows_that_would_pad_warpgroups_are_left_to_warps(rng: np.random.Generator) -> None:
+    assert not group_sketches(attend(1, 17, 187, 40, 24), rng)
 
 
 def test_schedules_are_legal_proved_and_recorded(rng: np.random.Generator) -> None:
