@@ -19,7 +19,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 
-__all__ = ["grouped", "made_visible", "runs_asynchronously"]
+__all__ = ["begun", "grouped", "made_visible", "runs_asynchronously"]
 
 
 def runs_asynchronously(stmt: Stmt) -> bool:
@@ -33,7 +33,12 @@ def grouped(stmt: Stmt, pending: int) -> Stmt:
     """*stmt* with its instructions as one group, then a wait for all but *pending* groups."""
     if not runs_asynchronously(stmt):
         return stmt
-    return Seq((Fence(Scope.WARP), stmt, Commit(Async.PRODUCTS), Wait(Async.PRODUCTS, pending)))
+    return Seq((begun(stmt), Wait(Async.PRODUCTS, pending)))
+
+
+def begun(stmt: Stmt) -> Stmt:
+    """*stmt* with its instructions as one group, which is not waited for."""
+    return Seq((Fence(Scope.WARP), stmt, Commit(Async.PRODUCTS)))
 
 
 def made_visible(use: Stmt) -> tuple[Stmt, ...]:
