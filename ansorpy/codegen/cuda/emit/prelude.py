@@ -114,7 +114,8 @@ template <typename T> {_INLINE} unsigned word_at(const T* at) {{
   return *reinterpret_cast<const unsigned*>(at);
 }}
 // Transposes bytes: four columns of rows of four.
-template <int N> {_INLINE} void turned(Vec<unsigned, N> (&columns)[4], const unsigned (&rows)[4 * N]) {{
+template <int N> {_INLINE} void turned(
+    Vec<unsigned, N> (&columns)[4], const unsigned (&rows)[4 * N]) {{
   #pragma unroll
   for (int n = 0; n < N; ++n) {{
     #pragma unroll

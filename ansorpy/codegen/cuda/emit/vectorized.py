@@ -25,7 +25,10 @@ from ansorpy.codegen.cuda.emit.expressions import value
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.analysis.affine import divisor_of, linear
-from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr, children, is_zero
+from ansorpy.ir.analysis.conditions import conjuncts
+from ansorpy.ir.builders import all_of
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Select, Var, as_expr, children, is_zero
 from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Scope, Store
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
@@ -131,13 +134,16 @@ def _turned(e: Emitter, s: For, inner: For) -> tuple[AsyncCopy | Store, Load, Ex
         return None
     if isinstance(body, Store) and body.reduce is not None:
         return None
-    value, cond = body.value, None
+    value = body.value
+    cond: Expr | None = None
     if isinstance(value, Select) and is_zero(value.other):
-        value, cond = value.then, value.cond
+        cond, value = value.cond, value.then
     if not isinstance(value, Load) or body.buffer.dtype.bytes > 1:
         return None
-    if cond is not None and s.var in free_vars(cond):
+    parts = [_for_all(part, s.var) for part in (() if cond is None else conjuncts(cond))]
+    if None in parts:
         return None
+    cond = all_of(*(part for part in parts if part is not None)) if parts else None
     width, depth = fixed(s.extent), fixed(inner.extent)
     with (
         e.variable(s.var, Code(""), (0, width - 1)),
@@ -146,6 +152,20 @@ def _turned(e: Emitter, s: For, inner: For) -> tuple[AsyncCopy | Store, Load, Ex
         loads = _moves(e, s.var, e.buffer_of(value), value.indices, width)
         stores = _moves(e, inner.var, body.buffer, body.indices, depth)
     return (body, value, cond) if (width, depth % width) == (WORD, 0) and loads and stores else None
+
+
+def _for_all(cond: Expr, var: Var) -> Expr | None:
+    """*cond* without *var*, if it is the same for all bytes of a word along *var*; else None."""
+    if var not in free_vars(cond):
+        return cond
+    is_order = isinstance(cond, Compare) and cond.op is CompareOp.LT
+    if not isinstance(cond, Compare) or not is_order or cond.a.dtype is not DType.INT64:
+        return None
+    room = linear(cond.b - cond.a)
+    others = [c * divisor_of(atom) for atom, c in room.terms.items() if atom is not var]
+    if room.terms.get(var) != -1 or any(n % WORD for n in (*others, room.const)):
+        return None
+    return substitute(cond, {var: as_expr(0)})
 
 
 def _in_chunks(e: Emitter, s: For, width: int, write: Callable[[Expr, Code], None]) -> None:

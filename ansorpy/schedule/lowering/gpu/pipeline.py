@@ -6,8 +6,9 @@ that is overwritten next.  It then starts the copies of iteration ``k + n - 1`` 
 
 Asynchronous instructions of one iteration are left running during the next, whose copies must not
 overwrite a tile that they read: copies then start one iteration later.  Tiles that threads fill
-themselves are filled after the instructions of the iteration have started, which hide their loads.  Boxes need no fence before
-instructions read them, as the copy engine writes shared memory in the same way as these read it.
+themselves are filled after the instructions of the iteration have started, which hide their loads.
+Boxes need no fence before instructions read them, as the copy engine writes shared memory in the
+same way as these read it.
 """
 
 from __future__ import annotations
