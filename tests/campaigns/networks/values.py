@@ -31,7 +31,8 @@ _FLOATS = (*map(np.dtype, (np.float16, np.float32, np.float64, ml_dtypes.bfloat1
 _ROUNDINGS = 8.0
 """Roundings that each operand and each result is off by, at most."""
 _FLOAT32_ONLY = frozenset({
-    "AffineGrid", "Attention", "Erf", "Gelu", "GridSample", "HardSwish",
+    "AffineGrid", "Attention", "BatchNormalization", "Erf", "Gelu", "GridSample",
+    "GroupNormalization", "HardSwish",
 })  # fmt: skip
 """What onnx's reference computes, or has constants for, in float32, even for float64."""
 _BESIDE_ONE = frozenset({"BiasGelu", "Gelu"})

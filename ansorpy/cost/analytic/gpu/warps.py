@@ -8,6 +8,7 @@ import numpy as np
 
 from ansorpy.cost.analytic.gpu.banks import BANK_BYTES
 from ansorpy.cost.nest_view import BufferView, Floats
+from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def _sum_resources(statement: Statement, found: Resources) -> None:
     elements = view.written.region[view.leaf.own_from]
     steps = instructions / np.maximum(elements / (rows * columns), 1.0)
     found.multiplied = statement.mine * statement.threads * (8.0 * width)
-    found.registers = elements / view.written.team + _BESIDE_FRAGMENTS
+    outer = view.leaf.loops[: view.leaf.own_from]
+    inside = any(loop.kind is AxisKind.REDUCE for loop in outer)  # of another sum, with its own
+    found.registers = elements / view.written.team + (0.0 if inside else _BESIDE_FRAGMENTS)
     if view.written.team == machine.warp:
         found.issued = instructions
         found.multiplied = found.multiplied / machine.tensor_bits_per_cycle
