@@ -114,12 +114,14 @@ def branch(net: Growing) -> None:
         flag = net.add("Greater", total, net.like(x, net.normal() / 2))
     operands = list({v.name: v for v in [flag, *captured]}.values())
     node = net.node("If", [flag], then_branch=bodies[0], else_branch=bodies[1])
-    net.chain([node], operands)
+    net.chain([node], operands, dtype=like.dtype)
 
 
 def counted_loop(net: Growing) -> None:
     """A loop that carries one or two values, as often as a constant or a run says."""
-    carried = [net.pick() for _ in range(net.count(1, 2))]
+    carried = [net.pick()]
+    if net.chance():
+        carried.append(net.pick(lambda v: v.dtype == carried[0].dtype))
     body = _Body(net)
     body.formal = [_scalar(body, "i", np.int64), _scalar(body, "on", np.bool_)]
     formal = [body.takes(x) for x in carried]
