@@ -396,11 +396,12 @@ class State:
         return self.do(fragments.HoldStep(self._on(stage), intrinsic))
 
     def quads(self, stage: StageRef) -> State:
-        """Reduce rows of fragments in the four lanes that share each; all of them get the result.
-
-        The new stages are ``<stage>.lane``, the part of each lane, and ``<stage>.quad``.
-        """
+        """Reduce rows in the four lanes that share each: ``<stage>.lane``, ``<stage>.quad``."""
         return self.do(fragments.QuadsStep(self._on(stage)))
+
+    def ones(self, stage: StageRef) -> State:
+        """Sum 16-bit values as a product with ones, ``<stage>.columns``, for tensor cores."""
+        return self.do(fragments.OnesStep(self._on(stage)))
 
     def carry(
         self, stage: StageRef, it: IterRef, members: Sequence[StageRef], top: StageRef
