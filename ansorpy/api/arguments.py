@@ -12,6 +12,7 @@ from ansorpy.aliases import aliases_of
 from ansorpy.constants import constants_of
 from ansorpy.options import Option
 from ansorpy.registry import Choice
+from ansorpy.size_bounds import AnyBound, bounds_of
 from ansorpy.size_ranges import AnySize, dims_of, shapes_of
 
 if TYPE_CHECKING:
@@ -156,6 +157,17 @@ class SizeArguments(TypedDict, total=False):
             flag="--const",
             metavar="NAME=VALUE",
             parse=constants_of,
+        ),
+    ]
+    bounds: Annotated[
+        Mapping[str, AnyBound] | None,
+        Option(
+            "What sizes that depend on data are at most, by the tensor that has the size, or whose "
+            "length it is: 100, 1..100, or one for each of its numbers: 1,3,1..640; in Python also "
+            "(1, 100) and lists.",
+            flag="--bound",
+            metavar="NAME=N",
+            parse=bounds_of,
         ),
     ]
     alias: Annotated[

@@ -29,6 +29,7 @@ from ansorpy.options import those, with_arguments
 from ansorpy.profiler import Activity, profiled
 from ansorpy.quantities import bytes_of
 from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize
 from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives import OBJECTIVES
@@ -47,20 +48,21 @@ class NetworkSpec:
     Args:
         model: A path or a loaded model.
         weight: Importance relative to the other networks.
-        bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
+        latency_bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
         baseline: Latency in seconds that its speed-up refers to, for objective ``"geomean"``.
-        shapes, dims, alias, constants, memory: As in :func:`ansorpy.compile`.
+        shapes, dims, alias, constants, bounds, memory: As in :func:`ansorpy.compile`.
         name: Its name in messages; default: the file's name without ``.onnx``.
     """
 
     model: str | Path | onnx.ModelProto
     weight: float = 1.0
-    bound: float | None = None
+    latency_bound: float | None = None
     baseline: float | None = None
     shapes: Mapping[str, Sequence[AnySize]] | None = None
     dims: Mapping[str, AnySize] | None = None
     alias: Mapping[str, str] | None = None
     constants: Mapping[str, ArrayLike] | None = None
+    bounds: Mapping[str, AnyBound] | None = None
     memory: int | str | None = None
     name: str | None = None
 
@@ -101,7 +103,7 @@ class Networks:
             TunedNetwork(
                 self._row(project.common),
                 weight=float(spec.weight),
-                bound_s=None if spec.bound is None else float(spec.bound),
+                bound_s=None if spec.latency_bound is None else float(spec.latency_bound),
                 baseline_s=None if spec.baseline is None else float(spec.baseline),
                 name=project.name,
                 regions=tuple(region.spread(numbered) for region in project.regions),
@@ -139,8 +141,8 @@ def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
     """Read the networks of *specs*, and partition them into tasks.
 
     Raises:
-        UsageError: A bound or baseline is not used by the objective, a dynamic dimension has no
-            size, a name is unknown, or the memory limit is too low.
+        UsageError: A latency bound or baseline is not used by the objective, a dynamic dimension
+            has no size, a name is unknown, or the memory limit is too low.
         ForeignFile, UnsupportedModel: A file is not an ONNX model, or cannot be compiled.
     """
     _demand_use(specs, request)
@@ -154,6 +156,7 @@ def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
                 dims=spec.dims,
                 alias=spec.alias,
                 constants=spec.constants,
+                bounds=spec.bounds,
             )
             found = found.fit(None if spec.memory is None else bytes_of(spec.memory))
             projects.append(replace(found, name=spec.name or found.name))
@@ -163,9 +166,12 @@ def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
 def _demand_use(specs: Sequence[NetworkSpec], request: Request) -> None:
     """Raise :class:`UsageError` for bounds and baselines that the objective ignores."""
     objective = OBJECTIVES.one(request.parts.choices["objective"])
-    for figure, needs in (("bound", "latency_bounds"), ("baseline", "geomean")):
-        given = any(getattr(spec, figure) is not None for spec in specs)
-        if given and f"{figure}_s" not in objective.reads:
+    given = {
+        "bound": ("latency_bounds", [spec.latency_bound for spec in specs]),
+        "baseline": ("geomean", [spec.baseline for spec in specs]),
+    }
+    for figure, (needs, values) in given.items():
+        if any(value is not None for value in values) and f"{figure}_s" not in objective.reads:
             raise UsageError(
                 f"this objective ignores a {figure}",
                 hint=f"leave it out, or use objective {needs}",
@@ -223,7 +229,7 @@ def _finished(timings: Timings, project: Project) -> Finished:
 def _tuned_networks(networks: Networks) -> tuple[TunedNetwork, ...]:
     """The networks for the objective; empty for one network whose partition is fixed."""
     [*projects], [*specs] = networks.projects, networks.specs
-    plain = all(s.weight == 1.0 and s.bound is None and s.baseline is None for s in specs)
+    plain = all(s.weight == 1.0 and s.latency_bound is None and s.baseline is None for s in specs)
     alone = len(projects) == 1 and plain and not projects[0].regions
     return () if alone else networks.tuned
 
@@ -238,7 +244,7 @@ def _report(networks: Networks, tuner: Tuner, tuning: Tuning) -> None:
 def compile(
     model: str | Path | onnx.ModelProto,
     *,
-    bound: float | None = None,
+    latency_bound: float | None = None,
     **arguments: Unpack[CompileArguments],
 ) -> CompiledModel:
     """Compile the ONNX network *model*, tuning its tasks first.
@@ -248,7 +254,7 @@ def compile(
 
     Args:
         model: A path or a loaded model.
-        bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
+        latency_bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
         **arguments
 
     Raises:
@@ -259,7 +265,7 @@ def compile(
         NoValidProgram: No trial of some task succeeded.
         KeyboardInterrupt: The user stopped the search.
     """
-    spec = NetworkSpec(model, bound=bound, **those(NetworkArguments, arguments))
+    spec = NetworkSpec(model, latency_bound=latency_bound, **those(NetworkArguments, arguments))
     [compiled] = compile_many([spec], **those(SearchArguments, arguments))
     return compiled
 

@@ -21,7 +21,6 @@ from ansorpy.graph.alternatives import Alternatives
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.network import Network, Workload
 from ansorpy.graph.ops import Computed
-from ansorpy.graph.passes.compare_places import compare_places
 from ansorpy.graph.passes.without_routines import without_routines
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Function
@@ -29,6 +28,7 @@ from ansorpy.ir.extents import most
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.runtime.footprint import bytes_text
+from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize, SizeRange
 from ansorpy.target import Target
 
@@ -218,6 +218,7 @@ def open_project(
     dims: Mapping[str, AnySize] | None = None,
     alias: Mapping[str, str] | None = None,
     constants: Mapping[str, ArrayLike] | None = None,
+    bounds: Mapping[str, AnyBound] | None = None,
 ) -> Project:
     """Import *model* and partition it into tasks.
 
@@ -228,14 +229,14 @@ def open_project(
             the input whose memory it should share, or the tensors exceed this machine's memory.
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
-    found = load_with_ranges(model, shapes, dims, constants)
+    found = load_with_ranges(model, shapes, dims, constants, bounds)
     graph = with_aliases(found.graph, alias or {})
     if alias and request.target.capability:
         raise UsageError(
             f"outputs cannot share the memory of inputs in programs for {request.target.name}",
             hint="compile without alias",
         )
-    graph = compare_places(without_routines(graph)) if request.target.capability else graph
+    graph = without_routines(graph) if request.target.capability else graph
     routines = [node.op.label for node in graph.nodes if isinstance(node.op, Computed)]
     routines += [str(o.counts.dim) for o in graph.outputs if o.counts is not None]
     if routines and request.target.capability:

@@ -46,7 +46,9 @@ def verify_model(
     reference = folder / original.name
     save(extended, reference)
     given = lookup.arguments
-    specs = input_specs(extended, given_shapes(lookup), given.get("dims") or {})
+    specs = input_specs(
+        extended, given_shapes(lookup), given.get("dims") or {}, given.get("bounds")
+    )
     _demand_inputs(lookup.model, [spec.name for spec in specs])
     feeds = random_feeds(specs, input_seed)
     threads = given.get("threads")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ansorpy.api.arguments import LookupArguments, SearchArguments, SizeArguments
 from ansorpy.constants import constant_text
 from ansorpy.options import declared, those
+from ansorpy.size_bounds import bound_text
 from ansorpy.size_ranges import SizeRange
 
 if TYPE_CHECKING:
@@ -91,6 +92,9 @@ def _words(flag: str, value: Any, default: object) -> Iterator[str]:
     for name, size in value.items():
         if flag == "--const":
             yield from (flag, constant_text(name, size))
+            continue
+        if flag == "--bound":
+            yield from (flag, bound_text(name, size))
             continue
         is_size = isinstance(size, int | str | SizeRange)
         yield from (flag, f"{name}={size}" if is_size else f"{name}:{'x'.join(map(str, size))}")

@@ -113,6 +113,11 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
             f"which inputs are constant is fixed in the library {lookup.model}",
             hint="leave out --const, or compile another library with it",
         )
+    if is_library(lookup.model) and given.get("bounds"):
+        raise UsageError(
+            f"the sizes for which there is room are fixed in the library {lookup.model}",
+            hint="leave out --bound, or compile another library with it",
+        )
     sizes, shapes = given.get("dims") or {}, given.get("shapes") or {}
     if not is_library(lookup.model) or not (sizes or shapes):
         return lookup

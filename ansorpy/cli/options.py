@@ -10,8 +10,8 @@ import typer
 from ansorpy.config import SEED
 
 __all__ = [
-    "Against", "AsJson", "Baseline", "Bound", "DatabaseFile", "ModelFile", "ModelFiles",
-    "ModelOption", "NetworkWeight", "Plugins", "Seed", "TaskName",
+    "Against", "AsJson", "Baseline", "DatabaseFile", "LatencyBound", "ModelFile",
+    "ModelFiles", "ModelOption", "NetworkWeight", "Plugins", "Seed", "TaskName",
 ]  # fmt: skip
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx file.")]
@@ -26,9 +26,11 @@ DatabaseFile = Annotated[
         help="A tuning database; default: ANSORPY_DB, or the one in the user's cache folder.",
     ),
 ]
-Bound = Annotated[
+LatencyBound = Annotated[
     list[str] | None,
-    typer.Option("--bound", metavar="[NET=]5ms", help="Sufficient latency, for latency_bounds."),
+    typer.Option(
+        "--latency-bound", metavar="[NET=]5ms", help="Sufficient latency, for latency_bounds."
+    ),
 ]
 Baseline = Annotated[
     list[str] | None,

@@ -65,6 +65,8 @@ class Loop(Spans):
     ``limit`` is a value that holds a further bound of ``i`` (int64), ``begins`` one that says
     whether there is a first iteration, and ``goes_on`` one that each iteration writes, which says
     whether there is another one (bool).  Calls find ``i`` in ``counter`` (int64).
+
+    If ``is_bounded``, a run fails that would go on after ``trips`` iterations.
     """
 
     trips: AnyExtent | None
@@ -75,6 +77,7 @@ class Loop(Spans):
     carried: tuple[Carried, ...]
     rows: tuple[Row, ...]
     count: str | None = None
+    is_bounded: bool = False
 
     @property
     def moving(self) -> frozenset[str]:

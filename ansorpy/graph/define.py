@@ -171,9 +171,13 @@ def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
 
 
 def _operands(scope: _Scope, node: Node, full: Shape) -> Sequence[Tensor | Const]:
-    """Operands in the shapes of the view; in arithmetic, constants of size one become literals."""
+    """Operands in the shapes of the view; in arithmetic, constants of size one become literals.
+
+    Where all operands are constants, these alone say the shape of the result.
+    """
     result: list[Tensor | Const] = []
-    arithmetic = isinstance(node.op, Elementwise)
+    computed = any(value not in scope.graph.constants for value in node.inputs)
+    arithmetic = isinstance(node.op, Elementwise) and computed
     for value in node.inputs:
         array = scope.graph.constants.get(value)
         if arithmetic and array is not None and array.size == 1:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.graph.ops import Elementwise, Fn, Op, Shape, Sizes, TensorType
+from ansorpy.graph.ops import Elementwise, Fn, Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, least, most
 from ansorpy.ir.narrow import Narrow
-from ansorpy.ir.sizes import at
+from ansorpy.ir.sizes import at_most
 from ansorpy.ir.symbols import Dim
 
 __all__ = [
@@ -106,6 +106,16 @@ class Graph:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    @property
+    def returned(self) -> tuple[Output, ...]:
+        """The outputs that are results, not sizes of dimensions."""
+        return tuple(output for output in self.outputs if output.counts is None)
+
+    @property
+    def counted_dims(self) -> frozenset[Dim]:
+        """The dimensions whose sizes its own nodes compute."""
+        return frozenset(o.counts.dim for o in self.outputs if o.counts is not None)
+
     def constant(self, name: str, shape: Shape) -> Array:
         """The constant *name* with *shape*; the same object on every call.
 
@@ -156,6 +166,8 @@ class GraphBuilder:
         self.quantized: dict[str, Quantized] = {}
         self.counts: dict[str, Count] = {}
         """The dimensions that runs count, by the value that is the size."""
+        self.dim_names: set[str] = set()
+        """The names of these, also in the graphs of bodies and in those around them."""
         self.narrow: dict[str, Narrow] = {}
         """The types of values that hold the codes, or the integers, of narrow types."""
         self.ports: dict[str, NarrowPort] = {}
@@ -197,8 +209,11 @@ class GraphBuilder:
         self._hold_empty(name, kind)
         return name
 
-    def counted(self, value: str, capacity: AnyExtent) -> AnyExtent:
-        """The extent that *value*, an int64, tells; it is at most *capacity*."""
+    def counted(self, value: str, capacity: AnyExtent, low: int = 0) -> AnyExtent:
+        """The extent that *value*, an int64, tells; it is from *low* to *capacity*.
+
+        If that is one number, runs check that it is.
+        """
         if value in self.constants:
             return int(self.constants[value].reshape(-1)[0])
         if most(capacity) == 0:
@@ -206,9 +221,28 @@ class GraphBuilder:
         if any(node.output == value and node.op.bodies for node in self._nodes):
             value = self.emit(Elementwise(Fn.MAX), [value, value], value)  # calls tell sizes
         known = {count.dim: count.capacity for count in self.counts.values()}
-        most_ = at(capacity, known)
-        count = self.counts.setdefault(value, Count(Dim(value, 0, most(most_)), most_))
-        return dim_extent(count.dim)
+        most_ = at_most(capacity, known)
+        if value not in self.counts:
+            self.counts[value] = Count(Dim(self.dim_name(value), low, most(most_)), most_)
+        count = self.counts[value]
+        return low if low == count.dim.high else dim_extent(count.dim)
+
+    def dim_name(self, value: str) -> str:
+        """A name, like that of *value*, which no other dimension that runs count has."""
+        name, number = value, 0
+        while name in self.dim_names:
+            number += 1
+            name = f"{value}.{number}"
+        self.dim_names.add(name)
+        return name
+
+    def is_constant(self, value: str) -> bool:
+        """Whether *value* follows from constants alone."""
+        needed = {value}
+        for node in reversed(self._nodes):
+            if node.output in needed:
+                needed.update(node.inputs)
+        return needed.isdisjoint(self._inputs)
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``; return its value's name.  Raises ``ValueError`` on bad shapes."""
@@ -289,8 +323,9 @@ class GraphBuilder:
         if not self.counts:
             return ()
         extents = [extent for value in values for extent in self.types[value].shape]
-        extents += [extent for n in nodes if isinstance(n.op, Sizes) for extent in n.op.extents]
-        used, known = dims_of(extents), {output.counts for output in results}
+        used = {*dims_of(extents), *(dim for node in nodes for dim in node.op.dims)}
+        used |= {count.dim for count in self.counts.values() if count.dim.low == count.dim.high}
+        known = {output.counts for output in results}
         return tuple(
             Output(value, value, count)
             for value, count in self.counts.items()

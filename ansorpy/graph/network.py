@@ -15,7 +15,7 @@ from ansorpy.ir.alias import Alias
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import AnyExtent, most, prod_of
 from ansorpy.ir.narrow import ElementType, Narrow
-from ansorpy.ir.sizes import Sizes, at
+from ansorpy.ir.sizes import Sizes, at_most
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.text.serialize import structural_hash
 
@@ -48,11 +48,15 @@ class Subview:
 
 @dataclass(frozen=True)
 class Counted:
-    """A dimension whose size a run counts: the value *name* is the size, at most *capacity*."""
+    """A dimension whose size a run counts: the value *name* is the size, at most *capacity*.
+
+    With a *depth*, each iteration of so many loops, one in the other, counts it for itself.
+    """
 
     name: str
     dim: Dim
     capacity: AnyExtent
+    depth: int = 0
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,10 @@ class Network:
     @property
     def capacities(self) -> Sizes:
         """The largest size of each dimension that the calls count."""
-        return {counted.dim: counted.capacity for counted in self.counts}
+        found: dict[Dim, AnyExtent] = {}
+        for counted in sorted(self.counts, key=lambda counted: counted.depth):
+            found[counted.dim] = at_most(counted.capacity, found)
+        return found
 
     def with_arena(self) -> Network:
         """The same network with an arena for its values."""
@@ -194,7 +201,7 @@ class Network:
         hidden = {info.name for info in (*self.inputs, *self.outputs)}
         hidden.update(name for control in self.controls for name in control.moving)
         return {
-            name: Lifetime(first, last, at(self.values[name].bytes, self.capacities))
+            name: Lifetime(first, last, at_most(self.values[name].bytes, self.capacities))
             for name, (first, last) in spans.items()
             if name not in hidden
         }

@@ -16,10 +16,12 @@ from ansorpy.graph.passes.fuse_dequantize import fuse_dequantize
 from ansorpy.graph.passes.fuse_guarded_softmax import fuse_guarded_softmax
 from ansorpy.graph.passes.fuse_norms import fuse_norms
 from ansorpy.graph.passes.fuse_siblings import fuse_siblings
+from ansorpy.graph.passes.hoist_from_loops import hoist_from_loops
 from ansorpy.graph.passes.pool_first import pool_first
 from ansorpy.graph.passes.read_fills import read_fills
 from ansorpy.graph.passes.repeat_sizes import repeat_sizes
 from ansorpy.graph.passes.simplify_moves import simplify_moves
+from ansorpy.graph.passes.sink_from_loops import sink_from_loops
 from ansorpy.graph.passes.sink_norms import sink_norms
 from ansorpy.graph.passes.sink_reshapes import sink_reshapes
 from ansorpy.graph.passes.sink_scales import sink_scales
@@ -68,11 +70,18 @@ def simplify(graph: Graph, *, byte_dots: bool = True) -> Graph:
         byte_dots: Whether the target has dot products of unsigned by signed bytes, so that it pays
             to compute products of dequantized operands from their integers.
     """
-    if byte_dots:
-        graph = fuse_dequantize(graph)
+    graph = _with_integers(graph) if byte_dots else graph
+    return _simplified(sink_from_loops(hoist_from_loops(graph)))
+
+
+def _with_integers(graph: Graph) -> Graph:
+    return with_bodies(fuse_dequantize(graph), _with_integers)
+
+
+def _simplified(graph: Graph) -> Graph:
     for run in SIMPLIFYING:
         graph = run(graph)
-    return with_bodies(graph, lambda body: simplify(body, byte_dots=byte_dots))
+    return with_bodies(graph, _simplified)
 
 
 def arrange(graph: Graph, choices: Choices) -> Graph:

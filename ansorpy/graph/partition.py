@@ -36,7 +36,7 @@ class _Partition:
         self.graph = graph = with_own_parts(graph)
         self.placement = place_values(graph)
         self.names: dict[str, str] = {name: name for name in graph.inputs}
-        self.returned = tuple(output for output in graph.outputs if output.counts is None)
+        self.returned = graph.returned
         self.results = _result_buffers(graph.inputs, self.returned)
         self.copies = self._name_outputs()
         self.taken = {*self.names.values(), *self.results.values()}
@@ -44,6 +44,7 @@ class _Partition:
         self.calls: list[Call] = []
         self.subviews: dict[str, Subview] = {}
         self.controls: list[Control] = []
+        self.inner_counts: list[Counted] = []
         self.dense: dict[str, str] = {}
         self._add_calls()
 
@@ -64,17 +65,23 @@ class _Partition:
         outputs = tuple(
             _seen(self._info(self.results[o.name], o.value), o.port) for o in self.returned
         )
-        counts = self._counts()
-        calls, controls = in_order(self.calls, counts, self.subviews, self.controls)
+        counts = self.ordered()
         given = tuple(
             _seen(self.values[name], self.graph.ports.get(name)) for name in self.graph.inputs
         )
         titles = {buffer: name for name, buffer in self.results.items() if name != buffer}
         made = Network(
-            given, outputs, self.values, calls, subviews=self.subviews, titles=titles,
-            aliases=aliases_in(self.graph), counts=counts, controls=controls,
+            given, outputs, self.values, tuple(self.calls), subviews=self.subviews, titles=titles,
+            aliases=aliases_in(self.graph), counts=counts, controls=tuple(self.controls),
         )  # fmt: skip
         return made.with_arena()
+
+    def ordered(self) -> tuple[Counted, ...]:
+        """Put each call behind those that count its dimensions; return all that are counted."""
+        counts = self._counts()
+        calls, controls = in_order(self.calls, counts, self.subviews, self.controls)
+        self.calls, self.controls = list(calls), list(controls)
+        return (*counts, *self.inner_counts)
 
     def _counts(self) -> tuple[Counted, ...]:
         """The dimensions that calls count, and the values that are their sizes."""
@@ -156,7 +163,7 @@ class _Partition:
         name = self._names(f"{title}/")
         count, rows = region.carried, len(region.read)
         inputs = [name(value) for value in region.body.inputs[: 1 + count + rows]]
-        made = [name(body.results[o.name]) for o in region.body.outputs]
+        made = [name(body.results[o.name]) for o in body.returned]
         goes_on = made.pop(0) if region.has_condition else None
         kinds = region.types()
         carried = [
@@ -174,7 +181,7 @@ class _Partition:
             start, len(self.calls), region.trips, limit, begins, goes_on, inputs[0],
             tuple(carried),
             (*(Row(*row, False) for row in read), *(Row(*row, True) for row in written)),
-            results[-1] if region.counts else None,
+            results[-1] if region.counts else None, region.is_bounded,
         )  # fmt: skip
         self.controls.insert(at, loop)
 
@@ -188,7 +195,7 @@ class _Partition:
             outside = dict(zip(graph.inputs, (operands[number] for number in reads), strict=True))
             outside |= {
                 body.results[o.name]: result
-                for o, result in zip(graph.outputs, results, strict=True)
+                for o, result in zip(body.returned, results, strict=True)
             }
             self._include(body, partial(_named, outside, name))
             ends.append(len(self.calls))
@@ -196,8 +203,8 @@ class _Partition:
 
     def _include(self, body: _Partition, name: Callable[[str], str]) -> None:
         """Add the calls of *body*, whose values have the names that *name* gives here."""
-        by = len(self.calls)
-        made = {body.results[o.name]: body._info(o.name, o.value) for o in body.graph.outputs}
+        by, counts = len(self.calls), body.ordered()
+        made = {body.results[o.name]: body._info(o.name, o.value) for o in body.returned}
         for value, info in (made | body.values).items():
             self.values.setdefault(name(value), replace(info, name=name(value)))
         for value, view in body.subviews.items():
@@ -211,6 +218,7 @@ class _Partition:
             for c in body.calls
         ]
         self.controls += [control.moved(name, by) for control in body.controls]
+        self.inner_counts += [replace(c, name=name(c.name), depth=c.depth + 1) for c in counts]
 
     def _operand(self, value: str) -> str:
         """The name of memory that holds *value* densely: of a copy if its own does not."""

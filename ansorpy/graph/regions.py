@@ -8,7 +8,7 @@ body reads from outside is an operand, too.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -23,7 +23,8 @@ from ansorpy.graph.ops.base import Arrangement, Operand, Pattern, Rows, Shape, S
 from ansorpy.graph.ops.base import identity_order as model_order
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import AnyExtent, Symbolic
+from ansorpy.ir.extents import AnyExtent, dims_of
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp
 
 __all__ = ["Branches", "Loop", "Region", "Result", "with_bodies"]
@@ -50,9 +51,9 @@ class Region(ABC):
         """Its results for constant *operands*, by the definitions of the operators in it."""
 
     @cached_property
-    def is_sized(self) -> bool:
-        """Whether it depends on the size of a dimension."""
-        return any(map(_is_sized, self.bodies))
+    def dims(self) -> tuple[Dim, ...]:
+        """The dimensions that it depends on."""
+        return tuple(dict.fromkeys(dim for body in self.bodies for dim in _dims_in(body)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +66,13 @@ class Loop(Region):
 
     The body's inputs are ``i``, the carried values, the rows, and the others.  Its outputs are
     whether to go on, if ``has_condition``; the carried values for the next iteration; and rows, of
-    which results are made.
+    which results are made.  Sizes of dimensions that each iteration counts follow; no result
+    depends on them.
 
     The results are the carried values after the last iteration, the tensors of all ``written``
     rows, of which there are ``length``, and if it ``counts``, the number of iterations (int64).
     ``read`` and ``written`` say for each whether iteration ``i`` has the ``i``-th last row.
+    ``is_bounded`` says that a run fails which would go on after ``trips`` iterations.
     """
 
     body: Graph
@@ -82,6 +85,7 @@ class Loop(Region):
     written: tuple[bool, ...] = ()
     length: AnyExtent = 0
     counts: bool = False
+    is_bounded: bool = False
 
     @property
     def bodies(self) -> tuple[Graph, ...]:
@@ -91,12 +95,12 @@ class Loop(Region):
         return replace(self, body=bodies[0])
 
     @cached_property
-    def is_sized(self) -> bool:
-        held = (self.trips, self.length)
-        return any(isinstance(e, Symbolic) for e in held) or _is_sized(self.body)
+    def dims(self) -> tuple[Dim, ...]:
+        own = [e for e in (self.trips, self.length) if e is not None]
+        return tuple(dict.fromkeys((*dims_of(own), *_dims_in(self.body))))
 
     def types(self) -> tuple[TensorType, ...]:
-        made = [self.body.types[o.value] for o in self.body.outputs[self.has_condition :]]
+        made = [self.body.types[o.value] for o in self.body.returned[self.has_condition :]]
         rows = made[self.carried :]
         whole = [TensorType((self.length, *row.shape), row.dtype) for row in rows]
         count = [TensorType((), DType.INT64)] if self.counts else []
@@ -104,15 +108,18 @@ class Loop(Region):
 
     def run(self, operands: Sequence[Array]) -> list[Array]:
         left = list(operands)
-        trips = self.trips if self.trips is None else int(self.trips)
-        if self.has_limit:
-            trips = int(left.pop(0).item())
+        most = self.trips if self.trips is None else int(self.trips)
+        trips = int(left.pop(0).item()) if self.has_limit else None
+        if most is not None and not self.is_bounded:
+            trips = most if trips is None else min(most, trips)
         goes_on = bool(left.pop(0).item()) if self.has_start else True
         state = [left.pop(0) for _ in range(self.carried)]
         read = [left.pop(0)[:: -1 if is_last else 1] for is_last in self.read]
         rows: list[list[Array]] = [[] for _ in self.written]
         i = 0
         while goes_on and (trips is None or i < trips):
+            if self.is_bounded and i == most:
+                raise ValueError(f"the loop goes on after {most} iterations, its bound")
             made = _values(self.body, [np.int64(i), *state, *(rows_[i] for rows_ in read), *left])
             if self.has_condition:
                 goes_on = bool(made.pop(0).item())
@@ -152,7 +159,7 @@ class Branches(Region):
         return replace(self, then=bodies[0], other=bodies[1])
 
     def types(self) -> tuple[TensorType, ...]:
-        return tuple(self.then.types[output.value] for output in self.then.outputs)
+        return tuple(self.then.types[output.value] for output in self.then.returned)
 
     def run(self, operands: Sequence[Array]) -> list[Array]:
         holds = bool(operands[0].item())
@@ -177,6 +184,10 @@ class Result(Op):
     def bodies(self) -> tuple[Graph, ...]:
         return self.region.bodies
 
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        return self.region.dims
+
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         return self.region.types()[self.index]
 
@@ -191,22 +202,18 @@ class Result(Op):
         return Arrangement(self, kept, model_order(len(shape)))
 
     def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
-        return None if self.region.is_sized else self.region.run(inputs)[self.index]
+        return None if self.region.dims else self.region.run(inputs)[self.index]
 
     @property
     def label(self) -> str:
         return type(self.region).__name__.lower()
 
 
-def _is_sized(graph: Graph) -> bool:
-    """Whether *graph* depends on the size of a dimension."""
-    ops = [node.op for node in graph.nodes]
-    attributes = [value for op in ops for value in vars(op).values()]
-    extents = [e for value in attributes for e in (value if isinstance(value, tuple) else [value])]
-    extents += [e for kind in graph.types.values() for e in kind.shape]
-    return any(isinstance(extent, Symbolic) for extent in extents) or any(
-        op.region.is_sized for op in ops if isinstance(op, Result)
-    )  # fmt: skip
+def _dims_in(graph: Graph) -> Iterator[Dim]:
+    """The dimensions that *graph* depends on."""
+    yield from dims_of(e for kind in graph.types.values() for e in kind.shape)
+    for node in graph.nodes:
+        yield from node.op.dims
 
 
 def _values(body: Graph, operands: Sequence[Any]) -> list[Array]:

@@ -14,12 +14,15 @@ from math import prod
 from typing import Any, NamedTuple
 
 __all__ = [
-    "WARP", "Digit", "Fragment", "fragment_lanes", "fragment_registers", "fragment_shape",
+    "GROUP", "WARP", "Digit", "Fragment", "fragment_lanes", "fragment_registers", "fragment_shape",
     "in_lane", "in_register", "in_tile",
 ]  # fmt: skip
 
 WARP = 32
 """Number of lanes of a warp."""
+
+GROUP = 4 * WARP
+"""Number of lanes of a warpgroup."""
 
 
 class Digit(NamedTuple):

@@ -15,7 +15,7 @@ from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Expr, Load, Reduce, ReduceKind, Var, walk
-from ansorpy.ir.fragments import Digit, Fragment, fragment_lanes, fragment_shape
+from ansorpy.ir.fragments import GROUP, WARP, Digit, Fragment, fragment_lanes, fragment_shape
 from ansorpy.ir.loops import Buffer, For, ForKind, Instruction, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
@@ -25,6 +25,7 @@ __all__ = [
     "MMA_SYNC",
     "QUADS",
     "WGMMA",
+    "WGMMA_HELD",
     "Intrinsic",
     "declare",
     "expand",
@@ -279,26 +280,34 @@ LDMATRIX: tuple[Intrinsic, ...] = tuple(
 """Loads of fragments; only 16-bit elements can be transposed."""
 
 
-def _quad(kind: ReduceKind) -> Intrinsic:
+_GROUP_ROWS = (Digit(4, lane=WARP), Digit(2, register=1), _ROW)
+"""Each warp of a warpgroup has 16 of 64 rows, and each of its lanes two of these."""
+
+
+def _quad(kind: ReduceKind, team: int) -> Intrinsic:
     """Combines the values of the four lanes that share rows, and leaves the result in each of them.
 
-    Neighbouring lanes exchange registers (``shfl``).
+    Neighbouring lanes of a *team* exchange registers (``shfl``).
     """
-    values = placeholder((8, 4), _F32, name="values")
+    share: Fragment = ((_ROW,) if team == WARP else _GROUP_ROWS, (_COLUMN,))
+    shape = fragment_shape(share)
+    values = placeholder(shape, _F32, name="values")
     k = reduce_axis(4, name="k")
-    share: Fragment = ((_ROW,), (_COLUMN,))
 
     def combined(i: Expr, lane: Expr) -> Expr:
         return Reduce(kind, values[i, k], (k,))
 
-    pattern = compute((8, 4), combined, name="combined")
-    return declare(Intrinsic(f"quad.{kind.value}.float32", pattern, (share, share)))
+    pattern = compute(shape, combined, name="combined")
+    name = f"quad.{kind.value}.float32{'' if team == WARP else '.group'}"
+    return declare(Intrinsic(name, pattern, (share, share)))
 
 
-QUADS: Mapping[ReduceKind, Intrinsic] = {
-    kind: _quad(kind) for kind in (ReduceKind.MAX, ReduceKind.SUM)
+QUADS: Mapping[tuple[ReduceKind, int], Intrinsic] = {
+    (kind, team): _quad(kind, team)
+    for team in (WARP, GROUP)
+    for kind in (ReduceKind.MAX, ReduceKind.SUM)
 }
-"""Combine the parts of a row that the lanes of :data:`MMA_SYNC`'s sums hold."""
+"""Combine the parts of a row that the lanes of :data:`MMA_SYNC`'s or :data:`WGMMA`'s sums hold."""
 
 
 _WGMMA_ROWS = 64
@@ -315,12 +324,13 @@ def _wgmma(
     columns_first: bool = False,
     *,
     kind: str = "",
+    held: bool = False,
 ) -> Intrinsic:
     """``wgmma.mma_async.m64``: C[64, columns] += A[64, depth] * B[depth, columns], asynchronous.
 
     The factors are in shared memory, each with neighbours along the reduction, or across it if
-    *rows_first* (A) or *columns_first* (B).  Each warp has 16 of the rows, distributed as by
-    ``mma.sync``.  Source: PTX ISA, "Matrix Fragments for wgmma.mma_async.m64nNk*".
+    *rows_first* (A) or *columns_first* (B); A is in registers if *held*.  Each warp has 16 of the
+    rows, distributed as by ``mma.sync``.  Source: PTX ISA, "Matrix Fragments for wgmma.mma_async.m64nNk*".
     """  # fmt: skip
     depth = 256 // left.bits
     shapes = ((_WGMMA_ROWS, depth), (depth, columns))
@@ -332,15 +342,20 @@ def _wgmma(
         x, y = a[k, i] if rows_first else a[i, k], b[k, j] if columns_first else b[j, k]
         return sum_over(_as(x, total) * _as(y, total), axis=k)
 
-    order = f"{'kr'[rows_first]}{'kc'[columns_first]}"
+    order = f"{'h' if held else 'kr'[rows_first]}{'kc'[columns_first]}"
     types = kind or f"{left.value}.{right.value}"
     name = f"wgmma.m64n{columns}k{depth}.{order}.{total.value}.{types}"
     share: Fragment = (
-        (Digit(4, lane=32), Digit(2, register=2), _ROW),
+        (Digit(4, lane=WARP), Digit(2, register=2), _ROW),
         (Digit(columns // 8, register=4), _COLUMN, Digit(2, register=1)),
     )
+    near = 32 // left.bits
+    mine: Fragment = (
+        (Digit(4, lane=WARP), Digit(2, register=near), _ROW),
+        (Digit(2, register=2 * near), _COLUMN, Digit(near, register=1)),
+    )
     pattern = compute((_WGMMA_ROWS, columns), term, name="c")
-    return declare(Intrinsic(name, pattern, (share, (), ()), asynchronous=True))
+    return declare(Intrinsic(name, pattern, (share, mine if held else (), ()), asynchronous=True))
 
 
 WGMMA: tuple[Intrinsic, ...] = (
@@ -355,3 +370,11 @@ WGMMA: tuple[Intrinsic, ...] = (
     *(_wgmma(a, b, DType.INT32, columns) for a in _BYTES for b in _BYTES for columns in _COLUMNS),
 )
 """Matrix products of ``sm_90a``; only 16-bit factors may have neighbours across the reduction."""
+
+WGMMA_HELD: tuple[Intrinsic, ...] = tuple(
+    _wgmma(dtype, dtype, _F32, columns, columns_first=columns_first, held=True)
+    for dtype in (_F16, _BF16)
+    for columns in _COLUMNS
+    for columns_first in (False, True)
+)
+"""The same with the left factor in registers."""

@@ -261,11 +261,15 @@ class AsyncCopy(Stmt):
     ``buffer`` is in shared memory; ``value`` is a load from the caller's memory or a workspace,
     or a select between such a load and 0.  Until the wait the element is undefined for all threads;
     after it, the copying thread sees the value, and after a barrier its whole block.
+
+    In ``bulk`` loops, up to ``blocks`` neighbouring blocks that copy the same box may each copy a
+    part of it to all of them.
     """
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     value: Expr
+    blocks: int = 1
 
 
 class Async(Enum):

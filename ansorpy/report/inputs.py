@@ -19,6 +19,7 @@ from ansorpy.ir.extents import dims_of
 from ansorpy.ir.sizes import at, fixed_all
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.ports import Port
+from ansorpy.size_bounds import AnyBound, Bound, known_bounds
 from ansorpy.size_ranges import AnySize, SizeRange
 
 __all__ = [
@@ -34,11 +35,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One input of a model, with every dimension known."""
+    """One input of a model, with every dimension known, and the bounds of its elements."""
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
+    bound: Bound | None = None
 
 
 def read_model(path: str | Path) -> onnx.ModelProto:
@@ -62,6 +64,7 @@ def input_specs(
     model: onnx.ModelProto,
     shapes: Mapping[str, Sequence[AnySize]] | None = None,
     dims: Mapping[str, AnySize] | None = None,
+    bounds: Mapping[str, AnyBound] | None = None,
 ) -> list[InputSpec]:
     """The inputs a caller provides (not the initializers), with *shapes* and *dims* filled in.
 
@@ -73,9 +76,12 @@ def input_specs(
     """
     found = input_shapes(model, shapes, dims)
     if found.assumed:  # operators may need dimensions to be equal
-        found = runnable_shapes(model, shapes, dims)
+        found = runnable_shapes(model, shapes, dims, bounds)
     usual = found.usual
-    return [InputSpec(i.name, usual[i.name], _dtype(i)) for i in network_inputs(model)]
+    held = known_bounds(bounds)
+    return [
+        InputSpec(i.name, usual[i.name], _dtype(i), held.get(i.name)) for i in network_inputs(model)
+    ]
 
 
 def _dtype(value: onnx.ValueInfoProto) -> np.dtype[np.generic]:
@@ -119,14 +125,24 @@ def port_shapes(ports: Iterable[Port], sizes: Mapping[str, AnySize]) -> dict[str
 
 def random_feeds(specs: Sequence[InputSpec], seed: int) -> dict[str, np.ndarray]:
     """One value per input; the same *seed* and name give the same value in every process."""
-    return {s.name: random_value(s.shape, s.dtype, seed, s.name) for s in specs}
+    return {s.name: random_value(s.shape, s.dtype, seed, s.name, s.bound) for s in specs}
 
 
 def random_value(
-    shape: tuple[int, ...], dtype: np.dtype[np.generic], seed: int, name: str = ""
+    shape: tuple[int, ...],
+    dtype: np.dtype[np.generic],
+    seed: int,
+    name: str = "",
+    bound: Bound | None = None,
 ) -> np.ndarray:
-    """Standard-normal floats; integers and booleans are 0 or 1, valid indices of most axes."""
+    """Standard-normal floats; integers and booleans are 0 or 1, valid indices of most axes.
+
+    Elements with a *bound* are in it.
+    """
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    if bound is not None:
+        low, high = np.asarray(bound).T
+        return rng.integers(low, high + 1, shape or None).astype(dtype)
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(dtype)
     return rng.standard_normal(shape, dtype=np.float32).astype(dtype)

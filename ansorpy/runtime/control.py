@@ -60,10 +60,14 @@ class Argument:
 
 @dataclass(frozen=True)
 class Tells:
-    """After a step or loop, the int64 at *place* is the size of *dim*."""
+    """After a step or loop, the int64 at *place* is the size of *dim*.
+
+    With a *depth*, that holds until the end of an iteration of the innermost of so many loops.
+    """
 
     dim: Dim
     place: Argument
+    depth: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,7 @@ class LoopSteps(Spans):
     carried: tuple[CarriedPlaces, ...]
     count: Argument | None = None
     tells: tuple[Tells, ...] = ()
+    is_bounded: bool = False
 
     @property
     def extents(self) -> tuple[AnyExtent, ...]:
@@ -165,7 +170,7 @@ class _Places:
             loop.start, loop.stop, number, loop.trips, self._maybe(loop.limit),
             self._maybe(loop.begins), self._maybe(loop.goes_on), self.of(loop.counter), carried,
             self._maybe(loop.count),
-            self.tells(loop),
+            self.tells(loop), loop.is_bounded,
         )  # fmt: skip
 
     def tells(self, control: Control) -> tuple[Tells, ...]:
@@ -175,7 +180,7 @@ class _Places:
         made = {network.root(name) for call in calls for name in call.outputs}
         made.update(control.writes)
         counts = (counted for counted in network.counts if network.root(counted.name) in made)
-        return tuple(Tells(counted.dim, self.of(counted.name)) for counted in counts)
+        return tuple(Tells(c.dim, self.of(c.name), c.depth) for c in counts)
 
     def _maybe(self, name: str | None) -> Argument | None:
         return None if name is None else self.of(name)

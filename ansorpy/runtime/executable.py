@@ -21,6 +21,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import dims_of
 from ansorpy.ir.sizes import at, fixed_all
+from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.cpu_features import missing_features
 from ansorpy.runtime.ports import Array, CTensor, Port, c_tensors
 from ansorpy.runtime.sharing import capacity_of, not_shared, reach_of
@@ -46,7 +47,10 @@ Shapes = tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]]
 
 @dataclass(frozen=True)
 class Code:
-    """Addresses of a loaded program's functions; ``owner`` keeps the code mapped."""
+    """Addresses of a loaded program's functions; ``owner`` keeps the code mapped.
+
+    ``required`` are the CPU features it needs, ``counted`` the dimensions whose sizes a run counts.
+    """
 
     name: str
     init: int
@@ -54,6 +58,7 @@ class Code:
     run: int
     owner: object
     required: tuple[str, ...] = ()
+    counted: tuple[Dim, ...] = ()
 
 
 class _Context:
@@ -341,7 +346,7 @@ class Executable:
     def _fail_unless_ok(self, status: int) -> None:
         if status:
             missing = missing_features(self._code.required)
-            raise status_error(self._code.name, status, missing)
+            raise status_error(self._code.name, status, missing, self._code.counted)
 
 
 class _Prepared:

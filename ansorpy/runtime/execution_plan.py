@@ -20,7 +20,7 @@ from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.alias import Alias
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most, prod_of
 from ansorpy.ir.loops import Role
-from ansorpy.ir.sizes import Sizes, at
+from ansorpy.ir.sizes import Sizes, at_most
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.runtime.compiled_task import CompiledTask
@@ -106,7 +106,7 @@ class ExecutionPlan:
 
     def at_most(self, port: Port) -> Port:
         """*port*, an output, with the largest sizes of what steps count."""
-        return replace(port, shape=tuple(at(extent, self.counted) for extent in port.shape))
+        return replace(port, shape=tuple(at_most(extent, self.counted) for extent in port.shape))
 
     def is_counted(self, port: Port) -> bool:
         """Whether only steps tell the shape of *port*."""
@@ -187,7 +187,7 @@ def plan_network(
         maker.values[name] = replace(whole, offset=whole.offset + view.offset_bytes)
     tells: dict[str, list[Tells]] = {}
     for counted in network.counts:
-        told = Tells(counted.dim, maker.values[counted.name])
+        told = Tells(counted.dim, maker.values[counted.name], counted.depth)
         tells.setdefault(network.root(counted.name), []).append(told)
     for call in network.calls:
         task = tasks[call.key]

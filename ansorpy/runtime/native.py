@@ -97,7 +97,7 @@ class Entry:
         init, plan_, run, where = (self._library.address(symbol) for symbol in symbols[:4])
         ctypes.c_void_p.from_address(where).value = pool.ctypes.data
         owners = (self._library, pool, owner)
-        code = Code(name, init, plan_, run, owners, required)
+        code = Code(name, init, plan_, run, owners, required, tuple(plan.counted))
         self.executable = Executable(code, plan.inputs, plan.outputs, plan.aliases)
         self._stamps = 1 + len(plan.steps) if is_timed else 0
         self._name = name

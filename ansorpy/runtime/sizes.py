@@ -9,7 +9,7 @@ from typing import Any
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.extents import Extent, Symbolic, dims_of
-from ansorpy.ir.sizes import at, fixed_all
+from ansorpy.ir.sizes import at, at_most, fixed_all
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.ports import Port
 
@@ -116,8 +116,8 @@ class SizedPorts:
         found = self._known.get(shapes)
         if found is None:
             sizes = sizes_told(self.inputs, self.told, shapes)
-            sizes |= {dim: dim.high for dim in self.counted}
-            values = fixed_all(at(extent, sizes) for extent in self._extents)
+            capacities = {dim: dim.high for dim in self.counted}
+            values = fixed_all(at_most(at(extent, sizes), capacities) for extent in self._extents)
             inputs, outputs = (
                 tuple([Port(p.name, tuple([values[n] for n in own]), p.dtype) for p, own in ports])
                 for ports in self._numbers

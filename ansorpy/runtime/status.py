@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
-from ansorpy.errors import AnsorpyError, CodegenError, MissingDependency
+from ansorpy.errors import AnsorpyError, CodegenError, MissingDependency, UsageError
+from ansorpy.ir.symbols import Dim
 
 __all__ = ["Status", "status_error"]
 
@@ -23,6 +25,7 @@ class Status(IntEnum):
     WRONG_CONSTANTS = 8
     TOO_SMALL = 9
     NOT_SHARED = 10
+    OUT_OF_BOUNDS = 11
 
     @property
     def meaning(self) -> str:
@@ -42,11 +45,19 @@ _MEANINGS = {
     Status.WRONG_CONSTANTS: "the constants are not those that belong to the program",
     Status.TOO_SMALL: "an output has more elements than its shape gave room for",
     Status.NOT_SHARED: "an output does not begin where the input does whose memory it shares",
+    Status.OUT_OF_BOUNDS: "a size that the data of the call tell is out of its bounds",
 }
 
 
-def status_error(name: str, code: int, missing: list[str]) -> AnsorpyError:
-    """Make the exception for status *code* of program *name*; *missing*: absent CPU features."""
+def status_error(
+    name: str, code: int, missing: list[str], counted: Sequence[Dim] = ()
+) -> AnsorpyError:
+    """Make the exception for status *code* of program *name*.
+
+    Args:
+        missing: Absent CPU features.
+        counted: The dimensions whose sizes the data of a call tell.
+    """
     if code == Status.WRONG_CPU:
         lacking = ", ".join(missing) or "features it needs"
         return MissingDependency(
@@ -58,6 +69,11 @@ def status_error(name: str, code: int, missing: list[str]) -> AnsorpyError:
             f"{name} needs a GPU of the kind it was compiled for and the CUDA driver "
             "(libcuda.so.1)",
             hint="run nvidia-smi to see the GPU and the driver of this machine",
+        )
+    if code == Status.OUT_OF_BOUNDS:
+        return UsageError(
+            f"{name}: {Status(code).meaning}: {', '.join(map(str, counted))}",
+            hint="compile it with --bound for larger ones (bounds= in Python)",
         )
     known = f": {Status(code).meaning}" if code in set(Status) else ""
     return CodegenError(f"{name} failed with code {code}{known}")

@@ -16,26 +16,36 @@ from ansorpy.ir.loops import (
     Seq,
     Stmt,
     Wait,
+    substatements,
     walk_stmts,
 )
 
-__all__ = ["grouped", "made_visible", "runs_asynchronously"]
+__all__ = ["grouped", "leaves_running", "made_visible"]
 
 
-def runs_asynchronously(stmt: Stmt) -> bool:
-    """Whether *stmt* starts instructions that must be waited for."""
-    return any(
-        isinstance(s, Instruction) and intrinsic(s.name).asynchronous for s in walk_stmts(stmt)
-    )
+def leaves_running(stmt: Stmt) -> bool:
+    """Whether *stmt* starts instructions that it does not itself wait for."""
+    running = _is_asynchronous(stmt)
+    for s in substatements(stmt):
+        done = isinstance(s, Wait) and s.kind is Async.PRODUCTS and not s.pending
+        running = not done and (running or leaves_running(s))
+    return running
+
+
+def _is_asynchronous(s: Stmt) -> bool:
+    return isinstance(s, Instruction) and intrinsic(s.name).asynchronous
 
 
 def grouped(stmt: Stmt, pending: int) -> Stmt:
-    """*stmt* with its instructions as one group, then a wait for all but *pending* groups."""
-    if not runs_asynchronously(stmt):
+    """*stmt* with its instructions as one group, then a wait for all but *pending* groups.
+
+    Instructions that *stmt* waits for are groups already.
+    """
+    if not leaves_running(stmt):
         return stmt
     return Seq((Fence(Scope.WARP), stmt, Commit(Async.PRODUCTS), Wait(Async.PRODUCTS, pending)))
 
 
 def made_visible(use: Stmt) -> tuple[Stmt, ...]:
     """The statements needed before the barrier after which *use* reads tiles in shared memory."""
-    return (Fence(Scope.SHARED),) if runs_asynchronously(use) else ()
+    return (Fence(Scope.SHARED),) if any(map(_is_asynchronous, walk_stmts(use))) else ()

@@ -81,16 +81,20 @@ def _adds_nothing_beyond(bounds: Bounds, stage: Stage, split: SplitRelation) -> 
     if not isinstance(source, Binary) or source.op is not BinaryOp.MUL:
         return False
     return all(
-        _is_own_tile(bounds, stage, e) and _is_masked(bounds, e, axes[0])
+        _covers_iterations(bounds, stage, split, e) and _is_masked(bounds, e, axes[0])
         for e in (source.a, source.b)
     )
 
 
-def _is_own_tile(bounds: Bounds, stage: Stage, e: Expr) -> bool:
-    """Whether *e* loads from a tile computed in the stage's loops that covers all iterations."""
+def _covers_iterations(bounds: Bounds, stage: Stage, split: SplitRelation, e: Expr) -> bool:
+    """Whether *e* loads from a tile that covers all iterations of *split*.
+
+    The tile is computed in the stage's own loops, or an instruction reads it whole.
+    """
     e = e.x if isinstance(e, Cast) else e
     attach = bounds.state.stage(e.source.name).attach if isinstance(e, Load) else None
-    return attach is not None and attach.stage == stage.name
+    whole = stage.tensorized is not None and split.tail == "whole"
+    return attach is not None and (attach.stage == stage.name or whole)
 
 
 def is_zero_beyond(bounds: Bounds, e: Expr, axis: Axis) -> bool:

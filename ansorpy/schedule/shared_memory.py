@@ -101,7 +101,7 @@ def _boxes(bounds: Bounds, kernel: Stage) -> Size:
     """Number of tiles of *kernel* that are copied as boxes."""
     total: Size = 0
     for stage in bounds.state.members(kernel):
-        total = total + bounds.number(stage.bulk)
+        total = total + size_min(bounds.number(stage.bulk), 1)
     return total
 
 

@@ -171,7 +171,10 @@ class Stage:
     pipeline: tuple[str, Product] | None = None
     """The loop whose shared tiles are copied ahead, and how many instances of each tile exist."""
     bulk: Product = (0,)
-    """1 if one thread has the copy engine copy the stage's tile, 0 if all threads copy it."""
+    """0 if all threads copy the stage's tile, otherwise one thread has the copy engine copy it.
+
+    The number is that of neighbouring blocks that share the copy if it is the same for them.
+    """
     lanes: str | None = None
     """The reduce loop that is a vector with a partial sum per lane."""
     fragment: Fragment | None = None

@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.fragments import WARP
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Decision, OneOf
 from ansorpy.schedule.legality import Checked, check
@@ -395,9 +396,9 @@ class State:
         """Keep a stage in the registers of warps, in fragments like the sums of *intrinsic*."""
         return self.do(fragments.HoldStep(self._on(stage), intrinsic))
 
-    def quads(self, stage: StageRef) -> State:
-        """Reduce rows in the four lanes that share each: ``<stage>.lane``, ``<stage>.quad``."""
-        return self.do(fragments.QuadsStep(self._on(stage)))
+    def quads(self, stage: StageRef, *, team: int = WARP) -> State:
+        """Reduce rows in the lanes of a *team* that share each: ``<stage>.lane``, ``.quad``."""
+        return self.do(fragments.QuadsStep(self._on(stage), team))
 
     def ones(self, stage: StageRef) -> State:
         """Sum 16-bit values as a product with ones, ``<stage>.columns``, for tensor cores."""
@@ -406,10 +407,7 @@ class State:
     def carry(
         self, stage: StageRef, it: IterRef, members: Sequence[StageRef], top: StageRef
     ) -> State:
-        """Continue the reductions *members* in a loop of the sum *stage*, which depends on them.
-
-        Sums are rescaled whenever the maximum *top* changes (online softmax).
-        """
+        """Continue *members* in a loop of the sum *stage*; sums are rescaled as *top* changes."""
         names = tuple(map(self._on, members))
         return self.do(carry.CarryStep(self._on(stage), loop_name(it), names, self._on(top)))
 
@@ -430,7 +428,10 @@ class State:
         return self.do(shared_tiles.PipelineStep(self._on(stage), loop_name(it), depth))
 
     def bulk(self, stage: StageRef, number: Count = 1) -> State:
-        """Let a GPU's copy engine copy a swizzled tile as a box of its source, if *number* is 1."""
+        """Let a GPU's copy engine copy a swizzled tile as a box of its source.
+
+        *number* neighbouring blocks share a copy that is the same for them; 0 changes nothing.
+        """
         return self.do(shared_tiles.BulkStep(self._on(stage), number))
 
     def set_scope(self, stage: StageRef, scope: str) -> State:

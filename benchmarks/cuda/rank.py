@@ -70,6 +70,11 @@ class Ranked(BaseModel):
     failure: str = ""
 
     @property
+    def is_whole(self) -> bool:
+        """Whether there was time for all programs."""
+        return not self.failure and all(program.kind != "cut" for program in self.programs)
+
+    @property
     def timed(self) -> list[Predicted]:
         """Those with a time."""
         return [program for program in self.programs if math.isfinite(program.measured_s)]
@@ -122,7 +127,10 @@ class RankRun(BaseModel):
 
 
 def drawn_candidates(task: Task, count: int, rng: np.random.Generator) -> list[tuple[State, float]]:
-    """About *count* random programs from all sketches, with the seconds the model predicts."""
+    """About *count* random programs from all sketches, with the seconds the model predicts.
+
+    They are shuffled, so that those measured before the time is up are from all sketches, too.
+    """
     sampler = SketchSampler(task)
     sketches = sampler.draw(min(count, 3 * len(sampler.pairs)), rng)
     each = math.ceil(count / len(sketches))
@@ -138,18 +146,18 @@ def drawn_candidates(task: Task, count: int, rng: np.random.Generator) -> list[t
                 found.append((sketch.resolve(row), float(predicted)))
             except AnsorpyError:
                 continue  # no program exists for this row
-    return found
+    return [found[n] for n in rng.permutation(len(found))]
 
 
 def rank_all(
     run: RankRun, file: Path, target: Target, open_runner: Callable[[], GpuRunner], count: int,
     end: float, *, tasks: Mapping[str, Callable[[], Sequence[Tensor]]] = TASKS, again: bool = False,
 ) -> RankRun:  # fmt: skip
-    """Measure *count* programs of each task that *run* does not have, until the moment *end*.
+    """Measure *count* programs of each task that *run* has not as a whole, until the moment *end*.
 
     The remaining time is shared out evenly; what was not measured in time has the kind ``cut``.
     """
-    held = {task.name for task in run.tasks if not task.failure and not again}
+    held = {task.name for task in run.tasks if task.is_whole and not again}
     waiting = [name for name in tasks if name not in held]
     with ExitStack() as opened:
         runner = opened.enter_context(open_runner()) if waiting else None

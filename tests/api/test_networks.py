@@ -33,9 +33,9 @@ pytestmark = pytest.mark.usefixtures("small_population")
 REQUEST = Request.of(effort="none", target="x86-64-v4", threads=2)
 
 
-def spec(weight: float = 1.0, bound: float | None = None) -> NetworkSpec:
+def spec(weight: float = 1.0, latency_bound: float | None = None) -> NetworkSpec:
     """What a network should achieve; its model does not matter."""
-    return NetworkSpec("net.onnx", weight, bound)
+    return NetworkSpec("net.onnx", weight, latency_bound)
 
 
 def network(depth: int, width: int = 8) -> onnx.ModelProto:
@@ -94,7 +94,7 @@ def test_a_run_over_all_measures_shared_tasks_once() -> None:
 
 def test_networks_within_their_bounds_leave_the_budget_to_others() -> None:
     fast, slow = project(2), project(2, width=12)
-    networks = Networks([fast, slow], [spec(bound=10.0), spec(bound=1e-12)])
+    networks = Networks([fast, slow], [spec(latency_bound=10.0), spec(latency_bound=1e-12)])
     result = tuned(networks, Budget(trials=64), LatencyBounds())
     trials = {o.task.key: o.history.trials for o in result.outcomes}
     only_fast = [trials[key] for key in fast.weights if key not in slow.weights]
@@ -103,7 +103,7 @@ def test_networks_within_their_bounds_leave_the_budget_to_others() -> None:
 
 
 def test_a_run_ends_when_every_bound_is_met() -> None:
-    networks = Networks([project(2)], [spec(bound=10.0)])
+    networks = Networks([project(2)], [spec(latency_bound=10.0)])
     result = tuned(networks, Budget(trials=400), LatencyBounds())
     assert result.ended is Ending.OBJECTIVE
     assert sum(o.history.trials for o in result.outcomes) < 400
@@ -113,7 +113,7 @@ def test_compiling_many_gives_a_model_for_each(tmp_path: Path) -> None:
     path = tmp_path / "deep.onnx"
     onnx.save(network(2), path)
     wanted: list[ap.NetworkSpec | onnx.ModelProto] = [
-        ap.NetworkSpec(path, weight=2.0, bound=1.0),
+        ap.NetworkSpec(path, weight=2.0, latency_bound=1.0),
         network(1),
     ]
     models = ap.compile_many(wanted, objective="latency_bounds", effort="none", threads=1)
@@ -126,9 +126,9 @@ def test_compiling_many_gives_a_model_for_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("objective", "figures", "message"),
     [
-        ("weighted_sum", {"bound": 1.0}, "ignores a bound(.|\n)*latency_bounds"),
-        ("early_stop", {"bound": 1.0}, "ignores a bound"),
-        ("geomean", {"bound": 1.0, "baseline": 1.0}, "ignores a bound"),
+        ("weighted_sum", {"latency_bound": 1.0}, "ignores a bound(.|\n)*latency_bounds"),
+        ("early_stop", {"latency_bound": 1.0}, "ignores a bound"),
+        ("geomean", {"latency_bound": 1.0, "baseline": 1.0}, "ignores a bound"),
         ("latency_bounds", {"baseline": 1.0}, "ignores a baseline(.|\n)*geomean"),
     ],
 )
@@ -143,7 +143,7 @@ def test_figures_an_objective_ignores_are_refused(
 def test_figures_an_objective_reads_are_taken() -> None:
     for objective in ("latency_bounds", LatencyBounds()):
         request = Request.of(effort="none", objective=objective)
-        specs = [NetworkSpec(network(1), bound=1.0), NetworkSpec(network(2), weight=2.0)]
+        specs = [NetworkSpec(network(1), latency_bound=1.0), NetworkSpec(network(2), weight=2.0)]
         assert [network.weight for network in open_networks(specs, request).tuned] == [1.0, 2.0]
 
 

@@ -18,7 +18,9 @@ from tests.benchmarks.simulated_smoke import simulated
 pytestmark = pytest.mark.usefixtures("small_population")
 
 SIMULATED = "tests.benchmarks.simulated_smoke"
-LACKING = {name for name in CHECKS if name.startswith(("code.wgmma", "code.boxes"))} | {
+LACKING = {
+    name for name in CHECKS if name.startswith(("code.wgmma", "code.boxes", "code.clusters"))
+} | {
     "runtime.arrays",
     "runtime.model",
 }

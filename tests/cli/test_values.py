@@ -17,11 +17,15 @@ from ansorpy.errors import UsageError
 
 def test_values_for_all_networks_and_for_one() -> None:
     names = ["a", "b", "c=d"]
-    assert by_network("--bound", ["5ms"], names) == dict.fromkeys(names, "5ms")
-    assert by_network("--bound", ["b=1ms", "5ms"], names) == {"a": "5ms", "b": "1ms", "c=d": "5ms"}
-    assert by_network("--bound", ["c=d=1ms"], names) == {"c=d": "1ms"}
-    with pytest.raises(UsageError, match="--bound x=1ms: there is no network 'x'"):
-        by_network("--bound", ["x=1ms"], names)
+    assert by_network("--latency-bound", ["5ms"], names) == dict.fromkeys(names, "5ms")
+    assert by_network("--latency-bound", ["b=1ms", "5ms"], names) == {
+        "a": "5ms",
+        "b": "1ms",
+        "c=d": "5ms",
+    }
+    assert by_network("--latency-bound", ["c=d=1ms"], names) == {"c=d": "1ms"}
+    with pytest.raises(UsageError, match="--latency-bound x=1ms: there is no network 'x'"):
+        by_network("--latency-bound", ["x=1ms"], names)
 
 
 def test_networks_of_one_name_are_told_apart_by_their_folders() -> None:
@@ -34,7 +38,10 @@ def test_networks_of_one_name_are_told_apart_by_their_folders() -> None:
 
 
 def test_latencies_and_weights() -> None:
-    assert latencies_by_network("--bound", ["b=1ms", "5ms"], ["a", "b"]) == {"a": 5e-3, "b": 1e-3}
+    assert latencies_by_network("--latency-bound", ["b=1ms", "5ms"], ["a", "b"]) == {
+        "a": 5e-3,
+        "b": 1e-3,
+    }
     assert weights_by_network("--weight", ["2.5"], ["a"]) == {"a": 2.5}
     for text in ("0", "-1", "two"):
         with pytest.raises(UsageError, match="--weight .*: not a positive number"):

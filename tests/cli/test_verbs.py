@@ -374,7 +374,7 @@ def test_tune_takes_several_networks_and_says_how_to_go_on(
     db, models = str(tmp_path / "two.db"), [str(folder / "net.onnx"), str(tmp_path / "other.onnx")]
     arguments = ["--trials", "4", "--threads", "1", "--dim", "batch=1", "--db", db,
                  "--weight", "other=2", "--objective", "latency_bounds",
-                 "--bound", "1us"]  # fmt: skip
+                 "--latency-bound", "1us"]  # fmt: skip
     assert main(["tune", *models, *arguments]) == 0
     out, err = capsys.readouterr()
     assert "plan: about 4 trials" in err and "ended: all trials" in err and "share" in err
@@ -421,7 +421,7 @@ def test_networks_of_one_file_name_are_told_apart(
         onnx.save(_network(), model)
     first = models[0].removesuffix(".onnx")
     arguments = ["--effort", "none", "--threads", "1", "--dim", "batch=1", "--objective",
-                 "latency_bounds", "--bound", f"{first}=1ms",
+                 "latency_bounds", "--latency-bound", f"{first}=1ms",
                  "--db", str(tmp_path / "t.db")]  # fmt: skip
     assert main(["tune", *models, *arguments]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if "-o " in line]
@@ -436,7 +436,7 @@ def test_compile_ends_at_its_bound(
 ) -> None:
     db, arguments = str(tmp_path / "t.db"), ["--threads", "1", "--dim", "batch=1"]
     command = ["compile", str(folder / "net.onnx"), "-o", str(tmp_path / "net.so"), "--db", db]
-    command += ["--trials", "400", "--bound", "10s", *arguments]
+    command += ["--trials", "400", "--latency-bound", "10s", *arguments]
     assert main(command) == 2
     assert "this objective ignores a bound" in capsys.readouterr().err
     assert main([*command, "--objective", "latency_bounds"]) == 0

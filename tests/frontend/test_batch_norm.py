@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
@@ -62,6 +63,18 @@ def test_old_training_also_returns_the_statistics_of_the_data(rng: np.random.Gen
     np.testing.assert_allclose(own_var, x.var((0, 2)), rtol=1e-5)
     np.testing.assert_allclose(mean, 0.9 * feeds["x3"] + 0.1 * own_mean, rtol=1e-5)
     np.testing.assert_allclose(var, 0.9 * feeds["x4"] + 0.1 * own_var, rtol=1e-5)
+
+
+def test_training_of_16_bits(rng: np.random.Generator) -> None:
+    shapes = [(4, 3, 5), *((3,) for _ in range(4))]
+    names = [*(f"x{n}" for n in range(5)), *(f"y{n}" for n in range(3))]
+    types = dict.fromkeys(names, TensorProto.FLOAT16)
+    model = operator_model("BatchNormalization", shapes, outputs=3, types=types, training_mode=1)
+    feeds = {n: x.astype(np.float16) for n, x in parameters(shapes[0], rng).items()}
+    wanted = run_reference(model, feeds)
+    for got, want in zip(run_network(compiled(model), feeds), wanted, strict=True):
+        assert got.dtype == want.dtype == np.float16
+        np.testing.assert_allclose(got, want, rtol=5e-3, atol=5e-3)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 5, 5), (2, 1, 3, 3), (2, 9, 9)])

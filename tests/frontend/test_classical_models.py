@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
@@ -102,6 +102,30 @@ def test_tree_regressors(how: str, depth: int) -> None:
         base_values=base, **found,
     )  # fmt: skip
     assert_as_onnxruntime(one, depth, missing=True)
+
+
+@pytest.mark.parametrize("how", range(4))
+def test_targets_that_no_leaf_names_are_zero(how: int) -> None:
+    """The first tree has leaves of two targets, the second one of the first only."""
+    one = model(
+        "TreeEnsemble", {"y": TensorProto.FLOAT}, n_targets=3, aggregate_function=how,
+        nodes_featureids=[0, 1], nodes_splits=numpy_helper.from_array(np.zeros(2, np.float32)),
+        nodes_modes=numpy_helper.from_array(np.zeros(2, np.uint8)), nodes_truenodeids=[0, 2],
+        nodes_trueleafs=[1, 1], nodes_falsenodeids=[1, 3], nodes_falseleafs=[1, 1],
+        tree_roots=[0, 1], leaf_targetids=[0, 1, 0, 0],
+        leaf_weights=numpy_helper.from_array(np.array([2, 3, -5, 7], np.float32)),
+    )  # fmt: skip
+    one.opset_import[1].version = 5
+    assert_as_onnxruntime(one)
+
+
+@pytest.mark.parametrize("how", ["MIN", "MAX"])
+def test_older_trees_also_pass_targets_over(how: str) -> None:
+    found = forest("target", np.random.default_rng(5), [0, 2], 2)
+    outputs = {"y": TensorProto.FLOAT}
+    assert_as_onnxruntime(
+        model("TreeEnsembleRegressor", outputs, n_targets=4, aggregate_function=how, **found)
+    )
 
 
 @pytest.mark.parametrize("after", ["NONE", "LOGISTIC", "SOFTMAX"])

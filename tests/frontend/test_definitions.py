@@ -73,6 +73,21 @@ def test_convolutions_that_continue(activation: str, given: tuple[str, ...]) -> 
     assert_as_reference(model)
 
 
+@pytest.mark.parametrize("opset", [27, 28])
+def test_weights_may_be_constants_in_later_operator_sets(opset: int) -> None:
+    w = np.random.default_rng(0).standard_normal((3, 1, 4), np.float32)
+    one = node("CausalConvWithState", ["x", "w", "", "s"], ["y", "state"], activation="silu")
+    shapes = {"x": (2, 3, 7), "s": (2, 3, 3)}
+    assert_as_reference(graph_model([one], shapes, ["y", "state"], {"w": w}, opset=opset))
+    given = {n: (1, 5, 6) for n in ("q", "k", "v", "decay")}
+    names = ["q", "k", "v", "", "decay"]
+    one = node(
+        "LinearAttention", names, ["y", "state"], update_rule="gated", q_num_heads=2,
+        kv_num_heads=2,
+    )  # fmt: skip
+    assert_as_reference(graph_model([one], given, ["y", "state"], opset=opset))
+
+
 def assert_as_reference(model: ModelProto) -> list[str]:
     """The names of the calls, once the outputs equal those of onnx's reference."""
     network = compiled(model)

@@ -236,7 +236,7 @@ def test_the_body_of_a_scan_is_a_few_calls() -> None:
     network = partition(optimize(graph))
     assert len(network.calls) <= 6
     weights = {w.name: w.weight for w in network.workloads()}
-    assert sum(weights.values()) == 1000 * len(network.calls)
+    assert sorted(weights.values()) == [1, 1, 1000, 1000]  # what needs only the rows is outside
 
 
 def test_shapes_that_change_are_unrolled_where_the_length_is_known(

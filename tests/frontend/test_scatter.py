@@ -251,3 +251,19 @@ def test_all_operands_may_be_one_tensor(rng: np.random.Generator) -> None:
     (got,) = run_network(compiled(model), {"x": indices})
     (want,) = run_reference(model, {"x": indices})
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("reduction", ["add", "min"])
+def test_constant_indices_of_a_part_may_be_equal(
+    axis: int, reduction: str, rng: np.random.Generator
+) -> None:
+    """Without other passes, too: an operator on constants alone has the shape of their whole."""
+    data, part = (3, 7, 3), (1, 5, 3)
+    at = rng.integers(0, 2, part)
+    model = scattered("ScatterElements", data, at, part, reduction=reduction, axis=axis)
+    feeds = random_feeds(compiled(model), rng)
+    (want,) = run_reference(model, feeds)
+    for graph in (load(model), optimize(load(model))):
+        (got,) = run_network(partition(graph), feeds)
+        np.testing.assert_allclose(got, want, rtol=1e-6)

@@ -11,6 +11,7 @@ from onnx import ModelProto, TensorProto
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
+from ansorpy.graph import partition
 from ansorpy.graph.ir import text
 from tests.frontend.models import graph_model, node
 from tests.graph.executor import Array, compiled, run_network
@@ -174,3 +175,31 @@ def test_two_counts_need_not_be_equal() -> None:
     model = graph_model(nodes, {"x": (5,), "c": (5,), "d": (5,)}, ["y"], types=types)
     with pytest.raises(UnsupportedModel, match="a.count and b.count"):
         load(model)
+
+
+@pytest.mark.parametrize("operator", ["NonZero", "Unique", "Compress", "NonMaxSuppression"])
+def test_counts_of_constants_are_numbers(operator: str, rng: Rng) -> None:
+    held: dict[str, Array] = {"x": rng.integers(0, 2, 7)}
+    if operator == "Compress":
+        held["flags"] = rng.random(5) < 0.5
+    if operator == "NonMaxSuppression":
+        held = {
+            "boxes": rng.random((1, 6, 4), np.float32), "scores": rng.random((1, 2, 6), np.float32),
+            "most": np.array([3]), "overlap": np.array([0.5], np.float32),
+        }  # fmt: skip
+    nodes = [node(operator, list(held), ["y"]), node("Neg", ["z"], ["other"])]
+    model = graph_model(nodes, {"z": (3,)}, ["y", "other"], held, types={"y": LONG})
+    graph = load(model)
+    assert all(isinstance(extent, int) for extent in graph.types[graph.outputs[0].value].shape)
+    assert_same(model, {"z": rng.standard_normal(3, np.float32)})
+
+
+def test_one_element_is_distinct() -> None:
+    one = node("Unique", ["x"], ["y", "first", "where", "count"], sorted=0)
+    types = dict.fromkeys(["x", "y", "first", "where", "count"], LONG)
+    model = graph_model([one], {"x": (1,)}, ["y", "first", "where", "count"], types=types)
+    graph = load(model)
+    assert_same(model, {"x": np.array([5])})
+    for got, want in zip(run_network(partition(graph), {"x": np.array([5])}), (5, 0, 0, 1),
+                         strict=True):  # fmt: skip
+        assert got.tolist() == [want]

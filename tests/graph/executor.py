@@ -22,7 +22,7 @@ from ansorpy.ir.extents import prod_of
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.narrow import Narrow, packed, unpacked
 from ansorpy.ir.rewrite.sizes import dag_at
-from ansorpy.ir.sizes import Sizes, at, fixed, fixed_all
+from ansorpy.ir.sizes import Sizes, at, at_most, fixed, fixed_all
 from ansorpy.ir.strides import Strides, dense_strides, span
 from ansorpy.ir.symbols import Dim
 
@@ -62,7 +62,9 @@ class _Run:
         self.sizes: dict[Dim, int] = {}
         """Of the dimensions that calls and loops count."""
         capacities = network.capacities
-        self.room = {n: fixed(at(info.bytes, capacities)) for n, info in network.values.items()}
+        self.room = {
+            n: fixed(at_most(info.bytes, capacities)) for n, info in network.values.items()
+        }
         ends = (offset + self.room[name] for name, offset in self.offsets.items())
         self.arena = np.full(max(ends, default=0), 0xFF, np.uint8)
         self.outputs = {o.name: _unwritten(o, capacities) for o in network.outputs}
@@ -171,7 +173,7 @@ def _unwritten(info: TensorInfo, capacities: Sizes) -> Array:
     """The memory of an output."""
     if isinstance(info.dtype, Narrow):
         return np.full(info.bytes, 99, np.uint8)
-    size = fixed(at(prod_of(info.shape), capacities))
+    size = fixed(at_most(prod_of(info.shape), capacities))
     return np.full(size, 99 if info.dtype.is_int else np.nan, info.dtype.numpy)
 
 

@@ -26,7 +26,7 @@ from ansorpy.ir.extents import (
 )
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame
 from ansorpy.ir.interpret.numerics import Value
-from ansorpy.ir.sizes import at, fixed
+from ansorpy.ir.sizes import at, at_most, fixed
 from ansorpy.ir.symbols import Dim, SizeOp
 from ansorpy.ir.text.extents import extent_data, extent_of
 from tests.budget import examples
@@ -182,6 +182,24 @@ def test_a_size_that_is_not_chosen_is_no_number() -> None:
     for ask in asked:
         with pytest.raises(TypeError):
             ask(n)
+
+
+@given(n=integers(1, 512), m=integers(0, 10), c=integers(-3, 3))
+def test_an_upper_bound_holds_at_all_sizes(n: int, m: int, c: int) -> None:
+    """Also of what shrinks as sizes grow."""
+    a, b = dim("n", 1, 512), dim("m", 0, 40, step=4)
+    sizes = {N: n, M: 4 * m}
+    for extent in (
+        a * c + b, extreme(SizeOp.MAX, b - a, 0), extreme(SizeOp.MIN, a, b * 3) * 2 - a // 7,
+        (a + b - 5) * (b * c + 2), (a - b // 4 * 9) * a, (a * c - b) // 3, a // (b + 1),
+    ):  # fmt: skip
+        assert fixed(at(extent, sizes)) <= fixed(at_most(extent, {N: 512, M: 40}))
+        assert fixed(at(extent, sizes)) <= fixed(at(at_most(extent, {M: 40}), sizes))
+
+
+def test_an_upper_bound_is_exact_if_the_extent_grows() -> None:
+    n, m = dim("n", 1, 512), dim("m", 0, 40, step=4)
+    assert at_most(n * 3 + (n + 15) // 16 * m, {N: 100}) == 7 * m + 300
 
 
 def test_dimensions_are_listed_once_in_order() -> None:

@@ -6,13 +6,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, product
 from math import isqrt, sqrt
 
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.rewrite.sizes import dag_at
-from ansorpy.ir.sizes import Sizes, fixed
+from ansorpy.ir.sizes import Sizes, at, fixed
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
 from ansorpy.size_ranges import SizeRange
@@ -24,6 +24,8 @@ MOST_SIZES = 4
 
 _CALL_S = 1e-7
 """The least seconds of any call."""
+
+_MOST_CORNERS = 6
 
 _BELOW = 0.9
 """The largest size that is tuned, as a share of the greatest."""
@@ -61,10 +63,13 @@ class TaskGroup:
             return TaskGroup(dag, {task_of(dag, ""): {}}, {})
         known = {dim: (ranges or {}).get(dim) or _any_size(dim) for dim in dag.dims}
         known |= {dim: _one_size(known[dim]) for dim in dag.dims if dim not in dag.shape_dims}
-        every = sizes_for(dag.dims, known)
+        every = (
+            _with_elements(dag, sizes_for(dag.dims, known))
+            or _with_elements(dag, _corners(dag.dims))[-1:]
+        )
         tasks, between = (
             {task_of(dag_at(dag, sizes), _suffix(sizes)): sizes for sizes in some}
-            for some in (every, sizes_between(dag.dims, every))
+            for some in (every, _with_elements(dag, sizes_between(dag.dims, every)))
         )
         return TaskGroup(dag, tasks, between, known[dag.main_dim])
 
@@ -111,6 +116,20 @@ class TaskGroup:
         if self.range.calls:
             return list(found)
         return [share / 2 + 1 / len(found) / 2 for share in found]
+
+
+def _with_elements(dag: ComputeDAG, some: Sequence[Sizes]) -> list[Sizes]:
+    """Those of *some* sizes at which no tensor or reduction of *dag* is empty."""
+    axes = [axis for op in dag.computes for axis in (*op.axes, *op.reduce_axes)]
+    extents = {axis.extent for axis in axes if not isinstance(axis.extent, int)}
+    extents |= {e for op in dag.args for e in op.shape if not isinstance(e, int)}
+    return [s for s in some if all(fixed(at(extent, s)) > 0 for extent in extents)]
+
+
+def _corners(dims: Sequence[Dim]) -> list[Sizes]:
+    """Sizes at which each of *dims* is the least or the greatest, for up to six of them."""
+    ends = [(dim.low, dim.high) if n < _MOST_CORNERS else (dim.high,) for n, dim in enumerate(dims)]
+    return [dict(zip(dims, picked, strict=True)) for picked in product(*ends)]
 
 
 def _any_size(dim: Dim) -> SizeRange:

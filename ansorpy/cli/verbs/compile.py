@@ -9,7 +9,7 @@ import typer
 
 from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import Bound, ModelFile, Plugins
+from ansorpy.cli.options import LatencyBound, ModelFile, Plugins
 from ansorpy.options import those
 
 __all__ = ["compile"]
@@ -21,7 +21,7 @@ def compile(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so.")
     ] = None,
-    bound: Bound = None,
+    latency_bound: LatencyBound = None,
     plugin: Plugins = None,
     **arguments: Unpack[CompileArguments],
 ) -> None:
@@ -37,9 +37,9 @@ def compile(
 
     load_plugins(plugin or ())
     request = Request.of(**those(SearchArguments, arguments))
-    bounds = latencies_by_network("--bound", bound or (), [model.stem])
+    bounds = latencies_by_network("--latency-bound", latency_bound or (), [model.stem])
     spec = NetworkSpec(
-        model, bound=bounds.get(model.stem), **those(NetworkArguments, arguments)
+        model, latency_bound=bounds.get(model.stem), **those(NetworkArguments, arguments)
     )  # fmt: skip
     library = library_path(model, output)
     check_exportable(library, emitted_target(library, request.target, request.threads))

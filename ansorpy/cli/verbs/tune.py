@@ -13,7 +13,7 @@ from ansorpy.api.arguments import (
     SearchArguments,
 )
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import Baseline, Bound, ModelFiles, NetworkWeight, Plugins
+from ansorpy.cli.options import Baseline, LatencyBound, ModelFiles, NetworkWeight, Plugins
 from ansorpy.options import those
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ __all__ = ["tune"]
 @with_options
 def tune(
     models: ModelFiles,
-    bound: Bound = None,
+    latency_bound: LatencyBound = None,
     baseline: Baseline = None,
     weight: NetworkWeight = None,
     plugin: Plugins = None,
@@ -44,7 +44,7 @@ def tune(
     request = Request.of(**those(SearchArguments, arguments))
     _demand_kept(request.db)
     names = network_names(models)
-    bounds = latencies_by_network("--bound", bound or (), names)
+    bounds = latencies_by_network("--latency-bound", latency_bound or (), names)
     baselines = latencies_by_network("--baseline", baseline or (), names)
     weights = weights_by_network("--weight", weight or (), names)
     shared = those(NetworkArguments, arguments)

@@ -10,10 +10,12 @@ import numpy as np
 import onnx
 from onnx import NodeProto
 
+from ansorpy.frontend.onnx.bounded import Bounds
 from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
 from ansorpy.frontend.onnx.equations import Equation, negative, unequal
 from ansorpy.frontend.onnx.ratio import Ratio
+from ansorpy.graph.constants import constant_values
 from ansorpy.graph.emits import Emits
 from ansorpy.graph.ir import Array, GraphBuilder, LargeConstant, Output, Quantized, require_small
 from ansorpy.graph.ops import (
@@ -72,15 +74,24 @@ class TooShort(Unsupported):
 
 
 class Unknown(Unsupported):
-    """An operand must be known when the model is compiled, but depends on *inputs*."""
+    """An operand must be known when the model is compiled, but depends on *inputs*.
 
-    def __init__(self, attribute: str, inputs: Sequence[str]):
-        super().__init__(attribute, UNKNOWN)
-        self.inputs = tuple(inputs)
+    Args:
+        bound: The tensor that would help, too, if it had a bound; empty if there is none.
+    """
+
+    def __init__(
+        self, attribute: str, inputs: Sequence[str], bound: str = "", advice: str = UNKNOWN
+    ):
+        super().__init__(attribute, advice)
+        self.inputs, self.bound = tuple(inputs), bound
 
 
-def one_size(dims: Iterable[Dim]) -> str:
-    """How to give each of *dims* one size."""
+def one_size(dims: Sequence[Dim], counted: Collection[str] = ()) -> str:
+    """How to give each of *dims* one size, unless data decide about it: those named *counted*."""
+    known = [dim.name for dim in dims if dim.name in counted]
+    if known:
+        return f"data decide about {', '.join(known)}"
     flags = dim_flags({dim.name: _usual(dim) for dim in dims})
     return f"choose one size, for example with {flags}"
 
@@ -149,6 +160,7 @@ class NodeContext(Emits):
     known: MutableMapping[str, Elements] = field(default_factory=dict)
     stated: Mapping[str, TensorType] = field(default_factory=dict)
     wide: bool = False
+    bounds: Bounds | None = None
 
     def attr(self, name: str, default: T) -> T:
         """The attribute *name*, decoded, or *default*; byte strings become text.
@@ -207,24 +219,39 @@ class NodeContext(Emits):
         if not dtype.is_float:
             raise Unsupported(f"element type {dtype.value}", "only floats are supported")
 
+    def counted(self, value: str, capacity: AnyExtent) -> AnyExtent:
+        """The extent that *value*, an int64, tells; a number if it follows from constants alone."""
+        if not self.builder.is_constant(value):
+            return self.builder.counted(value, capacity)
+        (number,) = constant_values(self.builder.finish([Output(value, value)]))
+        return int(number.reshape(-1)[0])
+
     def constant(self, index: int, what: str) -> Array:
         """The array of constant operand *index*; refuses an operand computed at run time."""
         array = self.builder.constants.get(self.input(index))
         if array is None:
-            raise self._unknown(what, self.input(index))
+            raise self.unknown(what, self.input(index))
         return array
 
-    def _unknown(self, what: str, value: str) -> Unsupported:
-        """Why *value* is not known: it depends on inputs, or on dimensions."""
+    def unknown(self, what: str, value: str, bound: str = "") -> Unsupported:
+        """Why *value* is not known: it depends on inputs, or on dimensions.
+
+        Args:
+            bound: As of :class:`Unknown`.
+        """
         graph = self.builder.finish([Output(value, value)])
         read = {value, *(name for node in graph.nodes for name in node.inputs)}
         inputs = [name for name in graph.inputs if name in read]
         if inputs:
-            return Unknown(what, inputs)
+            return Unknown(what, inputs, bound)
         ops = [node.op for node in graph.nodes]
         extents = [e for op in ops if isinstance(op, Sizes) for e in op.extents]
         shapes = (graph.types[node.output].shape for node in graph.nodes)
-        return Unsupported(what, one_size(dims_of([*extents, *(e for s in shapes for e in s)])))
+        return self.undecided(what, [*extents, *(e for s in shapes for e in s)])
+
+    def undecided(self, what: str, extents: Iterable[AnyExtent]) -> Unsupported:
+        """Why *what* is refused, because *extents* depend on sizes."""
+        return Unsupported(what, one_size(dims_of(extents), self.builder.dim_names))
 
     def constant_ints(self, index: int, what: str) -> Shape:
         return tuple(int(v) for v in np.asarray(self.constant(index, what)).reshape(-1))
@@ -232,19 +259,32 @@ class NodeContext(Emits):
     def extents(self, index: int, what: str) -> Shape:
         """The elements of integer operand *index*, which is constant or follows from sizes."""
         known = self.known.get(self.operand(index))
-        return self.constant_ints(index, what) if known is None else tuple(known.reshape(-1))
+        if known is not None:
+            return tuple(known.reshape(-1))
+        if self.input(index) not in self.builder.constants:
+            is_size = not self.type(index).dtype.is_float
+            bound = self.node.input[index] if is_size else ""
+            raise self.unknown(what, self.input(index), bound)
+        return self.constant_ints(index, what)
+
+    def most_rows(self, index: int = 0) -> int | None:
+        """How many rows output *index* has at most, if the user gave a bound."""
+        if self.bounds is None or index >= len(self.node.output):
+            return None
+        return self.bounds.length(self.node.output[index])
 
     def number(self, extent: AnyExtent, what: str) -> int:
         """*extent*, which must be a number for *what*; refuses one that depends on a dimension."""
         if isinstance(extent, int):
             return extent
-        raise Unsupported(f"{what} of {extent}", one_size(dims_of([extent])))
+        raise self.undecided(f"{what} of {extent}", [extent])
 
     def is_less(self, a: AnyExtent, b: AnyExtent) -> bool:
         """Whether ``a < b``; refuses extents for which that depends on a size."""
         if most(a - b) < 0 or least(a - b) >= 0:
             return most(a - b) < 0
-        raise Unsupported(f"{a} and {b}", f"either may be larger; {one_size(dims_of([a, b]))}")
+        why = self.undecided("", [a, b]).advice
+        raise Unsupported(f"{a} and {b}", f"either may be larger; {why}")
 
     def constant_shape(self, shape: Shape, dtype: DType) -> Shape:
         """*shape*, of a constant to be made; refuses one that no library could hold."""
@@ -302,9 +342,10 @@ class NodeContext(Emits):
 
     def divided(self, total: str, count: AnyExtent) -> str:
         """*total* over *count*, times its reciprocal if that is a number."""
+        dtype = self.builder.types[total].dtype
         if isinstance(count, int):
-            return self.apply(Fn.MUL, total, self.literal(1.0 / np.float64(count)))
-        return self.apply(Fn.DIV, total, self.size(count, self.builder.types[total].dtype))
+            return self.apply(Fn.MUL, total, self.literal(1.0 / np.float64(count), dtype))
+        return self.apply(Fn.DIV, total, self.size(count, dtype))
 
     def _emitted(self, op: Op, inputs: Sequence[str]) -> str:
         try:

@@ -28,7 +28,7 @@ def with_definitions(model: ModelProto, unknown: Iterable[NodeProto]) -> ModelPr
     try:
         typed = onnx.shape_inference.infer_shapes(model)  # some definitions depend on types
         return inliner.inline_selected_functions(
-            _with_gaps_filled(typed, defined), sorted(defined), inline_schema_functions=True
+            _with_typed(typed, defined), sorted(defined), inline_schema_functions=True
         )
     except (EncodeError, onnx.checker.ValidationError, ValueError, RuntimeError):
         return model  # the importer names the nodes
@@ -42,14 +42,15 @@ def _is_defined(operator: str, domain: str) -> bool:
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 
-def _with_gaps_filled(model: ModelProto, defined: Iterable[tuple[str, str]]) -> ModelProto:
-    """*model* without nodes of *defined* operators that leave out an operand before another one.
+def _with_typed(model: ModelProto, defined: Iterable[tuple[str, str]]) -> ModelProto:
+    """*model* without nodes of *defined* operators whose definitions depend on operands' types.
 
-    onnx's inliner looks for the type of the operand that is left out, and fails.
+    onnx's inliner knows the types neither of operands that are left out nor of constants, and
+    fails.
     """
     types = _types(model)
     for node in model.graph.node:
-        if "" in node.input and (node.domain, node.op_type) in defined:
+        if (node.domain, node.op_type) in defined:
             function = _definition(node, types, model)
             if function is not None:
                 function.name = f"{node.op_type}_{len(model.functions)}"
@@ -86,4 +87,35 @@ def _definition(
     function.ParseFromString(
         schema.get_context_dependent_function(node.SerializeToString(), operands)
     )
+    return _in_versions(function, versions)
+
+
+def _in_versions(function: FunctionProto, versions: Mapping[str, int]) -> FunctionProto | None:
+    """*function* in the operator sets of its model; None if one of its operators was another then.
+
+    onnx writes definitions in the operator set in which they were new, and later ones seldom change
+    more than the types that an operator takes.
+    """
+    for opset in function.opset_import:
+        wanted = versions.get(opset.domain, opset.version)
+        used = {n.op_type for n in _all_of(function.node) if n.domain == opset.domain}
+        forms = (_form(name, opset.domain, v) for v in (opset.version, wanted) for name in used)
+        if len(set(forms)) != len(used):
+            return None
+        opset.version = wanted
     return function
+
+
+def _form(operator: str, domain: str, version: int) -> tuple[str, ...]:
+    """The operator's name, and those of its operands, results and attributes."""
+    schema = onnx.defs.get_schema(operator, version, domain)
+    ports = [port.name for port in (*schema.inputs, *schema.outputs)]
+    return (operator, *ports, *sorted(schema.attributes))
+
+
+def _all_of(nodes: Iterable[NodeProto]) -> Iterable[NodeProto]:
+    """*nodes* and those of their bodies."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            yield from _all_of(attribute.g.node)

@@ -16,8 +16,8 @@ from onnx import (
     ValueInfoProto,
 )
 
-from ansorpy.constants import constant_flags
 from ansorpy.errors import UnsupportedRow
+from ansorpy.frontend.onnx.bounded import Bounds
 from ansorpy.frontend.onnx.context import (
     NodeContext,
     TooLarge,
@@ -26,7 +26,6 @@ from ansorpy.frontend.onnx.context import (
     Unknown,
     Unsupported,
     element_type_of,
-    one_size,
 )
 from ansorpy.frontend.onnx.control.scopes import Blamed, Inner
 from ansorpy.frontend.onnx.control.sequences import identity
@@ -49,7 +48,7 @@ from ansorpy.frontend.onnx.quantized.narrow import (
 from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import array_of, demand_computed, demand_consistent, opset_of
 from ansorpy.frontend.onnx.reference import evaluated
-from ansorpy.frontend.onnx.refusal import LARGEST_OPERAND, pinnable, unsupported
+from ansorpy.frontend.onnx.refusal import LARGEST_OPERAND, advice_of, pinnable, unsupported
 from ansorpy.frontend.onnx.registry import (
     CONTROL,
     ON_SHAPES,
@@ -64,9 +63,10 @@ from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType
-from ansorpy.ir.extents import Extent, dims_of, most
+from ansorpy.ir.extents import Extent, dim_extent, dims_of, most
 from ansorpy.ir.narrow import ElementType, Narrow
 from ansorpy.ir.symbols import Dim
+from ansorpy.size_bounds import Bound
 
 __all__ = ["Importer", "Solved", "has_importer", "is_known"]
 
@@ -97,7 +97,7 @@ def is_known(node: NodeProto) -> bool:
 class Importer:
     """The state of one import: values so far, and table rows for unsupported nodes and tensors."""
 
-    def __init__(self, model: ModelProto, inputs: InputShapes):
+    def __init__(self, model: ModelProto, inputs: InputShapes, bounds: Mapping[str, Bound]):
         self.model = model
         self.opset = opset_of(model)
         self.builder = GraphBuilder()
@@ -108,6 +108,8 @@ class Importer:
         self.used: frozenset[str] = frozenset()
         self._stated = stated_types(model)
         self._free = inputs.free
+        self._bounds = Bounds(bounds, model.graph)
+        self._network = self.builder
         self._counting: dict[Hashable, Sequence[Value | None]] = {}
         self._add_inputs(inputs.shapes)
 
@@ -118,6 +120,7 @@ class Importer:
         if self.rows:
             raise unsupported(self.rows)
         outputs = [o.name for o in self.model.graph.output]
+        self._bounds.demand_used()
         demand_computed(outputs, {*self.values, *self.lists})
         return self.builder.finish(made for name in outputs for made in self._outputs(name))
 
@@ -157,7 +160,7 @@ class Importer:
                 name = self.builder.add_input(info.name, kind)
                 if 0 in shape:  # a value computed from it follows from the shapes
                     name = self._add_empty(name, kind)
-                self.values[info.name] = name
+                self._bind(info.name, name)
 
     def _add_empty(self, name: str, kind: TensorType) -> str:
         """A constant without elements; adds a row if its other sizes are more than numpy takes."""
@@ -246,6 +249,7 @@ class Importer:
         """Let *name* stand for *value*."""
         if isinstance(value, str):
             self.values[name] = value
+            self._bounds.apply(self.builder, self.known, name, value)
         else:
             self.lists[name] = value
 
@@ -257,8 +261,9 @@ class Importer:
         if supported and any(missing):
             return  # depends on a node that is in the table already
         context = NodeContext(
-            node, self.opset, self.builder, self.values, self.used, self.known, self._stated
-        )
+            node, self.opset, self.builder, self.values, self.used, self.known, self._stated,
+            bounds=self._bounds if self.builder is self._network else None,
+        )  # fmt: skip
         try:
             results = self._once(node, operands, context, supported)
         except Blamed:
@@ -273,7 +278,7 @@ class Importer:
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             dims = self._dims(operands)
             if dims and isinstance(error, TypeError):  # what only an int can do was asked of a size
-                self._refuse(node, operands, Unsupported("sizes", one_size(dims)))
+                self._refuse(node, operands, context.undecided("sizes", map(dim_extent, dims)))
                 return
             demand_consistent(self.model)  # reports operands or attributes that no operator takes
             raise
@@ -407,11 +412,8 @@ class Importer:
             raise Unsupported(what, "convert the model to float32") from None
 
     def _refuse(self, node: NodeProto, operands: Sequence[str], reason: Unsupported) -> None:
-        shapes = [
-            str(list(self.builder.types[self.values[n]].shape))
-            for n in operands
-            if n in self.values
-        ]
+        held = [self.values[n] for n in operands if n in self.values]
+        shapes = [str(list(self.builder.types[value].shape)) for value in held]
         given = [i.name for i in network_inputs(self.model) if i.name in self.values]
         names = {self.values[name]: name for name in given}
         blamed = reason.inputs if isinstance(reason, Unknown) else ()
@@ -423,7 +425,7 @@ class Importer:
                 node.op_type,
                 reason.attribute,
                 ", ".join(shapes),
-                f"give its value: {constant_flags(needs)}" if needs else reason.advice,
+                advice_of(reason, needs, bounded=self.builder is self._network),
                 needs,
                 domain,
                 opset_of(self.model, domain),

@@ -23,6 +23,7 @@ from ansorpy.frontend.onnx.sequence_inputs import with_tensors
 from ansorpy.frontend.onnx.shapes import InputShapes, input_shapes
 from ansorpy.graph.ir import Graph
 from ansorpy.ir.symbols import Dim
+from ansorpy.size_bounds import AnyBound, Bound, known_bounds
 from ansorpy.size_ranges import AnySize, SizeRange
 
 __all__ = ["Imported", "load", "load_with_ranges", "runnable_shapes"]
@@ -43,6 +44,7 @@ def load(
     shapes: Mapping[str, Sequence[AnySize]] | None = None,
     dims: Mapping[str, AnySize] | None = None,
     constants: Mapping[str, ArrayLike] | None = None,
+    bounds: Mapping[str, AnyBound] | None = None,
 ) -> Graph:
     """The network graph of an ONNX model (a path or a loaded model).
 
@@ -50,13 +52,15 @@ def load(
         shapes: Full shapes by input name, for inputs with dynamic dimensions.
         dims: Sizes by name of a dynamic dimension: ``{"batch": 1, "seq": (1, 512)}``.
         constants: Values of inputs that are known, by name: they are no inputs any more.
+        bounds: What sizes that depend on data are at most, by name of a tensor that has a size, or
+            of the result of a Range or Loop that has as many rows: ``{"trip": 100}``.
 
     Raises:
         ForeignFile: The source is not an ONNX model, or onnx's checker rejects it.
         UsageError: A size is wrong, or an input or dimension name is unknown.
         UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
     """
-    return load_with_ranges(source, shapes, dims, constants).graph
+    return load_with_ranges(source, shapes, dims, constants, bounds).graph
 
 
 def load_with_ranges(
@@ -64,6 +68,7 @@ def load_with_ranges(
     shapes: Mapping[str, Sequence[AnySize]] | None = None,
     dims: Mapping[str, AnySize] | None = None,
     constants: Mapping[str, ArrayLike] | None = None,
+    bounds: Mapping[str, AnyBound] | None = None,
 ) -> Imported:
     """As :func:`load`, with the ranges of the dimensions.
 
@@ -72,7 +77,7 @@ def load_with_ranges(
     Raises:
         ForeignFile, UsageError, UnsupportedModel: As :func:`load`.
     """
-    graph, inputs, equal = _imported(source, shapes, dims, constants)
+    graph, inputs, equal = _imported(source, shapes, dims, constants, known_bounds(bounds))
     _log_assumed(inputs, equal)
     return Imported(graph, inputs.ranges)
 
@@ -81,6 +86,7 @@ def runnable_shapes(
     source: str | Path | ModelProto,
     shapes: Mapping[str, Sequence[AnySize]] | None = None,
     dims: Mapping[str, AnySize] | None = None,
+    bounds: Mapping[str, AnyBound] | None = None,
 ) -> InputShapes:
     """The shapes of the inputs with which the model's operators can run.
 
@@ -89,7 +95,7 @@ def runnable_shapes(
     Raises:
         ForeignFile, UsageError, UnsupportedModel: As :func:`load`.
     """
-    return _imported(source, shapes, dims)[1]
+    return _imported(source, shapes, dims, bounds=known_bounds(bounds))[1]
 
 
 def _imported(
@@ -97,6 +103,7 @@ def _imported(
     shapes: Mapping[str, Sequence[AnySize]] | None,
     dims: Mapping[str, AnySize] | None,
     constants: Mapping[str, ArrayLike] | None = None,
+    bounds: Mapping[str, Bound] | None = None,
 ) -> tuple[Graph, InputShapes, list[str]]:
     """The graph, its inputs, and which dimensions its operators need to be others."""
     found = with_constants(read(source), constants or {})
@@ -113,7 +120,7 @@ def _imported(
     while True:
         try:
             with np.errstate(all="ignore"):  # constants may become NaN or infinite, as in ONNX
-                return Importer(model, inputs).run(), inputs, equal
+                return Importer(model, inputs, bounds or {}).run(), inputs, equal
         except Solved as found:
             inputs = inputs.replaced(found.dim, found.extent)
             if found.dim.name != str(found.extent):  # otherwise, only its range has changed

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from ansorpy.constants import constant_flags
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
+from ansorpy.frontend.onnx.context import Unknown, Unsupported
 from ansorpy.graph.ops import TensorType
 from ansorpy.ir.extents import most
+from ansorpy.size_bounds import bound_flag
 
-__all__ = ["LARGEST_OPERAND", "pinnable", "unsupported"]
+__all__ = ["LARGEST_OPERAND", "advice_of", "pinnable", "unsupported"]
 
 LARGEST_OPERAND = 1 << 10
 """Elements of constants that may determine a shape."""
@@ -39,6 +41,17 @@ def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:
     for row in rows:
         groups.setdefault((row.domain, row.op, row.attribute, row.advice), []).append(row)
     return [replace(found[0], count=len(found)) for found in groups.values()]
+
+
+def advice_of(reason: Unsupported, needs: Sequence[str], *, bounded: bool) -> str:
+    """What to do about *reason*, which the values of the inputs *needs* would avoid.
+
+    Args:
+        bounded: Whether bounds of tensors may be given here.
+    """
+    said = f"give its value: {constant_flags(needs)}" if needs else reason.advice
+    bound = reason.bound if isinstance(reason, Unknown) and bounded else ""
+    return f"{said}, or a bound: {bound_flag(bound)}" if bound else said
 
 
 def pinnable(

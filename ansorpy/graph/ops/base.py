@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import AnyExtent, Extent, least, most, prod_of
+from ansorpy.ir.extents import AnyExtent, Extent, Symbolic, dims_of, least, most, prod_of
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import ComputeOp
 
 __all__ = [
@@ -114,6 +115,15 @@ class Rows:
         return len(self.shape) < rank or self.shape[0] == 1
 
 
+def _symbolic(values: Iterable[object]) -> Iterator[Symbolic]:
+    """The extents among *values*, and in tuples among them, that are no numbers."""
+    for value in values:
+        if isinstance(value, Symbolic):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _symbolic(value)
+
+
 class Op(ABC):
     """Base of all operators: frozen dataclasses with typed attributes and one output."""
 
@@ -130,6 +140,11 @@ class Op(ABC):
     def bodies(self) -> Sequence[Any]:
         """The graphs that it runs; none, unless it is the result of a region."""
         return ()
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The dimensions that its attributes depend on."""
+        return dims_of(_symbolic(vars(self).values()))
 
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:

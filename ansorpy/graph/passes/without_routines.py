@@ -1,46 +1,82 @@
-"""Sort short rows by comparing all pairs, as machines without routines can.
+"""Formulas in place of routines, for machines that have none.
 
-top_places(x)[r, k]   -->   the i for which k elements of x[r] come before x[r, i]
+top_places(x)[r, k]               -->   the i for which k elements of x[r] come before x[r, i]
+prefixes(x)                       -->   sums of all elements up to each one
+scatter_sum(x, places, updates)   -->   x + the sum of the updates with the element's place
+
+They compare all pairs of elements, or each element with all places.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
 from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.ops import Cast, Computed, Cumulative, Fn, Iota, Reduce, ReduceOp
+from ansorpy.graph.ops import (
+    Cast,
+    Computed,
+    Cumulative,
+    Elementwise,
+    Expand,
+    Fn,
+    GatherElements,
+    Iota,
+    Reduce,
+    ReduceOp,
+    Scatter,
+    Shape,
+)
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import most
+from ansorpy.ir.extents import most, prod_of
 from ansorpy.ir.routines.prefix import Prefixes
+from ansorpy.ir.routines.scatters import (
+    ScatterMax,
+    ScatterMin,
+    ScatterProduct,
+    Scatters,
+    ScatterSum,
+)
 from ansorpy.ir.routines.top import TopPlaces
 
 __all__ = ["without_routines"]
 
 _MOST = 1024
 """Comparing all pairs of this many elements takes about 0.1 ms on a CPU core."""
+_MOST_PLACES = 1 << 33
+"""So many comparisons of elements with places take some tenths of a second."""
+_REDUCED: Mapping[type[Scatters], tuple[Fn, ReduceOp]] = {
+    ScatterMax: (Fn.MAX, ReduceOp.MAX), ScatterMin: (Fn.MIN, ReduceOp.MIN),
+    ScatterProduct: (Fn.MUL, ReduceOp.PROD), ScatterSum: (Fn.ADD, ReduceOp.SUM),
+}  # fmt: skip
 
 
 def without_routines(graph: Graph) -> Graph:
-    """*graph* with formulas for the routines that have one."""
+    """*graph* with formulas for the routines that have one, unless it compares too much."""
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
-        if _is_short(graph, node):
-            chosen = _Ranked(builder, f"{node.output}.rank").places(node)
-            node = Node(Cast(DType.INT64), (chosen,), node.output)
-        elif isinstance(node.op, Computed) and isinstance(node.op.routine, Prefixes):
-            of = node.op.routine
-            kind = ReduceOp.PROD if of.product else ReduceOp.SUM
-            formula = Cumulative(kind, 1, of.exclusive, of.backwards)
-            node = Node(formula, node.inputs, node.output)
-        builder.add_node(node)
+        builder.add_node(_formula(builder, node))
     return builder.finish(graph.outputs)
 
 
-def _is_short(graph: Graph, node: Node) -> bool:
-    if not isinstance(node.op, Computed) or not isinstance(node.op.routine, TopPlaces):
-        return False
-    return 1 < most(graph.types[node.inputs[0]].shape[1]) <= _MOST
+def _formula(builder: GraphBuilder, node: Node) -> Node:
+    """The node that computes the result of *node*, a routine with a formula, or *node* itself."""
+    match node.op:
+        case Computed(routine=TopPlaces()) if (
+            1 < most(builder.types[node.inputs[0]].shape[1]) <= _MOST
+        ):  # fmt: skip
+            chosen = _Ranked(builder, f"{node.output}.rank").places(node)
+            return Node(Cast(DType.INT64), (chosen,), node.output)
+        case Computed(routine=Prefixes() as of):
+            kind = ReduceOp.PROD if of.product else ReduceOp.SUM
+            return Node(Cumulative(kind, 1, of.exclusive, of.backwards), node.inputs, node.output)
+        case Computed(routine=Scatters() as routine, shape=shape) if (
+            most(prod_of((*shape, builder.types[node.inputs[2]].shape[1]))) <= _MOST_PLACES
+        ):  # fmt: skip
+            return _Compared(builder, f"{node.output}.scatter").formula(node, type(routine), shape)
+    return node
 
 
 class _Ranked(EmitsBeside):
@@ -74,3 +110,22 @@ class _Ranked(EmitsBeside):
         if not self.builder.types[b].dtype.is_float:
             return found
         return self.apply(Fn.OR, found, self.apply(Fn.IS_NAN, b))
+
+
+class _Compared(EmitsBeside):
+    def formula(self, node: Node, kind: type[Scatters], shape: Shape) -> Node:
+        """The node that computes the result of the scatter *node*, of this *kind*."""
+        data, places, updates = node.inputs
+        if kind in _REDUCED:
+            fn, reduction = _REDUCED[kind]
+            total = self.emit(Scatter(reduction, 1, shape[1]), [places, updates])
+            return Node(Elementwise(fn), (data, total), node.output)
+        order = self.emit(Iota((1, self.builder.types[updates].shape[1], 1), dtype=DType.INT32), ())
+        last = self.emit(Scatter(ReduceOp.MAX, 1, shape[1]), [places, order])
+        none = self.literal(np.asarray(0), DType.INT32)
+        given = self.apply(Fn.LESS_EQUAL, none, last)
+        source = self.cast(self.apply(Fn.MAX, last, none), DType.INT64)
+        if self.builder.types[source].shape != shape:
+            source = self.emit(Expand(shape), [source])
+        found = self.emit(GatherElements(1), [updates, source])
+        return Node(Elementwise(Fn.WHERE), (given, found, data), node.output)

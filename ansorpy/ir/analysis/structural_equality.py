@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from functools import cache
 from typing import Any
 
 from ansorpy.ir.expr import (
@@ -132,7 +131,8 @@ class _Comparison:
         return (a.shape, a.dtype, a.constant) == (b.shape, b.dtype, b.constant)
 
     def _fields(self, a: Any, b: Any) -> bool:
-        return all(self.same(getattr(a, name), getattr(b, name)) for name in _names(type(a)))
+        names = _names(a)
+        return all(self.same(getattr(a, name), getattr(b, name)) for name in names)
 
     def _for(self, a: For, b: For) -> bool:
         self.bind(a.var, b.var)
@@ -173,10 +173,15 @@ class _Comparison:
         return True
 
 
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    """The names of the fields of a node."""
-    return tuple(field.name for field in fields(kind))
+def _names(node: Any) -> tuple[str, ...]:
+    """The names of the fields of *node*."""
+    kind = type(node)
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(field.name for field in fields(node))
+    return _NAMES[kind]
+
+
+_NAMES: dict[type, tuple[str, ...]] = {}
 
 
 def _like(a: Buffer, b: Buffer) -> bool:

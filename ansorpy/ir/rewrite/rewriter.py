@@ -201,7 +201,7 @@ def _copy(r: Rewriter, s: AsyncCopy) -> Stmt:
     buffer, value = r._buffer(s.buffer), r.expr(s.value)
     indices = tuple(r.expr(i) for i in s.indices)
     unchanged = buffer is s.buffer and value is s.value and _same(s.indices, indices)
-    return s if unchanged else AsyncCopy(buffer, indices, value)
+    return s if unchanged else AsyncCopy(buffer, indices, value, s.blocks)
 
 
 def _plain(r: Rewriter, s: Stmt) -> Stmt:

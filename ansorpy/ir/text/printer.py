@@ -249,7 +249,8 @@ class _Printer:
         yield f"{s.name}({', '.join(self.element(b, at) for b, at in s.operands)})"
 
     def _copy(self, s: AsyncCopy) -> Iterator[str]:
-        yield f"{self.element(s.buffer, s.indices)} = copy({self.expr(s.value)})"
+        together = f", {s.blocks} blocks" if s.blocks > 1 else ""
+        yield f"{self.element(s.buffer, s.indices)} = copy({self.expr(s.value)}{together})"
 
     def _commit(self, s: Commit) -> Iterator[str]:
         yield f"commit_{s.kind.value}()"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -96,27 +96,46 @@ class Builder:
 
         A program for all sizes is returned as it is run at those of *task*.
         """
+        found = dict(self.build_each(task, states))
+        return [found[n] for n in range(len(states))]
+
+    def build_each(
+        self, task: Task, states: Sequence[State]
+    ) -> Iterator[tuple[int, Built | MeasureResult]]:
+        """As :meth:`build`, but each result follows as soon as it is there, with its number."""
         messages = build_requests(task, states)
         keys = [_key(message) for message in messages]
-        found: dict[bytes, Built | MeasureResult] = {
-            key: kept for key in keys if (kept := self._built.get(key)) is not None
-        }
-        missing = {key: n for n, key in enumerate(keys) if key not in found}
-        wanted = [messages[n] for n in missing.values()]
-        order = list(missing)
-        try:
-            if wanted:
-                with lock_cores(sorted(os.sched_getaffinity(0)), self.lock_folder, shared=True):
-                    for index, outcome in ask_all(self.workers, wanted, self.timeout_s):
-                        found[order[index]] = _interpreted(outcome)
-        except OutOfTime:
-            found |= {key: out_of_time() for key in order if key not in found}
-        for key in keys:
-            # Failures are not cached: they may have been the machine's fault.
-            if isinstance(built := found[key], Built):
-                self._built[key] = built
+        numbers: dict[bytes, list[int]] = {}
+        for n, key in enumerate(keys):
+            numbers.setdefault(key, []).append(n)
         sizes = dict(task.at)
-        return [_at(found[key], sizes) for key in keys]
+        found: dict[bytes, Built | MeasureResult] = {}
+        for key, built in self._answers({k: messages[n[0]] for k, n in numbers.items()}):
+            found[key] = built
+            yield from ((n, _at(built, sizes)) for n in numbers[key])
+        for n, key in enumerate(keys):
+            if key not in found:
+                yield n, out_of_time()
+            # Failures are not cached: they may have been the machine's fault.
+            elif isinstance(built := found[key], Built):
+                self._built[key] = built
+
+    def _answers(
+        self, messages: Mapping[bytes, Message]
+    ) -> Iterator[tuple[bytes, Built | MeasureResult]]:
+        """The results of *messages*, by their keys, until the deadline; first what is cached."""
+        kept = {key: built for key in messages if (built := self._built.get(key)) is not None}
+        yield from kept.items()
+        order = [key for key in messages if key not in kept]
+        if not order:
+            return
+        wanted = [messages[key] for key in order]
+        with (
+            suppress(OutOfTime),
+            lock_cores(sorted(os.sched_getaffinity(0)), self.lock_folder, shared=True),
+        ):
+            for index, outcome in ask_all(self.workers, wanted, self.timeout_s):
+                yield order[index], _interpreted(outcome)
 
     def remember(self, task: Task, state: State, built: Built) -> None:
         """Cache *built*, made elsewhere, as the result of building *state*.

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from ansorpy.config import available_cores
-from ansorpy.deadline import left_s, until
+from ansorpy.deadline import OutOfTime, left_s, until
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.check.compare import extra_error
-from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.gpu.batch import Batch
+from ansorpy.measure.result import MeasureResult, out_of_time
 from ansorpy.measure.run.client import RunClient
 from ansorpy.measure.run.interfaces import BuildService, Observer
 from ansorpy.measure.run.runner import BuildingRunner, LocalRunner, MeasureOptions
 from ansorpy.measure.run.timing import TimingPolicy
-from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.locks import lock_gpus
 from ansorpy.measure.workers.supervisor import Worker
-from ansorpy.profiler import Activity, profiled
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -45,8 +43,9 @@ class Gpu:
 class GpuRunner(BuildingRunner):
     """Builds cubins in workers that need no GPU, then runs them in one worker per GPU.
 
-    The reference that results are compared with is computed on the CPU.  Timing holds the
-    machine-wide lock of its GPUs.  All workers are started at once, so their imports overlap.
+    The reference that results are compared with is computed on the CPU.  Each candidate is run as
+    soon as it is built, under the machine-wide lock of its GPU.  All workers are started at once,
+    so their imports overlap.
 
     Only a lost CUDA context or a timeout ends a worker.  A spare process, whose context is made
     while nothing is timed, then takes over.
@@ -111,33 +110,49 @@ class GpuRunner(BuildingRunner):
             client.start()
         return self._host.build(task, candidates)
 
-    def _run(
+    def measure(
         self,
         task: Task,
         candidates: Sequence[State],
-        builds: Sequence[Built | MeasureResult],
+        *,
         incumbent_s: float | None,
-        observer: Observer | None,
+        observer: Observer | None = None,
     ) -> list[MeasureResult]:
-        """Run each candidate on the next free GPU."""
-        batch = _Batch(self, task, candidates, builds, incumbent_s, observer)
-        with profiled(Activity.RUN):
-            return batch.run(self._clients)
+        """Build *candidates*, and run each on the next free GPU as soon as it is built."""
+        for client in self._clients:
+            client.start()
+
+        def submit(
+            client: RunClient, state: State, built: Built, incumbent_s: float | None
+        ) -> Future[MeasureResult]:
+            lost = extra_error(task.dag, state.definition)
+            return self._submit(client, task, built, incumbent_s, lost)
+
+        batch = Batch(candidates, submit, incumbent_s, observer)
+        try:
+            self._prepare(task)
+        except OutOfTime:
+            return batch.run(self._clients, enumerate([out_of_time()] * len(candidates)))
+        return batch.run(self._clients, self._host.build_each(task, candidates))
 
     def _client(self, task: Task) -> RunClient:
         """The worker of the first GPU."""
         return self._clients[0]
 
-    def submit(
+    def _submit(
         self, client: RunClient, task: Task, built: Built, incumbent_s: float | None, lost: float
     ) -> Future[MeasureResult]:
         """Measure *built* on *client*'s GPU in another thread, under this thread's deadline."""
         self._kept[built.digest] = built
         moment = time.monotonic() + left_s()
+        place = self.gpus[self._clients.index(client)].place
 
         def measured() -> MeasureResult:
-            with until(moment):
-                result = client.measure(task, built, incumbent_s, lost)
+            try:
+                with until(moment), lock_gpus([place], self.options.lock_folder):
+                    result = client.measure(task, built, incumbent_s, lost)
+            except OutOfTime:
+                return out_of_time()
             return replace(result, build_s=built.build_s, object_digest=built.digest)
 
         return self._threads.submit(measured)
@@ -154,71 +169,6 @@ class GpuRunner(BuildingRunner):
 
     def _alone(self, task: Task) -> AbstractContextManager[None]:
         return lock_gpus([gpu.place for gpu in self.gpus], self.options.lock_folder)
-
-
-class _Batch:
-    """A batch of candidates that is distributed to GPUs.
-
-    The observer is called in the caller's thread.
-    """
-
-    def __init__(
-        self,
-        runner: GpuRunner,
-        task: Task,
-        candidates: Sequence[State],
-        builds: Sequence[Built | MeasureResult],
-        incumbent_s: float | None,
-        observer: Observer | None,
-    ) -> None:
-        self.runner = runner
-        self.task = task
-        self.candidates = candidates
-        self.builds = builds
-        self.incumbent_s = incumbent_s
-        self.observer = observer
-        self.results: dict[int, MeasureResult] = {}
-
-    def run(self, clients: Sequence[RunClient]) -> list[MeasureResult]:
-        """Return all results, in the candidates' order."""
-        waiting = deque(range(len(self.builds)))
-        free = list(clients)
-        busy: dict[Future[MeasureResult], tuple[int, RunClient]] = {}
-        while waiting or busy:
-            while waiting and free:
-                index = waiting.popleft()
-                future = self._start(index, free[0])
-                if future is not None:
-                    busy[future] = (index, free.pop(0))
-            done = wait(busy, return_when=FIRST_COMPLETED).done if busy else ()
-            for future in done:
-                index, client = busy.pop(future)
-                free.append(client)
-                self._finish(index, future.result())
-        return [self.results[index] for index in range(len(self.builds))]
-
-    def _start(self, index: int, client: RunClient) -> Future[MeasureResult] | None:
-        """Start candidate *index*; None when its result is known without running it."""
-        state = self.candidates[index]
-        known = None if self.observer is None else self.observer.started(state)
-        if known is not None:
-            self.results[index] = known
-            return None
-        build = self.builds[index]
-        if isinstance(build, MeasureResult):
-            self._finish(index, build)
-            return None
-        lost = extra_error(self.task.dag, state.definition)
-        return self.runner.submit(client, self.task, build, self.incumbent_s, lost)
-
-    def _finish(self, index: int, result: MeasureResult) -> None:
-        self.results[index] = result
-        if result.ok:
-            self.incumbent_s = min(result.median_s, self.incumbent_s or result.median_s)
-        if self.observer is not None:
-            build = self.builds[index]
-            built = build if isinstance(build, Built) else None
-            self.observer.ended(TrialEnd(self.candidates[index], result, built))
 
 
 def _for_gpus(policy: TimingPolicy) -> TimingPolicy:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
@@ -14,6 +14,7 @@ from ansorpy.schedule.state import State
 
 __all__ = [
     "BuildService", "Expecting", "Machines", "Observer", "Retimer", "Runner", "Sharing",
+    "Streaming",
 ]  # fmt: skip
 
 
@@ -70,6 +71,16 @@ class Retimer(Protocol):
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult] | None:
         """One result per candidate, in order; None if no machine can compare them."""
+
+
+@runtime_checkable
+class Streaming(Protocol):
+    """A build service that hands over each result as soon as it is there."""
+
+    def build_each(
+        self, task: Task, states: Sequence[State]
+    ) -> Iterator[tuple[int, Built | MeasureResult]]:
+        """The numbers of *states* in the order in which they are finished, and their results."""
 
 
 @runtime_checkable

@@ -21,8 +21,8 @@ from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.run.client import measured_result
 from ansorpy.measure.run.handlers import RunSession
 from ansorpy.measure.run.interfaces import Observer
+from ansorpy.measure.run.observing import observed
 from ansorpy.measure.run.runner import LocalRunner
-from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.measure.workers.messages import MeasureRequest, OpenRequest
 from ansorpy.profiler import Activity, profiled
@@ -56,21 +56,15 @@ class ProvedRunner:
         observer: Observer | None = None,
     ) -> list[MeasureResult]:
         """Build, check and time *candidates*, all of which are proved."""
-        results = []
-        for state, built in zip(candidates, self.local.build(task, candidates), strict=True):
-            known = None if observer is None else observer.started(state)
-            result = known or self._one(task, state, built, incumbent_s)
-            if observer is not None and known is None:
-                code = built if isinstance(built, Built) else None
-                observer.ended(TrialEnd(state, result, code))
-            results.append(result)
-        return results
+
+        def one(state: State, built: Built) -> MeasureResult:
+            return self._one(task, state, built, incumbent_s)
+
+        return list(observed(candidates, self.local.build(task, candidates), observer, one))
 
     def _one(
-        self, task: Task, state: State, built: Built | MeasureResult, incumbent_s: float | None
-    ) -> MeasureResult:
-        if isinstance(built, MeasureResult):
-            return built
+        self, task: Task, state: State, built: Built, incumbent_s: float | None
+    ) -> MeasureResult:  # fmt: skip
         given = self.local.options
         options = OpenRequest(
             seed=given.seed,

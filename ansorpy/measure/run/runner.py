@@ -24,9 +24,9 @@ from ansorpy.measure.check.compare import extra_error
 from ansorpy.measure.check.reference import reference_state
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run.client import Reference, RunClient
-from ansorpy.measure.run.interfaces import BuildService, Observer
+from ansorpy.measure.run.interfaces import BuildService, Observer, Streaming
+from ansorpy.measure.run.observing import observed
 from ansorpy.measure.run.timing import TimingPolicy
-from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.measure.workers.locks import lock_cores
 from ansorpy.measure.workers.supervisor import Worker
 from ansorpy.profiler import Activity, profiled
@@ -103,24 +103,6 @@ class RunnerBase(ABC):
 class BuildingRunner(RunnerBase):
     """A runner on this machine: builds a batch, then waits for its turn to run it."""
 
-    def measure(
-        self,
-        task: Task,
-        candidates: Sequence[State],
-        *,
-        incumbent_s: float | None,
-        observer: Observer | None = None,
-    ) -> list[MeasureResult]:
-        """Build, check and time *candidates*; a candidate's failure becomes its result.
-
-        Raises:
-            UsageError: The task's target is a machine whose code cannot run here.
-            VerificationFailed: The reference itself is wrong, so nothing can be
-                checked: a defect of ansorpy or of the definition, not of a candidate.
-        """
-        with self._turn(task, candidates) as builds:
-            return self._run(task, candidates, builds, incumbent_s, observer)
-
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult]:
@@ -156,17 +138,6 @@ class BuildingRunner(RunnerBase):
     @abstractmethod
     def _client(self, task: Task) -> RunClient:
         """The worker that times *task* (one of them)."""
-
-    @abstractmethod
-    def _run(
-        self,
-        task: Task,
-        candidates: Sequence[State],
-        builds: Sequence[Built | MeasureResult],
-        incumbent_s: float | None,
-        observer: Observer | None,
-    ) -> list[MeasureResult]:
-        """Check and time *builds*, which were made from *candidates*."""
 
 
 class LocalRunner(BuildingRunner):
@@ -260,6 +231,15 @@ class LocalRunner(BuildingRunner):
         with profiled(Activity.BUILD):
             return self._builder.build(task, candidates)
 
+    def build_each(
+        self, task: Task, candidates: Sequence[State]
+    ) -> Iterator[tuple[int, Built | MeasureResult]]:
+        """Build each candidate; the results follow with their numbers as soon as they are there."""
+        self._settle()
+        if isinstance(self._builder, Streaming):
+            return self._builder.build_each(task, candidates)
+        return enumerate(self._builder.build(task, candidates))
+
     def remember(self, task: Task, state: State, built: Built) -> None:
         """Take *built*, made elsewhere, for the result of building *state*."""
         if isinstance(self._builder, Builder):
@@ -273,8 +253,16 @@ class LocalRunner(BuildingRunner):
         incumbent_s: float | None,
         observer: Observer | None = None,
     ) -> list[MeasureResult]:
+        """Build, check and time *candidates*; a candidate's failure becomes its result.
+
+        Raises:
+            UsageError: The task's target is a machine whose code cannot run here.
+            VerificationFailed: The reference itself is wrong, so nothing can be
+                checked: a defect of ansorpy or of the definition, not of a candidate.
+        """
         _refuse_foreign(task)
-        return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+        with self._turn(task, candidates) as builds:
+            return self._run(task, candidates, builds, incumbent_s, observer)
 
     def _run(
         self,
@@ -285,32 +273,19 @@ class LocalRunner(BuildingRunner):
         observer: Observer | None,
     ) -> list[MeasureResult]:
         results, client = [], self._client(task)
-        for state, build in zip(candidates, builds, strict=True):
-            known = None if observer is None else observer.started(state)
+
+        def one(state: State, built: Built) -> MeasureResult:
             lost = extra_error(task.dag, state.definition)
             with profiled(Activity.RUN):
-                result = known or self._one(client, task, build, incumbent_s, lost)
+                result = client.measure(task, built, incumbent_s, lost)
+            self._kept[built.digest] = built
+            return replace(result, build_s=built.build_s, object_digest=built.digest)
+
+        for result in observed(candidates, builds, observer, one):
             if result.ok:
                 incumbent_s = min(result.median_s, incumbent_s or result.median_s)
-            if observer is not None and known is None:
-                built = build if isinstance(build, Built) else None
-                observer.ended(TrialEnd(state, result, built))
             results.append(result)
         return results
-
-    def _one(
-        self,
-        client: RunClient,
-        task: Task,
-        build: Built | MeasureResult,
-        incumbent_s: float | None,
-        lost: float,
-    ) -> MeasureResult:
-        if isinstance(build, MeasureResult):
-            return build
-        result = client.measure(task, build, incumbent_s, lost)
-        self._kept[build.digest] = build
-        return replace(result, build_s=build.build_s, object_digest=build.digest)
 
     def reference(self, task: Task) -> Reference:
         """The reference of *task*, which is made and checked unless it is known.

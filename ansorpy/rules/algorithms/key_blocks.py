@@ -347,7 +347,7 @@ class _Stages:
 
     def total(self) -> ComputeOp:
         """The stage that replaces the sum of the exponentials."""
-        of, b = self.of, reduce_axis(self.blocks, name="b")
+        of, b = self.of, self._block(self.of.total)
         assert isinstance(of.total.body, Reduce)
         read = without_casts(of.total.body.source)
         assert isinstance(read, Load)
@@ -361,9 +361,13 @@ class _Stages:
 
         return self._result(of.total, value)
 
+    def _block(self, op: ComputeOp) -> Axis:
+        """The axis over the blocks for a stage with the axes of *op*."""
+        return reduce_axis(self.blocks, name=_unused("b", [axis.name for axis in op.axes]))
+
     def mixed(self) -> ComputeOp:
         """The stage that replaces the sum of products."""
-        of, b = self.of, reduce_axis(self.blocks, name="b")
+        of, b = self.of, self._block(self.of.mixed)
         scaled = self._stage(
             of.mixed, "scaled", self.columns,
             lambda rows, block, columns: self._part(rows, block, columns)

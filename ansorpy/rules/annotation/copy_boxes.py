@@ -24,30 +24,35 @@ FIRST_WITH_BOXES = 90
 class CopyBoxes(AnnotationRule):
     """Open whether one thread has a swizzled tile copied, instead of all threads copying it.
 
-    Source: CUTLASS's kernels for TMA and wgmma.  Differs: Ansor has no such copies; all threads
-    start the copies of the next tile together, after the barrier that frees it.
+    Pairs of neighbouring blocks may share the copies that are the same for both.
+    Source: CUTLASS's kernels for TMA and wgmma.  Differs: Ansor has no such copies; one thread
+    starts those of the next tile after the barrier that frees it, and no warps are set apart.
 
     Args:
-        together: The fraction of sampled rows in which all tiles are copied so that can be.
+        choices: 0 (all threads copy), 1, or the number of blocks that share copies.
+        alike: The fraction of sampled rows in which all tiles are copied so, and in the same way.
     """
 
-    together: float = 0.6
+    choices: tuple[int, ...] = (0, 1, 2)
+    alike: float = 0.75
 
     def declare(self, space: Space, target: Target) -> Space:
         state = space.state
         if target.capability >= FIRST_WITH_BOXES:
             for name in _tiles(state):
-                state = state.bulk(name, OneOf((0, 1)))
+                state = state.bulk(name, OneOf(self.choices))
         return Space(state, space.constraints)
 
     def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
         state = space.state
         columns = [column_of(state.stage(name).bulk) for name in _tiles(state)]
-        chosen = rng.random(len(table)) < self.together if any(columns) else None
-        for column in columns:
-            if column is not None and chosen is not None:
-                drawn = table[:, space.columns.index(column)]
-                table = set_column(space, table, column, np.where(chosen, 1, drawn))
+        if not any(columns):
+            return table
+        wanted = rng.choice([n for n in self.choices if n], len(table))
+        chosen = rng.random(len(table)) < self.alike
+        for column in filter(None, columns):
+            drawn = table[:, space.columns.index(column)]
+            table = set_column(space, table, column, np.where(chosen, wanted, drawn))
         return table
 
 

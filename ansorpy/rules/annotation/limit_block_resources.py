@@ -8,6 +8,7 @@ from functools import partial
 from typing import cast
 
 from ansorpy.ir.fragments import fragment_lanes
+from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.gpu.row_blocks import threads_in_rows
@@ -181,7 +182,8 @@ def _held_by_lane(bounds: Bounds, stages: Iterable[Stage]) -> Size:
 def _held_in_turn(bounds: Bounds, kernel: Stage) -> Size:
     """Registers of a lane's share of what is live for all blocks of keys, and at once in one.
 
-    The scores give way to the exponentials, which are next to the operands of each product in turn.
+    The scores give way to the exponentials, which are next to the operands of each product in turn;
+    those of a whole block that are summed at once are next to its exponentials for a time.
     """
     state = bounds.state
     total = warp_sum(state, kernel)
@@ -191,6 +193,7 @@ def _held_in_turn(bounds: Bounds, kernel: Stage) -> Size:
         for sums in (True, False)
     )
     operands = [s for s in state.attached(total) if s.fragment and s not in (scores, raised)]
-    first = _held_by_lane(bounds, (scores, *state.members(scores)))
+    at_once = intrinsic(scores.tensorized[1]).asynchronous if scores.tensorized else False
+    first = _held_by_lane(bounds, (scores, *([raised] if at_once else state.members(scores))))
     second = _held_by_lane(bounds, (raised, *operands))
     return _held_by_lane(bounds, kept) + size_max(first, second)

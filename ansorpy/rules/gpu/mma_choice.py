@@ -25,6 +25,7 @@ from ansorpy.schedule.stage import Stage
 from ansorpy.target import Target
 
 __all__ = [
+    "WORTH",
     "MmaChoice",
     "best_choice",
     "has_mma_sync",
@@ -47,7 +48,7 @@ WGMMA_ARCHITECTURE = "sm_90a"
 _TURNED_BITS = 16
 """Bits of the elements that warpgroup instructions transpose (PTX ISA, ``wgmma``)."""
 
-_WORTH = 2.0
+WORTH = 2.0
 """Speedup of warpgroup over warp instructions (NVIDIA, "H100 Tensor Core GPU Architecture").
 
 Warpgroup instructions whose waste exceeds that of warp instructions by a larger factor are not
@@ -94,12 +95,17 @@ def best_choice(op: Tensor) -> MmaChoice | None:
     return _best(op, MMA_SYNC)
 
 
-def warp_choice(op: Tensor, rows: str, columns: str) -> MmaChoice | None:
-    """As :func:`best_choice`, with the axes of rows and columns given by name."""
+def warp_choice(
+    op: Tensor, rows: str, columns: str, among: Sequence[Intrinsic] = MMA_SYNC
+) -> MmaChoice | None:
+    """As :func:`best_choice`, with the axes of rows and columns given by name.
+
+    Among equals, instructions with more columns are preferred.
+    """
     if not isinstance(op, ComputeOp):
         return None
-    found = (c for c in _choices(op, MMA_SYNC) if (c.rows.name, c.columns.name) == (rows, columns))
-    return min(found, key=lambda choice: choice.waste, default=None)
+    found = (c for c in _choices(op, among) if (c.rows.name, c.columns.name) == (rows, columns))
+    return min(found, key=lambda choice: (choice.waste, -choice.by.pattern.shape[1]), default=None)
 
 
 def wgmma_choices(op: Tensor) -> list[MmaChoice]:
@@ -111,7 +117,7 @@ def wgmma_choices(op: Tensor) -> list[MmaChoice]:
     found = [_best(op, [by for by in WGMMA if by.pattern.shape[1] == n]) for n in widths]
     some = [choice for choice in found if choice is not None]
     least = min((choice.waste for choice in some), default=0.0)
-    most = min(least * _NEAR_BEST, mma_sync.waste * _WORTH)
+    most = min(least * _NEAR_BEST, mma_sync.waste * WORTH)
     return [choice for choice in reversed(some) if choice.waste <= most][:_WIDTHS]
 
 

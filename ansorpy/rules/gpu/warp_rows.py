@@ -8,14 +8,20 @@ fragments.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansorpy.ir.expr import Axis, AxisKind, Load, Reduce, walk
-from ansorpy.ir.fragments import fragment_shape
-from ansorpy.ir.intrinsics import QUADS
+from ansorpy.ir.fragments import WARP, fragment_shape
+from ansorpy.ir.intrinsics import QUADS, WGMMA, WGMMA_HELD, Intrinsic
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.algorithms.softmax import WeightedSum, find_weighted_sums, without_casts
-from ansorpy.rules.gpu.mma_choice import MmaChoice, matrix_dims, matrix_load, warp_choice
+from ansorpy.rules.gpu.mma_choice import (
+    WORTH,
+    MmaChoice,
+    matrix_dims,
+    matrix_load,
+    warp_choice,
+)
 from ansorpy.rules.gpu.warp_tiling import (
     fill_by_lanes,
     fill_by_matrices,
@@ -26,8 +32,9 @@ from ansorpy.rules.sketch.add_cache_read import source_order, with_tiles
 from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.stage import Attach, Iter, KernelStyle
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.base import Count
 
-__all__ = ["WarpRows", "warp_rows", "with_warp_rows"]
+__all__ = ["WarpRows", "group_rows", "warp_rows", "with_warp_rows"]
 
 WARPS = (2, 4, 8)
 """Numbers of warps in a block."""
@@ -41,12 +48,19 @@ KEY_STEPS = (2, 4, 8)
 KEY_BLOCKS = (1, 2)
 """How many times as many keys are copied into shared memory at once."""
 
+GROUPS = (1, 2, 3)
+"""Numbers of warpgroups in a block, where these multiply; each has one fragment of rows."""
+
+GROUP_KEYS = (64, 128)
+"""Keys whose scores one instruction of a warpgroup adds to."""
+
 
 @dataclass(frozen=True)
 class WarpRows:
     """Attention whose products warps compute: the stages by their roles.
 
     ``scores`` and ``mixed`` are the products, ``first`` and ``second`` their instructions and axes.
+    Those of warpgroups read all factors but the exponentials from shared memory.
     """
 
     state: State
@@ -57,6 +71,11 @@ class WarpRows:
     mixed: str
     first: MmaChoice
     second: MmaChoice
+
+    @property
+    def team(self) -> int:
+        """The number of lanes that multiply together: those of a warp, or of a warpgroup."""
+        return self.first.by.team
 
 
 def warp_rows(state: State) -> WarpRows | str:
@@ -79,7 +98,8 @@ def warp_rows(state: State) -> WarpRows | str:
     reason = _unsuited(state, of, scores)
     if reason is not None:
         return reason
-    first = warp_choice(scores, *(axis.name for axis in scores.axes[-2:]))
+    row, key = (axis.name for axis in scores.axes[-2:])
+    first = warp_choice(scores, row, key)
     second = warp_choice(of.mixed, of.rows[-1].name, of.columns[0].name)
     if first is None or second is None or first.by is not second.by:
         return "no instruction multiplies such values"
@@ -87,6 +107,27 @@ def warp_rows(state: State) -> WarpRows | str:
         state, scores.name, of.top.name, of.raised.name, of.total.name, of.mixed.name, first,
         second,
     )  # fmt: skip
+
+
+def group_rows(plan: WarpRows) -> list[WarpRows]:
+    """The kernels of warpgroups that compute the same as *plan*, by the keys they take at once."""
+    second = _in_place_of(plan, plan.mixed, plan.second, WGMMA_HELD)
+    found = list[WarpRows]()
+    for keys in GROUP_KEYS:
+        among = [by for by in WGMMA if by.pattern.shape[1] == keys]
+        first = _in_place_of(plan, plan.scores, plan.first, among)
+        if first is not None and second is not None and first.by.types == second.by.types:
+            found.append(replace(plan, first=first, second=second))
+    return found
+
+
+def _in_place_of(
+    plan: WarpRows, name: str, choice: MmaChoice, among: Sequence[Intrinsic]
+) -> MmaChoice | None:
+    """The best of *among* for product *name*, if it is not too wasteful beside *choice*."""
+    op = plan.state.stage(name).op
+    found = warp_choice(op, choice.rows.name, choice.columns.name, among)
+    return found if found is not None and found.waste <= choice.waste * WORTH else None
 
 
 def _unsuited(state: State, of: WeightedSum, scores: ComputeOp) -> str | None:
@@ -134,7 +175,7 @@ def _rows_of(op: ComputeOp, raised: ComputeOp | None, of: WeightedSum) -> bool |
 def with_warp_rows(plan: WarpRows, *, shared: bool = False) -> State:
     """The state of *plan* with all stages in place.
 
-    Warps keep their queries in registers, or with *shared* in shared memory.
+    Warps keep their queries in registers, or with *shared* in shared memory, as warpgroups do.
     """
     made = _Kernel(plan)
     made.multiply()
@@ -153,19 +194,19 @@ def with_warp_rows(plan: WarpRows, *, shared: bool = False) -> State:
         if name.endswith(".lane"):
             state = reduce_by_lanes(state, name)
     for name in combined:
-        state = _in_quads(state, name)
+        state = _in_quads(state, name, plan.team)
     made.state = state
     made.tile_total()
     made.place_scores(Attach(last, lane), shared=shared)
     return made.state.set_kernel_style(last, KernelStyle.ROWS_IN_WARPS.value)
 
 
-def _in_quads(state: State, name: str) -> State:
+def _in_quads(state: State, name: str, team: int) -> State:
     """Have an instruction combine the parts of the lanes."""
     stage = state.stage(name)
     body = stage.compute.body
     assert isinstance(body, Reduce)
-    by = QUADS[body.kind]
+    by = QUADS[body.kind, team]
     *outer, row, lane, part = stage.iters
     state, (tile, rows) = state.split(name, row, (by.pattern.shape[0],), tail="whole")
     state = state.reorder(name, [*outer, tile, rows, lane, part])
@@ -180,7 +221,7 @@ class _Kernel:
     def __init__(self, plan: WarpRows):
         self.plan = plan
         self.state = plan.state
-        self.by = plan.first.by
+        self.in_groups = plan.first.by.asynchronous
         self.sum = f"{plan.mixed}.warp"
         """The sum of the second product, whose loops over keys all stages share."""
         self.tiles = self.blocks = self.steps = ""
@@ -191,25 +232,26 @@ class _Kernel:
 
     def multiply(self) -> None:
         """Put both products into fragments, and between them the exponentials and reductions."""
-        plan, by = self.plan, self.by.name
+        plan = self.plan
         for name, choice in ((plan.scores, plan.first), (plan.mixed, plan.second)):
             self.state = self.state.mma(
-                name, by, choice.rows.name, choice.columns.name, choice.depth.name
+                name, choice.by.name, choice.rows.name, choice.columns.name, choice.depth.name
             )
             at = self.state.index(name)
             left, right, _ = (self.state.stages[at - n].name for n in (3, 2, 1))
             self.operands[name] = left, right
             self.state = self.state.compute_inline(name)
-        self.state = self.state.hold(plan.raised, by).quads(plan.top)
-        if self.state.stage(plan.raised).op.dtype.bits != 16:
-            self.state = self.state.quads(plan.total)
+        self.state = self.state.hold(plan.raised, plan.first.by.name)
+        self.state = self.state.quads(plan.top, team=plan.team)
+        if self.state.stage(plan.raised).op.dtype.bits != 16 or plan.team != WARP:
+            self.state = self.state.quads(plan.total, team=plan.team)
             self.total = f"{plan.total}.lane"
             return
         self.state = self.state.ones(plan.total)
         name, one = f"{plan.total}.columns", f"{plan.total}.one"
         op = self.state.stage(name).compute
         rows, columns, depth = (axis.name for axis in (*op.axes[-2:], *op.reduce_axes))
-        self.state = self.state.mma(name, by, rows, columns, depth)
+        self.state = self.state.mma(name, plan.second.by.name, rows, columns, depth)
         at = self.state.index(name)
         self.operands[name] = self.state.stages[at - 3].name, self.state.stages[at - 2].name
         self.state = self.state.compute_inline(name).compute_inline(one)
@@ -217,40 +259,44 @@ class _Kernel:
 
     def tile_sum(self) -> None:
         """Tile the sum: blocks, warps, tiles of keys, blocks of scores, steps, fragments."""
-        state, name = self.state, self.sum
-        m, n = fragment_shape(self.by.fragments[0])
-        depth = self.by.pattern.reduce_axes[0].extent
+        state, name, by = self.state, self.sum, self.plan.second.by
+        m, n = fragment_shape(by.fragments[0])
+        depth = by.pattern.reduce_axes[0].extent
+        teams: tuple[Count, Count] = (OneOf(WARPS), OneOf(ROW_TILES))
+        at_once: Count = OneOf(KEY_STEPS)
+        if self.in_groups:
+            teams, at_once = (OneOf(GROUPS), 1), self.plan.first.by.pattern.axes[1].extent // depth
         levels: list[list[Iter]] = [[] for _ in range(7)]
         *outer, row, column, key = state.stage(name).iters
         width = -(-column.extent // n) if isinstance(column.extent, int) else 1
         for it in outer:
             state, parts = state.split(name, it, (1, 1), tail="cover")
             self._spread(levels, (0, 1, 5), parts)
-        state, parts = state.split(name, row, (OneOf(WARPS), OneOf(ROW_TILES), m), tail="whole")
+        state, parts = state.split(name, row, (*teams, m), tail="whole")
         self._spread(levels, (0, 1, 5, 6), parts)
         state, parts = state.split(name, column, (1, width, n), tail="whole")
         self._spread(levels, (0, 1, 5, 6), parts)
-        factors = (OneOf(KEY_BLOCKS), OneOf(KEY_STEPS), depth)
+        factors = (OneOf(KEY_BLOCKS), at_once, depth)
         state, parts = state.split(name, key, factors, tail="whole")
         self._spread(levels, (2, 3, 4, 6), parts)
         self.tiles, self.blocks, self.steps = (it.name for it in parts[:3])
         state = state.reorder(name, [it for level in levels for it in level])
         state = state.unroll(name, self.steps)
-        self.state = state.tensorize(name, levels[6][0], self.by.name)
+        self.state = state.tensorize(name, levels[6][0], by.name)
 
     def tile_total(self) -> None:
         """Tile the sum of exponentials if it is a product with ones."""
         if self.total.endswith(".lane"):
             return
         state, name = self.state, self.total
-        m, n = fragment_shape(self.by.fragments[0])
+        m, n = fragment_shape(self.plan.second.by.fragments[0])
         *outer, row, column = (it for it in state.stage(name).iters if it.kind is AxisKind.SPACE)
         keys = [it for it in state.stage(name).iters if it.kind is AxisKind.REDUCE]
         state, (rows, within) = state.split(name, row, (m,), tail="whole")
         state, (columns, inner) = state.split(name, column, (n,), tail="whole")
         order = [*keys[:-1], *outer, rows, columns, within, inner, keys[-1]]
         state = state.reorder(name, order).unroll(name, keys[-2])
-        self.state = state.tensorize(name, within, self.by.name)
+        self.state = state.tensorize(name, within, self.plan.second.by.name)
         for operand in self.operands[f"{self.plan.total}.columns"]:
             self._fill(operand, Attach(name, keys[-2].name))
 
@@ -264,10 +310,10 @@ class _Kernel:
 
         Queries are loaded once, at *whole*, or with *shared* from a tile that is made there.
         """
-        plan, scores = self.plan, f"{self.plan.scores}.warp"
+        plan, scores, by = self.plan, f"{self.plan.scores}.warp", self.plan.first.by
         state = self.state.compute_at(scores, self.sum, self.blocks)
-        m, n = fragment_shape(self.by.fragments[0])
-        depth = self.by.pattern.reduce_axes[0].extent
+        m, n = fragment_shape(by.fragments[0])
+        depth = by.pattern.reduce_axes[0].extent
         *outer, row, column, inner = state.stage(scores).iters
         levels: list[list[Iter]] = [[], []]
         for it, size in ((inner, depth), (row, m), (column, n)):
@@ -277,11 +323,16 @@ class _Kernel:
         deep, *fragment = levels[1]
         state = state.reorder(scores, [*outer, step, *tiles, *fragment, deep])
         state = state.unroll(scores, step)
-        self.state = state.tensorize(scores, fragment[0], self.by.name)
+        self.state = state.tensorize(scores, fragment[0], by.name)
         queries, keys = self.operands[plan.scores]
         weights, values = self.operands[plan.mixed]
         whole_steps = isinstance(inner.extent, int) and inner.extent % depth == 0
         by_step, by_tile = Attach(scores, step.name), Attach(self.sum, self.tiles)
+        if self.in_groups:
+            for name, at in ((queries, whole), (keys, by_tile), (values, by_tile)):
+                self.state = self.state.compute_at(name, at.stage, at.iter)
+            self._fill(weights, Attach(self.sum, self.blocks))
+            return
         if shared:
             self._load(queries, by_step, plan.first.depth.name, whole)
         else:

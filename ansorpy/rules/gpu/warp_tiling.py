@@ -140,7 +140,7 @@ def reduce_by_lanes(state: State, name: str) -> State:
             state, found = _split_by_digits(state, name, it, digits[it.name])
             parts += found
     carried = len(stage.carried.loops)
-    state, _ = _bind_lanes(state, name, reduce[:carried], parts)
+    state, _ = _bind_lanes(state, name, reduce[:carried], parts, vectors=False)
     for it in reduce[carried:]:
         state = state.unroll(name, it)
     return state
@@ -176,17 +176,18 @@ def _split_by_digits(
 
 
 def _bind_lanes(
-    state: State, name: str, outer: Sequence[Iter], parts: Sequence[_Part]
+    state: State, name: str, outer: Sequence[Iter], parts: Sequence[_Part], *, vectors: bool = True
 ) -> tuple[State, str]:
     """Bind the loops over lanes, inside *outer*, with each lane's own elements innermost.
 
-    Elements adjacent in a register come last, as a vector.  Also returns the innermost lane loop.
+    Elements adjacent in a register come last, with *vectors* as a vector.  Also returns the
+    innermost lane loop.
     """
     lanes = sorted(
         ((it, d) for it, d in parts if d is not None and d.lane), key=lambda part: -part[1].lane
     )
-    near = [it for it, d in parts if d is not None and d.register == 1]
-    far = [it for it, d in parts if d is None or d.register > 1]
+    near = [it for it, d in parts if vectors and d is not None and d.register == 1]
+    far = [it for it, d in parts if d is None or (d.register and it not in near)]
     state = state.reorder(name, [*outer, *(it for it, _ in lanes), *far, *near])
     innermost = ""
     for index in dict.fromkeys(lane_index(digit) for _, digit in lanes):

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from ansorpy.ir.extents import most
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.gpu.mma_choice import has_mma_sync, may_round
-from ansorpy.rules.gpu.warp_rows import WarpRows, warp_rows, with_warp_rows
+from ansorpy.rules.gpu.mma_choice import has_mma_sync, has_wgmma, may_round
+from ansorpy.rules.gpu.warp_rows import WarpRows, group_rows, warp_rows, with_warp_rows
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.fragments import COLUMNS
 from ansorpy.target import Target
 
 __all__ = ["ChainInWarps"]
@@ -56,6 +57,8 @@ class ChainInWarps(SketchRule):
                 return Verdict.skip(
                     f"padding to whole fragments takes {found.waste:.0f} times the work"
                 )
+        if plan.second.by.pattern.reduce_axes[0].extent != COLUMNS:
+            return Verdict.skip(f"{plan.second.by.name} does not take {COLUMNS} keys at once")
         widths = plan.first.depth.extent, plan.second.columns.extent
         if any(most(extent) > self.widest for extent in widths):
             return Verdict.skip(f"heads are wider than {self.widest}")
@@ -66,3 +69,5 @@ class ChainInWarps(SketchRule):
         assert isinstance(plan, WarpRows)
         for shared in (False, True):
             yield with_warp_rows(plan, shared=shared), -1
+        for by_groups in group_rows(plan) if has_wgmma(target) else ():
+            yield with_warp_rows(by_groups, shared=True), -1

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.matching.kernels import with_kernel_style
 from ansorpy.rules.matching.relations import has_reduce_iters, is_tiled, single_consumer
+from ansorpy.rules.matching.rowwise import contiguous_reduction
 from ansorpy.rules.predicates import (
     fusible_consumer,
     has_data_reuse,
     needs_cross_thread_reduction,
     num_common_outer_iterators,
+    space_extent,
 )
 from ansorpy.rules.tiling.levels import reduce_in_one
 from ansorpy.rules.verdict import Verdict
@@ -38,9 +41,17 @@ class CrossThreadReduction(SketchRule):
     Differs: with ``threads`` the number of threads is open, so that a block may take a whole row.
     Elementwise work on each sum is done in the sum's kernel.  So are consumers without a reduction
     that re-read several inputs for each row (a norm's scale and offset), which TVM would tile.
+    If there are fewer rows than multiprocessors, a kernel of its own for the sum is tried as well:
+    then the consumer's can have more blocks.  No single thread sums a long contiguous row, because
+    its neighbours would read far apart.
+
+    Args:
+        threads: Numbers of threads that a block may have; () for one warp, as in TVM.
+        long: Steps of the shortest row that, with ``threads``, is always shared.
     """
 
     threads: tuple[int, ...] = ()
+    long: int = 256
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -48,17 +59,22 @@ class CrossThreadReduction(SketchRule):
             return Verdict.skip("it is a write cache")
         if not needs_cross_thread_reduction(state, stage, target):
             return Verdict.skip("enough space loops for the threads, or a short reduction")
+        row = prod(stage.root_extents[axis] for axis in contiguous_reduction(state, stage))
+        if self.threads and row >= self.long and not has_data_reuse(state, stage):
+            return Verdict.apply_and_skip_rest("long contiguous rows: threads share each")
         return Verdict.apply("too few space loops for the threads: use the reduction's")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         name = state.stage(stage_id).name
         consumer, common = _fusible(state, state.stage(stage_id), any_plain=bool(self.threads))
+        rows = space_extent(state.stage(stage_id))
         state, fused = reduce_in_one(state, name)
+        if consumer is None or self.threads and rows < target.cores:
+            alone, (_, inner) = self._split(state, name, fused, target)
+            alone = alone.bind(name, inner, THREAD)
+            alone = _with_epilogue(alone, name) if self.threads else alone
+            yield with_kernel_style(alone, name, STYLE), stage_id - 1
         if consumer is None:
-            state, (_, inner) = self._split(state, name, fused, target)
-            state = state.bind(name, inner, THREAD)
-            state = _with_epilogue(state, name) if self.threads else state
-            yield with_kernel_style(state, name, STYLE), stage_id - 1
             return
         state, source = self._thread_split(state, consumer, target)
         state, (_, inner) = state.follow_split(name, fused, (consumer.name, source), 1)

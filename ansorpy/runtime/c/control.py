@@ -30,71 +30,101 @@ def controlled(
     names: Mapping[Dim, str],
     arrays: Mapping[tuple[Dim, ...], str],
     place: Callable[[Argument], str],
-    too_large: str,
+    wrong: str,
 ) -> list[int | str]:
     """The calls of *plan* by number, and lines of C between them, in order.
 
     Args:
         arrays: The array with the sizes of several dimensions, by these.
         place: The address of an argument as an expression.
-        too_large: The status of a run that counts more than there is room for.
+        wrong: The status of a run that counts a size out of its range.
     """
-    writer = _Writer(names, place)
-    found: list[int | str] = []
-    made = set[tuple[Dim, ...]]()
-    for part in nested(len(plan.steps), plan.controls):
-        if isinstance(part, int):
-            steps, told = plan.steps[part : part + 1], plan.steps[part].tells
-        else:
-            steps, told = plan.steps[part.control.start : part.control.stop], part.control.tells
-        new = dict.fromkeys(step.dims for step in steps if step.dims)
-        for dims in (dims for dims in new if dims not in made):
-            sizes = ", ".join(names[dim] for dim in dims)
-            found.append(f"int64_t {arrays[dims]}[] = {{{sizes}}};")
-        made.update(new)
-        found += writer.parts([part])
-        for tells in told:
-            found += writer.count(tells, too_large)
-    return found
+    return list(_Writer(plan, names, arrays, place, wrong).parts(
+        nested(len(plan.steps), plan.controls), ()
+    ))  # fmt: skip
 
 
 class _Writer:
-    def __init__(self, names: Mapping[Dim, str], place: Callable[[Argument], str]):
+    def __init__(
+        self,
+        plan: ExecutionPlan,
+        names: Mapping[Dim, str],
+        arrays: Mapping[tuple[Dim, ...], str],
+        place: Callable[[Argument], str],
+        wrong: str,
+    ):
+        self.plan = plan
         self.names = names
+        self.arrays = arrays
         self.place = place
+        self.wrong = wrong
+        self.unknown = set(plan.counted)
+        self.made = set[tuple[Dim, ...]]()
 
-    def count(self, tells: Tells, too_large: str) -> Iterator[str]:
-        """The size that *tells* states."""
-        name, comment = self.names[tells.dim], tells.dim.name.replace("*/", "* /")
-        yield f"int64_t {name}; /* {comment} */"
-        yield f"memcpy(&{name}, {self.place(tells.place)}, sizeof {name});"
-        yield f"if ({name} < 0 || {name} > {tells.dim.high}) return {too_large};"
-
-    def parts(self, parts: Sequence[Part]) -> Iterator[int | str]:
+    def parts(
+        self, parts: Sequence[Part], around: tuple[PlannedControl, ...]
+    ) -> Iterator[int | str]:  # fmt: skip
+        """Calls and lines for *parts*, which are inside the loops and branches *around* them."""
         for part in parts:
+            spans = (part, part + 1) if isinstance(part, int) else _ends(part.control)
+            if not around:
+                yield from self._filled(*spans)
             if isinstance(part, int):
                 yield part
-            elif isinstance(part.control, LoopSteps):
-                yield from self._before(part.control)
-                yield from self.parts(part.parts)
-                yield from self._behind(part.control)
+                told = self.plan.steps[part].tells
             else:
-                yield from self._branch(part.control, part.parts)
+                yield from self._control(part, around)
+                told = part.control.tells
+            own = [tells for tells in told if tells.depth == len(around)]
+            for tells in own:
+                yield from self._count(tells)
+            if around and own:
+                yield from self._filled(*_ends(around[-1]))
 
-    def _branch(self, branch: BranchSteps, parts: Sequence[Part]) -> Iterator[int | str]:
+    def _filled(self, start: int, stop: int) -> Iterator[str]:
+        """The arrays of sizes that calls from number *start* to *stop* take, if these are known."""
+        for step in self.plan.steps[start:stop]:
+            if step.dims and step.dims not in self.made and self.unknown.isdisjoint(step.dims):
+                self.made.add(step.dims)
+                sizes = ", ".join(self.names[dim] for dim in step.dims)
+                yield f"int64_t {self.arrays[step.dims]}[] = {{{sizes}}};"
+
+    def _count(self, tells: Tells) -> Iterator[str]:
+        """The size that *tells* states."""
+        name, comment = self.names[tells.dim], tells.dim.name.replace("*/", "* /")
+        self.unknown.discard(tells.dim)
+        yield f"int64_t {name}; /* {comment} */"
+        yield f"memcpy(&{name}, {self.place(tells.place)}, sizeof {name});"
+        yield f"if ({name} < {tells.dim.low} || {name} > {tells.dim.high}) return {self.wrong};"
+
+    def _control(
+        self, part: Inside[PlannedControl], around: tuple[PlannedControl, ...]
+    ) -> Iterator[int | str]:  # fmt: skip
+        inside = (*around, part.control)
+        if isinstance(part.control, LoopSteps):
+            yield from self._before(part.control)
+            yield from self.parts(part.parts, inside)
+            yield from self._behind(part.control)
+        else:
+            yield from self._branch(part.control, part.parts, inside)
+
+    def _branch(
+        self, branch: BranchSteps, parts: Sequence[Part], inside: tuple[PlannedControl, ...]
+    ) -> Iterator[int | str]:
         cut = sum(_first(part) < branch.middle for part in parts)
         yield f"if ({self._flag(branch.condition)}) {{"
-        yield from self.parts(parts[:cut])
+        yield from self.parts(parts[:cut], inside)
         yield "} else {"
-        yield from self.parts(parts[cut:])
+        yield from self.parts(parts[cut:], inside)
         yield "}"
 
     def _before(self, loop: LoopSteps) -> Iterator[str]:
         n = loop.number
         trips = "INT64_MAX" if loop.trips is None else c_extent(loop.trips, self.names)
+        most = "INT64_MAX" if loop.is_bounded else f"trips{n}"
         yield "{"
         yield f"const int64_t trips{n} = {trips};"
-        yield f"int64_t bound{n} = trips{n}, row{n};"
+        yield f"int64_t bound{n} = {most}, row{n};"
         if loop.limit is not None:
             yield f"memcpy(&row{n}, {self.place(loop.limit)}, sizeof row{n});"
             yield f"if (row{n} < bound{n}) bound{n} = row{n};"
@@ -108,6 +138,8 @@ class _Writer:
             yield f"unsigned char *moving{c.current} = {self.place(c.before)};"
             yield f"unsigned char *moving{c.next} = {first};"
         yield f"for (row{n} = 0; row{n} < bound{n}; ++row{n}) {{"
+        if loop.is_bounded:
+            yield f"if (row{n} == trips{n}) return {self.wrong};"
         yield f"memcpy({self.place(loop.counter)}, &row{n}, sizeof row{n});"
 
     def _behind(self, loop: LoopSteps) -> Iterator[str]:
@@ -132,3 +164,7 @@ class _Writer:
 
 def _first(part: Part) -> int:
     return part if isinstance(part, int) else part.control.start
+
+
+def _ends(control: PlannedControl) -> tuple[int, int]:
+    return control.start, control.stop

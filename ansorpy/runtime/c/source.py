@@ -91,7 +91,7 @@ def c_source(
             ),
             "steps": [
                 part if isinstance(part, str) else call(plan.steps[part])
-                for part in controlled(plan, names, arrays, place, f"{name.upper()}_TOO_SMALL")
+                for part in controlled(plan, names, arrays, place, f"{name.upper()}_OUT_OF_BOUNDS")
             ],
             **_sized(plan, names, arrays),
         },

@@ -14,8 +14,9 @@ from ansorpy.runtime.control import (
     Stride,
 )
 from ansorpy.runtime.entry.sizes import Sizes
-from ansorpy.runtime.entry.text import at
+from ansorpy.runtime.entry.text import at, require
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.status import Status
 
 __all__ = ["Flow"]
 
@@ -76,11 +77,7 @@ class Flow:
     def _loop(self, loop: LoopSteps, address: Callable[[Argument], str], body: Emit) -> None:
         text, counter = self._text, self._counters[loop.number]
         head, inside, done = (text.fresh_label(hint) for hint in ("loop", "body", "done"))
-        bounds = [] if loop.trips is None else [self._sizes.value(loop.trips)]
-        if bounds:
-            self._trips[loop.number] = bounds[0]
-        if loop.limit is not None:
-            bounds.append(text.define(f"load i64, ptr {address(loop.limit)}, align 8"))
+        bounds = self._bounds(loop, address)
         where = address(loop.counter)
         homes = [(address(c.result), address(c.spare)) for c in loop.carried]
         for c, (result, spare) in zip(loop.carried, homes, strict=True):
@@ -98,6 +95,9 @@ class Flow:
             more = text.fresh_label("more")
             text.branch_if(text.define(f"icmp slt i64 {number}, {bound}"), more, done)
             text.start_block(more)
+        if loop.is_bounded:
+            inside_bounds = f"icmp slt i64 {number}, {self._trips[loop.number]}"
+            require(text, inside_bounds, Status.OUT_OF_BOUNDS)
         text.branch(inside)
         text.start_block(inside)
         self._store("i64", number, where)
@@ -115,6 +115,16 @@ class Flow:
             self._store("i64", self._load("i64", counter), address(loop.count))
         for c, (result, _) in zip(loop.carried, homes, strict=True):
             self._settle(c, result)
+
+    def _bounds(self, loop: LoopSteps, address: Callable[[Argument], str]) -> list[str]:
+        """What the number of an iteration must be below; otherwise, the loop ends."""
+        bounds = []
+        if loop.trips is not None:
+            self._trips[loop.number] = self._sizes.value(loop.trips)
+            bounds = [] if loop.is_bounded else [self._trips[loop.number]]
+        if loop.limit is not None:
+            bounds.append(self._load("i64", address(loop.limit)))
+        return bounds
 
     def _swap(self, value: CarriedPlaces, result: str, spare: str) -> None:
         """What was written is read next, and the other memory is written."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.clock import SPENT, START
 from ansorpy.graph.control import Inside, nested
+from ansorpy.ir.extents import dims_of
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.control import Argument, BranchSteps, Memory, PlannedControl
 from ansorpy.runtime.entry.aliases import check_aliases
@@ -115,27 +117,51 @@ def emit_run(
 
 def _emit_all(plan: ExecutionPlan, calls: _Calls, flow: Flow, sizes: Sizes) -> None:
     """Emit all calls; each size that one tells is known to those behind it."""
-    for part in nested(len(plan.steps), plan.controls):
-        if isinstance(part, Inside):
-            calls.prepare(part.control, plan.controls)
-        _emit_parts(calls, [part], flow)
-        for tells in part.control.tells if isinstance(part, Inside) else plan.steps[part].tells:
-            _count(calls.text, tells.dim, calls.address(tells.place), sizes)
+    _Parts(plan, calls, flow, sizes).emit(nested(len(plan.steps), plan.controls), ())
 
 
-def _emit_parts(calls: _Calls, parts: Sequence[int | Inside[PlannedControl]], flow: Flow) -> None:
-    """Emit calls by their numbers, and loops and branches over calls."""
-    for part in parts:
-        if isinstance(part, int):
-            calls.emit(part)
-            continue
+@dataclass(frozen=True)
+class _Parts:
+    plan: ExecutionPlan
+    calls: _Calls
+    flow: Flow
+    sizes: Sizes
+
+    def emit(
+        self,
+        parts: Sequence[int | Inside[PlannedControl]],
+        around: tuple[PlannedControl, ...],
+    ) -> None:
+        """Emit calls by their numbers, and loops and branches over calls.
+
+        Args:
+            around: The loops and branches that they are in.
+        """
+        for part in parts:
+            if isinstance(part, int):
+                self.calls.emit(part)
+                told = self.plan.steps[part].tells
+            else:
+                if not around:
+                    self.calls.prepare(part.control, self.plan.controls)
+                self._control(part, around)
+                told = part.control.tells
+            own = [tells for tells in told if tells.depth == len(around)]
+            for tells in own:
+                _count(self.calls.text, tells.dim, self.calls.address(tells.place), self.sizes)
+            if around and own:
+                self.calls.prepare(around[-1], self.plan.controls)
+
+    def _control(
+        self, part: Inside[PlannedControl], around: tuple[PlannedControl, ...]
+    ) -> None:  # fmt: skip
         control, inside = part.control, part.parts
         bodies = [inside]
         if isinstance(control, BranchSteps):
             cut = sum(_first(p) < control.middle for p in inside)
             bodies = [inside[:cut], inside[cut:]]
-        emits = [partial(_emit_parts, calls, body, flow) for body in bodies]
-        flow.emit(control, calls.address, emits)
+        emits = [partial(self.emit, body, (*around, control)) for body in bodies]
+        self.flow.emit(control, self.calls.address, emits)
 
 
 def _first(part: int | Inside[PlannedControl]) -> int:
@@ -161,6 +187,7 @@ class _Calls:
     ) -> None:
         most = max((len(step.args) + 1 for step in steps), default=1)
         self._arrays: dict[tuple[Dim, ...], str] = {}
+        self._filled = set[tuple[Dim, ...]]()
         self._sizes = sizes
         self._table = text.define(f"alloca [{most} x ptr], align 8")
         self.text, self._steps, self.address = text, steps, address
@@ -170,9 +197,10 @@ class _Calls:
             text.emit(f"call void @{START}(ptr {stamps}, i64 {len(steps)})")
 
     def prepare(self, control: PlannedControl, controls: Sequence[PlannedControl]) -> None:
-        """Compute all extents that are used inside *control*, so that they are known on all paths.
+        """Compute the extents that are used inside *control*, so that they are known on all paths.
 
-        Loops and branches inside it are among *controls*.
+        Those that depend on sizes that only calls inside it tell are left out.  Loops and branches
+        inside it are among *controls*.
         """
         assert self._sizes is not None
         steps = self._steps[control.start : control.stop]
@@ -180,16 +208,23 @@ class _Calls:
         inside = (c for c in controls if control.start <= c.start and c.stop <= control.stop)
         extents += [extent for c in inside for extent in c.extents]
         for extent in extents:
-            self._sizes.value(extent)
+            if self._sizes.knows(dims_of([extent])):
+                self._sizes.value(extent)
         for step in steps:
             self._array(step.dims)
 
     def _array(self, dims: tuple[Dim, ...]) -> list[str]:
-        """The array of the sizes of *dims*; none without dimensions."""
+        """The array of the sizes of *dims*, filled if these are known; none without dimensions.
+
+        It is made where it is first asked for, outside of loops.
+        """
         if not dims or self._sizes is None:
             return []
         if dims not in self._arrays:
             self._arrays[dims] = self._sizes.array(dims)
+        if dims not in self._filled and self._sizes.knows(dims):
+            self._filled.add(dims)
+            self._sizes.fill(self._arrays[dims], dims)
         return [self._arrays[dims]]
 
     def emit(self, number: int) -> None:
@@ -217,7 +252,8 @@ def emit_calls(
 def _count(text: FunctionText, dim: Dim, place: str, sizes: Sizes) -> None:
     """Let *dim* have the size at *place*, which must be in its range."""
     size = text.define(f"load i64, ptr {place}, align 8")
-    require(text, f"icmp ule i64 {size}, {dim.high}", Status.TOO_SMALL)
+    above = text.define(f"sub i64 {size}, {dim.low}")
+    require(text, f"icmp ule i64 {above}, {dim.high - dim.low}", Status.OUT_OF_BOUNDS)
     sizes.add(dim, size)
 
 

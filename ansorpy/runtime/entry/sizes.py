@@ -79,12 +79,14 @@ class Sizes:
         return text.define(f"sub i64 {quotient}, {text.define(f'zext i1 {is_below} to i64')}")
 
     def array(self, dims: Sequence[Dim]) -> str:
-        """Emit an array of the sizes of *dims*, as a kernel takes it; return its address."""
-        array = self._text.define(f"alloca [{len(dims)} x i64], align 8")
+        """Emit an array for the sizes of *dims*, as a kernel takes it; return its address."""
+        return self._text.define(f"alloca [{len(dims)} x i64], align 8")
+
+    def fill(self, array: str, dims: Sequence[Dim]) -> None:
+        """Store the sizes of *dims*, which are known, in *array*."""
         for n, dim in enumerate(dims):
             slot = at(self._text, array, 8 * n)
             self._text.emit(f"store i64 {self._given[dim]}, ptr {slot}, align 8")
-        return array
 
     def layout(self, slots: Sequence[Slot]) -> tuple[str, str]:
         """Emit a call of the function of :func:`emit_layout`.

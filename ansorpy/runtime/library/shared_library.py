@@ -74,7 +74,8 @@ def open_library(path: Path) -> Library:
     init, plan, run = (
         _address(library, f"{metadata.name}_{part}", path) for part in ("init", "plan", "run")
     )
-    code = Code(str(path), init, plan, run, library, metadata.target.required)
+    counted = tuple(metadata.named_dims[name] for name in metadata.counted)
+    code = Code(str(path), init, plan, run, library, metadata.target.required, counted)
     ports = metadata.input_ports, metadata.output_ports
     executable = Executable(code, *ports, metadata.port_aliases)
     return Library(metadata, executable, None if checked is None else checked.constants)

@@ -26,7 +26,7 @@ from ansorpy.ir.loops import ForKind, If, Stmt, Store
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.bounds.axes import axis_exprs, guard
+from ansorpy.schedule.bounds.axes import axis_exprs, guard, number
 from ansorpy.schedule.bounds.overrun import is_read_before_start
 from ansorpy.schedule.guards import guarded_splits, is_zero_beyond, peeled
 from ansorpy.schedule.lowering.context import Index, LoweringContext, minus
@@ -140,7 +140,7 @@ class StageIndices:
             store = Store(self.buffer, tuple(var for var, _ in loops), value, None)
             masked = self._masked(store, {axis.name: value for axis, value in values.items()})
         assert isinstance(masked, Store)
-        return copied_box(loops, masked, self.outer.fresh)
+        return copied_box(loops, masked, number(self.stage.bulk), self.outer.fresh)
 
     # Boxes that reach beyond their tensor
 

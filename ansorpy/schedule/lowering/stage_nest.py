@@ -35,6 +35,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
+from ansorpy.schedule.asynchronous import grouped
 from ansorpy.schedule.bounds.axes import axis_exprs, is_ragged, number
 from ansorpy.schedule.bounds.spans import start_of
 from ansorpy.schedule.kinds import BLOCK_THREADS, shared_by
@@ -124,6 +125,7 @@ class _StageNest(EachElement):
             return self._across_threads(level, self.across)
         before = self._initial(level) if first_reduce else []
         made = self._loop(level, lambda: self._inside(level))
+        made = grouped(made, 0) if first_reduce else made
         return Seq((*before, made)) if before else made
 
     def _loop(self, level: int, body: Callable[[], Stmt]) -> Stmt:
@@ -184,12 +186,12 @@ class _StageNest(EachElement):
         outer, lanes = split.children
         extent, size = self.extents[split.parent], fixed(self.extents[lanes])
         full, rest = extent // size, extent % size
-        parts = [self._repeated(level, full, body)] if full != 0 else []
-        self.leaves[outer] = as_expr(full)
-        self.lanes_in_use = rest
-        parts.append(self._with_starts(level, body))
-        self.lanes_in_use = None
-        return Seq(tuple(parts)) if full != 0 else parts[0]
+        parts = [self._repeated(level, full, body)] if most(full) > 0 else []
+        if most(rest) > 0:
+            self.leaves[outer], self.lanes_in_use = as_expr(full), rest
+            parts.append(self._with_starts(level, body))
+            self.lanes_in_use = None
+        return Seq(tuple(parts)) if len(parts) > 1 else parts[0]
 
     def _start_tiles(self, name: str, var: Var) -> None:
         """Queue bindings of tile starts for the ragged splits whose tile number is loop *name*."""
@@ -290,10 +292,15 @@ class _StageNest(EachElement):
         return Producer(buffer, lets, self.outer.statement(stage.name))
 
     def _rest(self, level: int) -> Stmt:
-        """What follows the stages computed in loop *level*, in this stage's own loops."""
+        """What follows the stages computed in loop *level*, in this stage's own loops.
+
+        Sums are complete before they are rescaled again.
+        """
         carried = {s.carried.iter for s in self.carries if s.carried is not None}
         rest = self._from(level + 1)
-        return self._rescaling(level + 1, rest) if self.stage.iters[level].name in carried else rest
+        if self.stage.iters[level].name not in carried:
+            return rest
+        return self._rescaling(level + 1, grouped(rest, 0))
 
     def continued(self, leaves: Mapping[str, Expr]) -> list[Producer]:
         """One iteration of this carried stage, in the loops of its host, whose values are *leaves*.

@@ -156,7 +156,8 @@ def _rescaled(stage: Stage, raised: ComputeOp, top: Stage, scale: float) -> Resc
     (place, *_) = _reads(op, raised)
     at: dict[Var, Expr] = dict(zip(raised.axes, place, strict=True))
     rows = tuple(substitute(index, at) for index in read.indices[:-1])
-    quad = tuple(filter(None, stage.fragment or ())) == QUADS[ReduceKind.SUM].fragments[0]
+    fragment = tuple(filter(None, stage.fragment or ()))
+    quad = any(fragment == by.fragments[0] for by in QUADS.values())
     lane = op.axes[-1] if quad else lane_of(op.axes[-1])
     return Rescaled(top.name, (*rows, lane), scale)
 

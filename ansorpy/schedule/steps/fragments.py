@@ -21,7 +21,7 @@ from ansorpy.ir.expr import (
     as_expr,
 )
 from ansorpy.ir.extents import Extent, multiple_of
-from ansorpy.ir.fragments import Fragment
+from ansorpy.ir.fragments import WARP, Fragment
 from ansorpy.ir.intrinsics import QUADS, intrinsic
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.rewrite.rewriter import substitute
@@ -84,16 +84,19 @@ class QuadsStep(Step):
                                      R.quad[i, x] = max_y R.lane[i, y]
 
     Every lane ``x`` gets the result.  Readers read that of the lane that holds their last axis.
+    Fragments are those of a *team* of so many lanes.
     """
 
+    team: int = WARP
     kind: Literal["quads"] = "quads"
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         op, body = stage.compute, stage.compute.body
         if (
-            not isinstance(body, Reduce) or body.kind not in QUADS or len(body.axes) != 1
-            or not op.axes or stage.is_arranged or op.dtype.of_sums is not DType.FLOAT32
+            not isinstance(body, Reduce) or (body.kind, self.team) not in QUADS
+            or len(body.axes) != 1 or not op.axes or stage.is_arranged
+            or op.dtype.of_sums is not DType.FLOAT32
         ):  # fmt: skip
             raise self._error(state, "it is not an untiled sum or maximum of floats along one axis")
         if state.current_dag.is_output(op):
@@ -113,7 +116,7 @@ class QuadsStep(Step):
 
         state = _replaced(state, op, (lane, quad), redirected)
         for made in (lane, quad):
-            held = _held(state.stage(made.name), QUADS[body.kind].fragments[0])
+            held = _held(state.stage(made.name), QUADS[body.kind, self.team].fragments[0])
             state = state.replace_stage(held)
         return state
 

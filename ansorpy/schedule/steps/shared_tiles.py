@@ -17,13 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["BulkStep", "PadStep", "PipelineStep"]
 
 
+MOST_BLOCKS = 8
+"""The most blocks of a cluster on every GPU that has them (CUDA C++ Programming Guide)."""
+
+
 @dataclass(frozen=True)
 class BulkStep(Step):
     """Let one thread of a block have the stage's tile copied as boxes of its source.
 
     The stage's loops are then not used.  Rows and columns of the tile must be whole dimensions of a
     dense tensor, so that what lies beyond its axes lies beyond the tensor, where boxes hold zeros.
-    *number* is 0 (all threads copy the tile) or 1.
+    *number* is 0 (all threads copy the tile), 1, or the number of neighbouring blocks that share
+    the copies which are the same for all of them.
     """
 
     number: Count = field(default=1, metadata=choice("{stage}.bulk", 0))
@@ -31,6 +36,11 @@ class BulkStep(Step):
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
+        if isinstance(self.number, int) and self.number > MOST_BLOCKS:
+            raise ScheduleError(
+                f"{self.number} blocks cannot share a copy; the most is {MOST_BLOCKS}",
+                step=self.call(), stage=stage.name, program=state.text(stage.name),
+            )  # fmt: skip
         if not is_box(state, stage):
             raise ScheduleError(
                 "the tile is not a swizzled box of a dense tensor",

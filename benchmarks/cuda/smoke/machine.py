@@ -48,7 +48,7 @@ N = 1920
 
 _FAULTS: Mapping[Fault, str] = {
     "crash": "*reinterpret_cast<float*>(1ull << 60) = 1.0f;",
-    "hang": "for (volatile int forever = 1; forever;) {}",
+    "hang": "for (const volatile float* at = a; *at == *at;) {}",
     "wrong": "c[blockIdx.x * blockDim.x + threadIdx.x] = 0.5f;",
 }
 """What a kernel does instead of its work."""

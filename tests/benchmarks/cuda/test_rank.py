@@ -84,6 +84,15 @@ def test_tasks_are_ranked_and_resumed(tmp_path: Path) -> None:
         read_ranks(file, "GPU")
 
 
+def test_tasks_that_were_cut_are_measured_again(tmp_path: Path) -> None:
+    file, sums = tmp_path / "a.json", {"sums": SMALL["sums"]}
+    cut = Predicted(steps="", predicted_s=1.0, kind="cut")
+    run = RankRun(gpu="GPU", tasks=[Ranked(name="sums", programs=[cut])])
+    assert "0 timed, 1 cut" in run.tasks[0].line and not run.failed
+    rank_all(run, file, GPU, lambda: opened(tmp_path), 3, monotonic() + 60, tasks=sums)
+    assert [task.is_whole for task in run.tasks] == [True] and run.tasks[0].timed
+
+
 def test_a_task_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     def broken() -> list[object]:
         raise ValueError("no definition\nat all")

@@ -22,7 +22,8 @@ _BUILT = 0.02
 _OPTIONS = (
     "--effort", "--trials", "--trials-per-task", "--time-limit", "--db", "--target", "--threads",
     "--dim", "--shape", "--precision", "--seed", "-o", "--emit", "--memory", "--objective",
-    "--bound", "--baseline", "--weight", "--strategy", "--selector", "--cost-model", "--scheduler",
+    "--bound", "--latency-bound", "--baseline", "--weight", "--strategy", "--selector",
+    "--cost-model", "--scheduler",
     "--transfer", "--measure", "--plugin", "--json", "--task", "--as", "--relations", "--input",
     "--save", "--against", "--model", "--tolerance", "--static", "--run", "--profile",
     "--random-weights", "--parts", "--help", "--version", "--wings", "-x", "--",

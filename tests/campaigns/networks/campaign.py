@@ -20,10 +20,11 @@ from tests.campaigns.networks.engines import (
     drawn_model,
     optimised,
     unoptimised,
+    with_open_sizes,
 )
 from tests.campaigns.networks.families import FAMILIES
 from tests.campaigns.networks.growing import Growing
-from tests.campaigns.networks.values import Unstable, Value, allowed_error
+from tests.campaigns.networks.values import Unstable, Value, allowed_error, is_float
 from tests.graph.executor import run_network
 
 __all__ = ["NETWORKS", "compare", "grown"]
@@ -34,15 +35,17 @@ _FLOATS = (
     *(np.dtype(np.float32),) * 10, *(np.dtype(np.float16),) * 2, np.dtype(np.float64),
     np.dtype(ml_dtypes.bfloat16),
 )  # fmt: skip
-_OPSETS = (18, 20, 21, 22, 23)
+_OPSETS = (18, 20, 21, 21, 22, 23, 23, 24, 25, 26, 28)
 _MOST_STEPS = 20
 _TRIES = 3
+_OPEN = 0.25
+"""Share of networks of which a size of the inputs is left open, too."""
 _COMPILED_EVERY = 40
 """Predicting programs takes seconds for each of these, and drawing them a fraction of a second."""
 
 
-def grown(rng: np.random.Generator) -> Growing:
-    """A network of 1 to about 30 nodes."""
+def begun(rng: np.random.Generator) -> Growing:
+    """A network of one input."""
     net = Growing(
         rng,
         _FLOATS[int(rng.integers(len(_FLOATS)))],
@@ -50,6 +53,12 @@ def grown(rng: np.random.Generator) -> Growing:
         strict=bool(rng.random() < 0.7),
     )
     net.new_input(net.shape())
+    return net
+
+
+def grown(rng: np.random.Generator) -> Growing:
+    """A network of 1 to about 30 nodes."""
+    net = begun(rng)
     steps = net.count(1, net.count(1, _MOST_STEPS))
     weights = np.array(list(FAMILIES.values()))
     while steps or not net.nodes:
@@ -66,7 +75,11 @@ def grown(rng: np.random.Generator) -> Growing:
 
 def case(rng: np.random.Generator, number: int) -> str:
     """Compare one network; the kind names its float type, and what could not be compared."""
-    net = grown(rng)
+    return compared(grown(rng), rng, number)
+
+
+def compared(net: Growing, rng: np.random.Generator, number: int) -> str:
+    """Compute *net* in all ways and compare; the kind of the case."""
     results = net.results()
     model, feeds = net.model(results), net.feeds()
     kind = [net.floats.name]
@@ -83,6 +96,12 @@ def case(rng: np.random.Generator, number: int) -> str:
     if number % _COMPILED_EVERY == _COMPILED_EVERY - 1:
         told["ap.compile"] = _run(compiled_model(model, number), feeds)
         kind.append("compiled as users do")
+    if rng.random() < _OPEN:
+        open_network = with_open_sizes(model, rng)
+        if open_network is not None:
+            program = drawn_model(open_network, rng, Target.host(), strict=net.strict)
+            told["machine code, for a range of sizes"] = _run(program, feeds)
+            kind.append("for a range of sizes")
     for name, found in (
         ("onnxruntime", by_onnxruntime(model, feeds)),
         ("onnx's reference", by_reference(model, feeds)),
@@ -119,7 +138,7 @@ def _problem(value: Value, found: Array) -> str:
     """What is wrong with the output *found*; empty if nothing is."""
     if found.shape != value.shape or found.dtype != value.dtype:
         return f"{value.name} is {found.dtype}{found.shape}, not {value.dtype}{value.shape}"
-    if value.exact.dtype.kind != "f":
+    if not is_float(value.exact.dtype):
         wrong = np.argwhere(found != value.exact)
         return f"{value.name}: {len(wrong)} of {value.size} differ" if len(wrong) else ""
     off, allowed = np.abs(found.astype(np.float64) - value.exact), allowed_error(value)

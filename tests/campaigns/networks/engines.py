@@ -12,17 +12,18 @@ import ml_dtypes
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 import ansorpy as ap
-from ansorpy.errors import ScheduleError
+from ansorpy.errors import ScheduleError, UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, partition
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.optimize import arrange, simplify
 from ansorpy.graph.passes.channels_last import channels_last
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import dims_of
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.handlers import build_lowered
 from ansorpy.rules.placed_sketch import SketchSampler
@@ -31,7 +32,8 @@ from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
-from tests.campaigns.networks.growing import pads_lower
+from tests.campaigns.networks.evaluators import FAULTS, session_options
+from tests.campaigns.networks.nodes import all_of, misread, pads_lower
 
 __all__ = [
     "by_onnxruntime",
@@ -41,11 +43,13 @@ __all__ = [
     "drawn_state",
     "optimised",
     "unoptimised",
+    "with_open_sizes",
 ]
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
+_OTHERWISE = frozenset({"Adam", "Det", "LogSoftmax", "MeanVarianceNormalization"})
 _ROWS = 4
 _SAMPLED = 0.5
 
@@ -72,6 +76,30 @@ def optimised(model: ModelProto, rng: np.random.Generator) -> Network:
         return partition(arrange(graph, Choices()))
 
 
+def with_open_sizes(model: ModelProto, rng: np.random.Generator) -> Network | None:
+    """*model* with all sizes of its inputs that are equal to one of them left open.
+
+    None if its operators need the size.
+    """
+    sizes = {d.dim_value for i in model.graph.input for d in i.type.tensor_type.shape.dim}
+    if not sizes:
+        return None
+    size, made = int(rng.choice(sorted(sizes))), ModelProto()
+    made.CopyFrom(model)
+    for value in made.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_value == size:
+                dim.dim_param = "n"
+    for value in made.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    try:
+        network = partition(arrange(simplify(load(made, dims={"n": (1, size + 3)})), Choices()))
+    except UnsupportedModel:
+        return None
+    shapes = [extent for value in network.inputs for extent in value.shape]
+    return network if dims_of(shapes) else None
+
+
 def drawn_model(
     network: Network, rng: np.random.Generator, target: Target, *, strict: bool
 ) -> CompiledModel:
@@ -94,7 +122,9 @@ def _task(dag: ComputeDAG, target: Target, threads: int, strict: bool) -> Task:
 
 
 def _compiled(task: Task, rng: np.random.Generator) -> CompiledTask:
-    state = drawn_state(task, rng) if rng.random() < _SAMPLED else State.initial(task.dag)
+    """A program of the search space, or the default one, as which programs for open sizes begin."""
+    sampled = rng.random() < _SAMPLED and not task.dag.dims
+    state = drawn_state(task, rng) if sampled else State.initial(task.dag)
     lowered = lower(state)
     built = build_lowered(lowered, task.target, f"task_{crc32(task.key.encode()):08x}")
     return CompiledTask.of(task.dag, built, compiled_from=state.definition, program=lowered.run)
@@ -117,23 +147,21 @@ def drawn_state(task: Task, rng: np.random.Generator) -> State:
 def by_onnxruntime(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
     """The outputs as onnxruntime computes them; None if it does not know an operator or type.
 
-    Its Shrink (1.31) computes float64 in float32.
+    It is also None for what it (1.31) computes otherwise: Shrink and Attention of float64 are of
+    float32, capped scores come out of Attention before they are, Bernoulli draws 0 for a
+    probability of 1, and Resize has other weights where it leaves out what is outside.
     """
+    nodes = list(all_of(model.graph.node))
     of_float64 = any(array.dtype == np.float64 for array in feeds.values())
-    if of_float64 and any(node.op_type == "Shrink" for node in model.graph.node):
+    if of_float64 and any(node.op_type in ("Attention", "Shrink") for node in nodes):
+        return None
+    if any(n.op_type == "Bernoulli" or _gives_scores(n) or _leaves_out(n) for n in nodes):
         return None
     if any(array.dtype == ml_dtypes.bfloat16 for array in feeds.values()):
         return None
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    # Its own passes (1.31) let MaxPool ignore the zeros of an earlier Pad, and round the scale of
-    # a float64 product to float32.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
         session = onnxruntime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            model.SerializeToString(), session_options(), providers=["CPUExecutionProvider"]
         )
         return list(session.run(None, dict(feeds)))
     except Exception as error:  # its own exceptions have no common base class
@@ -142,15 +170,28 @@ def by_onnxruntime(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
         raise
 
 
+def _gives_scores(node: NodeProto) -> bool:
+    return node.op_type == "Attention" and len(node.output) > 3
+
+
+def _leaves_out(node: NodeProto) -> bool:
+    return any(a.name == "exclude_outside" and a.i for a in node.attribute)
+
+
 def by_reference(model: ModelProto, feeds: Arrays) -> Sequence[Array] | None:
     """The outputs as onnx's reference computes them in the model's types.
 
-    None if it fails, or is known to be wrong: its LogSoftmax is the logarithm of what may be 0.
+    None if it fails, or is known to be wrong: its LogSoftmax is the logarithm of what may be 0, its
+    Adam and Det give float64, its MeanVarianceNormalization cancels, and it takes a result that is
+    left out for every operand that is.
     """
-    if any(pads_lower(node) or node.op_type == "LogSoftmax" for node in model.graph.node):
+    nodes = list(all_of(model.graph.node))
+    if any(pads_lower(n) or misread(n) or n.op_type in _OTHERWISE for n in nodes):
+        return None
+    if any("" in n.output for n in nodes):
         return None
     try:
         with np.errstate(all="ignore"):
             return list(ReferenceEvaluator(model).run(None, dict(feeds)))
-    except (TypeError, ValueError, RuntimeError, IndexError):
+    except FAULTS:
         return None

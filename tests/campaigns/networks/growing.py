@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from tests.campaigns.networks.values import RUNS, Unstable, Value, evaluated, is_float
+from tests.campaigns.networks.evaluators import evaluator
+from tests.campaigns.networks.nodes import Shape, all_of, inferred, info_of, opsets, reads
+from tests.campaigns.networks.values import RUNS, Unstable, Value, evaluated, is_float, off_by
 
-__all__ = ["Growing", "pads_lower"]
+__all__ = ["Growing"]
 
 Array = NDArray[Any]
 Test = Callable[[Value], bool]
-Shape = tuple[int | None, ...]
-"""Sizes; None where they are not known."""
 
 _MOST_ELEMENTS = 4096
 _MOST_OUTPUTS = 5
-_ANGLE_ERROR = 2.0**-22
-"""Of transforms, whose sines of multiples of pi are zeros in some implementations only."""
+_STATED = {"DFT": 2.0**-20, "STFT": 2.0**-20, "Resize": 2.0**-20}
+"""Of transforms, whose sines of multiples of pi are zeros in some implementations only; of images
+whose places are computed in float32."""
 _CONV_ERROR = 2.0**-23 * 300
 
 
@@ -31,11 +33,16 @@ class Growing:
     """A random network, grown by :meth:`add`; *floats* is the type of its floating-point values.
 
     Operands are constants or inputs where no earlier value fits.  With *strict* no implementation
-    may use an algorithm with an error of its own (Winograd).
+    may use an algorithm with an error of its own (Winograd).  All names begin with *prefix*.
     """
 
     def __init__(
-        self, rng: np.random.Generator, floats: np.dtype[Any], opset: int, strict: bool
+        self,
+        rng: np.random.Generator,
+        floats: np.dtype[Any],
+        opset: int,
+        strict: bool,
+        prefix: str = "",
     ) -> None:
         self.rng = rng
         self.floats = floats
@@ -45,7 +52,13 @@ class Growing:
         self.nodes: list[NodeProto] = []
         self.inputs: dict[str, Value] = {}
         self.constants: dict[str, Array] = {}
-        self._held: dict[str, Value] = {}
+        self.made: list[Value] = []
+        """The results of all nodes."""
+        self.opened: set[str] = set()
+        """Results whose sizes depend on data: no constant fits them, so no family picks them."""
+        self.prefix = prefix
+        self._named = 0
+        self.bodies = 0
 
     def count(self, low: int, high: int) -> int:
         """A whole number from *low* to *high*, both included."""
@@ -63,38 +76,86 @@ class Growing:
         *operands: Value | None,
         outputs: int = 1,
         dtype: np.dtype[Any] | None = None,
+        opened: bool | None = None,
         **attributes: Any,
     ) -> Value:
         """Append a node and return its (first) result; its other results are operands too.
 
+        *op_type* has the domain before it if it is not onnx's own.  *opened* says whether the
+        sizes of the results depend on data, by default as those of the operands do.
+
         Raises:
             Unstable: The node's value would be decided by rounding; nothing was appended.
         """
-        names = [f"{op_type.lower()}{len(self.nodes)}{'abcdefgh'[n]}" for n in range(outputs)]
-        given = ["" if operand is None else operand.name for operand in operands]
-        node = helper.make_node(op_type, given, names, **attributes)
+        node = self.node(op_type, operands, outputs, **attributes)
+        return self.chain([node], operands, dtype=dtype, opened=opened)[0]
+
+    def node(
+        self,
+        op_type: str,
+        operands: Sequence[Value | str | None],
+        outputs: int = 1,
+        **attributes: Any,
+    ) -> NodeProto:
+        """A node, which :meth:`chain` appends, with new names for its results."""
+        domain, _, name = op_type.rpartition(".")
+        self._named += 1
+        names = [f"{self.prefix}{name.lower()}{self._named}{'abcdefgh'[n]}" for n in range(outputs)]
+        given = [one if isinstance(one, str) else one.name if one else "" for one in operands]
+        return helper.make_node(name, given, names, domain=domain or None, **attributes)
+
+    def chain(
+        self,
+        nodes: Sequence[NodeProto],
+        operands: Sequence[Value | None],
+        *,
+        dtype: np.dtype[Any] | None = None,
+        opened: bool | None = None,
+    ) -> list[Value]:
+        """Append *nodes*, of which only the results of the last one are values; returns these.
+
+        *operands* are all values that the nodes and their bodies read.
+        """
+        last = nodes[-1]
         floats = [v.dtype for v in operands if v is not None and is_float(v.dtype)]
         kind = dtype or (floats[0] if floats else self.floats)
-        stated = 0.0 if self.strict or op_type != "Conv" else _CONV_ERROR
-        stated = _ANGLE_ERROR if op_type in ("DFT", "STFT") else stated
-        inferred = self._inferred(node, operands)
-        if any(prod(extent or 1 for extent in shape) > _MOST_ELEMENTS for shape in inferred):
-            raise Unstable(f"{names[0]} has many elements")
-        results = evaluated(_traced(node, operands), operands, kind, self.opset, self.rng, stated)
-        if any(not 0 < result.size <= _MOST_ELEMENTS for result in results):
-            raise Unstable(f"{names[0]} has many elements, or none")
-        if not all(map(_is_of, results, inferred)):
-            raise Unstable("onnx's reference gives another shape than onnx infers")
-        self.nodes.append(node)
-        self.values += results
-        return results[0]
+        if opened is None:
+            opened = any(v is not None and v.name in self.opened for v in operands)
+        held = [
+            numpy_helper.from_array(self.constants[v.name], v.name)
+            for v in operands if v is not None and v.name in self.constants
+        ]  # fmt: skip
+        shapes = inferred(nodes, operands, held, self.opset)
+        if any(prod(e or 1 for e in shape) > _MOST_ELEMENTS for shape in shapes if shape):
+            raise Unstable(f"{last.op_type} gives many elements")
+        off = off_by(all_of(nodes), kind)
+        run = evaluator(nodes, operands, self.opset, off)
+        stated = self._stated(last)
+        results = evaluated(nodes, operands, kind, run, self.rng, stated)
+        if any(not (opened or result.size) or result.size > _MOST_ELEMENTS for result in results):
+            raise Unstable(f"{last.op_type} gives many elements, or none")
+        if not all(map(_is_of, results, shapes)):
+            found = [result.shape for result in results]
+            raise Unstable(f"{last.op_type} gives {found}, but onnx infers {shapes}")
+        self.nodes += nodes
+        self.made += results
+        if opened:
+            self.opened.update(result.name for result in results)
+        else:
+            self.values += results
+        return results
+
+    def _stated(self, node: NodeProto) -> float:
+        if node.op_type == "Conv":
+            return 0.0 if self.strict else _CONV_ERROR
+        return _STATED.get(node.op_type, 0.0)
 
     def several(
-        self, op_type: str, *operands: Value, outputs: int, **attributes: Any
+        self, op_type: str, *operands: Value | None, outputs: int, **attributes: Any
     ) -> list[Value]:
         """As :meth:`add`; returns all results."""
         self.add(op_type, *operands, outputs=outputs, **attributes)
-        return self.values[-outputs:]
+        return self.made[-outputs:]
 
     def pick(self, fits: Test = lambda value: True) -> Value:
         """A float value that *fits*, often one of the latest; an input if there is none."""
@@ -141,18 +202,37 @@ class Growing:
     def new_input(self, shape: Sequence[int], dtype: Any = None) -> Value:
         """An input of *shape*, standard normal or small integers."""
         kind = self.floats if dtype is None else np.dtype(dtype)
-        value = self._given(f"x{len(self.inputs)}", self._drawn(shape, kind))
+        return self.fed(self._drawn(shape, kind))
+
+    def fed(self, array: Array) -> Value:
+        """An input whose value is *array*."""
+        value = self._given(f"{self.prefix}x{len(self.inputs)}", array)
         self.inputs[value.name] = value
         self.values.append(value)
         return value
+
+    def given(self, array: Any, dtype: Any = None) -> Value:
+        """A constant, or an input that only a run knows."""
+        held = np.asarray(array, dtype)
+        return self.fed(held) if self.chance() else self.constant(held, held.dtype)
+
+    def single(self, low: int = 0, high: int = 4) -> Value:
+        """A float32 value of *low* to *high* dimensions."""
+        x = self.pick_rank(low, high)
+        kind = np.dtype(np.float32)
+        return x if x.dtype == kind else self.add("Cast", x, to=TensorProto.FLOAT, dtype=kind)
 
     def constant(self, array: Any, dtype: Any = None) -> Value:
         """A constant; floats are rounded to the network's type unless *dtype* is given."""
         held = np.asarray(array)
         kind = dtype or (self.floats if held.dtype.kind == "f" else held.dtype)
-        value = self._given(f"c{len(self.constants)}", held.astype(kind))
+        value = self._given(f"{self.prefix}c{len(self.constants)}", held.astype(kind))
         self.constants[value.name] = held.astype(kind)
         return value
+
+    def sure(self, array: Any) -> Value:
+        """A float32 constant that decides a size or a choice."""
+        return replace(self.constant(array, np.dtype(np.float32)), sure=True)
 
     def like(self, x: Value, array: Any) -> Value:
         """A constant of the type of *x*."""
@@ -174,12 +254,16 @@ class Growing:
 
     def results(self) -> list[Value]:
         """The values that no node reads, and one that nodes read."""
-        read = {name for node in self.nodes for name in node.input}
-        made = [v for v in self.values if v.name not in self.inputs]
+        read = {name for node in self.nodes for name in reads(node)}
+        made = self.made
         ends = [v for v in made if v.name not in read]
         inner = [v for v in made if v.name in read]
         chosen = ends[-_MOST_OUTPUTS:]
         return [*chosen, self.one_of(inner)] if inner and self.chance(0.4) else chosen
+
+    def info(self, value: Value) -> ValueInfoProto:
+        """The type of *value*, without sizes that depend on data."""
+        return info_of(value, [None] * value.rank if value.name in self.opened else None)
 
     def model(self, results: Sequence[Value]) -> ModelProto:
         """The model that computes *results*, without the nodes that they do not need."""
@@ -188,44 +272,18 @@ class Growing:
         for node in reversed(self.nodes):
             if not needed.isdisjoint(node.output):
                 nodes.insert(0, node)
-                needed.update(node.input)
+                needed.update(reads(node))
         graph = helper.make_graph(
             nodes,
             "random",
-            [_info(v) for v in self.inputs.values()],
-            [_info(v) for v in results],
+            [info_of(v) for v in self.inputs.values()],
+            [self.info(v) for v in results],
             [numpy_helper.from_array(a, n) for n, a in self.constants.items() if n in needed],
         )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
-        model.ir_version = 10
+        model = helper.make_model(graph, opset_imports=opsets(nodes, self.opset))
+        model.ir_version = 10 if self.opset < 24 else 13
         onnx.checker.check_model(model, full_check=True)
         return model
-
-    def _inferred(self, node: NodeProto, operands: Sequence[Value | None]) -> list[Shape]:
-        """The shapes that onnx infers of *node*, whose operands' types it checks too."""
-        present = {v.name: v for v in operands if v is not None}
-        held = [
-            numpy_helper.from_array(self.constants[n], n) for n in present if n in self.constants
-        ]
-        graph = helper.make_graph(
-            [node],
-            "node",
-            [_info(v) for n, v in present.items() if n not in self.constants],
-            [helper.make_empty_tensor_value_info(name) for name in node.output],
-            held,
-        )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)])
-        try:
-            made = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-        except onnx.shape_inference.InferenceError as error:
-            if "unsupported type" in str(error):
-                raise Unstable(f"{node.op_type} does not take this type") from None
-            raise
-        shapes = {o.name: o.type.tensor_type.shape.dim for o in made.graph.output}
-        return [
-            tuple(d.dim_value if d.HasField("dim_value") else None for d in shapes[name])
-            for name in node.output
-        ]
 
     def _drawn(self, shape: Sequence[int], kind: np.dtype[Any]) -> Array:
         if kind.kind == "b":
@@ -240,46 +298,8 @@ class Growing:
         return Value(name, array.dtype, (exact,) * (1 + RUNS))
 
 
-def pads_lower(node: NodeProto) -> bool:
-    """Whether *node* is a maximum over windows with ``SAME_LOWER`` padding."""
-    return node.op_type == "MaxPool" and any(a.s == b"SAME_LOWER" for a in node.attribute)
-
-
-def _lower_pads(spatial: Sequence[int], kernel: Sequence[int], strides: Sequence[int]) -> list[int]:
-    """Pads before all axes, then after them; an odd one is before."""
-    needed = [
-        max((-(-extent // stride) - 1) * stride + k - extent, 0)
-        for extent, k, stride in zip(spatial, kernel, strides, strict=True)
-    ]
-    return [*(n - n // 2 for n in needed), *(n // 2 for n in needed)]
-
-
-def _is_of(value: Value, shape: Shape) -> bool:
-    return value.rank == len(shape) and all(
-        known in (None, extent) for extent, known in zip(value.shape, shape, strict=True)
+def _is_of(value: Value, shape: Shape | None) -> bool:
+    return shape is None or (
+        value.rank == len(shape)
+        and all(known in (None, extent) for extent, known in zip(value.shape, shape, strict=True))
     )
-
-
-def _info(value: Value) -> onnx.ValueInfoProto:
-    kind = helper.np_dtype_to_tensor_dtype(value.dtype)
-    return helper.make_tensor_value_info(value.name, kind, value.shape)
-
-
-def _traced(node: NodeProto, operands: Sequence[Value | None]) -> NodeProto:
-    """*node* as it is evaluated in float64: casts to other floats remain there.
-
-    Windows of ``SAME_LOWER`` get explicit padding, where onnx's reference (1.23) pads a maximum
-    like ``SAME_UPPER``.
-    """
-    traced = NodeProto()
-    traced.CopyFrom(node)
-    if pads_lower(node) and operands[0] is not None:
-        given = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-        given["pads"] = _lower_pads(operands[0].shape[2:], given["kernel_shape"], given["strides"])
-        del given["auto_pad"]
-        traced = helper.make_node(node.op_type, node.input, node.output, **given)
-    for attribute in traced.attribute:
-        named = attribute.name in ("to", "dtype", "output_dtype")
-        if named and is_float(np.dtype(helper.tensor_dtype_to_np_dtype(attribute.i))):
-            attribute.i = onnx.TensorProto.DOUBLE
-    return traced

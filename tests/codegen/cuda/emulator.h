@@ -21,7 +21,12 @@ struct Dim3 {
   int x, y, z;
 };
 static Dim3 threadIdx, blockIdx;
-alignas(1024) static unsigned char shared_memory[1 << 18];
+// Some neighbouring blocks run together, each with memory of its own; their fibers follow in order.
+static const int BLOCKS = 4, FIBERS = 1024;
+alignas(1024) static unsigned char shared_memories[BLOCKS][1 << 18];
+static int threads_of_block;
+#define shared_memory shared_memories[current / threads_of_block]
+#define __cluster_dims__(...)
 
 enum { READY, WAITING, EXCHANGING, DONE };
 struct Fiber {
@@ -31,7 +36,7 @@ struct Fiber {
   uint64_t slot[2];
 };
 static const int STACK = 1 << 16;
-static Fiber fibers[1024];
+static Fiber fibers[FIBERS];
 static ucontext_t scheduler;
 static int current;
 static void (*body)(void**);
@@ -46,6 +51,7 @@ static void yield(int state, int line) {
 
 static void wait_for_block(int line) { yield(WAITING, line); }
 #define __syncthreads() wait_for_block(__LINE__)
+#define sync_cluster() wait_for_block(__LINE__)
 
 template <typename T> static T exchanged(T value, int distance, int line) {
   static_assert(sizeof(T) <= 8, "a register or two");
@@ -80,7 +86,7 @@ static int operand(unsigned char x) { return x; }
 // in it; registers hold *Near* neighbours along the reduction.
 template <int Near, typename Acc, typename A, typename B>
 static void mma(Acc (&c)[4], const A (&a)[4 * Near], const B (&b)[2 * Near], int line) {
-  static Acc shared_a[2][1024][16], shared_b[2][1024][8];
+  static Acc shared_a[2][FIBERS][16], shared_b[2][FIBERS][8];
   Fiber& mine = fibers[current];
   int at = mine.parity;
   for (int n = 0; n < 4 * Near; ++n) shared_a[at][current][n] = operand(a[n]);
@@ -103,7 +109,7 @@ static void mma(Acc (&c)[4], const A (&a)[4 * Near], const B (&b)[2 * Near], int
 // ldmatrix: eight lanes name the rows of a matrix, of which each lane gets two neighbours in a row,
 // or, turned, in a column.
 template <bool Turned, int N> static void load_matrices(unsigned (&to)[N], const void* row) {
-  static const char* rows[2][1024];
+  static const char* rows[2][FIBERS];
   Fiber& mine = fibers[current];
   int at = mine.parity;
   rows[at][current] = (const char*)row;
@@ -128,8 +134,8 @@ struct Copy {
   int group;
 };
 static const int COPIES = 1 << 12;
-static Copy* copies[1024];
-static int started[1024], committed[1024];
+static Copy* copies[FIBERS];
+static int started[FIBERS], committed[FIBERS];
 
 template <typename T> static void copy_async(T* to, const T* from, bool some = true) {
   if (!copies[current]) copies[current] = (Copy*)malloc(COPIES * sizeof(Copy));
@@ -162,10 +168,11 @@ struct Product {
   unsigned long long form_a, form_b;
   void (*run)(const Product&);
   int group;
+  const void* registers;
 };
 static const int PRODUCTS = 1 << 10;
-static Product* products[1024];
-static int under_way[1024], groups[1024];
+static Product* products[FIBERS];
+static int under_way[FIBERS], groups[FIBERS];
 static uintptr_t named[1 << 14];
 
 static unsigned long long matrix_at(const void* at, unsigned long long form) {
@@ -223,6 +230,46 @@ static void group_product(Acc (&c)[N / 2], unsigned long long a, unsigned long l
   mine[under_way[current]++] = {c, kept, sizeof(c), named[a & 0x3fff], named[b & 0x3fff], a, b,
       done_later<Acc, A, B, N, Depth, RowsFirst, ColumnsFirst>, groups[current]};
 }
+
+// The same with A in registers, which must not change until then: rows of the lane, as they were.
+template <typename Acc, typename A, typename B, int N, int Depth, bool ColumnsFirst>
+static void held_done_later(const Product& p) {
+  Acc* c = (Acc*)p.kept;
+  A* rows = (A*)p.a;
+  if (memcmp(rows + 2 * Depth, p.registers, Depth / 2 * sizeof(A))) failure = "A changes too early";
+  for (int r = 0; r < N / 2; ++r) {
+    const int column = r / 4 * 8 + current % 4 * 2 + r % 2;
+    Acc total = 0;
+    for (int k = 0; k < Depth; ++k) {
+      const B* b = (const B*)placed(p.b, p.form_b, column, k, sizeof(B), ColumnsFirst);
+      total += operand(rows[r / 2 % 2 * Depth + k]) * operand(*b);
+    }
+    c[r] += total;
+  }
+  free(rows);
+}
+
+template <typename A, typename B, int N, int Depth, bool ColumnsFirst, typename Acc>
+static void held_product(
+    Acc (&c)[N / 2], const A (&a)[Depth / 2], unsigned long long b, int line) {
+  static A shared[2][FIBERS][Depth / 2];
+  Fiber& mine = fibers[current];
+  int at = mine.parity;
+  memcpy(shared[at][current], a, sizeof(a));
+  mine.parity = !at;
+  yield(EXCHANGING, line);
+  A* rows = (A*)malloc(5 * Depth / 2 * sizeof(A));
+  for (int half = 0; half < 2; ++half) {
+    for (int k = 0; k < Depth; ++k) {
+      rows[half * Depth + k] = shared[at][current / 4 * 4 + k / 2 % 4][k / 8 * 4 + half * 2 + k % 2];
+    }
+  }
+  memcpy(rows + 2 * Depth, a, sizeof(a));
+  group_product<A, B, N, Depth, false, ColumnsFirst>(c, 0, b);
+  Product& product = products[current][under_way[current] - 1];
+  product.a = (uintptr_t)rows, product.registers = a;
+  product.run = held_done_later<Acc, A, B, N, Depth, ColumnsFirst>;
+}
 static void fence_shared() {}
 static void fence_registers() {}
 template <typename T> static void settled(T&) {}
@@ -262,15 +309,17 @@ static std::vector<Box> boxes;
 // A barrier counts its phases in the upper half; the lower half is 1 once the first thread arrived.
 static void init_barrier(unsigned long long* barrier) { *barrier = 0; }
 static void arrive(unsigned long long* barrier, unsigned bytes) {
+  if (*barrier & 1) failure = "a thread arrives twice in one phase of a barrier";
+  *barrier |= 1 | bytes << 1;
+}
+static bool is_complete(unsigned long long* barrier) {
   unsigned moved = 0;
   for (const Box& box : boxes) moved += box.barrier == barrier ? box.bytes.size() : 0;
-  if (*barrier & 1) failure = "a thread arrives twice in one phase of a barrier";
-  if (moved != bytes) failure = "a barrier expects other bytes than those that are copied";
-  *barrier |= 1;
+  return (*barrier & 1) && moved == (unsigned)*barrier >> 1;
 }
 static void wait_for_phase(unsigned long long* barrier, unsigned odd) {
   for (int turn = 0; (*barrier >> 32 & 1) == odd; ++turn) {
-    if (!(*barrier & 1)) {
+    if (!is_complete(barrier)) {
       if (turn == 10000) failure = "nothing ends the phase of a barrier";
       yield(turn == 10000 ? DONE : READY, 0);
       continue;
@@ -291,7 +340,12 @@ static void wait_for_phase(unsigned long long* barrier, unsigned odd) {
   }
 }
 
-template <typename... Places>
+// The same place in the memory of another block that runs together with this one.
+template <typename T> static T* in_block(T* at, int block) {
+  return (T*)((unsigned char*)at - shared_memory + shared_memories[block]);
+}
+
+template <int Blocks, typename... Places>
 static void copy_box(const TensorMap& map, void* to, unsigned long long* barrier, Places... places) {
   const long long first[] = {places...};  // innermost first
   if (sizeof...(places) != map.rank) failure = "a box has other dimensions than its tensor";
@@ -320,8 +374,11 @@ static void copy_box(const TensorMap& map, void* to, unsigned long long* barrier
       if (!more) at[d] = 0;
     }
   }
-  memset(to, 0xff, box.bytes.size());
-  boxes.push_back(box);
+  for (int block = 0; block < Blocks; ++block) {
+    if (Blocks > 1) box.to = in_block((char*)to, block), box.barrier = in_block(barrier, block);
+    memset(box.to, 0xff, box.bytes.size());
+    boxes.push_back(box);
+  }
 }
 
 static void run_fiber() {
@@ -338,8 +395,9 @@ static bool released(int first, int last, int state) {
   return true;
 }
 
-static void run_block(int x, int y, int z, uint32_t* seed) {
-  int count = x * y * z, order[1024];
+static void run_blocks(int blocks, Dim3 first, int x, int y, int z, uint32_t* seed) {
+  int count = blocks * x * y * z, order[FIBERS];
+  threads_of_block = x * y * z;
   for (int t = 0; t < count; ++t) {
     Fiber& f = fibers[t];
     if (!f.stack) f.stack = (char*)malloc(STACK);
@@ -362,7 +420,8 @@ static void run_block(int x, int y, int z, uint32_t* seed) {
       int t = order[n];
       if (fibers[t].state != READY) continue;
       current = t;
-      threadIdx.x = t % x, threadIdx.y = t / x % y, threadIdx.z = t / x / y;
+      threadIdx.x = t % x, threadIdx.y = t / x % y, threadIdx.z = t / x / y % z;
+      blockIdx = first, blockIdx.x += t / threads_of_block;
       swapcontext(&scheduler, &fibers[t].context);
     }
     if (released(0, count, DONE)) return;
@@ -380,15 +439,15 @@ static void run_block(int x, int y, int z, uint32_t* seed) {
 }
 
 // 0, or what went wrong.
-static const char* launch(void (*kernel)(void**), void** args, const int* grid, const int* block) {
+static const char* launch(
+    void (*kernel)(void**), void** args, const int* grid, const int* block, int together = 1) {
   uint32_t seed = 1;
   body = kernel, arguments = args, failure = 0;
   for (int z = 0; z < grid[2]; ++z)
     for (int y = 0; y < grid[1]; ++y)
-      for (int x = 0; x < grid[0]; ++x) {
-        blockIdx.x = x, blockIdx.y = y, blockIdx.z = z;
-        memset(shared_memory, 0xff, sizeof(shared_memory));
-        run_block(block[0], block[1], block[2], &seed);
+      for (int x = 0; x < grid[0]; x += together) {
+        memset(shared_memories, 0xff, sizeof(shared_memories[0]) * together);
+        run_blocks(together, {x, y, z}, block[0], block[1], block[2], &seed);
         if (failure) return failure;
       }
   return 0;

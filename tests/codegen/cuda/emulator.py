@@ -19,11 +19,12 @@ from ansorpy.codegen.cuda.emit.emitter import C_TYPES
 from ansorpy.codegen.cuda.emit.mma import function_name
 from ansorpy.codegen.cuda.emit.prelude import HELPERS, prelude
 from ansorpy.codegen.cuda.emit.program import CudaSource, emit_cuda
-from ansorpy.codegen.cuda.launch.plan import Argument, LaunchPlan
+from ansorpy.codegen.cuda.launch.plan import Argument
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.intrinsics import (
     MMA_SYNC,
     WGMMA,
+    WGMMA_HELD,
     Intrinsic,
     is_along,
     operand_tensors,
@@ -102,10 +103,22 @@ static void {function_name(by.name)}(
 }}"""
 
 
+def _wgmma_held(by: Intrinsic) -> str:
+    total, left, right = (C_TYPES[dtype] for dtype in by.types)
+    columns, depth = by.pattern.shape[1], by.pattern.reduce_axes[0].extent
+    across = str(not is_along(by, operand_tensors(by.pattern)[2])).lower()
+    return f"""\
+static void {function_name(by.name)}(
+    {total} (&c)[{columns // 2}], const {left} (&a)[{depth // 2}], unsigned long long b) {{
+  held_product<{left}, {right}, {columns}, {depth}, {across}>(c, a, b, __LINE__);
+}}"""
+
+
 _OWN = {function_name(by.name): _mma_sync(by) for by in MMA_SYNC}
 _OWN |= {function_name(by.name): _wgmma(by) for by in WGMMA}
+_OWN |= {function_name(by.name): _wgmma_held(by) for by in WGMMA_HELD}
 _ON_HOST |= _OWN | {"matrices": "", "order": "", "matrix_at": ""}
-_ON_HOST |= {"tensor_map": "", "barriers": "", "copy_box": ""}
+_ON_HOST |= {"tensor_map": "", "barriers": "", "clusters": "", "copy_box": ""}
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
 
@@ -122,7 +135,7 @@ class Emulated:
         text = "\n\n".join(
             ['#include "emulator.h"', functions]
             + [_kernels(source) for _, _, source in sources]
-            + [_entries(program, source.plan) for _, program, source in sources]
+            + [_entries(program, source) for _, program, source in sources]
         )
         path = folder / "kernels.cpp"
         path.write_text(text)
@@ -166,8 +179,15 @@ def _kernels(source: CudaSource) -> str:
     return re.sub(dynamic, "", source.kernels)
 
 
-def _entries(program: Program, plan: LaunchPlan) -> str:
+def _entries(program: Program, source: CudaSource) -> str:
     """A function of plain C a kernel, which launches it."""
+    plan = source.plan
+    together = {
+        name: blocks
+        for blocks, name in re.findall(
+            r"__cluster_dims__\((\d+), 1, 1\) .* (\w+)\(\n", source.kernels
+        )
+    }
     buffers = _buffers(program)
     lines = []
     for launch in plan.launches:
@@ -182,7 +202,7 @@ def _entries(program: Program, plan: LaunchPlan) -> str:
         lines += [
             f"static void call_{name}(void** args) {{ {name}({arguments}); }}",
             f'extern "C" const char* run_{name}(void** args, int* grid, int* block) {{',
-            f"  return launch(call_{name}, args, grid, block);",
+            f"  return launch(call_{name}, args, grid, block, {together.get(name, 1)});",
             "}",
         ]
     return "\n".join(lines)

@@ -10,7 +10,7 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.build.built import Built, ParamSpec
 from ansorpy.measure.build.handlers import build_lowered
-from ansorpy.measure.gpu.handlers import handlers_on
+from ansorpy.measure.gpu.handlers import handlers_on, warm_up
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.workers.worker import Handler
 from ansorpy.schedule.lowering.program import lower
@@ -27,7 +27,9 @@ FAULTS = (
 
 
 def make_handlers() -> Mapping[str, Handler]:
-    return handlers_on(SimulatedDevice())
+    device = SimulatedDevice()
+    warm_up(device)
+    return handlers_on(device)
 
 
 def doubling(extent: Extent = N, *, constant: bool = False) -> ComputeDAG:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -167,7 +168,46 @@ def test_trials_are_recorded_and_winners_keep_their_code(runner, tmp_path):
         assert built is not None and built.run.code == runner.built(built.digest).run.code
 
 
-def test_the_gpus_are_locked_while_something_is_timed(runner, monkeypatch):
+def test_a_candidate_runs_while_the_next_is_still_being_built(tmp_path):
+    states = [BUILDER.state(DAG, "") for _ in range(3)]
+    ended: list[int] = []
+    has_ended = Event()
+
+    class Slow(SimulatedBuilder):
+        def build_each(self, task, candidates):
+            yield 1, self._built(task, candidates[1])
+            assert has_ended.wait(20), "the first candidate waits for the others to be built"
+            yield from ((n, self._built(task, candidates[n])) for n in (2, 0))
+
+    class Listening:
+        def started(self, state):
+            return None
+
+        def ended(self, end):
+            ended.append(states.index(end.state))
+            has_ended.set()
+
+    options = MeasureOptions(lock_folder=tmp_path)
+    module = "tests.measure.gpu.simulated"
+    with GpuRunner([Gpu(0, PLACES[0])], options, Slow(), module=module) as runner:
+        results = runner.measure(TASK, states, incumbent_s=None, observer=Listening())
+    assert ended == [1, 2, 0] and all(result.ok for result in results)
+
+
+def test_builds_that_fail_fail_the_measurement(tmp_path):
+    class Broken(SimulatedBuilder):
+        def build_each(self, task, candidates):
+            yield 0, self._built(task, candidates[0])
+            raise AnsorpyError("no builder answers")
+
+    module, options = "tests.measure.gpu.simulated", MeasureOptions(lock_folder=tmp_path)
+    with GpuRunner([Gpu(0, PLACES[0])], options, Broken(), module=module) as runner:
+        states = [BUILDER.state(DAG, "") for _ in range(2)]
+        with pytest.raises(AnsorpyError, match="no builder answers"):
+            runner.measure(TASK, states, incumbent_s=None)
+
+
+def test_a_gpu_is_locked_while_something_is_timed(runner, monkeypatch):
     held: list[list[str]] = []
     taken = locks.lock_gpus
 
@@ -176,8 +216,10 @@ def test_the_gpus_are_locked_while_something_is_timed(runner, monkeypatch):
         return taken(places, folder)
 
     monkeypatch.setattr("ansorpy.measure.gpu.runner.lock_gpus", locked)
-    runner.measure(TASK, [BUILDER.state(DAG, "")], incumbent_s=None)
-    assert held == [list(PLACES)]
+    state = BUILDER.state(DAG, "")
+    runner.measure(TASK, [state], incumbent_s=None)
+    runner.retime(TASK, [state], rounds=1)
+    assert held == [[PLACES[0]], list(PLACES)]
     folder: Path = runner.options.lock_folder
     assert (folder / "ansorpy-gpu-0000-01-00-0.lock").exists()
 

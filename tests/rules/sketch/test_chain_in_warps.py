@@ -19,6 +19,7 @@ from ansorpy.ir.loops import Alloc, Scope, walk_stmts
 from ansorpy.ir.rewrite.sizes import dag_at, program_at
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.algorithms.tf32 import Tf32
 from ansorpy.rules.matching.kernels import kernels
 from ansorpy.rules.placed_sketch import PlacedSketch, SketchSampler
 from ansorpy.rules.sketch.chain_in_warps import ChainInWarps
@@ -170,6 +171,14 @@ def test_what_does_not_suit_fragments(name: str) -> None:
     tensors, reason = REFUSED[name]
     verdict = ask(RULE, tensors, "out", CUDA)
     assert verdict.answer is SKIP and reason in verdict.reason
+
+
+def test_factors_rounded_to_tf32_are_left_to_other_kernels() -> None:
+    """Their instruction takes 8 keys at once, half of what lanes of a row share."""
+    dag = ComputeDAG.of(attend(1, 32, 32, 16, 16, dtype="float32"))
+    (rounded,) = Tf32().rewrite(dag, CUDA)
+    verdict = ask(RULE, State.initial(rounded.dag), "out", CUDA)
+    assert verdict.answer is SKIP and "does not take 16 keys at once" in verdict.reason
 
 
 def test_other_targets_and_stages() -> None:

@@ -13,7 +13,8 @@ from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
 from benchmarks.ops.suite import cases
 from tests import workloads
-from tests.rules.asking import APPLY, CUDA, SKIP, ask, derive, shows
+from tests.rules.asking import ALONE, APPLY, CUDA, SKIP, ask, derive, shows
+from tests.rules.gpu_workloads import channel_means
 
 RULE = CrossThreadReduction()
 
@@ -42,6 +43,24 @@ def test_softmax_becomes_one_kernel() -> None:
         assert (attach.stage, attach.iter) == ("norm", "i0")
         assert state.stage(name).iters[-1].annotation.value == "threadIdx.x"
     assert [it.name for it in state.stage("norm").iters] == ["i0", "i1.0", "i1.1"]
+
+
+def test_a_consumer_of_few_rows_may_have_blocks_of_its_own() -> None:
+    rule = CrossThreadReduction(threads=(32, 64))
+    for rows, hosts in ((107, [None, "norm"]), (108, ["norm"])):
+        made = derive(rule, workloads.softmax(rows, 64), "sum", CUDA)
+        attached = [state.stage("sum").attach for state, _ in made]
+        assert [None if at is None else at.stage for at in attached] == hosts
+
+
+def test_long_contiguous_rows_are_always_shared() -> None:
+    rule = CrossThreadReduction(threads=(32, 64))
+    for steps, answer in ((256, ALONE), (255, APPLY)):
+        assert ask(rule, workloads.min_reduce(10, steps), "B", CUDA).answer is answer
+        assert ask(RULE, workloads.min_reduce(10, steps), "B", CUDA).answer is APPLY
+    assert ask(rule, workloads.matmul(8, 8, 1024), "C", CUDA).answer is APPLY
+    means = channel_means(1, 20, 20, 7)
+    assert ask(rule, means, "total", CUDA).answer is APPLY
 
 
 @pytest.mark.parametrize(

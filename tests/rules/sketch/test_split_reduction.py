@@ -71,7 +71,7 @@ def test_parts_of_one_long_sum_are_blocks_and_added_up_by_threads() -> None:
         for s in sketches
         if any(stage.name == "B.rf" for stage in s.stages)
     ]
-    assert sorted(shared) == [0, 1, 1, 2]
+    assert sorted(shared) == [1, 2], "no single thread reads a part of a row"
 
 
 def test_what_follows_is_done_where_the_parts_are_added_up() -> None:
@@ -99,11 +99,11 @@ def test_parts_that_do_not_divide_compute_the_sum(rng: np.random.Generator) -> N
     expected = run_dag(dag, data, dtype=DType.FLOAT64)
     sampler = SketchSampler(Task(dag, GPU, 1))
     parts = set()
-    for sketch in sampler.draw(12, rng):
+    for sketch in sampler.every():
         names = {stage.name: stage for stage in sketch.state.stages}
         if "squares.rf" not in names:
             continue
         table = sketch.sample(16, rng)
         check(sketch.resolve(table[sketch.valid(table)][0]), data, expected)
         parts.add(names["squares.rf"].compute.axes[0].extent)
-    assert len(parts) > 1 and max(parts) <= 132
+    assert parts == {8, 16, 30}

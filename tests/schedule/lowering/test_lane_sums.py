@@ -14,7 +14,10 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as ap
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, Expr
+from ansorpy.ir.extents import dim_extent
 from ansorpy.ir.interpret import run_dag, run_program
+from ansorpy.ir.rewrite.sizes import program_at
+from ansorpy.ir.symbols import Dim
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.ir.text.printer import text
 from ansorpy.schedule.decisions import OneOf
@@ -157,3 +160,19 @@ def test_a_short_tail_stays_in_registers() -> None:
     """Masked stores into the sums would force them into memory."""
     state, _ = State.initial(reduced(ap.sum, 4, 101)).split_lanes("B", "k", 32)
     assert "masked.store" not in emit_llvm(lower(state).run, Target.host(), "kernel")
+
+
+@pytest.mark.parametrize(("low", "high"), [(3, 3), (0, 2), (0, 6), (7, 7)])
+def test_parts_that_no_size_has_are_left_out(low: int, high: int, rng: np.random.Generator) -> None:
+    """One more element than a dimension says: all lanes are full, or none, or it depends."""
+    n = Dim("n", low, high)
+    a = placeholder((dim_extent(n) + 1,), name="A")
+    r = reduce_axis(dim_extent(n) + 1, name="k")
+    tensors = [a, compute((1,), lambda i: ap.sum(a[r], r), name="B")]
+    state, _ = State.initial(tensors).split_lanes("B", "k", 4)
+    program = lower(state).run
+    for size in range(low, high + 1):
+        x = rng.standard_normal(size + 1).astype(np.float32)
+        made = np.zeros(1, np.float32)
+        run_program(program_at(program, {n: size}), [x, made])
+        np.testing.assert_allclose(made, [x.sum()], rtol=1e-5, atol=1e-6)

@@ -27,6 +27,7 @@ from ansorpy.ir.analysis.conditions import conjuncts
 from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Var, as_expr
 from ansorpy.ir.loops import (
     BARRIER_BYTES,
+    SWIZZLED_ROWS,
     Async,
     AsyncCopy,
     Buffer,
@@ -81,7 +82,10 @@ class _Box:
         load, _ = source_of(copy)
         tile, part = copy.buffer, copy.buffer.swizzle // copy.buffer.dtype.bytes
         rows = fixed(s.extent)
-        piece = max(n for n in range(1, min(rows, MOST_ROWS) + 1) if rows % n == 0)
+        parts = fixed(columns.extent) * tile.dtype.bytes // tile.swizzle if part else 1
+        most = min(MOST_ROWS, rows // max(1, copy.blocks // parts))
+        whole_rows = range(SWIZZLED_ROWS, most + 1, SWIZZLED_ROWS)
+        piece = max((n for n in whole_rows if rows % n == 0), default=rows)
         at = [_dim_of(loop.var, load) for loop in (s, columns)]
         whole = copy.indices[-2] is s.var and copy.indices[-1] is columns.var
         if not part:
@@ -125,14 +129,16 @@ def box_copy(e: Emitter, s: For) -> None:
     (rows, columns), tile = box.pieces, box.copy.buffer
     size = rows * columns * tile.dtype.bytes
     extents = (fixed(box.rows.extent), fixed(box.columns.extent))
-    for row, column in product(range(0, extents[0], rows), range(0, extents[1], columns)):
+    corners = product(range(0, extents[0], rows), range(0, extents[1], columns))
+    for number, (row, column) in enumerate(corners):
+        shared = f", {number % e.cluster}" if box.copy in e.shared else ""
         here: Mapping[Var, Expr] = {box.rows.var: as_expr(row), box.columns.var: as_expr(column)}
         at = tuple(substitute(i, here) for i in box.copy.indices)
         start = index(e, flat_index(e, tile, at)).text
         places = [index(e, linear(substitute(i, here)).to_expr()).text for i in load.indices]
         with e.by_the_first():
             e.line(
-                f"{e.copies}.box<{size}>({e.boxes[box.source]}, &{e.place(tile)}[{start}], "
+                f"{e.copies}.box<{size}{shared}>({e.boxes[box.source]}, &{e.place(tile)}[{start}], "
                 f"{', '.join(reversed(places))});"
             )
 
@@ -166,7 +172,7 @@ def begun_boxes(e: Emitter, body: Stmt, place: str) -> None:
             hint="copy fewer iterations ahead",
         )
     e.copies = e.names.fresh("copies")
-    e.line(f"Boxes<{BARRIERS}> {e.copies}({place});")
+    e.line(f"Boxes<{BARRIERS}, {e.cluster}> {e.copies}({place});")
 
 
 _BARRIERS = """\
@@ -192,6 +198,13 @@ __device__ __forceinline__ void wait_for_phase(unsigned long long* barrier, unsi
   }
 }"""
 
+_CLUSTERS = """\
+// All threads of the neighbouring blocks that run together arrive before any continues.
+__device__ __forceinline__ void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}"""
+
 _MAPS = """\
 // How the copy engine reads a tensor: CUDA's CUtensorMap.
 struct alignas(64) TensorMap {
@@ -204,20 +217,33 @@ def _copy_box(rank: int) -> str:
     places = ", ".join(f"%{n + 3}" for n in range(rank))
     given = ", ".join(f'"r"({name})' for name in names)
     ints = ", ".join(f"int {name}" for name in names)
+    last, mask = f", %{rank + 3}", ', "h"((unsigned short)((1 << Blocks) - 1))'
+    starts = [
+        f"""\
+    asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile"
+                 ".mbarrier::complete_tx::bytes{kind} "
+                 "[%0], [%1, {{{places}}}], [%2]{to};"
+                 :: "r"(in_shared(to)), "l"(&from), "r"(in_shared(barrier)), {given}{more}
+                 : "memory");"""
+        for kind, to, more in (("", "", ""), (".multicast::cluster", last, mask))
+    ]
     return f"""\
-// Starts copying the box at these indices, innermost first, to shared memory.
-__device__ __forceinline__ void copy_box(
+// Starts copying the box at these indices, innermost first, to shared memory: that of this block,
+// or of all blocks that run together.
+template <int Blocks> __device__ __forceinline__ void copy_box(
     const TensorMap& from, void* to, unsigned long long* barrier, {ints}) {{
-  asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile"
-               ".mbarrier::complete_tx::bytes "
-               "[%0], [%1, {{{places}}}], [%2];"
-               :: "r"(in_shared(to)), "l"(&from), "r"(in_shared(barrier)), {given} : "memory");
+  if constexpr (Blocks == 1) {{
+{starts[0]}
+  }} else {{
+{starts[1]}
+  }}
 }}"""
 
 
 _BOXES = """\
 // Copies of boxes by the first thread of a block, in groups; all threads count these alike.
-template <int N> struct Boxes {
+// Neighbouring blocks that run together share some boxes: one of them copies to all.
+template <int N, int Blocks> struct Boxes {
   unsigned long long* barriers;
   unsigned begun, seen, bytes;
   __device__ __forceinline__ explicit Boxes(unsigned long long* barriers)
@@ -228,14 +254,24 @@ template <int N> struct Boxes {
       }
       fence_shared();
     }
-    __syncthreads();
+    if constexpr (Blocks == 1) {
+      __syncthreads();
+    } else {
+      sync_cluster();
+    }
   }
   static __device__ __forceinline__ bool first() {
     return (threadIdx.x | threadIdx.y | threadIdx.z) == 0;
   }
-  template <int Size, typename... Places>
+  // By is the number of the block that copies for all, or -1 if each does.
+  template <int Size, int By = -1, typename... Places>
   __device__ __forceinline__ void box(const TensorMap& from, void* to, Places... places) {
-    copy_box(from, to, barriers + begun % N, places...);
+    unsigned long long* barrier = barriers + begun % N;
+    if constexpr (By < 0) {
+      copy_box<1>(from, to, barrier, places...);
+    } else if (blockIdx.x % Blocks == By) {
+      copy_box<Blocks>(from, to, barrier, places...);
+    }
     bytes += Size;
   }
   __device__ __forceinline__ void commit() {
@@ -256,11 +292,12 @@ template <int N> struct Boxes {
 BOX_HELPERS: Mapping[str, str] = {
     "tensor_map": _MAPS,
     "barriers": _BARRIERS,
+    "clusters": _CLUSTERS,
     "copy_box": "\n".join(map(_copy_box, _RANKS)),
     "boxes": _BOXES,
 }
 """In order of emission; after those that order writes (``order``)."""
 
 BOX_NEEDS: Mapping[str, tuple[str, ...]] = {
-    "boxes": ("order", "tensor_map", "barriers", "copy_box"),
+    "boxes": ("order", "tensor_map", "barriers", "clusters", "copy_box"),
 }

@@ -16,7 +16,7 @@ from ansorpy.codegen.cuda.launch.plan import BoxedTensor
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load, size_var
 from ansorpy.ir.extents import Extent, most
-from ansorpy.ir.loops import Buffer, ForKind, Stmt
+from ansorpy.ir.loops import AsyncCopy, Buffer, ForKind, Stmt
 from ansorpy.ir.symbols import Dim
 
 __all__ = ["C_TYPES", "Emitter", "Tables", "register_type"]
@@ -72,6 +72,10 @@ class Emitter(Writer):
         """The variable that counts groups of copied boxes; empty if the kernel copies none."""
         self.boxes: dict[tuple[Buffer, BoxedTensor], str] = {}
         """The parameters from which boxes are copied, by what they are maps of."""
+        self.cluster = 1
+        """The number of neighbouring blocks that run together."""
+        self.shared: frozenset[AsyncCopy] = frozenset()
+        """The copies that these blocks share."""
         self.by_threads = True
         """Whether threads copy elements themselves (``cp.async``)."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ansorpy.codegen.clike.names import identifier
 from ansorpy.codegen.cuda.emit.boxes import begun_boxes, sources_in
+from ansorpy.codegen.cuda.emit.clusters import cluster_of
 from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter, Tables
 from ansorpy.codegen.cuda.emit.expressions import HALF, value
 from ansorpy.codegen.cuda.emit.prelude import HELPERS, prelude
@@ -138,6 +139,7 @@ class _Kernel:
             if buffer in self.used
         ]
         self.boxed = sources_in(nest.body)
+        self.cluster = cluster_of(nest)
         self.shared = [
             s.buffer for s in walk_stmts(nest.body)
             if isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED
@@ -147,7 +149,7 @@ class _Kernel:
         self.shared.sort(key=lambda buffer: -buffer.shared_alignment)
         size = sum(buffer.shared_bytes for buffer in self.shared)
         size += BARRIER_BYTES * bool(self.boxed)
-        self.dynamic = size > target.max_shared_bytes
+        self.dynamic = size > target.max_shared_bytes or self.cluster.blocks > 1
         self.launch = Launch(
             name, nest.grid, nest.block,
             (*(argument for _, argument in self.given), *self._maps(), *_sizes(self.dims)),
@@ -160,17 +162,20 @@ class _Kernel:
         """Emit the kernel as C; *helpers* receives the names of the functions it calls."""
         written = frozenset(buffer for buffer, is_written in self.used.items() if is_written)
         e = Emitter(Tables(value, statement), self.nest.extents, written, helpers)
+        e.cluster, e.shared = self.cluster
         parameters = [self._parameter(e, buffer) for buffer, _ in self.given]
         parameters += [self._map(e, source) for source in self.boxed]
         parameters += [e.size(dim) for dim in self.dims]
         begun_boxes(e, self.nest.body, self._declare_shared(e))
         e.statement(self.nest.body)
         inside = ",\n    ".join(parameters)
+        together = f"__cluster_dims__({e.cluster}, 1, 1) " if e.cluster > 1 else ""
         return "\n".join(
             [
                 f"// {_counted(self.launch.grid, 'block')} of "
                 f"{_counted(self.launch.block, 'thread')}{_condition(self.launch)}",
-                f'extern "C" __global__ void __launch_bounds__({self.bounds}) {self.name}(',
+                f'extern "C" __global__ void {together}__launch_bounds__({self.bounds}) '
+                f"{self.name}(",
                 f"    {inside}) {{",
                 *e.lines,
                 "}",

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 
 from ansorpy.codegen.cuda.emit.mma import function_name
 from ansorpy.ir.expr import ReduceKind
-from ansorpy.ir.intrinsics import QUADS
+from ansorpy.ir.fragments import fragment_registers
+from ansorpy.ir.intrinsics import QUADS, Intrinsic
 
 __all__ = ["QUAD_HELPERS", "QUAD_NEEDS"]
 
 _COMBINED = {ReduceKind.MAX: "maximum({a}, {b})", ReduceKind.SUM: "{a} + {b}"}
 
 
-def _function(kind: ReduceKind) -> str:
-    """The helper function of one kind; each lane passes its own value and gets the result."""
+def _function(kind: ReduceKind, by: Intrinsic) -> str:
+    """The helper function of one kind; each lane passes its own values and gets the results."""
+    rows = fragment_registers(by.fragments[0])
 
     def combined(a: str, b: str) -> str:
         return _COMBINED[kind].format(a=a, b=b)
@@ -24,19 +26,24 @@ def _function(kind: ReduceKind) -> str:
 
     return f"""\
 // Combines the values of the four lanes that share a row, in each of them.
-__device__ __forceinline__ void {function_name(QUADS[kind].name)}(
-    float (&to)[1], const float (&value)[1]) {{
-  float all = {combined("value[0]", of_other("value[0]", 1))};
-  all = {combined("all", of_other("all", 2))};
-  to[0] = {combined("to[0]", "all")};
+__device__ __forceinline__ void {function_name(by.name)}(
+    float (&to)[{rows}], const float (&value)[{rows}]) {{
+  #pragma unroll
+  for (int n = 0; n < {rows}; ++n) {{
+    float all = {combined("value[n]", of_other("value[n]", 1))};
+    all = {combined("all", of_other("all", 2))};
+    to[n] = {combined("to[n]", "all")};
+  }}
 }}"""
 
 
 QUAD_HELPERS: Mapping[str, str] = {
-    function_name(by.name): _function(kind) for kind, by in QUADS.items()
+    function_name(by.name): _function(kind, by) for (kind, _), by in QUADS.items()
 }
 """In order of emission."""
 
 QUAD_NEEDS: Mapping[str, tuple[str, ...]] = {
-    function_name(QUADS[ReduceKind.MAX].name): ("extrema",),
+    function_name(by.name): ("extrema",)
+    for (kind, _), by in QUADS.items()
+    if kind is ReduceKind.MAX
 }

@@ -230,7 +230,7 @@ def _barrier(e: Emitter, s: Barrier) -> None:
         raise CodegenError(
             "a kernel cannot wait for other blocks", hint="end the kernel: launches run in order"
         )
-    e.line("__syncthreads();")
+    e.line("__syncthreads();" if e.cluster == 1 else "sync_cluster();")
 
 
 def _store(e: Emitter, s: Store) -> None:

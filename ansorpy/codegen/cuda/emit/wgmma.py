@@ -11,12 +11,20 @@ from collections.abc import Mapping, Sequence
 
 from ansorpy.codegen.clike.indices import flat_index, index
 from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter
-from ansorpy.codegen.cuda.emit.mma import PTX, function_name
+from ansorpy.codegen.cuda.emit.mma import MMA_NEEDS, PTX, function_name
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.fragments import fragment_registers
-from ansorpy.ir.intrinsics import WGMMA, Intrinsic, intrinsic, is_along, operand_tensors
+from ansorpy.ir.intrinsics import (
+    MMA_SYNC,
+    WGMMA,
+    WGMMA_HELD,
+    Intrinsic,
+    intrinsic,
+    is_along,
+    operand_tensors,
+)
 from ansorpy.ir.loops import SWIZZLED_ROWS, Async, Buffer, Commit, Fence, Scope, Wait
 
 __all__ = [
@@ -132,7 +140,7 @@ def matrix(e: Emitter, name: str, number: int, buffer: Buffer, at: tuple[Expr, .
 
 
 def _function(by: Intrinsic) -> str:
-    """The helper function of one instruction; each lane passes its share of the sums."""
+    """The helper function of one instruction; each lane passes its share of what is in registers."""
     total, left, right = by.types
     _, a, b = operand_tensors(by.pattern)
     size = fragment_registers(by.fragments[0])
@@ -141,19 +149,26 @@ def _function(by: Intrinsic) -> str:
     wide, held = ("s32", "r") if total is DType.INT32 else ("f32", "f")
     sums = _lines([f"%{at}" for at in range(size)], f'"\n{" " * 15}"', 16)
     outs = _lines([f'"+{held}"(c[{at}])' for at in range(size)], f"\n{' ' * 17}", 5)
-    across = "".join(f", {int(not is_along(by, t))}" for t in (a, b) if left.bits == 16)
+    held_a = fragment_registers(by.fragments[1]) if by.fragments[1] else 0
+    turned = ((b,) if held_a else (a, b)) if left.bits == 16 else ()
+    across = "".join(f", {int(not is_along(by, t))}" for t in turned)
     kinds = f", 1, 1{across}" if left.is_float else ""
     text = f"wgmma.mma_async.sync.aligned.m{m}n{n}k{depth}.{wide}.{PTX[left]}.{PTX[right]}"
+    near = 32 // left.bits
+    words = [f'"r"(packed(&a[{at}]))' for at in range(0, held_a, near)] or ['"l"(a)']
+    places = [f"%{size + at}" for at in range(len(words))]
+    first = f"{{{', '.join(places)}}}" if held_a else places[0]
+    given = f"const {C_TYPES[left]} (&a)[{held_a}]" if held_a else "unsigned long long a"
     return f"""\
 // C[{m}, {n}] += A[{m}, {depth}] * B[{depth}, {n}] on a warpgroup; complete after a wait.
 __device__ __forceinline__ void {function_name(by.name)}(
-    {C_TYPES[total]} (&c)[{size}], unsigned long long a, unsigned long long b) {{
+    {C_TYPES[total]} (&c)[{size}], {given}, unsigned long long b) {{
   asm volatile("{{.reg .pred adds; setp.eq.u32 adds, 0, 0;"
                "{text} "
                "{{{sums}}}, "
-               "%{size}, %{size + 1}, adds{kinds};}}"
+               "{first}, %{size + len(words)}, adds{kinds};}}"
                : {outs}
-               : "l"(a), "l"(b));
+               : {", ".join(words)}, "l"(b));
 }}"""
 
 
@@ -167,13 +182,21 @@ WGMMA_HELPERS: Mapping[str, str] = {
     "order": _ORDER,
     "matrix_at": _MATRIX,
     "swizzled": _SWIZZLED,
-    **{function_name(by.name): _function(by) for by in WGMMA},
+    **{function_name(by.name): _function(by) for by in (*WGMMA, *WGMMA_HELD)},
 }
 """In order of emission."""
 
 WGMMA_NEEDS: Mapping[str, tuple[str, ...]] = {
-    function_name(by.name): tuple(
-        kind.value for kind in by.types[1:2] if kind in (DType.FLOAT16, DType.BFLOAT16)
-    )
-    for by in WGMMA
+    **{
+        function_name(by.name): tuple(
+            kind.value for kind in by.types[1:2] if kind in (DType.FLOAT16, DType.BFLOAT16)
+        )
+        for by in WGMMA
+    },
+    **{
+        function_name(by.name): MMA_NEEDS[function_name(like.name)]
+        for by in WGMMA_HELD
+        for like in MMA_SYNC
+        if like.types == by.types
+    },
 }

@@ -14,7 +14,7 @@ namespace new not operator or private protected public register return short sig
 static struct switch template this throw true try typedef typename union unsigned using virtual
 void volatile while xor
 blockDim blockIdx gridDim threadIdx warpSize
-arrive Boxes copy_box in_shared init_barrier TensorMap wait_for_phase
+arrive Boxes copy_box in_shared init_barrier sync_cluster TensorMap wait_for_phase
 abs ceil copysign cos erf exp fabs floor fma fmod log max min norm pow rint rsqrt sin sqrt tanh
 ceilf cosf erff expf fabsf floorf fmaf logf powf rintf rsqrtf sinf sqrtf tanhf
 bfloat16 bits_of commit_copies commit_products copy_async divides_all dot_bf16 dot_s8s8 dot_u8s8

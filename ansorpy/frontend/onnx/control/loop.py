@@ -11,17 +11,19 @@ from dataclasses import replace
 from onnx import GraphProto
 
 from ansorpy.errors import UnsupportedRow
-from ansorpy.frontend.onnx.context import UNKNOWN, NodeContext, Unsupported
-from ansorpy.frontend.onnx.control.regions import LoopPlan, Varying, compiled_loop
+from ansorpy.frontend.onnx.context import UNKNOWN, NodeContext, Unknown, Unsupported
+from ansorpy.frontend.onnx.control.regions import Boundless, LoopPlan, Varying, compiled_loop
 from ansorpy.frontend.onnx.control.scopes import Blamed, Translator, body_of
 from ansorpy.frontend.onnx.control.unrolled import unrolled_loop
 from ansorpy.frontend.onnx.control.values import Value
-from ansorpy.ir.extents import AnyExtent
+from ansorpy.ir.extents import AnyExtent, least
 
 __all__ = ["OPERATORS", "run_loop"]
 
 _FEW = 4
 """Iterations that are unrolled although they could be a loop."""
+_ENDLESS = 1 << 31
+"""Iterations that stand for a loop without end."""
 _MOST_UNROLLED = 256
 """Iterations that are unrolled because they cannot be a loop."""
 
@@ -41,16 +43,25 @@ def loop(translator: Translator, ctx: NodeContext) -> list[Value]:
     written = (False,) * (len(body.output) - 1 - len(state))
     wanted = tuple(ctx.is_output_used(len(state) + n) for n in range(len(written)))
     plan = LoopPlan(trips, limit, begins, is_loop=True, written=written, wanted=wanted)
+    bounds = [ctx.most_rows(len(state) + n) for n, needed in enumerate(wanted) if needed]
+    given = [bound for bound in bounds if bound is not None]
+    if given and not isinstance(trips, int):
+        plan = replace(plan, trips=min(given), limit=limit, is_bounded=True)
     return run_loop(translator, ctx, body, plan, state)
 
 
 def _trips(ctx: NodeContext) -> tuple[AnyExtent | None, str | None]:
-    """The number of iterations if it is known, or the value that has it; neither if it is open."""
+    """The number of iterations if it is known, or the value that has it; neither if it is open.
+
+    It is open, too, if a run could not do that many: then the condition ends the loop.
+    """
     if not ctx.has_input(0):
         return None, None
     value = ctx.input(0)
     if value in ctx.known or value in ctx.builder.constants:
         (trips,) = ctx.extents(0, "trip count")
+        if least(trips) >= _ENDLESS:
+            return None, None
         return (max(trips, 0) if isinstance(trips, int) else trips), None
     return None, value
 
@@ -63,7 +74,7 @@ def run_loop(
     state: Sequence[Value],
 ) -> list[Value]:
     """The results of the loop that *plan* describes, but for the *state* before it."""
-    trips = plan.trips if plan.begins is None else None
+    trips = plan.trips if plan.begins is None and not plan.is_bounded else None
     tensors = tuple(value for value in state if isinstance(value, str))
 
     def compiled() -> list[Value]:
@@ -107,6 +118,8 @@ def _or_known(
     count = len(translator.rows)
     try:
         return way()
+    except Boundless as reason:
+        raise _unbounded(ctx, plan, reason) from None
     except Varying:
         _demand_known(ctx, plan)
         raise
@@ -119,8 +132,16 @@ def _or_known(
         raise
 
 
+def _unbounded(ctx: NodeContext, plan: LoopPlan, reason: Boundless) -> Unsupported:
+    """Why a loop whose rows have no bound is refused, with the inputs that would give one."""
+    rows = len(ctx.node.input) - 2 + plan.wanted.index(True)
+    if plan.limit is None:
+        return Unknown(reason.attribute, (), ctx.node.output[rows], reason.advice)
+    return ctx.unknown("number of iterations", plan.limit, ctx.node.input[0])
+
+
 def _is_unknown(row: UnsupportedRow) -> bool:
-    return row.advice == UNKNOWN
+    return row.advice.startswith(UNKNOWN)
 
 
 def _demand_known(ctx: NodeContext, plan: LoopPlan) -> None:

@@ -17,14 +17,18 @@ from ansorpy.graph.ops import TensorType
 from ansorpy.graph.regions import Loop, Result
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dim_extent, dims_of, most
-from ansorpy.ir.sizes import at
+from ansorpy.ir.sizes import at_most
 from ansorpy.ir.symbols import Dim
 
-__all__ = ["Body", "LoopPlan", "Varying", "compiled_loop"]
+__all__ = ["Body", "Boundless", "LoopPlan", "Varying", "compiled_loop"]
 
 
 class Varying(Unsupported):
     """A loop cannot be compiled as one, because its iterations are not alike."""
+
+
+class Boundless(Varying):
+    """A loop cannot be compiled, because nothing says how many rows it has at most."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class LoopPlan:
         read: Graph values of which each iteration reads a row, the first or the last one first.
         written: For each output that is a row, whether the last one is written first.
         wanted: Whether each of these is needed.
+        is_bounded: Whether ``trips`` is only a bound that the user gave.
     """
 
     trips: AnyExtent | None
@@ -51,6 +56,7 @@ class LoopPlan:
     read: tuple[tuple[str, bool], ...] = ()
     written: tuple[bool, ...] = ()
     wanted: tuple[bool, ...] = ()
+    is_bounded: bool = False
 
 
 def compiled_loop(
@@ -113,13 +119,13 @@ class Body:
             condition = None
         count = len(plan.state)
         wanted = [number for number, needed in enumerate(plan.wanted) if needed]
-        if self.inner.builder.counts:
-            raise Varying("a size that depends on data", "a loop cannot have it in its body")
-        counts = bool(wanted and (condition or plan.limit or plan.begins))
+        is_open = plan.is_bounded or plan.limit or plan.begins or condition
+        counts = bool(wanted and is_open)
         if wanted and plan.trips is None:
-            raise Varying("rows of a loop", "give the loop a known number of iterations at most")
+            raise Boundless("rows of a loop", "give the loop a known number of iterations at most")
         after = [self._as_before(*pair) for pair in zip(self.state, left[:count], strict=True)]
         changed = [n for n in range(count) if after[n] != self.state[n]]
+        self._demand_fixed([left[count + n] for n in wanted])
         outputs = [*([] if condition is None else [condition]), *(after[n] for n in changed),
                    *(left[count + n] for n in wanted)]  # fmt: skip
         kept = [value for n, value in enumerate(self.state) if n not in changed]
@@ -131,7 +137,7 @@ class Body:
             graph, plan.trips, len(changed), plan.limit is not None, plan.begins is not None,
             condition is not None, tuple(is_last for _, is_last in plan.read),
             tuple(plan.written[n] for n in wanted),
-            self._length(counts) if wanted else 0, counts,
+            self._length(counts) if wanted else 0, counts, plan.is_bounded,
         )  # fmt: skip
         operands = [
             *filter(None, (plan.limit, plan.begins)), *(plan.state[n] for n in changed),
@@ -162,7 +168,7 @@ class Body:
         assert trips is not None
         if not counts:
             return trips
-        return dim_extent(Dim(self.ctx.builder.fresh(self._name), 0, most(trips)))
+        return dim_extent(Dim(self.ctx.builder.dim_name(self._name), 0, most(trips)))
 
     @property
     def _name(self) -> str:
@@ -175,9 +181,16 @@ class Body:
         (dim,) = dims_of([region.length])
         assert trips is not None
         value = builder.emit(Result(region, len(region.types()) - 1), operands, self._name)
-        assert value == dim.name
         known = {count.dim: count.capacity for count in builder.counts.values()}
-        builder.counts[value] = Count(dim, at(trips, known))
+        builder.counts[value] = Count(dim, at_most(trips, known))
+
+    def _demand_fixed(self, rows: Sequence[str]) -> None:
+        """Refuse *rows* whose own sizes depend on data of the iteration."""
+        dims = {count.dim for count in self.inner.builder.counts.values()}
+        for row in rows:
+            kind = self.inner.builder.types[row]
+            if not dims.isdisjoint(dims_of(kind.shape)):
+                raise Unsupported(f"rows {_text(kind)}", "their sizes may not depend on data")
 
     def _is_true(self, condition: str) -> bool:
         array = self.inner.builder.constants.get(condition)

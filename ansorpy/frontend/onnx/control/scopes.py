@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 from onnx import GraphProto
 
 from ansorpy.errors import UnsupportedRow
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.control.values import Value, leaves, with_leaves
 from ansorpy.frontend.onnx.elements import Elements
 from ansorpy.frontend.onnx.quantized.narrow import refused
@@ -95,6 +95,7 @@ class Inner:
         known: Mapping[str, Elements],
     ):
         self.builder = GraphBuilder()
+        self.builder.dim_names = builder.dim_names
         self.values: MutableMapping[str, str] = _Captured(values, self.captured_value)
         self.lists: MutableMapping[str, Value] = _Captured(lists, self.copied)
         self.known: dict[str, Elements] = {}
@@ -140,8 +141,6 @@ class Inner:
 
     def finish(self, outputs: list[Output], behind: list[str]) -> Graph:
         """The body's graph, whose inputs are those added, then those captured and *behind*."""
-        if self.builder.counts:
-            raise Unsupported("sizes in a body", "its shapes may not depend on data")
         for output in outputs:
             if output.value in self.builder.narrow:
                 raise refused(self.builder.narrow[output.value])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, one_size
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.images.coordinates import (
     COORDINATES,
     Axis,
@@ -95,6 +95,8 @@ def _axes(ctx: NodeContext, coordinates: str) -> list[AnyAxis]:
     scales = _optional(ctx, 2, "scales").astype(np.float32)
     sizes = ctx.extents(3, "sizes") if ctx.has_input(3) else ()
     given = sizes or tuple(map(float, scales))
+    if any(least(size) < 1 <= most(size) for size in sizes):
+        raise Unsupported(f"sizes={sizes}", "no axis may be empty; give bounds from 1 on: 1..640")
     positive = all(least(size) > 0 for size in sizes) and (scales > 0).all()
     if len(given) != len(named) or (sizes and scales.size) or not positive:
         raise Unsupported("scales, sizes", f"give {len(named)} positive numbers as one of them")
@@ -110,7 +112,7 @@ def _axes(ctx: NodeContext, coordinates: str) -> list[AnyAxis]:
     have = [shape[d] for d in named]
     if dims_of((*have, *sizes)):
         if ctx.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
-            raise Unsupported("keep_aspect_ratio_policy", one_size(dims_of((*have, *sizes))))
+            raise ctx.undecided("keep_aspect_ratio_policy", (*have, *sizes))
         return [resized_to(d, e, out) for d, e, out in zip(named, have, sizes, strict=True)]
     found, wanted = _of_sizes(ctx, np.asarray(sizes, np.int64), have)
     return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.ops import Expand, Fn, Gather, GatherElements, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["MODES", "Forest", "aggregated", "leaves_of"]
+__all__ = ["MODES", "NEUTRAL", "Forest", "aggregated", "leaves_of"]
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "MEMBER")
 """Comparisons of a feature with a node's value, by number."""
@@ -129,8 +129,15 @@ def _is_member(ctx: NodeContext, given: str, node: str, forest: Forest) -> str:
     return ctx.apply(Fn.LESS, ctx.literal(0, DType.INT32), found)
 
 
+NEUTRAL: Mapping[str, float] = {"MIN": np.inf, "MAX": -np.inf}
+"""The weight of a leaf for targets that it has none for, by what is not a sum."""
+
+
 def aggregated(ctx: NodeContext, leaves: str, forest: Forest, how: str, dtype: DType) -> str:
-    """``[samples, targets]``: the leaves' weights, aggregated over the trees."""
+    """``[samples, targets]``: the leaves' weights, aggregated over the trees.
+
+    Targets for which no leaf has a weight get 0, as in onnxruntime.
+    """
     trees = len(forest.roots)
     weights = ctx.literal(forest.weights.astype(dtype.numpy), dtype)
     found = ctx.emit(Gather(0), [weights, leaves])
@@ -138,6 +145,9 @@ def aggregated(ctx: NodeContext, leaves: str, forest: Forest, how: str, dtype: D
     if how not in kinds:
         raise Unsupported(f"aggregate_function={how}", f"use one of {', '.join(kinds)}")
     total = ctx.emit(Reduce(kinds[how], (1,), False), [found])
+    if how in NEUTRAL:
+        missed = ctx.apply(Fn.EQUAL, total, ctx.literal(NEUTRAL[how], dtype))
+        return ctx.apply(Fn.WHERE, missed, ctx.literal(0.0, dtype), total)
     return ctx.divided(total, trees) if how == "AVERAGE" else total
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import numpy_helper
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.frontend.onnx.ml.forest import MODES, Forest, aggregated, leaves_of, numbered
+from ansorpy.frontend.onnx.ml.forest import MODES, NEUTRAL, Forest, aggregated, leaves_of, numbered
 from ansorpy.frontend.onnx.ml.shared import (
     DOMAIN,
     class_labels,
@@ -29,14 +29,13 @@ def tree_ensemble(ctx: NodeContext) -> str:
     """The weights of the leaves that each sample reaches, for each target, aggregated."""
     x = columns_of(ctx)
     targets = ctx.attr("n_targets", 1)
-    forest = _forest(ctx, targets)
     how, after = (
         names[_within(ctx, name, default, names)]
         for name, default, names in (
             ("aggregate_function", 1, _AGGREGATES), ("post_transform", 0, _TRANSFORMS),
         )
     )  # fmt: skip
-    dtype = ctx.builder.types[x].dtype
+    dtype, forest = ctx.builder.types[x].dtype, _forest(ctx, targets, NEUTRAL.get(how, 0.0))
     scores = aggregated(ctx, leaves_of(ctx, x, forest), forest, how, dtype)
     return transformed(ctx, scores, after)
 
@@ -54,8 +53,11 @@ def _tensor(ctx: NodeContext, name: str) -> np.ndarray:
     return np.zeros(0) if held is None else numpy_helper.to_array(held).reshape(-1)
 
 
-def _forest(ctx: NodeContext, targets: int) -> Forest:
-    """The trees of the newer form, whose leaves are numbered apart: they follow the inner nodes."""
+def _forest(ctx: NodeContext, targets: int, neutral: float) -> Forest:
+    """The trees of the newer form, whose leaves are numbered apart: they follow the inner nodes.
+
+    The weights of a leaf for other targets than its own are *neutral*.
+    """
     modes = _tensor(ctx, "nodes_modes").astype(np.int64)
     inner = len(modes)
     leaf_targets = np.asarray(ctx.ints("leaf_targetids", ()), np.int64)
@@ -69,7 +71,7 @@ def _forest(ctx: NodeContext, targets: int) -> Forest:
     yes = successors("nodes_truenodeids", "nodes_trueleafs")
     no = successors("nodes_falsenodeids", "nodes_falseleafs")
     # A tree that is a leaf is written as a node whose successors are the same leaf.
-    weights = np.zeros((count, targets))
+    weights = np.full((count, targets), neutral)
     weights[own[inner:], leaf_targets] = _tensor(ctx, "leaf_weights")
     missing = ctx.ints("nodes_missing_value_tracks_true", ()) or (0,) * inner
     padded = np.zeros(count - inner)
@@ -192,7 +194,7 @@ def _old_forest(
             for n, (mode, tree, to) in enumerate(zip(said, trees, given, strict=True))
         ], np.int64)  # fmt: skip
 
-    neutral = {"MIN": np.inf, "MAX": -np.inf}.get(how, 0.0)
+    neutral = NEUTRAL.get(how, 0.0)
     weights = np.full((len(ids), targets), 0.0)
     leaves = [n for n, mode in enumerate(said) if mode == "LEAF"]
     weights[leaves] = neutral

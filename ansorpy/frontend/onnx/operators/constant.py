@@ -11,7 +11,7 @@ from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.ratio import Ratio
 from ansorpy.frontend.onnx.reader import array_of
 from ansorpy.graph.ir import Array
-from ansorpy.graph.ops import Expand, Fn, Iota, Shape
+from ansorpy.graph.ops import Cast, Expand, Fn, Iota, Shape
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import AnyExtent, dims_of, extreme, least, prod_of
 from ansorpy.ir.symbols import SizeOp
@@ -66,18 +66,44 @@ def size(ctx: NodeContext) -> str:
 
 
 def range_(ctx: NodeContext) -> str:
-    """``start``, ``start + delta``, .. below ``limit``; all three follow from sizes."""
-    dtype = ctx.type().dtype
+    """``start``, ``start + delta``, .. below ``limit``.
+
+    All three follow from sizes, or the user says how many numbers there are at most.
+    """
+    dtype, most_rows = ctx.type().dtype, ctx.most_rows()
+    if most_rows is not None:
+        return _counted_range(ctx, most_rows)
     names = ("start", "limit", "delta")
     if any(ctx.operand(n) in ctx.known for n in range(3)):
         start, limit, delta = (_whole(ctx, n, name) for n, name in enumerate(names))
         return ctx.emit(Iota((_steps(ctx, start, limit, delta),), start, delta, dtype), ())
-    bounds = [ctx.constant(n, name).reshape(()) for n, name in enumerate(names)]
+    bounds = [_end(ctx, n, name).reshape(()) for n, name in enumerate(names)]
     if bounds[2] == 0:
         raise Unsupported("delta=0", "give another one")
     count = math.ceil((float(bounds[1]) - float(bounds[0])) / float(bounds[2]))
     ctx.constant_shape((max(count, 0),), dtype)
     return _add(ctx, np.arange(*(bound.item() for bound in bounds)).astype(dtype.numpy))
+
+
+def _end(ctx: NodeContext, index: int, what: str) -> Array:
+    """The constant operand *index* of a range, whose result may have a bound instead."""
+    found = ctx.builder.constants.get(ctx.input(index))
+    if found is None:
+        raise ctx.unknown(what, ctx.input(index), ctx.node.output[0])
+    return found
+
+
+def _counted_range(ctx: NodeContext, most_rows: int) -> str:
+    """A range of at most so many numbers, which a run counts."""
+    dtype = ctx.type().dtype
+    start, limit, delta = (ctx.reshape(ctx.input(n), ()) for n in range(3))
+    way = ctx.cast(ctx.apply(Fn.SUB, limit, start), DType.FLOAT64)
+    steps = ctx.apply(Fn.CEIL, ctx.apply(Fn.DIV, way, ctx.cast(delta, DType.FLOAT64)))
+    for fn, end in ((Fn.MAX, 0.0), (Fn.MIN, most_rows + 1.0)):
+        steps = ctx.apply(fn, steps, ctx.literal(end, DType.FLOAT64))
+    total = ctx.builder.emit(Cast(DType.INT64), [steps], f"{ctx.node.output[0]}.count")
+    places = ctx.cast(ctx.places(ctx.builder.counted(total, most_rows)), dtype)
+    return ctx.apply(Fn.ADD, start, ctx.apply(Fn.MUL, places, delta))
 
 
 def _steps(ctx: NodeContext, start: AnyExtent, limit: AnyExtent, delta: AnyExtent) -> AnyExtent:
@@ -95,7 +121,7 @@ def _whole(ctx: NodeContext, index: int, what: str) -> AnyExtent:
         found = ctx.known[ctx.operand(index)].item()
         whole = found if not isinstance(found, Ratio) else found.above if found.below == 1 else None
     else:
-        number = ctx.constant(index, what).item()
+        number = _end(ctx, index, what).item()
         whole = int(number) if number == int(number) else None
     if whole is None:
         raise Unsupported(what, "beside sizes, all bounds must be whole numbers")

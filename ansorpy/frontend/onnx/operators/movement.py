@@ -170,8 +170,8 @@ def expand(ctx: NodeContext) -> str:
 def tile(ctx: NodeContext) -> str:
     """Repeat the whole tensor along each axis, as often as follows from sizes."""
     shape, repeats = ctx.shape(), ctx.extents(1, "repeats")
-    if len(repeats) != len(shape) or any(least(times) < 1 for times in repeats):
-        raise Unsupported(f"repeats={repeats}", f"give {len(shape)} positive numbers")
+    if len(repeats) != len(shape) or any(least(times) < 0 for times in repeats):
+        raise Unsupported(f"repeats={repeats}", f"give {len(shape)} numbers, none negative")
     if all(times == 1 for times in repeats):
         return ctx.input()
     split, wider = [], []

@@ -60,7 +60,7 @@ def true_places(ctx: NodeContext, flags: str) -> tuple[str, AnyExtent]:
     places = all_places(ctx, flags)
     last = ctx.slice(places, {0: Cut(n, 1)})
     total = ctx.builder.emit(Reshape(()), [last], f"{ctx.node.output[0]}.count")
-    count = ctx.builder.counted(total, n)
+    count = ctx.counted(total, n)
     return ctx.slice(places, {0: Cut(0, count)}), count
 
 

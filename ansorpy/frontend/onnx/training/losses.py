@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
 from ansorpy.frontend.onnx.operators.normalization import log_softmax_over
@@ -20,9 +21,10 @@ def negative_log_likelihood_loss(ctx: NodeContext) -> str:
 
 def softmax_cross_entropy_loss(ctx: NodeContext) -> tuple[str, ...]:
     """The loss of the logarithms of softmaxes, which are the second output."""
-    logs = log_softmax_over(ctx, (1,))
-    loss = _loss(ctx, logs)
-    return (loss, logs) if ctx.is_output_used(1) else (loss,)
+    wide, dtype = replace(ctx, wide=True), ctx.type().dtype
+    logs = log_softmax_over(wide, (1,))
+    loss = ctx.cast(_loss(wide, logs), dtype)
+    return (loss, ctx.cast(logs, dtype)) if ctx.is_output_used(1) else (loss,)
 
 
 def _loss(ctx: NodeContext, scores: str) -> str:

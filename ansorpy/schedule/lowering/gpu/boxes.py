@@ -21,12 +21,14 @@ from ansorpy.ir.loops import (
 __all__ = ["copied_box", "is_box_copy", "waited_for"]
 
 
-def copied_box(loops: Sequence[tuple[Var, int]], store: Store, fresh: Callable[[str], Var]) -> Stmt:
+def copied_box(
+    loops: Sequence[tuple[Var, int]], store: Store, blocks: int, fresh: Callable[[str], Var]
+) -> Stmt:
     """*store* in all iterations of *loops*, as one copy by the first thread of a block.
 
-    *fresh* makes variables.
+    Up to *blocks* neighbours may share it; *fresh* makes variables.
     """
-    stmt: Stmt = AsyncCopy(store.buffer, store.indices, store.value)
+    stmt: Stmt = AsyncCopy(store.buffer, store.indices, store.value, blocks)
     for var, extent in reversed(loops):
         stmt = For(var, extent, ForKind.BULK, stmt)
     for kind in THREAD_INDICES:

@@ -12,6 +12,7 @@ instructions read them, as the copy engine writes shared memory in the same way 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr, is_zero
@@ -36,7 +37,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
 from ansorpy.ir.strides import Strides, dense_strides
-from ansorpy.schedule.asynchronous import grouped, made_visible, runs_asynchronously
+from ansorpy.schedule.asynchronous import grouped, leaves_running, made_visible
 from ansorpy.schedule.lowering.gpu.boxes import is_box_copy
 
 __all__ = ["Producer", "bound_to", "padded_strides", "pipelined"]
@@ -59,7 +60,7 @@ class Producer(NamedTuple):
 
 def pipelined(var: Var, extent: Extent, depth: int, tiles: Sequence[Producer], use: Stmt) -> Stmt:
     """``for var in 0..extent: fill tiles; use`` with the copies *depth* - 1 iterations ahead."""
-    under_way = int(runs_asynchronously(use) and depth > 2)
+    under_way = int(leaves_running(use) and depth > 2)
     ahead = depth - 1 - under_way
     slots = {tile.buffer: _instances(tile.buffer, depth) for tile in tiles}
     step = Var(f"{var.name}.first")
@@ -145,7 +146,7 @@ class _InSlot(Rewriter):
                 for b, at in s.operands
             ))  # fmt: skip
         if isinstance(s, AsyncCopy) and s.buffer in self.slots:
-            return AsyncCopy(self.slots[s.buffer], (self.slot, *s.indices), s.value)
+            return replace(s, buffer=self.slots[s.buffer], indices=(self.slot, *s.indices))
         if not isinstance(s, Store) or s.buffer not in self.slots:
             return s
         buffer, indices = self.slots[s.buffer], (self.slot, *s.indices)

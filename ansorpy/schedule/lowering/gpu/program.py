@@ -62,7 +62,8 @@ def synchronised(
         stmt = waited_for(fill)
         first = bool(shared) and buffer is shared[0]
         if reads_any(stmt, filled) or first or any(buffer is other for other, _ in made[:n]):
-            stmt, filled = Seq((barrier, stmt)), set()
+            visible = made_visible(stmt) if reads_any(stmt, filled) else ()
+            stmt, filled = Seq((*visible, barrier, stmt)), set()
         if buffer.scope is Scope.SHARED:
             filled.add(buffer)
         parts.append((stmt,))

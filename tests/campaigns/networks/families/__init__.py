@@ -5,19 +5,46 @@ Shapes and attributes are solved for the operands that a function picks, so its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from tests.campaigns.networks.families.attentions import ATTENTIONS
+from tests.campaigns.networks.families.bits import BITS
+from tests.campaigns.networks.families.classical import CLASSICAL
+from tests.campaigns.networks.families.control import CONTROL
 from tests.campaigns.networks.families.elementwise import ELEMENTWISE
 from tests.campaigns.networks.families.further import FURTHER
+from tests.campaigns.networks.families.givens import GIVENS
+from tests.campaigns.networks.families.images import IMAGES
+from tests.campaigns.networks.families.microsoft import MICROSOFT
 from tests.campaigns.networks.families.movement import MOVEMENT
+from tests.campaigns.networks.families.narrow import NARROW
 from tests.campaigns.networks.families.patterns import PATTERNS
 from tests.campaigns.networks.families.products import PRODUCTS
+from tests.campaigns.networks.families.quantized import QUANTIZED
+from tests.campaigns.networks.families.random_numbers import RANDOM
+from tests.campaigns.networks.families.recurrent import RECURRENT
 from tests.campaigns.networks.families.reductions import REDUCTIONS
+from tests.campaigns.networks.families.scatters import SCATTERS
+from tests.campaigns.networks.families.selection import SELECTION
+from tests.campaigns.networks.families.sequences import SEQUENCES
+from tests.campaigns.networks.families.training import TRAINING
 from tests.campaigns.networks.growing import Growing
 
-__all__ = ["FAMILIES"]
+__all__ = ["FAMILIES", "NOT_DRAWN"]
 
 FAMILIES: dict[Callable[[Growing], None], float] = {
-    **ELEMENTWISE, **FURTHER, **MOVEMENT, **PATTERNS, **PRODUCTS, **REDUCTIONS,
+    **ATTENTIONS, **BITS, **CLASSICAL, **CONTROL, **ELEMENTWISE, **FURTHER, **GIVENS, **IMAGES,
+    **MICROSOFT, **MOVEMENT, **NARROW, **PATTERNS, **PRODUCTS, **QUANTIZED, **RANDOM, **RECURRENT,
+    **REDUCTIONS, **SCATTERS, **SELECTION, **SEQUENCES, **TRAINING,
 }  # fmt: skip
 """The functions, and how often each is drawn relative to the others."""
+
+NOT_DRAWN: Mapping[str, str] = {
+    "Scatter": "operator sets from 11 on have ScatterElements",
+    "Upsample": "operator sets from 10 on have Resize",
+    "SimplifiedLayerNormalization": "onnx's checker does not know it",
+    "com.microsoft.SimplifiedLayerNormalization": "onnxruntime has no such kernel",
+    "com.microsoft.BiasSplitGelu": "onnxruntime has no such kernel for CPUs",
+    "com.microsoft.QLinearReduceMean": "onnxruntime has no such kernel for CPUs",
+}
+"""Operators that no family draws, and why; tests of importers compare them."""

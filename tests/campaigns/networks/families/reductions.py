@@ -20,11 +20,14 @@ def _sized(net: Growing) -> Value:
 def reduce(net: Growing) -> None:
     """Along some axes, all or none, kept or dropped."""
     x = net.pick()
-    kinds = ["Sum", "Mean", "Max", "Min", "L1", "L2", "LogSumExp", "SumSquare", "Sum", "Mean"]
+    kinds = [
+        "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2",
+        "ReduceLogSumExp", "ReduceSumSquare",
+    ]  # fmt: skip
     axes = net.rng.permutation(x.rank)[: net.count(1, max(1, x.rank))]
     negative = x.rank if net.chance(0.3) else 0
     given = [net.ints(*(int(a) - negative for a in axes))] if len(axes) else []
-    net.add(f"Reduce{net.one_of(kinds)}", x, *given, keepdims=net.count(0, 1))
+    net.add(net.one_of(kinds), x, *given, keepdims=net.count(0, 1))
 
 
 def product(net: Growing) -> None:

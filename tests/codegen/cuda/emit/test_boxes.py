@@ -31,13 +31,26 @@ WORKLOADS = {
     "bytes": turned("int8", 64, 70, 80, left=False),
     "wide": matmul("float16", 64, 264, 40),
     "deep": matmul("bfloat16", 66, 16, 136),
+    "parts": turned("float16", 66, 24, 4 * 80, left=True),
 }
 
 
-def boxed(sketch: PlacedSketch, rng: np.random.Generator) -> np.ndarray:
-    """A random row whose tiles are all copied as boxes."""
+SHARED = {
+    "rows": matmul("float16", 250, 80, 104),
+    "across": turned("float16", 256, 72, 72, left=True),
+    "along": turned("int8", 256, 48, 96, left=False),
+    "batch": LARGE["batch"],
+    "odd": matmul("float16", 190, 48, 56),
+}
+
+
+def boxed(sketch: PlacedSketch, rng: np.random.Generator, number: int = 1) -> np.ndarray:
+    """A random row whose tiles are all copied as boxes, shared by *number* blocks."""
     table = sketch.sample(64, rng)
-    table[:, [name.endswith(".bulk") for name in sketch.columns]] = 1
+    table[:, [name.endswith(".bulk") for name in sketch.columns]] = number
+    if number > 1:
+        small = [name in ("C.warp.i/1", "C.warp.i/2", "C.warp.j/1") for name in sketch.columns]
+        table[:, small] = 1
     return np.asarray(table[sketch.valid(table)][0])
 
 
@@ -47,7 +60,9 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, tuple[Program, CudaSource
     rng = np.random.default_rng(session_seed(request.config))
     found: dict[str, tuple[Program, CudaSource]] = {}
     for name in some(WORKLOADS):
-        for sketch in wgmma_sketches(WORKLOADS[name], rng)[:2]:
+        made = wgmma_sketches(WORKLOADS[name], rng)
+        split = [s for s in made if "rfactor" in str(s.placed.history)]
+        for sketch in (split if name == "parts" else made)[:2]:
             program, symbol = lower(sketch.resolve(boxed(sketch, rng))).run, f"{name}_{len(found)}"
             assert_proved(Lowered(program, None))
             found[symbol] = program, emit_cuda(program, HOPPER, symbol)
@@ -60,6 +75,30 @@ def test_the_text_computes_what_the_program_does(
 ) -> None:
     assert all("copies.box<" in source.kernels for _, source in drawn.values())
     assert_text_computes(drawn, WORKLOADS, "boxes", tmp_path, rng)
+
+
+@needs_compiler
+def test_neighbouring_blocks_share_what_both_copy(tmp_path: Path, rng: np.random.Generator) -> None:
+    found: dict[str, tuple[Program, CudaSource]] = {}
+    for name in some(SHARED):
+        sketch = wgmma_sketches(SHARED[name], rng)[0]
+        program = lower(sketch.resolve(boxed(sketch, rng, 2))).run
+        source = emit_cuda(program, HOPPER, f"{name}_0")
+        found[f"{name}_0"] = program, source
+        pairs = "__cluster_dims__(2, 1, 1)" in source.kernels
+        if name in ("rows", "across", "along", "odd"):
+            assert pairs is (name != "odd"), source.kernels
+        assert pairs is ("sync_cluster();" in source.kernels)
+        assert not (pairs and "__syncthreads();" in source.kernels)
+    assert_text_computes(found, SHARED, "boxes", tmp_path, rng)
+
+
+@needs_nvrtc
+def test_clusters_compile(rng: np.random.Generator) -> None:
+    sketch = wgmma_sketches(SHARED["rows"], rng)[0]
+    program = lower(sketch.resolve(boxed(sketch, rng, 2))).run
+    cubin, report = compile_source(emit_cuda(program, HOPPER, "kernel").text, HOPPER)
+    assert cubin and "serialized" not in report
 
 
 @needs_nvrtc

@@ -22,6 +22,7 @@ from tests.codegen.programs import at, buffer, program, put
 OTHER_NAMES = (
     "copies", "extrema", "byte_bits", "float16_bits", "bfloat16_bits", "matrices", "order",
     "division", "float_division", "integers", "shifts", "tensor_map", "barriers", "boxes",
+    "clusters",
 )  # fmt: skip
 """Of helpers whose functions are called otherwise."""
 i, j, bx, by, tx, ty = (Var(name) for name in ("i", "j", "bx", "by", "tx", "ty"))

@@ -1,0 +1,119 @@
+"""Tensors that hold sizes which only a run knows, bounded by the user: they become dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+
+import numpy as np
+from onnx import GraphProto
+
+from ansorpy.errors import UsageError
+from ansorpy.frontend.onnx.elements import Elements
+from ansorpy.graph.ir import GraphBuilder
+from ansorpy.graph.ops import Cast, Elementwise, Fn, Reshape, Slice
+from ansorpy.ir.dtypes import DType
+from ansorpy.size_bounds import Bound, bound_text
+
+__all__ = ["Bounds"]
+
+_MOST_SIZES = 32
+"""Numbers in a tensor that may be sizes: more than any shape has."""
+
+
+class Bounds:
+    """The bounds that a user gave, by the names of tensors, and those that have been used.
+
+    Raises:
+        UsageError: The *graph* has no tensor of some name.
+    """
+
+    def __init__(self, given: Mapping[str, Bound], graph: GraphProto):
+        self._given = given
+        inputs = (info.name for info in graph.input)
+        names = {*inputs, *(name for node in graph.node for name in node.output)}
+        for name in given:
+            if name not in names:
+                raise UsageError(
+                    f"there is no tensor {name!r} that could have a bound",
+                    hint="name an input or a node's result, outside of the bodies of loops",
+                )
+        self._used = set[str]()
+        self._lengths = set[str]()
+
+    def length(self, name: str) -> int | None:
+        """How many rows the tensor *name* has at most; None if that is not bounded.
+
+        Its elements are no sizes then.
+
+        Raises:
+            UsageError: The bound has several numbers, or says how many there are at least.
+        """
+        if name not in self._given:
+            return None
+        ((low, high), *more) = self._given[name]
+        if more or low:
+            raise UsageError(
+                f"{bound_text(name, self._given[name])} bounds a number of rows, which may be 0",
+                hint=f"write {name}={high}",
+            )
+        self._used.add(name)
+        self._lengths.add(name)
+        return high
+
+    def apply(
+        self, builder: GraphBuilder, known: MutableMapping[str, Elements], name: str, value: str
+    ) -> None:
+        """Let the elements of the graph value *value* be dimensions, if the tensor *name*, which
+        it is, has a bound.
+
+        Raises:
+            UsageError: It cannot hold sizes, is known already, or has another number of elements.
+        """
+        if name not in self._given or name in self._lengths:
+            return
+        self._used.add(name)
+        if value in builder.constants or value in known:
+            raise UsageError(
+                f"{name} is known when the model is compiled, so it has no bound",
+                hint=f"leave out --bound {name}",
+            )
+        bound, kind = self._given[name], builder.types[value]
+        count = kind.size
+        if (
+            kind.dtype.is_float or kind.dtype is DType.BOOL or len(kind.shape) > 1
+            or not isinstance(count, int) or count > _MOST_SIZES or len(bound) not in (1, count)
+        ):  # fmt: skip
+            given = "" if len(bound) == 1 else f" and cannot have {len(bound)} bounds"
+            raise UsageError(
+                f"{name} is {kind.dtype.value}{list(kind.shape)}{given}",
+                hint="bound a whole number, or a list of them; or what a Range or a Loop gives",
+            )
+        known[value] = np.asarray(
+            _sizes(builder, name, value, bound * (count // len(bound))), object
+        ).reshape(kind.shape)
+
+    def demand_used(self) -> None:
+        """Raise :class:`UsageError` if a bound has had no effect."""
+        for name in self._given:
+            if name not in self._used:
+                raise UsageError(
+                    f"{name} is known when the model is compiled, or nothing needs it",
+                    hint=f"leave out --bound {name}",
+                )
+
+
+def _sizes(builder: GraphBuilder, name: str, value: str, bound: Bound) -> list[object]:
+    """The elements of *value* as extents."""
+    count = len(bound)
+    flat = builder.emit(Reshape((count,)), [value], f"{name}.sizes")
+    if builder.types[flat].dtype is not DType.INT64:
+        flat = builder.emit(Cast(DType.INT64), [flat], f"{name}.sizes")
+    computed = builder.emit(Elementwise(Fn.MAX), [flat, flat], f"{name}.sizes")  # calls tell sizes
+    made: list[object] = []
+    for number, (low, high) in enumerate(bound):
+        part = computed
+        if count > 1:
+            part = builder.emit(Slice((number,), (1,), (1,)), [computed], f"{name}.sizes")
+        shown = f"{name}.size" if count == 1 else f"{name}.size.{number}"
+        made.append(builder.counted(builder.emit(Reshape(()), [part], shown), high, low))
+    return made

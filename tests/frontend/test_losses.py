@@ -1,0 +1,29 @@
+"""Losses in 16 bits, whose sums are wider, beside onnx's reference in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from tests.frontend.models import graph_model, node
+from tests.graph.executor import compiled, run_network, run_reference
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cross_entropy_of_16_bits(reduction: str, weighted: bool, rng: np.random.Generator) -> None:
+    held = {"t": rng.integers(0, 5, (7, 3))}
+    if weighted:
+        held["w"] = rng.uniform(0.5, 1.5, 5).astype(np.float16)
+    one = node(
+        "SoftmaxCrossEntropyLoss", ["x", *held], ["y", "logs"], reduction=reduction, ignore_index=2
+    )
+    types = dict.fromkeys(["x", "y", "logs"], TensorProto.FLOAT16)
+    model = graph_model([one], {"x": (7, 5, 3)}, ["y", "logs"], held, types=types)
+    feeds = {"x": rng.standard_normal((7, 5, 3)).astype(np.float16)}
+    for got, want in zip(
+        run_network(compiled(model), feeds), run_reference(model, feeds), strict=True
+    ):
+        assert got.dtype == np.float16 and got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-2, atol=1e-2)
