@@ -41,9 +41,13 @@ def held_resources(statement: Statement, found: Resources) -> None:
     """Set the cost of a statement whose results are in the registers of a team's lanes."""
     leaf, each = statement.view.leaf, statement.arithmetic_each
     by_lanes = any(loop.index is ForKind.THREAD_X for loop in leaf.loops[leaf.own_from :])
+    read = [b for b in statement.view.buffers if not b.is_written]
+    if not read:  # a constant
+        return
     if not leaf.op.reduce_axes:
         _operand_resources(statement, found)
-        found.issued = found.issued + statement.mine * each
+        moves = not each and any(b.team for b in read)
+        found.issued = 0.0 * found.issued if moves else found.issued + statement.mine * each
     elif by_lanes:
         found.issued = statement.mine * max(1.0, each)
     elif len(statement.view.buffers) > 2:
