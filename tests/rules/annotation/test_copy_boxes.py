@@ -81,7 +81,7 @@ def test_most_rows_copy_all_tiles_alike(rng: np.random.Generator) -> None:
     sketch = wgmma_sketches(matmul("float16", 256, 256, 256), rng)[0]
     table = sketch.sample(256, rng)
     bulk = table[:, [name.endswith(".bulk") for name in sketch.columns]]
-    assert bulk.all(axis=1).mean() > 0.5 and set(np.unique(bulk)) == {0, 1, 2}
+    assert bulk.all(axis=1).mean() > 0.5 and set(np.unique(bulk)) == {0, 1}
     assert (bulk == bulk[:, :1]).all(axis=1).mean() > 0.7
 
 
