@@ -330,8 +330,9 @@ def _wgmma(
 
     The factors are in shared memory, each with neighbours along the reduction, or across it if
     *rows_first* (A) or *columns_first* (B); A is in registers if *held*.  Each warp has 16 of the
-    rows, distributed as by ``mma.sync``.  Source: PTX ISA, "Matrix Fragments for
-    wgmma.mma_async.m64nNk*".
+    rows, distributed as by ``mma.sync``.
+
+    Source: PTX ISA, "Matrix Fragments for wgmma.mma_async.m64nNk*".
     """  # fmt: skip
     depth = 256 // left.bits
     shapes = ((_WGMMA_ROWS, depth), (depth, columns))

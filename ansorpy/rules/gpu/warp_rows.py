@@ -98,8 +98,8 @@ def warp_rows(state: State) -> WarpRows | str:
     reason = _unsuited(state, of, scores)
     if reason is not None:
         return reason
-    row, key = (axis.name for axis in scores.axes[-2:])
-    first = warp_choice(scores, row, key)
+    row, column = (axis.name for axis in scores.axes[-2:])
+    first = warp_choice(scores, row, column)
     second = warp_choice(of.mixed, of.rows[-1].name, of.columns[0].name)
     if first is None or second is None or first.by is not second.by:
         return "no instruction multiplies such values"

@@ -140,7 +140,7 @@ def matrix(e: Emitter, name: str, number: int, buffer: Buffer, at: tuple[Expr, .
 
 
 def _function(by: Intrinsic) -> str:
-    """The helper function of one instruction; each lane passes its share of the registers."""
+    """The helper function of one instruction; each lane passes what it holds in registers."""
     total, left, right = by.types
     _, a, b = operand_tensors(by.pattern)
     size = fragment_registers(by.fragments[0])
