@@ -204,6 +204,15 @@ def test_missing_barriers_are_found(rng: np.random.Generator) -> None:
     assert "k.shared" in planted_races(lower(state).run, rng)
 
 
+def test_keys_beyond_the_last_do_not_count(rng: np.random.Generator) -> None:
+    """Their scores are 0, infinitely far above those of all others."""
+    tensors = attend(1, 32, 51, 16, 16)
+    data = values(tensors, rng)
+    data["q"][:], data["k"][:] = 40.0, -40.0
+    for state in states(tensors, 1, rng):
+        close(tensors, state, data)
+
+
 @pytest.mark.parametrize("name", ["rows", "keys", "both"])
 def test_one_program_for_all_lengths(name: str, rng: np.random.Generator) -> None:
     length = dim("n", 16, 120)
