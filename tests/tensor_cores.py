@@ -213,6 +213,7 @@ LARGE: dict[str, list[Tensor]] = {
     "bytes": turned("int8", 64, 70, 64, left=False),
     "mixed": turned("u8s8", 61, 33, 70, left=False),
     "bytes_across": matmul("int8", 62, 45, 70),
+    "words_across": matmul("int8", 62, 44, 72),
     "tf32": turned("tf32", 62, 40, 37, left=False),
     "tf32_across": turned("tf32", 66, 52, 24, left=True),
     "batch": batch_matmul(2, 62, 32, 40),

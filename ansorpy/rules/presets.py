@@ -8,6 +8,7 @@ from ansorpy.registry import Registry
 from ansorpy.rules.algorithms.base import Algorithm
 from ansorpy.rules.algorithms.clipped import Clipped
 from ansorpy.rules.algorithms.key_blocks import KeyBlocks
+from ansorpy.rules.algorithms.late_division import LateDivision
 from ansorpy.rules.algorithms.residues import Residues
 from ansorpy.rules.algorithms.subpixel import Subpixel
 from ansorpy.rules.algorithms.tf32 import Tf32
@@ -90,6 +91,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     Clipped(),
     Winograd(),
     KeyBlocks(),
+    LateDivision(),
     Tf32(),
 )
 

@@ -20,7 +20,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 
-__all__ = ["grouped", "leaves_running", "made_visible"]
+__all__ = ["begun", "grouped", "leaves_running", "made_visible"]
 
 
 def leaves_running(stmt: Stmt) -> bool:
@@ -43,7 +43,12 @@ def grouped(stmt: Stmt, pending: int) -> Stmt:
     """
     if not leaves_running(stmt):
         return stmt
-    return Seq((Fence(Scope.WARP), stmt, Commit(Async.PRODUCTS), Wait(Async.PRODUCTS, pending)))
+    return Seq((begun(stmt), Wait(Async.PRODUCTS, pending)))
+
+
+def begun(stmt: Stmt) -> Stmt:
+    """*stmt* with its instructions as one group, which is not waited for."""
+    return Seq((Fence(Scope.WARP), stmt, Commit(Async.PRODUCTS)))
 
 
 def made_visible(use: Stmt) -> tuple[Stmt, ...]:

@@ -81,7 +81,7 @@ def _adds_nothing_beyond(bounds: Bounds, stage: Stage, split: SplitRelation) -> 
     if not isinstance(source, Binary) or source.op is not BinaryOp.MUL:
         return False
     return all(
-        _covers_iterations(bounds, stage, split, e) and is_zero_beyond(bounds, e, axes[0])
+        _covers_iterations(bounds, stage, split, e) and _is_masked(bounds, e, axes[0])
         for e in (source.a, source.b)
     )
 
@@ -98,7 +98,21 @@ def _covers_iterations(bounds: Bounds, stage: Stage, split: SplitRelation, e: Ex
 
 
 def is_zero_beyond(bounds: Bounds, e: Expr, axis: Axis) -> bool:
-    """Whether *e* loads along *axis* from a copy that has zeros beyond it."""
+    """Whether *e* loads along *axis* from a copy that has zeros beyond it.
+
+    What is computed from boxes alone is not masked, unless a sum reads it.
+    """
+    if not _is_masked(bounds, e, axis):
+        return False
+    e = e.x if isinstance(e, Cast) else e
+    assert isinstance(e, Load)
+    name = e.source.name
+    from_boxes = all(bounds.masked(read.tensor.name) for read in bounds.inlined_dag.reads[name])
+    return isinstance(bounds.op(name).body, Load) or not from_boxes
+
+
+def _is_masked(bounds: Bounds, e: Expr, axis: Axis) -> bool:
+    """Whether *e* loads along *axis* from a tile that is masked beyond it where a sum reads it."""
     e = e.x if isinstance(e, Cast) else e
     if not isinstance(e, Load) or not bounds.masked(e.source.name):
         return False

@@ -389,26 +389,25 @@ class State:
         The fragments are new stages, ``<operand>.warp`` and ``<stage>.warp``.  *rows* is an axis
         of one factor alone, *columns* of the other, *depth* is summed over.
         """
-        return self.do(mma.MmaStep(self._on(stage), intrinsic, rows, columns, depth))
+        step = mma.MmaStep(self._on(stage), intrinsic, rows, columns, depth)
+        return self.do(step)
 
     def hold(self, stage: StageRef, intrinsic: str) -> State:
         """Keep a stage in the registers of warps, in fragments like the sums of *intrinsic*."""
         return self.do(fragments.HoldStep(self._on(stage), intrinsic))
 
     def quads(self, stage: StageRef, *, team: int = WARP) -> State:
-        """Reduce rows of fragments in the four lanes of a *team* that share each, for all.
-
-        The new stages are ``<stage>.lane``, the part of each lane, and ``<stage>.quad``.
-        """
+        """Reduce rows in the lanes of a *team* that share each: ``<stage>.lane``, ``.quad``."""
         return self.do(fragments.QuadsStep(self._on(stage), team))
+
+    def ones(self, stage: StageRef) -> State:
+        """Sum 16-bit values as a product with ones, ``<stage>.columns``, for tensor cores."""
+        return self.do(fragments.OnesStep(self._on(stage)))
 
     def carry(
         self, stage: StageRef, it: IterRef, members: Sequence[StageRef], top: StageRef
     ) -> State:
-        """Continue the reductions *members* in a loop of the sum *stage*, which depends on them.
-
-        Sums are rescaled whenever the maximum *top* changes (online softmax).
-        """
+        """Continue *members* in a loop of the sum *stage*; sums are rescaled as *top* changes."""
         names = tuple(map(self._on, members))
         return self.do(carry.CarryStep(self._on(stage), loop_name(it), names, self._on(top)))
 

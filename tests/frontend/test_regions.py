@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,18 @@ def test_patches_must_fit_their_image() -> None:
     held = [np.asarray([5, 5], np.int64), np.asarray([2, 2], np.int64)]
     with pytest.raises(UnsupportedModel, match="4 elements for each channel and 16 places"):
         load(operator_model("Col2Im", [(1, 4, 15)], held, opset=18))
+
+
+def test_windows_must_fit_their_image() -> None:
+    held = [np.asarray([2, 2], np.int64), np.asarray([3, 2], np.int64)]
+    with pytest.raises(UnsupportedModel, match=r"a window of \(3, 2\) does not fit into \(2, 2\)"):
+        load(operator_model("Col2Im", [(1, 6, 1)], held, opset=18))
+    shapes: dict[str, Sequence[int | str | None]] = {
+        "x": (1, 1, "n", 5), "w": (1, 1, 3, 3), "o": (1, 18, "m", 3),
+    }  # fmt: skip
+    model = graph_model([node("DeformConv", ["x", "w", "o"], ["y"])], shapes, ["y"], opset=19)
+    with pytest.raises(UnsupportedModel, match=r"does not fit into \(n, 5\)"):
+        load(model, dims={"n": (1, 9), "m": (1, 7)})
 
 
 @pytest.mark.parametrize(

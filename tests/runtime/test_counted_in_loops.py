@@ -169,3 +169,10 @@ def test_open_sizes_do_not_leave_an_iteration() -> None:
     [row] = caught.value.rows
     assert row.attribute == "rows float32[places.count]"
     assert row.advice == "their sizes may not depend on data"
+
+
+def test_a_size_that_cannot_be_chosen_is_not_asked_for() -> None:
+    nodes = [node("NonZero", ["x"], ["places"]), node("Squeeze", ["places"], ["y"])]
+    model = graph_model(nodes, {"x": (5,)}, ["y"], types={"y": TensorProto.INT64})
+    with pytest.raises(UnsupportedModel, match="data decide about places.count"):
+        load(model)

@@ -57,6 +57,17 @@ def test_quads_reduce_what_each_lane_holds_and_then_combine_it() -> None:
     assert text(read.indices[-1]) == "j // 2 % 4"
 
 
+def test_sums_of_16_bits_are_products_with_ones() -> None:
+    state = products().ones("total")
+    columns, one = (state.stage(f"total.{part}").compute for part in ("columns", "one"))
+    assert columns.shape == (1, 32, 8) and one.shape == (48, 8) and text(one.body) == "1.0"
+    (read,) = [
+        e for e in walk(state.stage("out").compute.body)
+        if isinstance(e, Load) and e.source is columns
+    ]  # fmt: skip
+    assert text(read.indices[-1]) == "o % 8"
+
+
 def test_columns_beyond_the_row_do_not_count() -> None:
     state = State.initial(attend(1, 16, 21, 16, 8)).quads("total")
     body = text(state.stage("total.lane").compute.body)
@@ -83,6 +94,11 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "hold an output": (lambda: products().hold("out", MMA), "an output"),
     "hold like no product": (lambda: products().hold("raised", "vnni.dot_16x4"), "no fragments"),
     "quads of a product": (lambda: products().quads("raised"), "not an untiled sum or maximum"),
+    "ones for a maximum": (lambda: products().ones("top"), "not a sum of 16-bit floats"),
+    "ones for wide values": (
+        lambda: State.initial(attend(1, 16, 16, 16, 8, narrow=False)).ones("total"),
+        "not a sum of 16-bit floats",
+    ),
     "carry in a loop over rows": (
         lambda: tiled().carry("mixed.warp", "i", MEMBERS, "top.quad"), "not a loop of a sum",
     ),
@@ -96,7 +112,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "carry what is no reduction in quads": (
         lambda: tiled().carry("mixed.warp", "jm.1", (*MEMBERS, "out"), "top.quad"),
-        "not an untiled reduction in quads",
+        "not an untiled reduction in fragments",
     ),
     "carry in an unsplit loop": (
         lambda: products().hold("raised", MMA).quads("top").quads("total").carry(
@@ -122,6 +138,14 @@ def scheduled(rng: np.random.Generator) -> State:
     return sketch.resolve(table[sketch.valid(table)][0])
 
 
+def scheduled_with_quads(rng: np.random.Generator) -> State:
+    """The same for sums of float32, which tensor cores would round."""
+    tensors = attend(1, 32, 100, 16, 8, narrow=False)
+    sketch = SketchSampler(Task(ComputeDAG.of(tensors), CUDA, 1)).place(0, rng)
+    table = sketch.sample(64, rng)
+    return sketch.resolve(table[sketch.valid(table)][0])
+
+
 def moved(state: State, places: dict[str, tuple[str, str]]) -> State:
     """*state* with some stages computed elsewhere."""
     steps = [
@@ -134,7 +158,7 @@ def moved(state: State, places: dict[str, tuple[str, str]]) -> State:
 
 def test_final_values_are_not_read_inside_the_loop(rng: np.random.Generator) -> None:
     with pytest.raises(ScheduleError, match="at a loop of one of its readers"):
-        moved(scheduled(rng), {"total.quad": ("mixed.warp", "jm.1")})
+        moved(scheduled_with_quads(rng), {"total.quad": ("mixed.warp", "jm.1")})
 
 
 def test_values_so_far_are_read_inside_the_loop(rng: np.random.Generator) -> None:

@@ -54,6 +54,7 @@ PRIMITIVES: dict[str, Callable[[State, StageRef], object]] = {
     "mma": lambda s, x: s.mma(x, "mma.m16n8k16.f16", "i", "j", "k"),
     "hold": lambda s, x: s.hold(x, "mma.m16n8k16.f16"),
     "quads": lambda s, x: s.quads(x),
+    "ones": lambda s, x: s.ones(x),
     "carry": lambda s, x: s.carry(x, "k", [], "R"),
     "pack": lambda s, x: s.pack(x, "B"),
     "tensorize": lambda s, x: s.tensorize(x, "i", "vnni"),

@@ -87,8 +87,11 @@ class Unknown(Unsupported):
         self.inputs, self.bound = tuple(inputs), bound
 
 
-def one_size(dims: Iterable[Dim]) -> str:
-    """How to give each of *dims* one size."""
+def one_size(dims: Sequence[Dim], counted: Collection[str] = ()) -> str:
+    """How to give each of *dims* one size, unless data decide about it: those named *counted*."""
+    known = [dim.name for dim in dims if dim.name in counted]
+    if known:
+        return f"data decide about {', '.join(known)}"
     flags = dim_flags({dim.name: _usual(dim) for dim in dims})
     return f"choose one size, for example with {flags}"
 
@@ -244,7 +247,11 @@ class NodeContext(Emits):
         ops = [node.op for node in graph.nodes]
         extents = [e for op in ops if isinstance(op, Sizes) for e in op.extents]
         shapes = (graph.types[node.output].shape for node in graph.nodes)
-        return Unsupported(what, one_size(dims_of([*extents, *(e for s in shapes for e in s)])))
+        return self.undecided(what, [*extents, *(e for s in shapes for e in s)])
+
+    def undecided(self, what: str, extents: Iterable[AnyExtent]) -> Unsupported:
+        """Why *what* is refused, because *extents* depend on sizes."""
+        return Unsupported(what, one_size(dims_of(extents), self.builder.dim_names))
 
     def constant_ints(self, index: int, what: str) -> Shape:
         return tuple(int(v) for v in np.asarray(self.constant(index, what)).reshape(-1))
@@ -270,13 +277,14 @@ class NodeContext(Emits):
         """*extent*, which must be a number for *what*; refuses one that depends on a dimension."""
         if isinstance(extent, int):
             return extent
-        raise Unsupported(f"{what} of {extent}", one_size(dims_of([extent])))
+        raise self.undecided(f"{what} of {extent}", [extent])
 
     def is_less(self, a: AnyExtent, b: AnyExtent) -> bool:
         """Whether ``a < b``; refuses extents for which that depends on a size."""
         if most(a - b) < 0 or least(a - b) >= 0:
             return most(a - b) < 0
-        raise Unsupported(f"{a} and {b}", f"either may be larger; {one_size(dims_of([a, b]))}")
+        why = self.undecided("", [a, b]).advice
+        raise Unsupported(f"{a} and {b}", f"either may be larger; {why}")
 
     def constant_shape(self, shape: Shape, dtype: DType) -> Shape:
         """*shape*, of a constant to be made; refuses one that no library could hold."""

@@ -26,7 +26,6 @@ from ansorpy.frontend.onnx.context import (
     Unknown,
     Unsupported,
     element_type_of,
-    one_size,
 )
 from ansorpy.frontend.onnx.control.scopes import Blamed, Inner
 from ansorpy.frontend.onnx.control.sequences import identity
@@ -64,7 +63,7 @@ from ansorpy.frontend.onnx.shapes import InputShapes, network_inputs
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, LargeConstant, Output, require_small
 from ansorpy.graph.ops import Shape, TensorType
-from ansorpy.ir.extents import Extent, dims_of, most
+from ansorpy.ir.extents import Extent, dim_extent, dims_of, most
 from ansorpy.ir.narrow import ElementType, Narrow
 from ansorpy.ir.symbols import Dim
 from ansorpy.size_bounds import Bound
@@ -279,7 +278,7 @@ class Importer:
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             dims = self._dims(operands)
             if dims and isinstance(error, TypeError):  # what only an int can do was asked of a size
-                self._refuse(node, operands, Unsupported("sizes", one_size(dims)))
+                self._refuse(node, operands, context.undecided("sizes", map(dim_extent, dims)))
                 return
             demand_consistent(self.model)  # reports operands or attributes that no operator takes
             raise

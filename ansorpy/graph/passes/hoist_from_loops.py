@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.ops import Gather, Movement, Transpose
+from ansorpy.graph.ops import Gather, Iota, Movement, Transpose
 from ansorpy.graph.ops.base import Pattern
 from ansorpy.graph.ops.sizes import SizesOp
 from ansorpy.graph.passes.lifted import Operand, is_liftable, lifted
@@ -63,8 +63,10 @@ class _Hoisted:
         self.body = body = region.body
         self._parts = LoopParts.of(region, operands)
         self._nodes = body.producers()
+        self._trips = region.trips
         self._is_last = dict(zip(self._parts.inside.read, region.read, strict=True))
-        is_whole = not (region.has_limit or region.has_start or region.has_condition)
+        may_end = region.has_limit or region.has_start or region.has_condition
+        is_whole = region.trips is not None and not may_end and not region.is_bounded
         self._same = invariant_values(body, self._parts.inside.others)
         self._heavy = set[str]()
         self._along = self._by_rows() if is_whole else {}
@@ -76,7 +78,7 @@ class _Hoisted:
 
         Those that take sums over many elements are heavy, and so is what is computed from them.
         """
-        found = dict(self._is_last)
+        found = {**self._is_last, self._parts.inside.first[0]: False}  # the number is a row, too
         for node in self.body.nodes:
             ways = {found[name] for name in node.inputs if name in found}
             known = all(name in found or name in self._same for name in node.inputs)
@@ -125,7 +127,9 @@ class _Hoisted:
     def _emitted(self) -> dict[str, str]:
         """The values outside by those of the body that they are, or whose rows they are."""
         nodes, read = needed(self.body, self._kept, ())
-        found = self._parts.places
+        found, (number, *_) = self._parts.places, self._parts.inside.first
+        if number in read and self._trips is not None:
+            found[number] = self.builder.emit(Iota((self._trips,)), (), number)
         for name in self.body.constants.keys() & read:
             found[name] = self.builder.add_constant(name, self.body.constants[name])
         for node in nodes:

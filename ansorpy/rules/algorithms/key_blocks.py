@@ -8,18 +8,13 @@ from math import inf
 
 from ansorpy.ir import builders
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
     AxisKind,
-    Binary,
-    BinaryOp,
-    Cast,
     Expr,
     ExprLike,
     Load,
     Reduce,
-    Select,
     Var,
     walk,
 )
@@ -28,7 +23,13 @@ from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.symbols import SizeOp
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
-from ansorpy.rules.algorithms.softmax import WeightedSum, find_weighted_sums, without_casts
+from ansorpy.rules.algorithms.softmax import (
+    WeightedSum,
+    find_weighted_sums,
+    narrowest,
+    times_weight,
+    without_casts,
+)
 from ansorpy.schedule.decisions import VECTOR
 from ansorpy.schedule.lowering.dag_edit import map_loads, replace_ops
 from ansorpy.target import Target
@@ -308,7 +309,7 @@ class _Stages:
         def value(rows: Exprs, block: Expr, columns: Exprs) -> Expr:
             at = dict(zip((*of.rows, *of.columns), (*rows, *columns), strict=True))
             other = self._at(of.value, keys, at, block, j, summed=True)
-            weight = raised[(*rows, block, j)].astype(_narrowest(of.weight))
+            weight = raised[(*rows, block, j)].astype(narrowest(of.weight))
             return builders.sum(weight.astype(self.dtype) * other.astype(self.dtype), axis=j)
 
         return self._stage(of.mixed, "part", self.columns, value)
@@ -346,7 +347,7 @@ class _Stages:
 
     def total(self) -> ComputeOp:
         """The stage that replaces the sum of the exponentials."""
-        of, b = self.of, reduce_axis(self.blocks, name="b")
+        of, b = self.of, self._block(self.of.total)
         assert isinstance(of.total.body, Reduce)
         read = without_casts(of.total.body.source)
         assert isinstance(read, Load)
@@ -360,9 +361,13 @@ class _Stages:
 
         return self._result(of.total, value)
 
+    def _block(self, op: ComputeOp) -> Axis:
+        """The axis over the blocks for a stage with the axes of *op*."""
+        return reduce_axis(self.blocks, name=_unused("b", [axis.name for axis in op.axes]))
+
     def mixed(self) -> ComputeOp:
         """The stage that replaces the sum of products."""
-        of, b = self.of, reduce_axis(self.blocks, name="b")
+        of, b = self.of, self._block(self.of.mixed)
         scaled = self._stage(
             of.mixed, "scaled", self.columns,
             lambda rows, block, columns: self._part(rows, block, columns)
@@ -385,23 +390,10 @@ class _Stages:
             return compute(op.shape, value, name=op.name, names=names, attrs=attrs)
         joined = compute(op.shape, value, name=f"{op.name}.joined", names=names)
 
-        def times(e: Expr, found: Expr, at: Mapping[Var, Expr]) -> Expr:
-            match e:
-                case Cast(_, x):
-                    return times(x, found, at)
-                case Binary(BinaryOp.DIV | BinaryOp.MUL as kind, a, b):
-                    first, other = (a, b) if self.of.read in walk(a) else (b, a)
-                    by = substitute(other, at).astype(self.dtype)
-                    return Binary(kind, times(first, found, at), by)
-                case Select(cond, then, _):
-                    held = times(then, found, at)
-                    return builders.select(substitute(cond, at), held, 0.0)
-            return found
-
         def finished(*axes: Expr) -> Expr:
             found = joined[axes]
             if weight is not None:
-                found = times(weight, found, dict(zip(op.axes, axes, strict=True)))
+                found = times_weight(self.of, found, dict(zip(op.axes, axes, strict=True)))
             return found.astype(op.dtype)
 
         return compute(op.shape, finished, name=op.name, names=names, attrs=attrs)
@@ -415,12 +407,6 @@ Fn = Callable[..., Expr]
 def _finite(x: Expr) -> Expr:
     """*x*, but not ``-inf``: the lowest finite number is far enough below all other scores."""
     return builders.maximum(x, -x.dtype.normal[1])
-
-
-def _narrowest(weight: Expr) -> DType:
-    """The type with the fewest bits that a weight has on its way to the product."""
-    types = [e.dtype for e in walk(weight) if isinstance(e, Cast | Load) and e.dtype.is_float]
-    return min(types, key=lambda dtype: dtype.bits)
 
 
 def _numbered(letter: str, count: int) -> list[str]:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ansorpy.ir.analysis.structural_equality import same_structure
+from ansorpy.ir.builders import select
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
     Binary,
@@ -27,7 +29,7 @@ from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.lowering.dag_edit import map_loads
 
-__all__ = ["WeightedSum", "find_weighted_sums", "without_casts"]
+__all__ = ["WeightedSum", "find_weighted_sums", "narrowest", "times_weight", "without_casts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +86,32 @@ def without_casts(e: Expr) -> Expr:
     while isinstance(e, Cast):
         e = e.x
     return e
+
+
+def narrowest(weight: Expr) -> DType:
+    """The type with the fewest bits that a weight has on its way to the product."""
+    types = [e.dtype for e in walk(weight) if isinstance(e, Cast | Load) and e.dtype.is_float]
+    return min(types, key=lambda dtype: dtype.bits)
+
+
+def times_weight(of: WeightedSum, found: Expr, at: Mapping[Var, Expr]) -> Expr:
+    """*found*, a sum weighted by exponentials alone, times what the weight multiplies them by.
+
+    *at* has the values of the axes of ``mixed``.
+    """
+
+    def times(e: Expr) -> Expr:
+        match e:
+            case Cast(_, x):
+                return times(x)
+            case Binary(BinaryOp.DIV | BinaryOp.MUL as kind, a, b):
+                first, other = (a, b) if of.read in walk(a) else (b, a)
+                return Binary(kind, times(first), substitute(other, at).astype(found.dtype))
+            case Select(cond, then, _):
+                return select(substitute(cond, at), times(then), 0.0)
+        return found
+
+    return times(of.weight)
 
 
 def _match(dag: ComputeDAG, mixed: ComputeOp) -> WeightedSum | None:

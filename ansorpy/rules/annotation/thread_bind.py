@@ -198,8 +198,12 @@ class ThreadBind(AnnotationRule):
         outer = [*stage.iters[:-1], row]
         near = _contiguous(stage)
         if near is not None:
-            outer = [*(it for it in outer if it is not near), near]
-            state = state.reorder(name, [*outer, vector])
+            outer, inner = [*(it for it in outer if it is not near), near], [vector]
+            words = WORD // stage.op.dtype.bytes
+            if words > 1 and near.extent is not None and near.extent % words == 0:
+                state, (outer[-1], across) = state.split(name, near, (words,))
+                state, inner = state.unroll(name, across), [across, vector]
+            state = state.reorder(name, [*outer, *inner])
         state, fused = _fuse(state, name, outer)
         if kernel.kernel_style is KernelStyle.ROWS:
             return _bind_rows(state, name, fused, thread_sources(kernel))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ansorpy.ir.expr import Axis, Load, Reduce, walk
-from ansorpy.ir.fragments import fragment_shape
+from ansorpy.ir.expr import Axis, AxisKind, Load, Reduce, walk
+from ansorpy.ir.fragments import WARP, fragment_shape
 from ansorpy.ir.intrinsics import QUADS, WGMMA, WGMMA_HELD, Intrinsic
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.algorithms.softmax import WeightedSum, find_weighted_sums, without_casts
@@ -183,19 +183,23 @@ def with_warp_rows(plan: WarpRows, *, shared: bool = False) -> State:
     made = _Kernel(plan)
     made.multiply()
     made.tile_sum()
-    members = [f"{plan.top}.lane", f"{plan.top}.quad", f"{plan.total}.lane"]
+    members = [f"{plan.top}.lane", f"{plan.top}.quad", made.total]
     state = made.state.carry(made.sum, made.blocks, members, f"{plan.top}.quad")
     last = state.current_dag.outputs[0].name
     state, lane = tile_like_warps(state, last, made.sum)
-    for name in (made.sum, f"{plan.total}.quad", *members):
+    combined = [f"{name}.quad" for name in (plan.top, plan.total)]
+    combined = [name for name in combined if name in {stage.name for stage in state.stages}]
+    for name in dict.fromkeys((made.sum, *members, *combined)):
         state = state.compute_at(name, last, lane)
     state = state.compute_at(plan.raised, made.sum, made.blocks)
     state = fill_by_lanes(state, plan.raised)
-    for name in (f"{plan.top}.lane", f"{plan.total}.lane"):
-        state = reduce_by_lanes(state, name)
-    for name in (f"{plan.top}.quad", f"{plan.total}.quad"):
+    for name in members:
+        if name.endswith(".lane"):
+            state = reduce_by_lanes(state, name)
+    for name in combined:
         state = _in_quads(state, name, plan.team)
     made.state = state
+    made.tile_total()
     made.place_scores(Attach(last, lane), shared=shared)
     return made.state.set_kernel_style(last, KernelStyle.ROWS_IN_WARPS.value)
 
@@ -225,6 +229,8 @@ class _Kernel:
         """The sum of the second product, whose loops over keys all stages share."""
         self.tiles = self.blocks = self.steps = ""
         """Its loops over keys: tiles in shared memory, blocks of scores, steps of the product."""
+        self.total = ""
+        """The carried sum of the exponentials."""
         self.operands: dict[str, tuple[str, str]] = {}
 
     def multiply(self) -> None:
@@ -239,8 +245,20 @@ class _Kernel:
             self.operands[name] = left, right
             self.state = self.state.compute_inline(name)
         self.state = self.state.hold(plan.raised, plan.first.by.name)
-        for name in (plan.top, plan.total):
-            self.state = self.state.quads(name, team=plan.team)
+        self.state = self.state.quads(plan.top, team=plan.team)
+        if self.state.stage(plan.raised).op.dtype.bits != 16 or plan.team != WARP:
+            self.state = self.state.quads(plan.total, team=plan.team)
+            self.total = f"{plan.total}.lane"
+            return
+        self.state = self.state.ones(plan.total)
+        name, one = f"{plan.total}.columns", f"{plan.total}.one"
+        op = self.state.stage(name).compute
+        rows, columns, depth = (axis.name for axis in (*op.axes[-2:], *op.reduce_axes))
+        self.state = self.state.mma(name, plan.second.by.name, rows, columns, depth)
+        at = self.state.index(name)
+        self.operands[name] = self.state.stages[at - 3].name, self.state.stages[at - 2].name
+        self.state = self.state.compute_inline(name).compute_inline(one)
+        self.total = f"{name}.warp"
 
     def tile_sum(self) -> None:
         """Tile the sum: blocks, warps, tiles of keys, blocks of scores, steps, fragments."""
@@ -268,6 +286,22 @@ class _Kernel:
         state = state.reorder(name, [it for level in levels for it in level])
         state = state.unroll(name, self.steps)
         self.state = state.tensorize(name, levels[6][0], by.name)
+
+    def tile_total(self) -> None:
+        """Tile the sum of exponentials if it is a product with ones."""
+        if self.total.endswith(".lane"):
+            return
+        state, name = self.state, self.total
+        m, n = fragment_shape(self.plan.second.by.fragments[0])
+        *outer, row, column = (it for it in state.stage(name).iters if it.kind is AxisKind.SPACE)
+        keys = [it for it in state.stage(name).iters if it.kind is AxisKind.REDUCE]
+        state, (rows, within) = state.split(name, row, (m,), tail="whole")
+        state, (columns, inner) = state.split(name, column, (n,), tail="whole")
+        order = [*keys[:-1], *outer, rows, columns, within, inner, keys[-1]]
+        state = state.reorder(name, order).unroll(name, keys[-2])
+        self.state = state.tensorize(name, within, self.plan.second.by.name)
+        for operand in self.operands[f"{self.plan.total}.columns"]:
+            self._fill(operand, Attach(name, keys[-2].name))
 
     @staticmethod
     def _spread(levels: list[list[Iter]], at: Sequence[int], parts: Sequence[Iter]) -> None:

@@ -38,9 +38,9 @@ _Part = tuple[Iter, Digit | None]
 def warp_sum(state: State, kernel: Stage) -> Stage:
     """The sum that the warps of *kernel*, a tensor-core kernel, hold in their registers.
 
-    Its operands are computed in its loops.
+    Its operands are computed in its loops, which are no other sum's.
     """
-    held = (s for s in state.attached(kernel) if s.fragment is not None)
+    held = (s for s in state.attached(kernel) if s.fragment is not None and s.carried is None)
     return next(stage for stage in held if state.attached(stage))
 
 

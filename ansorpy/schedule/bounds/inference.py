@@ -275,10 +275,11 @@ class Bounds:
 
     def _continued(self, name: str, owner: str, level: int) -> bool:
         """Whether *name* is carried by loop number *level* of *owner*, or one inside that loop."""
-        carried = self.state.stage(name).carried
-        if carried is None or carried.host != owner:
-            return False
-        return self.state.stage(owner).index(carried.iter) >= level
+        attach, carried = self.state.stage(name).attach, self.state.stage(name).carried
+        if carried is None:
+            return attach is not None and self._continued(attach.stage, owner, level)
+        inside = self.state.stage(carried.host).index(carried.iter) >= level
+        return carried.host == owner and inside
 
     def box(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
         """Box of each axis of *name* computed per iteration of *owner*'s loops down to *level*.

@@ -206,9 +206,8 @@ class StageIndices:
             a.name for reader in inlined.readers.get(self.name, ())
             for a in inlined.ops[reader].reduce_axes
         }  # fmt: skip
-        return axis.name not in summed or all(
-            is_zero_beyond(self.outer.bounds, e, axis) for e in loads
-        )
+        zeros = bool(loads) and all(is_zero_beyond(self.outer.bounds, e, axis) for e in loads)
+        return zeros or axis.name not in summed
 
     def _reads_boxes_only(self) -> bool:
         """Whether all reads are in bounds, however far the box of this stage reaches."""

@@ -99,12 +99,13 @@ class CarryStep(Step):
         """*state* with member *name* continued in the loops *outer* of *host*."""
         stage, (axis,) = compute_stage(state, name, self), host.compute.reduce_axes
         if stage.fragment is None or stage.relations:
-            raise self._error(state, f'"{name}" is not an untiled reduction in quads')
+            raise self._error(state, f'"{name}" is not an untiled reduction in fragments')
         loops: tuple[tuple[str, str], ...] = ()
         parts = stage.compute.reduce_axes
-        if len(parts) > 1:
+        if len(parts) > 1 or _multiplies(stage):
             split = find_split(state, (host.name, axis.name), self.call())
-            if split.factors[-1] != (COLUMNS,) or parts[0].extent != -(-axis.extent // COLUMNS):
+            steps = -(-axis.extent // COLUMNS) if len(parts) > 1 else axis.extent
+            if split.factors[-1] != (COLUMNS,) or parts[0].extent != steps:
                 raise self._error(state, f'"{name}" does not run along the loops of "{host.name}"')
             stage = _split_like(stage, parts[0].name, split)
             made = [it.name for it in stage.iters if it.name.startswith(f"{parts[0].name}.")]
@@ -124,17 +125,26 @@ def _kind(stage: Stage) -> ReduceKind | None:
     return body.kind if isinstance(body, Reduce) else None
 
 
+def _multiplies(stage: Stage) -> bool:
+    """Whether *stage* is a sum of products, which an instruction computes."""
+    body = stage.compute.body
+    return isinstance(body, Reduce) and isinstance(body.source, Binary)
+
+
 def _split_like(stage: Stage, loop: str, source: SplitRelation) -> Stage:
-    """*stage* with *loop* split by all factors of *source* but the last."""
-    factors = source.factors[:-1]
+    """*stage* with *loop* split as *source* is, in steps of a product or, else, without these."""
+    factors, tail = (source.factors, source.tail) if _multiplies(stage) else (
+        source.factors[:-1], "cover",
+    )  # fmt: skip
     children = tuple(Iter(f"{loop}.{n}", AxisKind.REDUCE, None) for n in range(len(factors) + 1))
     known = [product[0] for product in factors]
     extent = stage.iter(loop).extent
     if extent is not None and all(isinstance(n, int) for n in known):
-        parts = split_extents(extent, [n for n in known if isinstance(n, int)])
+        factors_known = [n for n in known if isinstance(n, int)]
+        parts = split_extents(extent, factors_known, whole=tail == "whole")
         children = tuple(replace(it, extent=part) for it, part in zip(children, parts, strict=True))
     at = stage.index(loop)
-    relation = SplitRelation(loop, tuple(it.name for it in children), factors, "cover")
+    relation = SplitRelation(loop, tuple(it.name for it in children), factors, tail)
     iters = (*stage.iters[:at], *children, *stage.iters[at + 1 :])
     return replace(stage, iters=iters, relations=(*stage.relations, relation))
 
@@ -203,14 +213,15 @@ def _finite(state: State, raised: ComputeOp, top: Stage) -> State:
     def or_nan(load: Load) -> Expr:
         if load.source not in complete:
             return load
-        highest = Load(top.op, load.indices)
+        *rows, last = load.indices
+        highest = Load(top.op, (*rows, last if load.source not in members else lane_of(last)))
         return load + (highest - highest)
 
     dag, members = state.current_dag, {s.op for s in state.stages if s.carried is not None}
     complete = {
         s.op for s in state.stages
         if _completes(state, s, members) and _kind(s) is ReduceKind.SUM
-        and s.op.shape == top.op.shape
+        and s.op.shape == top.op.shape or s.op in members and _multiplies(s)
     }  # fmt: skip
     new: dict[Tensor, ComputeOp] = {raised: with_body(raised, map_loads(raised.body, finite))}
     for op in complete:

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Axis, AxisKind, Cast, Expr, Load, Reduce, Select, Var, as_expr
+from ansorpy.ir.expr import (
+    Axis,
+    AxisKind,
+    Cast,
+    Expr,
+    Load,
+    Reduce,
+    ReduceKind,
+    Select,
+    Var,
+    as_expr,
+)
 from ansorpy.ir.extents import Extent, multiple_of
 from ansorpy.ir.fragments import WARP, Fragment
 from ansorpy.ir.intrinsics import QUADS, intrinsic
@@ -22,7 +34,7 @@ from ansorpy.schedule.steps.storage import free_names
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["COLUMNS", "HoldStep", "QuadsStep", "lane_of"]
+__all__ = ["COLUMNS", "HoldStep", "OnesStep", "QuadsStep", "lane_of"]
 
 COLUMNS = 16
 """Columns of a row after which the pattern of lanes repeats in both a sum and a left operand."""
@@ -92,26 +104,106 @@ class QuadsStep(Step):
         name = free_names(state)
         lane = _of_lanes(op, body, name(f"{op.name}.lane"))
         quad = _of_quads(op, lane, body, name(f"{op.name}.quad"))
-        new: dict[Tensor, ComputeOp] = {
-            reader: with_body(reader, map_loads(reader.body, _redirected(op, quad, reader)))
-            for reader in state.current_dag.readers(op)
-        }
-        dag, became = replace_ops(state.current_dag, new)
-        stages: list[Stage] = []
-        for old in state.stages:
-            if old.op is not op:
-                stages.append(old.with_op(became[old.op]))
-                continue
-            fragment = QUADS[body.kind, self.team].fragments[0]
-            for made in (lane, quad):
-                stages.append(_held(initial_stage(_known(became, made)), fragment))
-        return state.with_dag(dag, tuple(stages))
+
+        def redirected(reader: ComputeOp) -> ComputeOp:
+            def redirect(load: Load) -> Expr:
+                if load.source is not op:
+                    return load
+                last = lane_of(reader.axes[-1])
+                return _narrowed(Load(quad, (*load.indices, last)), op.dtype)
+
+            return with_body(reader, map_loads(reader.body, redirect))
+
+        state = _replaced(state, op, (lane, quad), redirected)
+        for made in (lane, quad):
+            held = _held(state.stage(made.name), QUADS[body.kind, self.team].fragments[0])
+            state = state.replace_stage(held)
+        return state
 
     def _error(self, state: State, message: str) -> ScheduleError:
         return ScheduleError(
             message, step=self.call(), stage=self.stage, program=state.text(self.stage),
             hint="quads reduce the rows of sums in fragments",
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OnesStep(Step):
+    """Sum 16-bit values as a product with a matrix of ones, which tensor cores can compute.
+
+        R[i] = sum_k x[i, k]   -->   R.one[k, c] = 1
+                                     R.columns[i, c] = sum_k x[i, k] * R.one[k, c]
+
+    All columns are alike; readers read the one below their last axis in a fragment.
+    """
+
+    kind: Literal["ones"] = "ones"
+
+    def apply(self, state: State) -> State:
+        stage = compute_stage(state, self.stage, self)
+        op, body = stage.compute, stage.compute.body
+        match body:
+            case Reduce(ReduceKind.SUM, Cast(DType.FLOAT32, factor), (key,)):
+                pass
+            case _:
+                raise self._error(state, "it is not a sum of 16-bit floats along one axis")
+        if factor.dtype.bits != 16 or stage.is_arranged or state.current_dag.is_output(op):
+            raise self._error(state, "it is an output, tiled, or no sum of 16-bit floats")
+        name = free_names(state)
+        one = _ones(name(f"{op.name}.one"), key, factor.dtype)
+        rows, summed = _fresh(op.axes), Axis(key.name, key.extent, AxisKind.REDUCE)
+        column = Axis("c", _COLUMNS_OF_SUM, AxisKind.SPACE)
+        at: dict[Var, Expr] = {**dict(zip(op.axes, rows, strict=True)), key: summed}
+        term = _widened(substitute(factor, at)) * _widened(Load(one, (summed, column)))
+        shape: tuple[Extent, ...] = (*op.shape, _COLUMNS_OF_SUM)
+        columns = ComputeOp(
+            name(f"{op.name}.columns"), shape, (*rows, column), (summed,),
+            Reduce(ReduceKind.SUM, term, (summed,)), op.attrs,
+        )  # fmt: skip
+
+        def redirected(reader: ComputeOp) -> ComputeOp:
+            def redirect(load: Load) -> Expr:
+                if load.source is not op:
+                    return load
+                return Load(columns, (*load.indices, reader.axes[-1] % _COLUMNS_OF_SUM))
+
+            return with_body(reader, map_loads(reader.body, redirect))
+
+        return _replaced(state, op, (one, columns), redirected)
+
+    def _error(self, state: State, message: str) -> ScheduleError:
+        return ScheduleError(
+            message, step=self.call(), stage=self.stage, program=state.text(self.stage),
+            hint="sum others in quads",
+        )  # fmt: skip
+
+
+_COLUMNS_OF_SUM = 8
+"""Columns of a fragment of sums (``mma.sync.m16n8``)."""
+
+
+def _ones(name: str, key: Axis, dtype: DType) -> ComputeOp:
+    axes = (Axis(key.name, key.extent, AxisKind.SPACE), Axis("c", _COLUMNS_OF_SUM, AxisKind.SPACE))
+    shape = (key.extent, _COLUMNS_OF_SUM)
+    return ComputeOp(name, shape, axes, (), as_expr(1.0, dtype))
+
+
+def _replaced(
+    state: State, op: ComputeOp, made: Sequence[ComputeOp],
+    redirected: Callable[[ComputeOp], ComputeOp],
+) -> State:  # fmt: skip
+    """*state* with the stages *made* in place of *op*, which its readers then read."""
+    new: dict[Tensor, ComputeOp] = {
+        reader: redirected(reader) for reader in state.current_dag.readers(op)
+    }
+    dag, became = replace_ops(state.current_dag, new)
+    stages: list[Stage] = []
+    for old in state.stages:
+        if old.op is op:
+            stages += [initial_stage(_known(became, one)) for one in made]
+        else:
+            stages.append(old.with_op(became[old.op]))
+    return state.with_dag(dag, tuple(stages))
 
 
 def _known(became: dict[Tensor, Tensor], op: ComputeOp) -> ComputeOp:
@@ -153,15 +245,6 @@ def _of_quads(op: ComputeOp, lane: ComputeOp, body: Reduce, name: str) -> Comput
     x = Axis("x", _LANES, AxisKind.SPACE)
     combined = Reduce(body.kind, Load(lane, (*rows, every)), (every,))
     return ComputeOp(name, lane.shape, (*rows, x), (every,), combined)
-
-
-def _redirected(op: ComputeOp, quad: ComputeOp, reader: ComputeOp):  # type: ignore[no-untyped-def]
-    def redirect(load: Load) -> Expr:
-        if load.source is not op:
-            return load
-        return _narrowed(Load(quad, (*load.indices, lane_of(reader.axes[-1]))), op.dtype)
-
-    return redirect
 
 
 def _fresh(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:

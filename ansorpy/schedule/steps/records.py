@@ -53,6 +53,7 @@ STEP_CLASSES = (
     mma.MmaStep,
     fragments.HoldStep,
     fragments.QuadsStep,
+    fragments.OnesStep,
     carry.CarryStep,
     shared_tiles.BulkStep,
     shared_tiles.PadStep,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ansorpy.graph.ops.attention import Attention
-from ansorpy.graph.ops.names import Names
-from ansorpy.ir.tensor import Tensor, compute, placeholder
+from ansorpy.ir import builders as ap
+from ansorpy.ir.expr import Axis, Expr
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from benchmarks.cuda.figures.base import TOLERANCES, Figures, Settings, compare, tuned
 from benchmarks.cuda.timing import by_events, in_turns
 
@@ -17,14 +17,42 @@ _HEADS = 16
 
 
 def attention(length: int, width: int, heads: int = _HEADS) -> list[Tensor]:
-    """``softmax(q k^T / sqrt(width)) v``, all ``[1, heads, length, width]``, as networks have it.
+    """``softmax(q k^T / sqrt(width)) v``, all ``[1, heads, length, width]``.
 
-    Inputs and output are float16; sums are float32.
+    Inputs and output are float16, scores and sums float32, as in fused attention.
     """
     shape = (1, heads, length, width)
     q, k, v = (placeholder(shape, "float16", name=name) for name in "qkv")
-    turned = compute((1, heads, width, length), lambda b, h, e, j: k[b, h, j, e], name="kt")
-    return [q, k, v, Attention(width**-0.5, (0, 1, 2, 3)).define([q, turned, v], Names())]
+    e, scale = reduce_axis(width, name="e"), width**-0.5
+
+    def key() -> Axis:
+        return reduce_axis(length, name="key")
+
+    def product(n: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
+        factors = q[n, h, i, e], k[n, h, j, e]
+        return ap.sum(factors[0].astype("float32") * factors[1].astype("float32"), axis=e)
+
+    def raise_(n: Expr, h: Expr, i: Expr, j: Expr) -> Expr:
+        return ap.exp((scores[n, h, i, j] - top[n, h, i]) * scale).astype("float16")
+
+    def sum_rows(n: Expr, h: Expr, i: Expr) -> Expr:
+        return ap.sum(raised[n, h, i, j2].astype("float32"), axis=j2)
+
+    def mix(n: Expr, h: Expr, i: Expr, o: Expr) -> Expr:
+        weight = raised[n, h, i, j3].astype("float32")
+        return ap.sum(weight * v[n, h, j3, o].astype("float32"), axis=j3)
+
+    def divide(n: Expr, h: Expr, i: Expr, o: Expr) -> Expr:
+        return (mixed[n, h, i, o] / total[n, h, i]).astype("float16")
+
+    j1, j2, j3 = key(), key(), key()
+    rows = shape[:3]
+    scores = compute((*rows, length), product, name="scores")
+    top = compute(rows, lambda n, h, i: ap.max(scores[n, h, i, j1], axis=j1), name="top")
+    raised = compute((*rows, length), raise_, name="raised")
+    total = compute(rows, sum_rows, name="total")
+    mixed = compute(shape, mix, name="mixed")
+    return [q, k, v, compute(shape, divide, name="attention")]
 
 
 def measure_attention(

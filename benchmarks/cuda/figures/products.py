@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from benchmarks.cuda.figures.base import TOLERANCES, Figures, Settings, compare, tuned
 from benchmarks.cuda.smoke.checks import product
-from benchmarks.cuda.timing import by_events, fastest, in_turns
+from benchmarks.cuda.timing import by_events, in_turns
 
 __all__ = ["measure_product"]
 
@@ -15,20 +15,23 @@ __all__ = ["measure_product"]
 def measure_product(
     dtype: str, side: int, torch: Any, settings: Settings, limit_s: float
 ) -> Figures:
-    """``C[side, side] = A B``; the sums, which are the result, are float32 or int32."""
-    kernel = tuned(product(dtype, side, side, side), settings, limit_s, trials=4 * settings.trials)
+    """``C[side, side] = A B``; the sums, which are the result, are float32 or int32.
+
+    Of bytes, B is given by columns, which is what ``_int_mm`` is made for.
+    """
+    by_columns = dtype == "int8"
+    tensors = product(dtype, side, side, side, by_columns=by_columns)
+    kernel = tuned(tensors, settings, limit_s, trials=4 * settings.trials)
     sums = "int32" if dtype == "int8" else "float32"
     x, y = (_values(torch, dtype, side) for _ in range(2))
     out = torch.empty(side, side, dtype=getattr(torch, sums))
     run = kernel.prepare(x, y, out=out)
     run()
-    engines = []
-    for call in _peers(torch, dtype, x, y):
-        compare(out, call(), TOLERANCES[dtype])
-        engines.append(by_events(torch, call))
-    ours_s, peer_s = in_turns(run.seconds, fastest(engines))
+    call = partial(torch._int_mm, x, y.t()) if by_columns else partial(torch.matmul, x, y)
+    compare(out, call(), TOLERANCES[dtype])
+    ours_s, peer_s = in_turns(run.seconds, by_events(torch, call))
     teraflops = 2 * side**3 / ours_s * 1e-12
-    peer = "_int_mm" if dtype == "int8" else "matmul"
+    peer = "_int_mm" if by_columns else "matmul"
     return Figures(ours_s, peer_s, f"{teraflops:.0f} T/s", dtype, sums, peer)
 
 
@@ -36,11 +39,3 @@ def _values(torch: Any, dtype: str, side: int) -> Any:
     if dtype == "int8":
         return torch.randint(-128, 128, (side, side), dtype=torch.int8)
     return torch.randn(side, side).to(getattr(torch, dtype))
-
-
-def _peers(torch: Any, dtype: str, x: Any, y: Any) -> Sequence[Callable[[], Any]]:
-    """torch's products; of bytes also with the second operand by columns, as cuBLAS likes it."""
-    if dtype != "int8":
-        return [lambda: torch.matmul(x, y)]
-    columns = y.t().contiguous().t()
-    return [lambda: torch._int_mm(x, columns), lambda: torch._int_mm(x, y)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnxruntime
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from tests.campaigns.networks.nodes import all_of, info_of, misread, opsets, traced
+from tests.campaigns.networks.nodes import all_of, info_of, misread, noisy, opsets, traced
 from tests.campaigns.networks.values import Run, Unstable, Value, is_float
 
 __all__ = ["FAULTS", "evaluator", "session_options"]
@@ -23,6 +23,7 @@ _BY_ONNXRUNTIME = frozenset({
 """Operators that onnx's reference (1.23) does not implement, or in float32 only."""
 
 
+Once = Callable[[Mapping[str, Array]], Sequence[Any]]
 FAULTS = (TypeError, ValueError, RuntimeError, IndexError, ZeroDivisionError, AttributeError)
 """What onnx's reference raises where it is at fault itself."""
 
@@ -35,40 +36,41 @@ def evaluator(
 
     In each run but the first, floats in the bodies of *nodes* are *off* by that fraction of them.
     """
-    present = list({v.name: v for v in operands if v is not None}.values())
-    if any(map(_is_elsewhere, all_of(nodes))):
-        return _by_onnxruntime(nodes, present, opset)
-    apart = len(list(all_of(nodes))) > len(nodes)
-    runs = [_reference(nodes, operands, opset, 0.0, 0)]
+    make = _by_onnxruntime if any(map(_is_elsewhere, all_of(nodes))) else _by_reference
+    has_bodies = len(list(all_of(nodes))) > len(nodes)
+    runs = [make(nodes, operands, opset)]
 
-    def run(feeds: Mapping[str, Array], number: int) -> list[Any]:
-        if apart and number == len(runs):
-            runs.append(_reference(nodes, operands, opset, off, number))
-        try:
-            return list(runs[number if apart else 0].run(None, dict(feeds)))
-        except FAULTS as error:
-            raise Unstable(f"onnx's reference fails: {str(error)[:200]}") from None
+    def run(feeds: Mapping[str, Array], number: int) -> Sequence[Any]:
+        if has_bodies and number == len(runs):
+            runs.append(make([noisy(node, off, number) for node in nodes], operands, opset))
+        return runs[number if has_bodies else 0](feeds)
 
     return run
 
 
-def _reference(
-    nodes: Sequence[NodeProto], operands: Sequence[Value | None], opset: int, off: float, seed: int
-) -> ReferenceEvaluator:
+def _by_reference(nodes: Sequence[NodeProto], operands: Sequence[Value | None], opset: int) -> Once:
     inputs = [
         helper.make_tensor_value_info(
             v.name, helper.np_dtype_to_tensor_dtype(v.exact.dtype), v.shape
         )
         for v in {v.name: v for v in operands if v is not None}.values()
     ]
-    wide = [traced(node, operands, off, seed) for node in nodes]
+    wide = [traced(node, operands) for node in nodes]
     outputs = [helper.make_empty_tensor_value_info(name) for name in nodes[-1].output if name]
     graph = helper.make_graph(wide, "node", inputs, outputs)
     versions = {one.domain: one.version for one in opsets(nodes, opset)}
     try:
-        return ReferenceEvaluator(graph, opsets=versions)
+        reference = ReferenceEvaluator(graph, opsets=versions)
     except (RuntimeError, NotImplementedError) as error:
         raise Unstable(f"onnx's reference does not know it: {str(error)[:80]}") from None
+
+    def once(feeds: Mapping[str, Array]) -> list[Any]:
+        try:
+            return list(reference.run(None, dict(feeds)))
+        except FAULTS as error:
+            raise Unstable(f"onnx's reference fails: {str(error)[:200]}") from None
+
+    return once
 
 
 def _is_elsewhere(node: NodeProto) -> bool:
@@ -90,7 +92,10 @@ def session_options() -> onnxruntime.SessionOptions:
     return options
 
 
-def _by_onnxruntime(nodes: Sequence[NodeProto], present: Sequence[Value], opset: int) -> Run:
+def _by_onnxruntime(
+    nodes: Sequence[NodeProto], operands: Sequence[Value | None], opset: int
+) -> Once:
+    present = list({v.name: v for v in operands if v is not None}.values())
     outputs = [helper.make_empty_tensor_value_info(name) for name in nodes[-1].output if name]
     graph = helper.make_graph(list(nodes), "node", [info_of(v) for v in present], outputs)
     model = helper.make_model(graph, opset_imports=opsets(nodes, opset))
@@ -103,11 +108,11 @@ def _by_onnxruntime(nodes: Sequence[NodeProto], present: Sequence[Value], opset:
     except Exception as error:  # its own exceptions have no common base class
         raise Unstable(f"onnxruntime refuses: {str(error)[:300]}") from None
 
-    def run(feeds: Mapping[str, Array], number: int) -> list[Any]:
+    def once(feeds: Mapping[str, Array]) -> list[Any]:
         given = {n: a.astype(kinds[n]) if is_float(kinds[n]) else a for n, a in feeds.items()}
         try:
             return list(session.run(None, given))
         except Exception as error:
             raise Unstable(f"onnxruntime fails: {str(error)[:300]}") from None
 
-    return run
+    return once

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "info_of",
     "inferred",
     "misread",
+    "noisy",
     "opsets",
     "pads_lower",
     "reads",
@@ -156,12 +158,55 @@ def all_of(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
             yield from all_of(graph.node)
 
 
-def traced(
-    node: NodeProto, operands: Sequence[Value | None] = (), off: float = 0.0, seed: int = 0
-) -> NodeProto:
+def noisy(node: NodeProto, off: float, seed: int) -> NodeProto:
+    """*node*, in whose bodies floats are *off* by that fraction of them or more, as *seed* says."""
+    made = NodeProto()
+    made.CopyFrom(node)
+    for graph in _bodies(made):
+        known = [*graph.input, *graph.output, *graph.value_info]
+        kinds = {v.name: v.type.tensor_type.elem_type for v in known}
+        inner = [noisy(one, off, seed) for one in graph.node]
+        del graph.node[:]
+        for one in inner:
+            floats = [name for name in one.output if _is_wide(kinds.get(name, 0))]
+            for n, name in enumerate(one.output):
+                one.output[n] = f"{name}_exact" if name in floats else name
+            graph.node.append(one)
+            for name in floats:
+                graph.node.extend(_blur(name, kinds[name], off, seed))
+    return made
+
+
+def _blur(name: str, kind: int, off: float, seed: int) -> list[NodeProto]:
+    """Nodes that make the value *name* of its exact one: how far it is off follows from both."""
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
+    wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    rate = 1e4 + crc32(f"{name} {seed}".encode()) % 2**16
+    numbers = {f"{name}_rate": rate, f"{name}_most": max(off, off_by([], dtype))}
+    steps = [
+        ("Mul", f"{name}_0", f"{name}_rate"), ("Sin", f"{name}_1"),
+        ("Mul", f"{name}_2", f"{name}_most"), ("Mul", f"{name}_3", f"{name}_0"),
+        ("Add", f"{name}_4", f"{name}_0"),
+    ]  # fmt: skip
+    to = helper.np_dtype_to_tensor_dtype(wide)
+    return [
+        helper.make_node("Cast", [f"{name}_exact"], [f"{name}_0"], to=to),
+        *(
+            helper.make_node("Constant", [], [what], value=_tensor(number, wide))
+            for what, number in numbers.items()
+        ),
+        *(helper.make_node(op, given, [f"{name}_{n}"]) for n, (op, *given) in enumerate(steps, 1)),
+        helper.make_node("Cast", [f"{name}_5"], [name], to=kind),
+    ]
+
+
+def _tensor(number: float, dtype: np.dtype[Any]) -> TensorProto:
+    return numpy_helper.from_array(np.asarray(number, dtype))
+
+
+def traced(node: NodeProto, operands: Sequence[Value | None] = ()) -> NodeProto:
     """*node* as it is evaluated in float64: casts to other floats remain there, in bodies too.
 
-    Floats in bodies are *off* by that fraction of them, as *seed* says.
     Windows of ``SAME_LOWER`` get explicit padding, where onnx's reference (1.23) pads a maximum
     like ``SAME_UPPER``.
     """
@@ -179,7 +224,7 @@ def traced(
         if attribute.type == AttributeProto.TENSOR:
             attribute.t.CopyFrom(_widened(attribute.t))
         elif attribute.type == AttributeProto.GRAPH:
-            _trace_body(attribute.g, off, seed)
+            _trace_body(attribute.g)
     return made
 
 
@@ -194,48 +239,14 @@ def _widened(array: TensorProto) -> TensorProto:
     return numpy_helper.from_array(numpy_helper.to_array(array).astype(np.float64), array.name)
 
 
-def _trace_body(graph: GraphProto, off: float, seed: int) -> None:
+def _trace_body(graph: GraphProto) -> None:
     for array in graph.initializer:
         array.CopyFrom(_widened(array))
-    known = [*graph.input, *graph.output, *graph.value_info]
-    kinds = {v.name: v.type.tensor_type.elem_type for v in known}
-    floats = {name: _off_by(kind) for name, kind in kinds.items() if _is_wide(kind)}
-    for value in known:
-        if value.name in floats:
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if _is_wide(value.type.tensor_type.elem_type):
             value.type.tensor_type.elem_type = TensorProto.DOUBLE
-    nodes = [traced(node, off=off, seed=seed) for node in graph.node]
-    del graph.node[:]
-    for node in nodes:
-        graph.node.append(node)
-        for n, name in enumerate(node.output) if off else ():
-            if name in floats:
-                graph.node[-1].output[n] = f"{name}_exact"
-        for name in node.output if off else ():
-            if name in floats:
-                graph.node.extend(_blur(name, max(off, floats[name]), seed))
-
-
-def _off_by(code: int) -> float:
-    return off_by([], np.dtype(helper.tensor_dtype_to_np_dtype(code)))
-
-
-def _blur(name: str, off: float, seed: int) -> list[NodeProto]:
-    """Nodes that make the value *name* of its exact one: how far it is off follows from both."""
-    exact, rate = f"{name}_exact", 1e4 + crc32(f"{name} {seed}".encode()) % 2**16
-    held = [
-        helper.make_node("Constant", [], [f"{name}_{what}"], value=numpy_helper.from_array(
-            np.asarray(number, np.float64)))
-        for what, number in (("rate", rate), ("most", off))
-    ]  # fmt: skip
-    steps = [
-        ("Mul", exact, f"{name}_rate"), ("Sin", f"{name}_0"), ("Mul", f"{name}_1", f"{name}_most"),
-        ("Mul", f"{name}_2", exact), ("Add", f"{name}_3", exact),
-    ]  # fmt: skip
-    results = [f"{name}_{n}" for n in range(4)] + [name]
-    made = [
-        helper.make_node(op, given, [y]) for (op, *given), y in zip(steps, results, strict=True)
-    ]
-    return [*held, *made]
+    for node in graph.node:
+        node.CopyFrom(traced(node))
 
 
 def _lower_pads(spatial: Sequence[int], kernel: Sequence[int], strides: Sequence[int]) -> list[int]:

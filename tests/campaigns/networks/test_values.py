@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from tests.campaigns.networks.growing import Growing
 from tests.campaigns.networks.values import Unstable, allowed_error
@@ -63,3 +64,19 @@ def test_float16_may_be_off_by_more(rng: np.random.Generator) -> None:
         total = net.add("ReduceSum", net.new_input([3, 50]), net.ints(1))
         errors.append(float(allowed_error(total).max()))
     assert errors[0] > 1e3 * errors[1] > 1e6 * errors[2]
+
+
+def test_bodies_round_their_own_values(net: Growing) -> None:
+    """What comes out of a branch is off by a rounding to 16 bits inside it."""
+    x = net.fed(np.linspace(0.5, 1.5, 7, dtype=np.float32))
+    nodes = [
+        helper.make_node("Cast", [x.name], ["half"], to=TensorProto.FLOAT16),
+        helper.make_node("Cast", ["half"], ["back"], to=TensorProto.FLOAT),
+    ]
+    kinds = {"half": TensorProto.FLOAT16, "back": TensorProto.FLOAT}
+    half, back = (helper.make_tensor_value_info(n, kind, (7,)) for n, kind in kinds.items())
+    body = helper.make_graph(nodes, "body", [], [back], value_info=[half])
+    flag = net.fed(np.asarray(True))
+    node = net.node("If", [flag], then_branch=body, else_branch=body)
+    (made,) = net.chain([node], [flag, x], dtype=x.dtype)
+    assert 2.0**-12 < allowed_error(made).max() < 2.0**-4

@@ -31,7 +31,8 @@ _FLOATS = (*map(np.dtype, (np.float16, np.float32, np.float64, ml_dtypes.bfloat1
 _ROUNDINGS = 8.0
 """Roundings that each operand and each result is off by, at most."""
 _FLOAT32_ONLY = frozenset({
-    "AffineGrid", "Attention", "Erf", "Gelu", "GridSample", "HardSwish",
+    "AffineGrid", "Attention", "BatchNormalization", "Erf", "Gelu", "GridSample",
+    "GroupNormalization", "HardSwish",
 })  # fmt: skip
 """What onnx's reference computes, or has constants for, in float32, even for float64."""
 _BESIDE_ONE = frozenset({"BiasGelu", "Gelu"})
@@ -107,18 +108,20 @@ def evaluated(
     unit = _unit_of(nodes, dtype)
     least = _least(dtype)
     results: list[list[Array]] = [[] for _ in names]
-    for number in range(1 + RUNS):
-        feeds = {
-            v.name: v.exact if v.sure else _blurred(v.runs[number], unit, least, number, rng)
-            for v in present
-        }
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        for number in range(1 + RUNS):
+            feeds = {
+                v.name: v.exact if v.sure else _blurred(v.runs[number], unit, least, number, rng)
+                for v in present
+            }
             outputs = run(feeds, number)
-        beside = _beside_one(last, present, number, unit)
-        for held, output in zip(results, outputs, strict=True):
-            wide = _widened(output)
-            off = stated * np.abs(wide).max(initial=0.0) if stated and is_float(wide.dtype) else 0
-            held.append(_blurred(wide, unit, least, number, rng, off + beside))
+            beside = _beside_one(last, present, number, unit)
+            for held, output in zip(results, outputs, strict=True):
+                wide = _widened(output)
+                off = (
+                    stated * np.abs(wide).max(initial=0.0) if stated and is_float(wide.dtype) else 0
+                )
+                held.append(_blurred(wide, unit, least, number, rng, off + beside))
     return [
         _checked(Value(name, dtype if is_float(runs[0].dtype) else runs[0].dtype, tuple(runs)))
         for name, runs in zip(names, results, strict=True)

@@ -460,6 +460,12 @@ template <typename To, typename From> static To bits_as(From x) {
   memcpy(&to, &x, sizeof(To));
   return to;
 }
+static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selected) {
+  const uint64_t both = (uint64_t)b << 32 | a;
+  unsigned found = 0;
+  for (int n = 0; n < 4; ++n) found |= (unsigned)(both >> (selected >> 4 * n & 7) * 8 & 255) << 8 * n;
+  return found;
+}
 static inline float __int_as_float(int x) { return bits_as<float>(x); }
 static inline int __float_as_int(float x) { return bits_as<int>(x); }
 static inline float __uint_as_float(unsigned x) { return bits_as<float>(x); }

@@ -50,7 +50,11 @@ def test_the_text_of_a_block_of_keys(rng: np.random.Generator) -> None:
     text = emit_cuda(program(attend(1, 64, 128, 32, 32), rng), GPU, "attention").kernels
     assert "ldmatrix_b_float16_pair(k_warp" in text and "ldmatrix_b_float16_trans_pair(v_" in text
     assert "to_float16((float)power_of_two<true>((scores_warp" in text
-    assert "quad_max_float32(top_quad" in text and "quad_sum_float32(total_quad" in text
+    assert "quad_max_float32(top_quad" in text
+    assert "mma_m16n8k16_float32_float16_float16(total_columns_warp" in text
+    wide = program(attend(1, 64, 128, 32, 32, narrow=False), rng)
+    text = emit_cuda(wide, GPU, "attention").kernels
+    assert "quad_sum_float32(total_quad" in text and "power_of_two" not in text
 
 
 @needs_nvrtc

@@ -198,6 +198,28 @@ def test_invariants_of_a_loop_that_may_end(limit: int, rng: Rng) -> None:
     assert_same(partition(graph), model, feeds)
 
 
+def test_rows_that_a_loop_picks_by_its_number(rng: Rng) -> None:
+    """Exporters of programs write ``x[i]``, and arithmetic on ``i``."""
+    body = """step (int64 i, bool c, float[2, 5] h) => (bool go, float[2, 5] g) {
+        go = Identity(c)
+        last = Sub(five, i)
+        a = Gather(xs, i)
+        b = Gather(xs, last)
+        both = Add(a, b)
+        p = MatMul(both, w)
+        q = MatMul(h, r)
+        s = Add(p, q)
+        g = Tanh(s)
+    }"""
+    model = looping(
+        body, {"xs": (6, 2, 3), "h0": (2, 5)}, ["n", "", "h0"], ["last"],
+        {"w": floats(rng, 3, 5), "r": floats(rng, 5, 5), "n": np.asarray(6), "five": np.asarray(5)},
+    )  # fmt: skip
+    graph = optimized(model)
+    assert inner_ops(graph) == ["matmul", "add", "tanh"]
+    assert_same(partition(graph), model, {"xs": floats(rng, 6, 2, 3), "h0": floats(rng, 2, 5)})
+
+
 def test_cheap_invariants_are_not_stored(rng: Rng) -> None:
     """A row that is repeated, or arithmetic that makes a large tensor of small ones, is not."""
     model = recurrent("k = Mul(state, state) \n z = Constant<value_ints = [9, 2, 5]>() \n"

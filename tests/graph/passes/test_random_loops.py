@@ -107,13 +107,18 @@ def model_of(rng: Rng, kind: str) -> ModelProto:
             node("ReduceMax", ["g"], ["top"], keepdims=0),
             node("Less", ["top", "most"], ["go"]),
         ]
+        picks = [node("Gather", ["xs", "i"], ["x"])]
+        if rng.random() < 0.5:
+            ends = [node("Identity", ["c"], ["go"])]
+        if rng.random() < 0.5:
+            picks, inputs = [], {**inputs, "x": ROW}
         before = [info("i", (), TensorProto.INT64), info("c", (), TensorProto.BOOL)]
         graph = helper.make_graph(
-            [*body.nodes, *ends], "body", [*before, *given],
+            [*picks, *body.nodes, *ends], "body", [*before, *given],
             [info("go", (), TensorProto.BOOL), *made],
         )  # fmt: skip
         one = node("Loop", ["five", "", "h0"], ["last", *names], body=graph)
-        inputs |= {"x": ROW, "z": SHORT}
+        inputs |= {"xs": (5, *ROW), "z": SHORT}
     behind = [node("Neg", [name], [f"o{name}"]) for name in names]
     constants = {
         "w": rng.standard_normal((3, 3)), "b": rng.standard_normal(3),

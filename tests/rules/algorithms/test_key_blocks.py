@@ -17,7 +17,7 @@ from ansorpy.ir.extents import Extent, dim
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.rewrite.sizes import dag_at, program_at
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import Tensor
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.measure.proofs.handlers import proof_of
 from ansorpy.rules.algorithms.base import DIRECT
 from ansorpy.rules.algorithms.key_blocks import KeyBlocks, key_blocks
@@ -129,6 +129,20 @@ def test_however_it_is_written(tensors: list[Tensor], rng: np.random.Generator) 
         strict=True,
     ):
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
+def test_axes_may_have_any_names(rng: np.random.Generator) -> None:
+    x, v = placeholder((3, 64), name="x"), placeholder((64, 5), name="v")
+    j, k, m = (reduce_axis(64, name=name) for name in "jkm")
+    top = compute((3,), lambda b: ap.max(x[b, j], axis=j), name="top")
+    raised = compute((3, 64), lambda b, r0: ap.exp(x[b, r0] - top[b]), name="raised")
+    total = compute((3,), lambda b: ap.sum(raised[b, k], axis=k), name="total")
+    mixed = compute((3, 5), lambda b, b_: ap.sum(raised[b, m] * v[m, b_], axis=m), name="mixed")
+    out = compute((3, 5), lambda b, block: mixed[b, block] / total[b], name="out")
+    dag, blocked, _ = in_blocks([x, v, out])
+    data = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in dag.args}
+    [want], [got] = (run_dag(d, data, dtype=DType.FLOAT64) for d in (dag, blocked))
+    np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -182,7 +182,7 @@ def test_rows_that_would_pad_warpgroups_are_left_to_warps(rng: np.random.Generat
 
 def test_schedules_are_legal_proved_and_recorded(rng: np.random.Generator) -> None:
     tensors = attend(2, 37, 51, 40, 24)
-    for state, reads in zip(states(tensors, 1, rng), (16, 17), strict=True):
+    for state, reads in zip(states(tensors, 1, rng), (17, 18), strict=True):
         checked = state.check()
         assert checked.reads == reads and not checked.undecided
         again = State.replay(state.definition, steps_from_json(steps_to_json(state.history)))
@@ -202,6 +202,15 @@ def test_scores_stay_in_registers(rng: np.random.Generator) -> None:
 def test_missing_barriers_are_found(rng: np.random.Generator) -> None:
     (state, *_) = states(attend(1, 20, 300, 16, 16), 1, rng)
     assert "k.shared" in planted_races(lower(state).run, rng)
+
+
+def test_keys_beyond_the_last_do_not_count(rng: np.random.Generator) -> None:
+    """Their scores are 0, infinitely far above those of all others."""
+    tensors = attend(1, 32, 51, 16, 16)
+    data = values(tensors, rng)
+    data["q"][:], data["k"][:] = 40.0, -40.0
+    for state in states(tensors, 1, rng):
+        close(tensors, state, data)
 
 
 @pytest.mark.parametrize("name", ["rows", "keys", "both"])

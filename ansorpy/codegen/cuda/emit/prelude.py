@@ -108,6 +108,27 @@ template <int N, typename T> {_INLINE} const Vec<T, N>& vec(const T* first) {{
   return *reinterpret_cast<const Vec<T, N>*>(first);
 }}"""
 
+_TURNED = f"""\
+// Four neighbouring bytes; their address is a multiple of four.
+template <typename T> {_INLINE} unsigned word_at(const T* at) {{
+  return *reinterpret_cast<const unsigned*>(at);
+}}
+// Transposes bytes: four columns of rows of four.
+template <int N> {_INLINE} void turned(
+    Vec<unsigned, N> (&columns)[4], const unsigned (&rows)[4 * N]) {{
+  #pragma unroll
+  for (int n = 0; n < N; ++n) {{
+    #pragma unroll
+    for (int half = 0; half < 2; ++half) {{
+      const unsigned pairs = half ? 0x7362 : 0x5140;
+      const unsigned upper = __byte_perm(rows[4 * n], rows[4 * n + 1], pairs);
+      const unsigned lower = __byte_perm(rows[4 * n + 2], rows[4 * n + 3], pairs);
+      columns[2 * half].at[n] = __byte_perm(upper, lower, 0x5410);
+      columns[2 * half + 1].at[n] = __byte_perm(upper, lower, 0x7632);
+    }}
+  }}
+}}"""
+
 _FLOAT16 = f"""\
 // Stored in 16 bits, computed in float.
 struct float16 {{
@@ -256,6 +277,7 @@ HELPERS: Mapping[str, str] = {
     "integers": _INTEGERS,
     "extrema": _EXTREMA,
     "vec": _VEC,
+    "turned": _TURNED,
     "copies": _COPIES,
     "float16": _FLOAT16,
     "bfloat16": _BFLOAT16,
@@ -273,7 +295,14 @@ HELPERS: Mapping[str, str] = {
 }
 """In order of emission: later ones use earlier ones."""
 
-_NEEDS = {"word": ("bfloat16",), **MMA_NEEDS, **WGMMA_NEEDS, **QUAD_NEEDS, **BOX_NEEDS}
+_NEEDS = {
+    "turned": ("vec",),
+    "word": ("bfloat16",),
+    **MMA_NEEDS,
+    **WGMMA_NEEDS,
+    **QUAD_NEEDS,
+    **BOX_NEEDS,
+}
 
 
 def prelude(used: Iterable[str], helpers: Mapping[str, str] = HELPERS) -> str:

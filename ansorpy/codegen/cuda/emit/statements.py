@@ -21,7 +21,7 @@ from ansorpy.codegen.cuda.emit.emitter import C_TYPES, Emitter
 from ansorpy.codegen.cuda.emit.expressions import narrowed, value
 from ansorpy.codegen.cuda.emit.matrices import MatrixPair, matrix_pair
 from ansorpy.codegen.cuda.emit.mma import PAIRED, ROW_BYTES, function_name
-from ansorpy.codegen.cuda.emit.vectorized import vector_loop
+from ansorpy.codegen.cuda.emit.vectorized import transposed_loop, vector_loop
 from ansorpy.codegen.cuda.emit.wgmma import commit, fence, matrix, wait
 from ansorpy.errors import CodegenError
 from ansorpy.ir.analysis.affine import linear
@@ -81,6 +81,8 @@ def _for(e: Emitter, s: For) -> None:
             vector_loop(e, s)
     elif s.kind is ForKind.BULK:
         box_copy(e, s)
+    elif s.kind is ForKind.UNROLLED and not e.left_out and transposed_loop(e, s):
+        pass
     elif s.kind is ForKind.SERIAL or s.kind is ForKind.UNROLLED:
         _loop(e, s)
     else:

@@ -25,14 +25,20 @@ from ansorpy.codegen.cuda.emit.expressions import value
 from ansorpy.codegen.cuda.launch.plan import ALIGNMENT
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.analysis.affine import divisor_of, linear
-from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr, children, is_zero
+from ansorpy.ir.analysis.conditions import conjuncts
+from ansorpy.ir.builders import all_of
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Select, Var, as_expr, children, is_zero
 from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Scope, Store
 from ansorpy.ir.rewrite.rewriter import substitute
 from ansorpy.ir.sizes import fixed
 
-__all__ = ["vector_loop"]
+__all__ = ["transposed_loop", "vector_loop"]
 
 _WIDTHS = (16, 8, 4, 2)
+
+WORD = 4
+"""Bytes of a register."""
 
 _Guards = tuple[tuple[Expr, bool], ...]
 
@@ -73,6 +79,93 @@ def vector_loop(e: Emitter, s: For) -> None:
             _in_chunks(e, s, width, lambda start, at: _copy(e, s.var, copy, width, start))
             return
     e.statement(For(s.var, s.extent, ForKind.UNROLLED, body))
+
+
+def transposed_loop(e: Emitter, s: For) -> bool:
+    """Emit the loop *s* around a vectorized copy of bytes if it can load words across those stored.
+
+    ::
+
+        for j in 0..4  # unrolled           -->    for k: rows[k] = word_at(&B[...]);
+          for k in 0..16  # vectorized             turned(columns, rows);
+            tile[j, k] = B[k, j]                   for j: vec<4>(&tile[...]) = columns[j];
+    """
+    inner = s.body
+    found = _turned(e, s, inner) if isinstance(inner, For) else None
+    if found is None or not isinstance(inner, For):
+        return False
+    store, load, cond = found
+    depth = fixed(inner.extent)
+    e.need("turned")
+    with e.names.block():
+        rows, columns = e.names.fresh("rows"), e.names.fresh("columns")
+        e.line(f"unsigned {rows}[{depth}];")
+        k, j = e.names.give(inner.var), e.names.give(s.var)
+        e.line("#pragma unroll")
+        with (
+            e.block(f"for (int {k} = 0; {k} < {depth}; ++{k})"),
+            e.variable(inner.var, Code(k), (0, depth - 1)),
+        ):
+            source = _first(e, e.buffer_of(load), load.indices, s.var)
+            guards = () if cond is None else ((cond, True),)
+            e.line(f"{rows}[{k}] = {_guarded(e, guards, f'word_at({source})', 'unsigned')};")
+        e.line(f"Vec<unsigned, {depth // WORD}> {columns}[{WORD}];")
+        e.line(f"turned({columns}, {rows});")
+        e.line("#pragma unroll")
+        with (
+            e.block(f"for (int {j} = 0; {j} < {WORD}; ++{j})"),
+            e.variable(s.var, Code(j), (0, WORD - 1)),
+        ):
+            target = _first(e, store.buffer, store.indices, inner.var)
+            e.line(f"vec<{depth // WORD}>((unsigned*){target}) = {columns}[{j}];")
+    return True
+
+
+def _first(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...], var: Var) -> str:
+    """The address of the element in iteration 0 of *var*."""
+    at = tuple(substitute(i, {var: as_expr(0)}) for i in indices)
+    return f"&{e.place(buffer)}[{position(e, buffer, at)}]"
+
+
+def _turned(e: Emitter, s: For, inner: For) -> tuple[AsyncCopy | Store, Load, Expr | None] | None:
+    """The copy in *inner* that loads vectors along *s* and stores them along *inner*, if any."""
+    body = inner.body
+    if inner.kind is not ForKind.VECTORIZED or not isinstance(body, AsyncCopy | Store):
+        return None
+    if isinstance(body, Store) and body.reduce is not None:
+        return None
+    value = body.value
+    cond: Expr | None = None
+    if isinstance(value, Select) and is_zero(value.other):
+        cond, value = value.cond, value.then
+    if not isinstance(value, Load) or body.buffer.dtype.bytes > 1:
+        return None
+    parts = [_for_all(part, s.var) for part in (() if cond is None else conjuncts(cond))]
+    if None in parts:
+        return None
+    cond = all_of(*(part for part in parts if part is not None)) if parts else None
+    width, depth = fixed(s.extent), fixed(inner.extent)
+    with (
+        e.variable(s.var, Code(""), (0, width - 1)),
+        e.variable(inner.var, Code(""), (0, depth - 1)),
+    ):
+        loads = _moves(e, s.var, e.buffer_of(value), value.indices, width)
+        stores = _moves(e, inner.var, body.buffer, body.indices, depth)
+    return (body, value, cond) if (width, depth % width) == (WORD, 0) and loads and stores else None
+
+
+def _for_all(cond: Expr, var: Var) -> Expr | None:
+    """*cond* without *var*, if it is the same for all bytes of a word along *var*; else None."""
+    if var not in free_vars(cond):
+        return cond
+    is_order = isinstance(cond, Compare) and cond.op is CompareOp.LT
+    if not isinstance(cond, Compare) or not is_order or cond.a.dtype is not DType.INT64:
+        return None
+    room = linear(cond.b - cond.a)
+    others = [c * divisor_of(atom) for atom, c in room.terms.items() if atom is not var]
+    if room.terms.get(var) != -1 or any(n % WORD for n in (*others, room.const)):
+        return None
+    return substitute(cond, {var: as_expr(0)})
 
 
 def _in_chunks(e: Emitter, s: For, width: int, write: Callable[[Expr, Code], None]) -> None:

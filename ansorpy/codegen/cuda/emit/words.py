@@ -21,8 +21,8 @@ bfloat16 bits_of commit_copies commit_products copy_async divides_all dot_bf16 d
 fence_registers fence_shared float16 float_div float_mod floor_div floor_mod leaves_bits
 load_matrices matrix_at maximum minimum odd opposed packed power_of_two quotient rest scaled
 set_bits settled shared_memory shift_left shift_right swizzled
-to_bfloat16 to_float to_float16 to_int to_long to_odd to_unsigned_long unpacked vec Vec
-wait_copies wait_products word main
+to_bfloat16 to_float to_float16 to_int to_long to_odd to_unsigned_long turned unpacked vec Vec
+wait_copies wait_products word word_at main
 """
 WORDS = Words(frozenset(_RESERVED.split()), ("ldmatrix_", "mma_", "quad_", "wgmma_"))
 """The prefixes are those of functions that wrap one instruction."""

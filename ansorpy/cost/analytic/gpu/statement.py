@@ -18,6 +18,7 @@ from ansorpy.cost.analytic.gpu.warps import held_resources
 from ansorpy.cost.nest_view import BufferView, Floats, LeafView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import BLOCK_INDICES, THREAD_INDICES, ForKind
+from ansorpy.schedule.lowering.gpu.pipeline import LEAST_BYTES
 
 __all__ = ["Resources", "Statement", "fills"]
 
@@ -142,9 +143,11 @@ class Statement:
         instances = number_of(self.view.leaf.instances)
         # One more tile is in use where a group of instructions stays in flight.
         under_way = np.where(self.by_wgmma & (np.asarray(instances) > 2), 1.0, 0.0)
-        # The threads fill tiles synchronously if these are computed rather than copied.
-        ahead = instances - under_way if self._is_copy else 1.0
         tile, width = self.view.written, self._copied
+        bytes_each = float(tile.elem_bytes)
+        # The threads fill tiles synchronously if these are computed, or copied in tiny pieces.
+        by_copies = self._is_copy & (width * bytes_each >= LEAST_BYTES)
+        ahead = np.where(by_copies, instances - under_way, 1.0)
         copies = self.mine / width
         compared = _COMPARISON * self.view.body_ops.ints.cmp
         placed = copies * (_COPY + _DIVISION * self._quotients + compared)
@@ -153,8 +156,8 @@ class Statement:
             found.issued = found.issued + self.mine * self._read * _GUARDED
         by_threads = np.asarray(number_of(self.view.leaf.bulk)) == 0  # not by the copy engine
         found.issued = found.issued * by_threads + self._steps * _TURN
-        bytes_each = float(tile.elem_bytes)
-        found.turns = self.mine * self.threads * bytes_each / BANK_BYTES
+        stores = copies * self.threads / self.machine.warp * by_threads
+        found.turns = np.maximum(self.mine * self.threads * bytes_each / BANK_BYTES, stores)
         found.stalled = self._steps * self.machine.barrier_latency
         if not self._is_from_memory:
             found.stalled = found.stalled + self._steps * self.machine.step_latency

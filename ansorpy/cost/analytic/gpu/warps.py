@@ -8,6 +8,7 @@ import numpy as np
 
 from ansorpy.cost.analytic.gpu.banks import BANK_BYTES
 from ansorpy.cost.nest_view import BufferView, Floats
+from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 
 if TYPE_CHECKING:
@@ -40,9 +41,13 @@ def held_resources(statement: Statement, found: Resources) -> None:
     """Set the cost of a statement whose results are in the registers of a team's lanes."""
     leaf, each = statement.view.leaf, statement.arithmetic_each
     by_lanes = any(loop.index is ForKind.THREAD_X for loop in leaf.loops[leaf.own_from :])
+    read = [b for b in statement.view.buffers if not b.is_written]
+    if not read:  # a constant
+        return
     if not leaf.op.reduce_axes:
         _operand_resources(statement, found)
-        found.issued = found.issued + statement.mine * each
+        moves = not each and any(b.team for b in read)
+        found.issued = 0.0 * found.issued if moves else found.issued + statement.mine * each
     elif by_lanes:
         found.issued = statement.mine * max(1.0, each)
     elif len(statement.view.buffers) > 2:
@@ -61,7 +66,9 @@ def _sum_resources(statement: Statement, found: Resources) -> None:
     elements = view.written.region[view.leaf.own_from]
     steps = instructions / np.maximum(elements / (rows * columns), 1.0)
     found.multiplied = statement.mine * statement.threads * (8.0 * width)
-    found.registers = elements / view.written.team + _BESIDE_FRAGMENTS
+    outer = view.leaf.loops[: view.leaf.own_from]
+    inside = any(loop.kind is AxisKind.REDUCE for loop in outer)  # of another sum, with its own
+    found.registers = elements / view.written.team + (0.0 if inside else _BESIDE_FRAGMENTS)
     if view.written.team == machine.warp:
         found.issued = instructions
         found.multiplied = found.multiplied / machine.tensor_bits_per_cycle

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, TooShort, Unsupported
 from ansorpy.frontend.onnx.operators.windows import biased, kernel_of, require_positive, windows_of
 from ansorpy.graph.ops import Columns, DeformedPatches, MatMul, Shape
 from ansorpy.graph.ops.indexing import count_windows
-from ansorpy.ir.extents import prod_of
+from ansorpy.ir.extents import least, prod_of
 
 __all__ = ["OPERATORS"]
 
@@ -26,7 +26,7 @@ def col2im(ctx: NodeContext) -> str:
     require_positive(block_shape=block, strides=strides, dilations=dilations)
     begin, end = pads[:rank], pads[rank:]
     batch, both, count = ctx.shape()
-    counts = count_windows(size, block, strides, begin, end, dilations)
+    counts = _windows(size, block, strides, begin, end, dilations)
     inner = prod_of(block)
     if both % inner != 0 or prod_of(counts) != count:
         raise Unsupported(
@@ -45,7 +45,7 @@ def deform_conv(ctx: NodeContext) -> str:
     w = windows_of(ctx, ctx.shape()[2:], kernel)
     batch, channels, *spatial = ctx.shape()
     begin, end = (tuple(ctx.number(p, "pads") for p in pads) for pads in (w.pads_begin, w.pads_end))
-    windows = count_windows(tuple(spatial), kernel, w.strides, begin, end, w.dilations)
+    windows = _windows(tuple(spatial), kernel, w.strides, begin, end, w.dilations)
     shifted = ctx.attr("offset_group", 1)
     if shifted < 1 or channels % shifted:
         raise Unsupported(f"offset_group={shifted}", f"it must divide the {channels} channels")
@@ -64,6 +64,23 @@ def deform_conv(ctx: NodeContext) -> str:
         weight = ctx.reshape(weight, (out, own * taps))
     product = ctx.emit(MatMul(), [weight, columns])
     return biased(ctx, ctx.reshape(product, (batch, out, *windows)), out, 3)
+
+
+def _windows(
+    spatial: Shape, kernel: Shape, strides: Shape, begin: Shape, end: Shape, dilations: Shape
+) -> Shape:
+    """How many windows there are along each axis; refuses images into which none fits."""
+    try:
+        return count_windows(spatial, kernel, strides, begin, end, dilations)
+    except ValueError as error:
+        beyond = [
+            size + lo + hi - dilation * (k - 1) - 1
+            for size, k, lo, hi, dilation in zip(
+                spatial, kernel, begin, end, dilations, strict=True
+            )
+        ]
+        missing = next(extent for extent in beyond if least(extent) < 0)
+        raise TooShort("operand shapes", str(error), missing) from None
 
 
 def _grouped(ctx: NodeContext, index: int, shape: Shape) -> str:

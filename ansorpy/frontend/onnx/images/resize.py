@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, one_size
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.images.coordinates import (
     COORDINATES,
     Axis,
@@ -112,7 +112,7 @@ def _axes(ctx: NodeContext, coordinates: str) -> list[AnyAxis]:
     have = [shape[d] for d in named]
     if dims_of((*have, *sizes)):
         if ctx.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
-            raise Unsupported("keep_aspect_ratio_policy", one_size(dims_of((*have, *sizes))))
+            raise ctx.undecided("keep_aspect_ratio_policy", (*have, *sizes))
         return [resized_to(d, e, out) for d, e, out in zip(named, have, sizes, strict=True)]
     found, wanted = _of_sizes(ctx, np.asarray(sizes, np.int64), have)
     return [

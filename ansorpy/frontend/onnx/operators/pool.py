@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, one_size, widely
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, widely
 from ansorpy.frontend.onnx.operators.windows import Windows, padded, windows_of
 from ansorpy.graph.ops import Fn, Pool, PoolKind, PoolPlaces, Reduce, ReduceOp, Shape
 from ansorpy.ir.dtypes import DType
@@ -81,7 +81,7 @@ def _counted(ctx: NodeContext, spatial: Shape, out: Shape, w: Windows, include_p
                 ctx, Cut(first, count, w.strides[d]), reach, low, high, len(out) - d - 1
             )
         else:
-            raise Unsupported("dilations", one_size(dims_of([size])))
+            raise ctx.undecided("dilations", [size])
         result = ctx.apply(Fn.MUL, result, ctx.cast(taps, dtype))
     return result
 

@@ -5,8 +5,10 @@ copies and passes one barrier, after which all threads see these copies and have
 that is overwritten next.  It then starts the copies of iteration ``k + n - 1`` and computes.
 
 Asynchronous instructions of one iteration are left running during the next, whose copies must not
-overwrite a tile that they read: copies then start one iteration later.  Boxes need no fence before
-instructions read them, as the copy engine writes shared memory in the same way as these read it.
+overwrite a tile that they read: copies then start one iteration later.  Tiles that threads fill
+themselves are filled after the instructions of the iteration have started, which hide their loads.
+Boxes need no fence before instructions read them, as the copy engine writes shared memory in the
+same way as these read it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from ansorpy.ir.analysis.affine import linear
 from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr, is_zero
 from ansorpy.ir.extents import Extent, least, most
 from ansorpy.ir.loops import (
@@ -34,10 +37,11 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     Wait,
+    walk_stmts,
 )
 from ansorpy.ir.rewrite.rewriter import Rewriter, substitute
 from ansorpy.ir.strides import Strides, dense_strides
-from ansorpy.schedule.asynchronous import grouped, leaves_running, made_visible
+from ansorpy.schedule.asynchronous import begun, grouped, leaves_running, made_visible
 from ansorpy.schedule.lowering.gpu.boxes import is_box_copy
 
 __all__ = ["Producer", "bound_to", "padded_strides", "pipelined"]
@@ -73,14 +77,20 @@ def pipelined(var: Var, extent: Extent, depth: int, tiles: Sequence[Producer], u
     begin.append(For(step, first, ForKind.SERIAL, Seq((fetched, Commit(Async.COPIES)))))
     begin += [Commit(Async.COPIES)] * (ahead - first)
     lets = [let for tile in tiles for let in tile.lets]
-    used = bound_to(lets, grouped(_InSlot(slots, var % depth).stmt(use), under_way))
+    used = _InSlot(slots, var % depth).stmt(use)
+    fetch: list[Stmt] = []
     in_boxes = all(is_box_copy(tile.fill) for tile in tiles)
     visible = () if in_boxes else made_visible(use)
     body: list[Stmt] = [Wait(Async.COPIES, ahead - 1), *visible, barrier]
     if ahead < most(extent):
         later = _fetched(tiles, slots, var, var + ahead, depth)
-        body.append(If(var + ahead < as_expr(extent), later, None))
-    loop = For(var, extent, ForKind.SERIAL, Seq((*body, Commit(Async.COPIES), used)))
+        fetch.append(If(var + ahead < as_expr(extent), later, None))
+    fetch.append(Commit(Async.COPIES))
+    if under_way and any(isinstance(s, Store) for s in walk_stmts(fetched)):
+        body += [bound_to(lets, begun(used)), *fetch, Wait(Async.PRODUCTS, under_way)]
+    else:
+        body += [*fetch, bound_to(lets, grouped(used, under_way))]
+    loop = For(var, extent, ForKind.SERIAL, Seq(tuple(body)))
     stmt: Stmt = Seq((*begin, loop, *([Wait(Async.PRODUCTS, 0)] if under_way else [])))
     for buffer in slots.values():
         stmt = Alloc(buffer, stmt)
@@ -126,7 +136,7 @@ class _InSlot(Rewriter):
         self.slots = slots
         self.slot = slot
         self.start = start
-        self.together = 1
+        self.vector: For | None = None
 
     def leave(self, e: Expr) -> Expr:
         if isinstance(e, Load) and isinstance(e.source, Buffer) and e.source in self.slots:
@@ -135,9 +145,9 @@ class _InSlot(Rewriter):
 
     def stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, For) and s.kind is ForKind.VECTORIZED:
-            self.together = s.extent if isinstance(s.extent, int) else 1
+            self.vector = s
             s = super().stmt(s)
-            self.together = 1
+            self.vector = None
             return s
         s = super().stmt(s)
         if isinstance(s, Instruction) and any(b in self.slots for b, _ in s.operands):
@@ -162,4 +172,10 @@ class _InSlot(Rewriter):
         if not isinstance(value, Load) or not isinstance(value.source, Buffer):
             return False
         outside = value.source.scope in (Scope.GLOBAL, Scope.WORKSPACE)
-        return outside and s.buffer.dtype.bytes * self.together >= LEAST_BYTES
+        return outside and s.buffer.dtype.bytes * self._together(value) >= LEAST_BYTES
+
+    def _together(self, load: Load) -> int:
+        """How many neighbours in memory the vectorized loop around *load* reads."""
+        if self.vector is None or not isinstance(self.vector.extent, int) or not load.indices:
+            return 1
+        return self.vector.extent if linear(load.indices[-1]).terms.get(self.vector.var) == 1 else 1

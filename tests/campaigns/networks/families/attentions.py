@@ -48,10 +48,10 @@ def scores(net: Growing) -> None:
     batch, heads, n, m, d = (net.count(1, k) for k in (2, 3, 5, 7, 6))
     q, k, v = (net.new_input([batch, heads, rows, d]) for rows in (n, m, m))
     mask = _mask(net, n, m) if net.chance() else None
-    made = net.node(
-        "Attention", [q, k, v, mask], 4, qk_matmul_output_mode=net.count(0, 3),
-        **_attributes(net, mask),
-    )  # fmt: skip
+    given = {"qk_matmul_output_mode": net.count(0, 3), **_attributes(net, mask)}
+    if given["qk_matmul_output_mode"] == 0:  # onnx's reference (1.23) gives the capped ones
+        given.pop("softcap", None)
+    made = net.node("Attention", [q, k, v, mask], 4, **given)
     made.output[1], made.output[2] = "", ""
     net.chain([made], [q, k, v, mask])
 

@@ -12,6 +12,14 @@ from tests.campaigns.networks.families.elementwise import ELEMENTWISE
 from tests.campaigns.networks.families.movement import MOVEMENT
 from tests.campaigns.networks.families.products import gemm, matmul
 from tests.campaigns.networks.families.reductions import REDUCTIONS
+from tests.campaigns.networks.families.scatters import SCATTERS
+from tests.campaigns.networks.families.selection import (
+    boxes,
+    compressed,
+    long_top,
+    places,
+    unique,
+)
 from tests.campaigns.networks.growing import Growing
 from tests.campaigns.networks.nodes import info_of, reads
 from tests.campaigns.networks.values import Unstable, Value
@@ -19,8 +27,14 @@ from tests.campaigns.networks.values import Unstable, Value
 __all__ = ["CONTROL"]
 
 _INSIDE: dict[Callable[[Growing], None], float] = {
-    **ELEMENTWISE, **MOVEMENT, **REDUCTIONS, matmul: 2, gemm: 1
+    **ELEMENTWISE, **MOVEMENT, **REDUCTIONS, **SCATTERS, matmul: 2, gemm: 1, places: 0.5,
+    compressed: 0.5, unique: 0.3, boxes: 0.3, long_top: 0.3,
 }  # fmt: skip
+
+
+_NESTED = 0.1
+"""Share of the nodes of bodies that have bodies themselves."""
+_DEEPEST = 2
 
 
 class _Body(Growing):
@@ -32,6 +46,7 @@ class _Body(Growing):
         self.outer = [v for v in net.values if v.name not in net.opened]
         self.values = self.rng.permutation(np.array(self.outer, object))[:3].tolist()
         self.formal: list[Value] = []
+        self.depth: int = net.depth + 1 if isinstance(net, _Body) else 1
 
     def fed(self, array: Any) -> Value:
         value = self.constant(array, array.dtype)
@@ -47,7 +62,9 @@ class _Body(Growing):
     def grow(self, steps: int) -> None:
         weights = np.array(list(_INSIDE.values()))
         for _ in range(steps):
+            inner = self.depth < _DEEPEST and self.chance(_NESTED)
             family = list(_INSIDE)[int(self.rng.choice(len(_INSIDE), p=weights / weights.sum()))]
+            family = self.one_of(list(CONTROL)) if inner else family
             try:
                 family(self)
             except Unstable:
@@ -55,13 +72,13 @@ class _Body(Growing):
 
     def like_it(self, x: Value) -> Value:
         """A result of the type of *x*, bounded, that follows from *x* and from what has grown."""
-        grown = [v for v in self.made if v.dtype == x.dtype]
-        if not grown:
-            return self.add("Tanh", x)
-        last = grown[-1]
-        if last.shape != x.shape:
-            last = self.add("ReduceMean", last, keepdims=0)
-        return self.add("Tanh", self.add("Add", x, last))
+        grown = [v for v in self.made if v.dtype == x.dtype and v.name not in self.opened]
+        result = x
+        for one in self.rng.permutation(np.array([*grown, None], object))[:4]:
+            if one is not None:
+                part = one if one.shape == x.shape else self.add("ReduceMean", one, keepdims=0)
+                result = self.add("Add", result, part)
+        return self.add("Tanh", result)
 
     def graph(self, results: Sequence[Value]) -> GraphProto:
         return helper.make_graph(
@@ -70,7 +87,7 @@ class _Body(Growing):
             [info_of(v) for v in self.formal],
             [info_of(v) for v in results],
             [numpy_helper.from_array(array, name) for name, array in self.constants.items()],
-            value_info=[info_of(v) for v in self.made if v not in results],
+            value_info=[self.info(v) for v in self.made if v not in results],
         )
 
     def captured(self, graph: GraphProto) -> list[Value]:
@@ -97,12 +114,14 @@ def branch(net: Growing) -> None:
         flag = net.add("Greater", total, net.like(x, net.normal() / 2))
     operands = list({v.name: v for v in [flag, *captured]}.values())
     node = net.node("If", [flag], then_branch=bodies[0], else_branch=bodies[1])
-    net.chain([node], operands)
+    net.chain([node], operands, dtype=like.dtype)
 
 
 def counted_loop(net: Growing) -> None:
     """A loop that carries one or two values, as often as a constant or a run says."""
-    carried = [net.pick() for _ in range(net.count(1, 2))]
+    carried = [net.pick()]
+    if net.chance():
+        carried.append(net.pick(lambda v: v.dtype == carried[0].dtype))
     body = _Body(net)
     body.formal = [_scalar(body, "i", np.int64), _scalar(body, "on", np.bool_)]
     formal = [body.takes(x) for x in carried]

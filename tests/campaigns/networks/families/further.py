@@ -86,7 +86,7 @@ def grid(net: Growing) -> None:
         raise Unstable("the reference is no more exact than the result")
     n, c = net.count(1, 2), net.count(1, 4)
     x = net.new_input([n, c, net.count(2, 7), net.count(2, 7)])
-    h, w = net.count(1, 6), net.count(1, 6)
+    h, w = net.count(2, 6), net.count(2, 6)
     if net.chance() and net.opset >= 20:
         theta = net.constant(net.uniform(-0.9, 0.9, n, 2, 3))
         places = net.add("AffineGrid", theta, net.ints(n, c, h, w), align_corners=net.count(0, 1))

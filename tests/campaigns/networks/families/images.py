@@ -153,7 +153,8 @@ def resized(net: Growing) -> None:
     if mode == "cubic":
         given["cubic_coeff_a"] = net.one_of([-0.75, -0.5])
         given["exclude_outside"] = net.count(0, 1)
-    if net.chance():
+    aligned = given["coordinate_transformation_mode"] == "align_corners"
+    if aligned or net.chance():  # onnxruntime (1.31) aligns the corners of another size
         sizes = [*x.shape[:2], *(net.count(1, 9) for _ in x.shape[2:])]
         net.add("Resize", x, None, None, net.ints(*sizes), **given)
     else:

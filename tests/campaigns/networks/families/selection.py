@@ -91,9 +91,10 @@ def _followed(net: Growing, x: Value) -> None:
         x = net.add(net.one_of(["Neg", "Tanh", "Abs"]), x)
     way = net.count(0, 2)
     if way == 0 and (is_float(x.dtype) or x.dtype in (np.int32, np.int64)):
-        net.add("ReduceSum", x, net.ints(*range(x.rank)), keepdims=net.count(0, 1))
+        axes = net.ints(*range(x.rank))
+        net.add("ReduceSum", x, axes, keepdims=net.count(0, 1), opened=False)
     elif way == 1:
-        net.add("Shape", x)
+        net.add("Shape", x, opened=False)
 
 
 SELECTION: dict[Callable[[Growing], None], float] = {

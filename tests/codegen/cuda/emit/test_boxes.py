@@ -18,6 +18,7 @@ from ansorpy.ir.loops import Async, AsyncCopy, Program, Stmt, Wait
 from ansorpy.ir.rewrite.rewriter import Rewriter
 from ansorpy.rules.placed_sketch import PlacedSketch
 from ansorpy.schedule.lowering.program import Lowered, lower
+from ansorpy.schedule.state import State
 from tests.budget import some
 from tests.codegen.cuda.compiling import needs_nvrtc
 from tests.codegen.cuda.emulator import needs_compiler
@@ -31,6 +32,7 @@ WORKLOADS = {
     "bytes": turned("int8", 64, 70, 80, left=False),
     "wide": matmul("float16", 64, 264, 40),
     "deep": matmul("bfloat16", 66, 16, 136),
+    "parts": turned("float16", 66, 24, 4 * 80, left=True),
 }
 
 
@@ -43,14 +45,22 @@ SHARED = {
 }
 
 
-def boxed(sketch: PlacedSketch, rng: np.random.Generator, number: int = 1) -> np.ndarray:
-    """A random row whose tiles are all copied as boxes, shared by *number* blocks."""
+def boxed(sketch: PlacedSketch, rng: np.random.Generator, *, small: bool = False) -> np.ndarray:
+    """A random row whose tiles are all copied as boxes; with *small* tiles of many blocks."""
     table = sketch.sample(64, rng)
-    table[:, [name.endswith(".bulk") for name in sketch.columns]] = number
-    if number > 1:
-        small = [name in ("C.warp.i/1", "C.warp.i/2", "C.warp.j/1") for name in sketch.columns]
-        table[:, small] = 1
+    table[:, [name.endswith(".bulk") for name in sketch.columns]] = 1
+    if small:
+        outer = [name in ("C.warp.i/1", "C.warp.i/2", "C.warp.j/1") for name in sketch.columns]
+        table[:, outer] = 1
     return np.asarray(table[sketch.valid(table)][0])
+
+
+def shared(sketch: PlacedSketch, rng: np.random.Generator) -> State:
+    """A random schedule in which pairs of blocks share what both copy."""
+    state = sketch.resolve(boxed(sketch, rng, small=True))
+    for name in [stage.name for stage in state.stages if stage.swizzle]:
+        state = state.bulk(name, 2)
+    return state
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +69,9 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, tuple[Program, CudaSource
     rng = np.random.default_rng(session_seed(request.config))
     found: dict[str, tuple[Program, CudaSource]] = {}
     for name in some(WORKLOADS):
-        for sketch in wgmma_sketches(WORKLOADS[name], rng)[:2]:
+        made = wgmma_sketches(WORKLOADS[name], rng)
+        split = [s for s in made if "rfactor" in str(s.placed.history)]
+        for sketch in (split if name == "parts" else made)[:2]:
             program, symbol = lower(sketch.resolve(boxed(sketch, rng))).run, f"{name}_{len(found)}"
             assert_proved(Lowered(program, None))
             found[symbol] = program, emit_cuda(program, HOPPER, symbol)
@@ -79,7 +91,7 @@ def test_neighbouring_blocks_share_what_both_copy(tmp_path: Path, rng: np.random
     found: dict[str, tuple[Program, CudaSource]] = {}
     for name in some(SHARED):
         sketch = wgmma_sketches(SHARED[name], rng)[0]
-        program = lower(sketch.resolve(boxed(sketch, rng, 2))).run
+        program = lower(shared(sketch, rng)).run
         source = emit_cuda(program, HOPPER, f"{name}_0")
         found[f"{name}_0"] = program, source
         pairs = "__cluster_dims__(2, 1, 1)" in source.kernels
@@ -93,7 +105,7 @@ def test_neighbouring_blocks_share_what_both_copy(tmp_path: Path, rng: np.random
 @needs_nvrtc
 def test_clusters_compile(rng: np.random.Generator) -> None:
     sketch = wgmma_sketches(SHARED["rows"], rng)[0]
-    program = lower(sketch.resolve(boxed(sketch, rng, 2))).run
+    program = lower(shared(sketch, rng)).run
     cubin, report = compile_source(emit_cuda(program, HOPPER, "kernel").text, HOPPER)
     assert cubin and "serialized" not in report
 
