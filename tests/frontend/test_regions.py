@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -136,9 +135,11 @@ def test_windows_must_fit_their_image() -> None:
     held = [np.asarray([2, 2], np.int64), np.asarray([3, 2], np.int64)]
     with pytest.raises(UnsupportedModel, match=r"a window of \(3, 2\) does not fit into \(2, 2\)"):
         load(operator_model("Col2Im", [(1, 6, 1)], held, opset=18))
-    shapes: dict[str, Sequence[int | str | None]] = {
-        "x": (1, 1, "n", 5), "w": (1, 1, 3, 3), "o": (1, 18, "m", 3),
-    }  # fmt: skip
+    shapes: dict[str, tuple[int | str, ...]] = {
+        "x": (1, 1, "n", 5),
+        "w": (1, 1, 3, 3),
+        "o": (1, 18, "m", 3),
+    }
     model = graph_model([node("DeformConv", ["x", "w", "o"], ["y"])], shapes, ["y"], opset=19)
     with pytest.raises(UnsupportedModel, match=r"does not fit into \(n, 5\)"):
         load(model, dims={"n": (1, 9), "m": (1, 7)})
