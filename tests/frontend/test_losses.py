@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
+from ansorpy.errors import UnsupportedModel
+from ansorpy.frontend.onnx import load
 from tests.frontend.models import graph_model, node
 from tests.graph.executor import compiled, run_network, run_reference
 
@@ -27,3 +29,15 @@ def test_cross_entropy_of_16_bits(reduction: str, weighted: bool, rng: np.random
     ):
         assert got.dtype == np.float16 and got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-2, atol=1e-2)
+
+
+def test_what_follows_a_refused_loss_is_checked_all_the_same() -> None:
+    """The loss has left constants of its own name behind."""
+    labels = np.zeros((1, 4, 2), np.int64)
+    loss = node("NegativeLogLikelihoodLoss", ["x", "labels", "w"], ["loss"], reduction="none")
+    model = graph_model(
+        [loss, node("Selu", ["loss"], ["y"])], {"x": (1, 2, "n", 2)}, ["y"],
+        {"labels": labels, "w": np.ones(2, np.float32)}, opset=22,
+    )  # fmt: skip
+    with pytest.raises(UnsupportedModel, match=r"reach beyond data \(1, 2, n, 2\)"):
+        load(model, dims={"n": (1, 9)})

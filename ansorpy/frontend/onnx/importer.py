@@ -444,4 +444,4 @@ class Importer:
         made = self._stated | inferred_types(self.model, node, types, constants)
         for name in node.output:
             if name in made:
-                self.values[name] = self.builder.add_input(name, made[name])
+                self.values[name] = self.builder.add_input(self.builder.fresh(name), made[name])
