@@ -302,7 +302,7 @@ def small_network() -> onnx.ModelProto:
         helper.make_node("MatMul", ["s", "w"], ["t"]), helper.make_node("Add", ["q", "t"], ["y"]),
     ]  # fmt: skip
     graph = helper.make_graph(nodes, "smoke", [x], [y], [numpy_helper.from_array(weight, "w")])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
 
 
 def _model(gpu: SmokeGpu) -> str:
