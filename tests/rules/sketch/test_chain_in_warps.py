@@ -107,7 +107,9 @@ def test_attention_of_any_shape(
     if ask(RULE, tensors, "out", CUDA).answer is SKIP:
         assert -(-dim // 16) * 16 * -(-keys // 8) * 8 > 1.5 * dim * keys or wide < 8
         return
-    for state in states(tensors, 1, rng):
+    found = states(tensors, 1, rng)
+    assert found
+    for state in found:
         close(tensors, state, values(tensors, rng))
 
 
@@ -124,7 +126,9 @@ def test_attention_of_networks_with_masks(
         1, rows, keys, 2, 16, masks=[(1, 1, rows, keys)], guarded=guarded, shared=shared,
         perm=(0, 2, 1, 3) if turned else (0, 1, 2, 3), dtype="float16",
     )  # fmt: skip
-    for state in states(tensors, 1, rng):
+    found = states(tensors, 1, rng)
+    assert found
+    for state in found:
         close(tensors, state, hidden(tensors, rng, empty=rows // 2))
 
 
@@ -147,7 +151,9 @@ def test_attention_of_warpgroups(
 
 def test_attention_of_warpgroups_with_masks_and_views(rng: np.random.Generator) -> None:
     tensors = heads_attend(1, 101, 187, 2, 32, masks=[(1, 1, 101, 187)], shared=2, dtype="float16")
-    for state in states(tensors, 2, rng, groups=True):
+    found = states(tensors, 2, rng, groups=True)
+    assert found
+    for state in found:
         close(tensors, state, hidden(tensors, rng, empty=50))
 
 
@@ -209,7 +215,9 @@ def test_keys_beyond_the_last_do_not_count(rng: np.random.Generator) -> None:
     tensors = attend(1, 32, 51, 16, 16)
     data = values(tensors, rng)
     data["q"][:], data["k"][:] = 40.0, -40.0
-    for state in states(tensors, 1, rng):
+    found = states(tensors, 1, rng)
+    assert found
+    for state in found:
         close(tensors, state, data)
 
 
