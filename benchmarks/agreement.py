@@ -15,11 +15,11 @@ from collections.abc import Iterator
 import numpy as np
 
 import ansorpy as ap
+from ansorpy.evaluation.inputs import random_value
+from ansorpy.evaluation.onnx_edit import softmax_inputs_as_outputs
+from ansorpy.evaluation.verify import DEFAULT_TOLERANCE, check_output, compare_outputs
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.handlers import build_lowered
-from ansorpy.report.inputs import random_value
-from ansorpy.report.onnx_edit import softmax_inputs_as_outputs
-from ansorpy.report.verify import DEFAULT_TOLERANCE, check_output, compare_outputs
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel

@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 import ansorpy as ap
+from ansorpy.evaluation.tables import Table, show
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
-from ansorpy.report.tables import Table, show
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.task_search import SearchOptions, TaskSearch

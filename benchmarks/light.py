@@ -6,8 +6,8 @@ from pathlib import Path
 
 import onnx
 
-from ansorpy.report.inputs import read_model
-from ansorpy.report.randomize import random_weights
+from ansorpy.evaluation.inputs import read_model
+from ansorpy.evaluation.randomize import random_weights
 
 __all__ = ["NAMES", "light_model"]
 

@@ -17,9 +17,9 @@ import numpy as np
 import onnxruntime
 
 import ansorpy as ap
-from ansorpy.report.inputs import random_value
-from ansorpy.report.onnx_edit import FinalSoftmax, softmax_inputs_as_outputs
-from ansorpy.report.verify import compare_outputs
+from ansorpy.evaluation.inputs import random_value
+from ansorpy.evaluation.onnx_edit import FinalSoftmax, softmax_inputs_as_outputs
+from ansorpy.evaluation.verify import compare_outputs
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.library.linker import library_name
 from benchmarks.light import NAMES, light_model

@@ -17,10 +17,10 @@ from ansorpy.api.train_model import load_trials
 from ansorpy.cost.boosted import BoostedOptions
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import LEAST_HELD_OUT, LEVELS, judge
+from ansorpy.evaluation.ranking import figures, overall_table, tasks_table
+from ansorpy.evaluation.tables import show
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.records.database import Database
-from ansorpy.report.ranking import figures, overall_table, tasks_table
-from ansorpy.report.tables import show
 from ansorpy.target import Target
 
 __all__ = ["known_tasks", "main"]

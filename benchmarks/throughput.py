@@ -26,10 +26,10 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.features import extract_all
 from ansorpy.cost.nest_view import view_nest
+from ansorpy.evaluation.tables import Table, show
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
-from ansorpy.report.tables import Table, show
 from ansorpy.rules.placed_sketch import Pair, PlacedSketch, SketchSampler
 from ansorpy.schedule.space import Table as Rows
 from ansorpy.search.population import sample_valid, score_all

@@ -24,11 +24,11 @@ from ansorpy.api.train_model import load_trials
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
+from ansorpy.evaluation.tables import Table, show
 from ansorpy.ir.task import Task
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
-from ansorpy.report.tables import Table, show
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.search.population import Candidate
 from ansorpy.search.task_search import SearchOptions

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import settings
 
 from ansorpy.config import available_cores
+from ansorpy.evaluation.bench import turns
 from ansorpy.measure.run import runner
-from ansorpy.report.bench import turns
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.tasks.predict import PredictOptions
 from tests.search.small import EVOLUTION, PREDICTION

@@ -1,1 +1,1 @@
-"""The command line: one file per verb, thin over :mod:`ansorpy.api` and :mod:`ansorpy.report`."""
+"""The command line: one file per verb, thin over :mod:`ansorpy.api` and :mod:`ansorpy.evaluation`."""

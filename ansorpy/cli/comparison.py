@@ -10,11 +10,11 @@ from ansorpy.cli.models import given_shapes, is_library, open_model
 from ansorpy.config import default_threads
 from ansorpy.constants import constant_flags
 from ansorpy.errors import UsageError
-from ansorpy.report.engines.protocol import open_engine
-from ansorpy.report.inputs import input_specs, random_feeds, read_model
-from ansorpy.report.onnx_edit import save, softmax_inputs_as_outputs
-from ansorpy.report.randomize import random_weights
-from ansorpy.report.verify import Verification, compare_outputs
+from ansorpy.evaluation.engines.protocol import open_engine
+from ansorpy.evaluation.inputs import input_specs, random_feeds, read_model
+from ansorpy.evaluation.onnx_edit import save, softmax_inputs_as_outputs
+from ansorpy.evaluation.randomize import random_weights
+from ansorpy.evaluation.verify import Verification, compare_outputs
 from ansorpy.runtime.library.shared_library import read_library
 
 __all__ = ["verify_model"]

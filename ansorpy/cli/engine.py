@@ -9,8 +9,8 @@ from typing import cast
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import open_model
-from ansorpy.report.engines.protocol import Array, AtSizes, Shapes, SizedEngine
-from ansorpy.report.inputs import random_value
+from ansorpy.evaluation.engines.protocol import Array, AtSizes, Shapes, SizedEngine
+from ansorpy.evaluation.inputs import random_value
 from ansorpy.runtime.model import Model
 from ansorpy.size_ranges import AnySize, SizeRange, size_of
 from ansorpy.version import __version__

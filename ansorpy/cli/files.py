@@ -15,10 +15,10 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.evaluation.inputs import port_shapes, random_value
 from ansorpy.ir.extents import dim_extent, dims_of
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.results import Believe
-from ansorpy.report.inputs import port_shapes, random_value
 from ansorpy.runtime.ports import Port, described
 from ansorpy.size_ranges import AnySize
 

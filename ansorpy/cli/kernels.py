@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansorpy.errors import UsageError
-from ansorpy.report.kernels import Reach, ShownKernel, reach_of
+from ansorpy.evaluation.kernels import Reach, ShownKernel, reach_of
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.runtime.schedules import states_of
 

@@ -24,7 +24,7 @@ from ansorpy.cli.verbs.tune import tune
 from ansorpy.cli.verbs.verify import verify
 from ansorpy.config import DEBUG, KNOBS
 from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
-from ansorpy.report.engines.names import ENGINE_NAMES
+from ansorpy.evaluation.engines.names import ENGINE_NAMES
 from ansorpy.version import __version__
 
 __all__ = ["VERBS", "main"]

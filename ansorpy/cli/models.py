@@ -59,9 +59,9 @@ def with_known_inputs(
     Raises:
         UsageError: There is no such input, or it has another shape or type.
     """
+    from ansorpy.evaluation.inputs import read_model
+    from ansorpy.evaluation.onnx_edit import save
     from ansorpy.frontend.onnx.pinned import with_constants
-    from ansorpy.report.inputs import read_model
-    from ansorpy.report.onnx_edit import save
 
     constants = lookup.arguments.get("constants")
     network = original if is_library(lookup.model) else lookup.model
@@ -82,7 +82,7 @@ def given_shapes(lookup: Lookup) -> dict[str, tuple[AnySize, ...]]:
     Raises:
         UsageError: A dimension of the library has no size.
     """
-    from ansorpy.report.inputs import port_shapes
+    from ansorpy.evaluation.inputs import port_shapes
     from ansorpy.runtime.library.shared_library import read_library
 
     if is_library(lookup.model):
@@ -146,7 +146,7 @@ def _shown(name: str, shape: Sequence[AnySize]) -> str:
 
 
 def _dimensions(original: Path, shapes: Mapping[str, Sequence[AnySize]]) -> dict[str, set[AnySize]]:
-    from ansorpy.report.inputs import dimension_sizes, read_model
+    from ansorpy.evaluation.inputs import dimension_sizes, read_model
 
     return dimension_sizes(read_model(original), shapes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansorpy.api.parts import PARTS
-from ansorpy.report.tables import Table
+from ansorpy.evaluation.tables import Table
 
 __all__ = ["parts_table"]
 

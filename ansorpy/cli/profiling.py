@@ -11,18 +11,18 @@ from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import from_records, is_library
 from ansorpy.cost.bound import limits_of
 from ansorpy.errors import UsageError
+from ansorpy.evaluation.profile import CallTime
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.symbols import Dim
 from ansorpy.measure.probe.calibrate import calibrated
-from ansorpy.report.profile import CallTime
 from ansorpy.runtime.sizes import sizes_told, told_by
 from ansorpy.tasks.predict import predicted_seconds
 
 if TYPE_CHECKING:
     from ansorpy.api.networks import Finished
     from ansorpy.api.tuner import Chosen
+    from ansorpy.evaluation.engines.protocol import Shapes
     from ansorpy.ir.dag import ComputeDAG
-    from ansorpy.report.engines.protocol import Shapes
     from ansorpy.runtime.compiled import CompiledModel
     from ansorpy.runtime.footprint import Footprint
 

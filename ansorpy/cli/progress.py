@@ -12,12 +12,12 @@ from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.project import Project
 from ansorpy.api.request import Request
 from ansorpy.cli.kernels import network_reach
+from ansorpy.evaluation.alternatives import alternatives_table
+from ansorpy.evaluation.kernels import reach_table
+from ansorpy.evaluation.tables import show
+from ansorpy.evaluation.trial_plan import plan_table
+from ansorpy.evaluation.tuning import failures_table, summaries, tasks_table
 from ansorpy.measure.result import TrialKind
-from ansorpy.report.alternatives import alternatives_table
-from ansorpy.report.kernels import reach_table
-from ansorpy.report.tables import show
-from ansorpy.report.trial_plan import plan_table
-from ansorpy.report.tuning import failures_table, summaries, tasks_table
 from ansorpy.search.events import Event, Phase, Progress
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ansorpy.cli.kernels import library_kernels
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import finished_from, is_library
+from ansorpy.evaluation.kernels import part_name
+from ansorpy.evaluation.proofs import StaticVerification
 from ansorpy.measure.proofs.prover import Prover
 from ansorpy.measure.records.database import Database
-from ansorpy.report.kernels import part_name
-from ansorpy.report.proofs import StaticVerification
 
 __all__ = ["verify_static"]
 

@@ -15,10 +15,10 @@ from ansorpy.api.request import Request
 from ansorpy.cli.interrupt import graceful_interrupt
 from ansorpy.cli.progress import ProgressDisplay, milliseconds
 from ansorpy.errors import Interrupted, NoValidProgram
+from ansorpy.evaluation.proofs import ProofCounts
+from ansorpy.evaluation.tables import show
+from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
-from ansorpy.report.proofs import ProofCounts
-from ansorpy.report.tables import show
-from ansorpy.report.tuning import activities_table
 from ansorpy.runtime.export import export as export_plan
 
 __all__ = ["accounted", "followed", "write_library"]

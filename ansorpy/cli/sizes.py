@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, cast
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import is_library, with_own_sizes
-from ansorpy.report.inputs import input_specs, port_shapes, read_model
+from ansorpy.evaluation.inputs import input_specs, port_shapes, read_model
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.size_ranges import AnySize, SizeRange, size_of
 
 if TYPE_CHECKING:
-    from ansorpy.report.engines.protocol import Shapes
+    from ansorpy.evaluation.engines.protocol import Shapes
 
 __all__ = ["points_of", "timed_sizes"]
 

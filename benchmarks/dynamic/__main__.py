@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ansorpy.config import available_cores
-from ansorpy.report.engines.names import PEERS
-from ansorpy.report.tables import show
+from ansorpy.evaluation.engines.names import PEERS
+from ansorpy.evaluation.tables import show
 from benchmarks.cells import markdown
 from benchmarks.command import exit_code, say
 from benchmarks.dynamic.libraries import Settings

@@ -12,14 +12,14 @@ import numpy as np
 
 from ansorpy.cli.engine import ours_at
 from ansorpy.errors import AnsorpyError
+from ansorpy.evaluation.bench.processes import Contender, EngineProcess
+from ansorpy.evaluation.bench.turns import compare, compare_sizes
+from ansorpy.evaluation.engines.names import PEERS
+from ansorpy.evaluation.engines.protocol import Shapes, open_peer_at
+from ansorpy.evaluation.inputs import read_model
+from ansorpy.evaluation.verify import compare_outputs
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.measure.run.undisturbed import Undisturbed
-from ansorpy.report.bench.processes import Contender, EngineProcess
-from ansorpy.report.bench.turns import compare, compare_sizes
-from ansorpy.report.engines.names import PEERS
-from ansorpy.report.engines.protocol import Shapes, open_peer_at
-from ansorpy.report.inputs import read_model
-from ansorpy.report.verify import compare_outputs
 from benchmarks.cells import OURS
 from benchmarks.dynamic import steps
 from benchmarks.dynamic.libraries import (
@@ -41,7 +41,7 @@ from benchmarks.dynamic.suite import DynamicModel, shapes_at
 __all__ = ["PARTS", "Bench", "Counts"]
 
 OURS_AT, OURS_FIXED = "ansorpy.cli.engine:ours_at", "ansorpy.cli.engine:Ours"
-PEER_AT = "ansorpy.report.engines.protocol:open_peer_at"
+PEER_AT = "ansorpy.evaluation.engines.protocol:open_peer_at"
 OUR_STEPS, ORT_STEPS = "benchmarks.dynamic.steps:OurSteps", "benchmarks.dynamic.steps:OrtSteps"
 """What engines' processes call."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.report.tables import Table
+from ansorpy.evaluation.tables import Table
 from benchmarks.cells import milliseconds, two_digits
 from benchmarks.dynamic.result import DynamicResult, SizeTimes
 

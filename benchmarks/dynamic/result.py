@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ansorpy.errors import ForeignFile
-from ansorpy.report.bench.turns import Timing
+from ansorpy.evaluation.bench.turns import Timing
 from benchmarks.cells import OURS
 from benchmarks.networks.result import Machine
 from benchmarks.ops.result import EngineTime

@@ -11,12 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 import onnxruntime
 
+from ansorpy.evaluation.bench.handlers import opened, reporting
+from ansorpy.evaluation.engines.ort import cpu_session
+from ansorpy.evaluation.engines.protocol import Array, Shapes
+from ansorpy.evaluation.inputs import random_value
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
-from ansorpy.report.bench.handlers import opened, reporting
-from ansorpy.report.engines.ort import cpu_session
-from ansorpy.report.engines.protocol import Array, Shapes
-from ansorpy.report.inputs import random_value
 from ansorpy.runtime.model import load
 from ansorpy.version import __version__
 

@@ -16,14 +16,14 @@ from ansorpy.api.request import Request
 from ansorpy.cli.comparison import verify_model
 from ansorpy.cli.lookup import Lookup
 from ansorpy.errors import AnsorpyError
+from ansorpy.evaluation.bench.processes import Contender
+from ansorpy.evaluation.bench.turns import compare
+from ansorpy.evaluation.engines.names import PEERS
+from ansorpy.evaluation.verify import DEFAULT_TOLERANCE
 from ansorpy.ir.task import Task
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
-from ansorpy.report.bench.processes import Contender
-from ansorpy.report.bench.turns import compare
-from ansorpy.report.engines.names import PEERS
-from ansorpy.report.verify import DEFAULT_TOLERANCE
 from ansorpy.tasks.budget import Effort
 from benchmarks.cells import OURS
 from benchmarks.networks.result import NetworkResult, this_machine
@@ -168,7 +168,7 @@ def _contender(name: str, path: Path, threads: int, settings: Settings) -> Conte
         ours = {"path": str(path), "arguments": records}
         return Contender(name, "ansorpy.cli.engine:Ours", ours)
     arguments = {"name": name, "path": str(path), "threads": threads}
-    return Contender(name, "ansorpy.report.engines.protocol:open_peer", arguments)
+    return Contender(name, "ansorpy.evaluation.engines.protocol:open_peer", arguments)
 
 
 def _as_compiled(project: Project, db: Path) -> Project:

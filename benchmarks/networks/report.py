@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import geometric_mean
 
-from ansorpy.report.tables import Table
+from ansorpy.evaluation.tables import Table
 from benchmarks.cells import engine_ms, engines_of, milliseconds, two_digits
 from benchmarks.light import NAMES
 from benchmarks.networks.result import NetworkResult

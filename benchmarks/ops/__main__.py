@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError
-from ansorpy.report.tables import show
+from ansorpy.evaluation.tables import show
 from ansorpy.target import machine_name
 from benchmarks.command import exit_code, say
 from benchmarks.ops.case import Case

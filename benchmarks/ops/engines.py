@@ -1,4 +1,4 @@
-"""The engines that ``ansorpy.report.bench`` starts, one per process, each for one case."""
+"""The engines that ``ansorpy.evaluation.bench`` starts, one per process, each for one case."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import onnx
 import ansorpy as ap
 from ansorpy import __version__
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
-from ansorpy.report.engines.protocol import Engine, open_engine
+from ansorpy.evaluation.engines.protocol import Engine, open_engine
 from benchmarks.cells import OURS
 from benchmarks.ops.layout import Array
 from benchmarks.ops.reference import Reference

@@ -12,9 +12,9 @@ from typing import Any
 
 import ansorpy as ap
 from ansorpy.errors import AnsorpyError
+from ansorpy.evaluation.bench.processes import Contender
+from ansorpy.evaluation.bench.turns import Policy, Timing, compare
 from ansorpy.measure.probe.disturbance import CoreProbe
-from ansorpy.report.bench.processes import Contender
-from ansorpy.report.bench.turns import Policy, Timing, compare
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.tasks.budget import Effort
 from benchmarks.cells import OURS

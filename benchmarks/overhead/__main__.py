@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from ansorpy.config import default_threads
-from ansorpy.report.tables import Table, show
+from ansorpy.evaluation.tables import Table, show
 from benchmarks.overhead.models import NETWORKS, SMALL, model_file
 
 __all__ = ["Bench", "main"]

@@ -8,8 +8,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 
+from ansorpy.evaluation.proofs import ProofCounts
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.report.proofs import ProofCounts
 from ansorpy.rules.presets import ANSOR_CPU, CPU, CUDA, Preset
 from ansorpy.target import Target
 from benchmarks.light import NAMES

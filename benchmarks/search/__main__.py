@@ -20,8 +20,8 @@ import numpy as np
 from ansorpy.config import available_cores
 from ansorpy.cost.models import MODELS
 from ansorpy.errors import AnsorpyError, UsageError
+from ansorpy.evaluation.tables import Table, show
 from ansorpy.measure.recorded_grid import Grid, read_grid
-from ansorpy.report.tables import Table, show
 from benchmarks.search.catalogue import FOLDER, derived_today
 from benchmarks.search.race import FRACTIONS, Contestant, Race, run
 from benchmarks.search.report import (

@@ -8,8 +8,8 @@ from statistics import geometric_mean
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from ansorpy.evaluation.tables import Table
 from ansorpy.measure.recorded_grid import Grid
-from ansorpy.report.tables import Table
 from benchmarks.search.race import FRACTIONS, UNIFORM, expected, trials_to
 
 __all__ = ["Results", "Summary", "means_table", "spaces_table", "summary", "uniform"]

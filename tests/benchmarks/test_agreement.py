@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansorpy.report.verify import DEFAULT_TOLERANCE
+from ansorpy.evaluation.verify import DEFAULT_TOLERANCE
 from ansorpy.target import Target
 from benchmarks.agreement import SMALL, errors_of, main
 from tests.codegen.c.compiled import needs_cc, needs_openmp

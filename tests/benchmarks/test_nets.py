@@ -10,9 +10,9 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
+from ansorpy.evaluation.inputs import input_specs, random_feeds
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
-from ansorpy.report.inputs import input_specs, random_feeds
 from benchmarks.dynamic.suite import FULL, TINY
 from benchmarks.nets import ANY_SIZE, WRITTEN
 

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper
 
 from ansorpy.cli.main import main
 from ansorpy.cost.saved import SavedModel
+from ansorpy.evaluation.randomize import random_weights
 from ansorpy.measure.records.database import Database
-from ansorpy.report.randomize import random_weights
 from ansorpy.target import Target
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("small_population")]

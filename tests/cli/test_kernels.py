@@ -12,11 +12,11 @@ import pytest
 import ansorpy as ap
 from ansorpy.cli.engine import Ours, sendable
 from ansorpy.cli.main import main
+from ansorpy.evaluation.bench import turns
+from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.tensor import Tensor
 from ansorpy.measure.records.database import Database
-from ansorpy.report.bench import turns
-from ansorpy.report.bench.turns import Timing
 from ansorpy.size_ranges import SizeRange
 from tests.graph.nets import Net
 

@@ -17,10 +17,10 @@ from ansorpy.cli import sizes
 from ansorpy.cli.main import main
 from ansorpy.cli.sizes import points_of
 from ansorpy.errors import UsageError
-from ansorpy.report.bench import turns
-from ansorpy.report.bench.processes import Contender
-from ansorpy.report.bench.turns import Timing
-from ansorpy.report.inputs import port_shapes
+from ansorpy.evaluation.bench import turns
+from ansorpy.evaluation.bench.processes import Contender
+from ansorpy.evaluation.bench.turns import Timing
+from ansorpy.evaluation.inputs import port_shapes
 from ansorpy.runtime.library import shared_library
 from ansorpy.runtime.ports import Port
 from ansorpy.size_ranges import AnySize, SizeRange, dims_of

@@ -9,9 +9,9 @@ import pytest
 from ansorpy.api import networks, train_model
 from ansorpy.cli import models
 from ansorpy.cli.main import main
+from ansorpy.evaluation.bench import turns
 from ansorpy.measure.records import repair, schema
 from ansorpy.measure.records.database import Database
-from ansorpy.report.bench import turns
 
 
 @pytest.fixture

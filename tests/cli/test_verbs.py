@@ -24,13 +24,13 @@ from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.main import main
 from ansorpy.cost.analytic.limits import Limits
 from ansorpy.errors import UsageError
+from ansorpy.evaluation.bench import processes, turns
+from ansorpy.evaluation.bench.turns import Timing
+from ansorpy.evaluation.profile import CallTime, profile_table
+from ansorpy.evaluation.randomize import random_weights
 from ansorpy.measure.probe import calibrate
 from ansorpy.measure.records.database import Database
 from ansorpy.rates import Rates
-from ansorpy.report.bench import processes, turns
-from ansorpy.report.bench.turns import Timing
-from ansorpy.report.profile import CallTime, profile_table
-from ansorpy.report.randomize import random_weights
 from ansorpy.tasks.tune import Ending
 from tests.frontend.models import graph_model, node
 from tests.graph.attentions import transformer

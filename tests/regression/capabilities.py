@@ -20,8 +20,8 @@ from ansorpy.api.parts import PARTS
 from ansorpy.cli.main import VERBS
 from ansorpy.config import KNOBS
 from ansorpy.errors import AnsorpyError, UsageError
+from ansorpy.evaluation.engines.names import ENGINE_NAMES
 from ansorpy.frontend.onnx.registry import CONTROL, OPERATORS
-from ansorpy.report.engines.names import ENGINE_NAMES
 from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA, CPU, CUDA, Preset
 from ansorpy.target import Target
 

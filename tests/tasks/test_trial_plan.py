@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from ansorpy.cost.bound import least_seconds
+from ansorpy.evaluation.trial_plan import plan_table
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.report.trial_plan import plan_table
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import CPU
 from ansorpy.schedule.state import State

@@ -16,9 +16,9 @@ from ansorpy.cli.options import Against, ModelOption, Seed
 
 if TYPE_CHECKING:
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.report.bench.processes import Contender
-    from ansorpy.report.profile import CallTime
-    from ansorpy.report.tables import Table
+    from ansorpy.evaluation.bench.processes import Contender
+    from ansorpy.evaluation.profile import CallTime
+    from ansorpy.evaluation.tables import Table
 
 __all__ = ["bench"]
 
@@ -44,7 +44,7 @@ def bench(
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import with_known_inputs
     from ansorpy.config import default_threads
-    from ansorpy.report.tables import Table, show
+    from ansorpy.evaluation.tables import Table, show
     from ansorpy.target import Target
     from ansorpy.writable import demand_writable
 
@@ -97,11 +97,11 @@ def _at_one_size(
     lookup: Lookup, contenders: Sequence[Contender], original: Path | None,
     calls: Sequence[CallTime],
 ) -> tuple[dict[str, Any], Said]:  # fmt: skip
+    from ansorpy.evaluation.bench.remarks import remarks, unsettled
+    from ansorpy.evaluation.bench.result import Comparison
+    from ansorpy.evaluation.bench.turns import compare
+    from ansorpy.evaluation.profile import bounds_table, profile_table
     from ansorpy.measure.probe.disturbance import CoreProbe
-    from ansorpy.report.bench.remarks import remarks, unsettled
-    from ansorpy.report.bench.result import Comparison
-    from ansorpy.report.bench.turns import compare
-    from ansorpy.report.profile import bounds_table, profile_table
 
     threads = lookup.arguments["threads"] or 1
     timings = compare(contenders, progress=_progress, is_disturbed=CoreProbe(threads).is_disturbed)
@@ -121,11 +121,11 @@ def _at_sizes(
     lookup: Lookup, contenders: Sequence[Contender], original: Path | None,
     points: Sequence[Mapping[str, int]], profiles: Sequence[Sequence[CallTime]],
 ) -> tuple[dict[str, Any], Said]:  # fmt: skip
+    from ansorpy.evaluation.bench.remarks import unsettled
+    from ansorpy.evaluation.bench.result import SizesComparison
+    from ansorpy.evaluation.bench.turns import compare_sizes
+    from ansorpy.evaluation.profile import bounds_table, profile_table
     from ansorpy.measure.probe.disturbance import CoreProbe
-    from ansorpy.report.bench.remarks import unsettled
-    from ansorpy.report.bench.result import SizesComparison
-    from ansorpy.report.bench.turns import compare_sizes
-    from ansorpy.report.profile import bounds_table, profile_table
 
     threads = lookup.arguments["threads"] or 1
     timings = [*compare_sizes(
@@ -168,7 +168,7 @@ def _kernels_ms(lookup: Lookup, calls: Sequence[CallTime]) -> float | None:
 def _ours(lookup: Lookup, factory: str, given: Mapping[str, object]) -> Contender:
     """Our engine, made by a *factory* of :mod:`ansorpy.cli.engine`."""
     from ansorpy.cli.engine import sendable
-    from ansorpy.report.bench.processes import Contender
+    from ansorpy.evaluation.bench.processes import Contender
 
     ours = {"path": str(lookup.model), "arguments": sendable(lookup.arguments), **given}
     return Contender("ansorpy", f"ansorpy.cli.engine:{factory}", ours)
@@ -180,8 +180,8 @@ def _peers(
 ) -> Iterator[Contender]:  # fmt: skip
     """The others in the given order, made by a *factory* of the engines' protocol."""
     from ansorpy.cli.models import onnx_beside
-    from ansorpy.report.bench.processes import Contender
+    from ansorpy.evaluation.bench.processes import Contender
 
     for name in dict.fromkeys(against):
         peer = {"name": name, "path": str(onnx_beside(lookup.model, original)), **given}
-        yield Contender(name, f"ansorpy.report.engines.protocol:{factory}", peer)
+        yield Contender(name, f"ansorpy.evaluation.engines.protocol:{factory}", peer)

@@ -75,8 +75,8 @@ def db(
 
 
 def _tasks(database: Database, as_json: bool) -> None:
-    from ansorpy.report.tables import show
-    from ansorpy.report.tuning import summaries, tasks_table
+    from ansorpy.evaluation.tables import show
+    from ansorpy.evaluation.tuning import summaries, tasks_table
 
     tasks = summaries(database)
     if as_json:
@@ -87,8 +87,8 @@ def _tasks(database: Database, as_json: bool) -> None:
 
 def _repair(path: Path, output: Path | None, as_json: bool) -> None:
     from ansorpy.cli.files import demand_database
+    from ansorpy.evaluation.tables import Table, show
     from ansorpy.measure.records.repair import repair
-    from ansorpy.report.tables import Table, show
     from ansorpy.writable import demand_writable
 
     demand_database(path)
@@ -106,8 +106,8 @@ def _repair(path: Path, output: Path | None, as_json: bool) -> None:
 
 
 def _runs(database: Database, as_json: bool) -> None:
-    from ansorpy.report.tables import show
-    from ansorpy.report.tuning import sessions_table
+    from ansorpy.evaluation.tables import show
+    from ansorpy.evaluation.tuning import sessions_table
 
     runs = database.sessions.all()
     if as_json:
@@ -119,9 +119,9 @@ def _runs(database: Database, as_json: bool) -> None:
 def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool) -> None:
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.replay import replay
+    from ansorpy.evaluation.replays import changed_versions, rerun_table
+    from ansorpy.evaluation.tables import show
     from ansorpy.measure.versions import versions
-    from ansorpy.report.replays import changed_versions, rerun_table
-    from ansorpy.report.tables import show
 
     load_plugins(plugin or ())
     found = replay(database.path, run)
@@ -139,8 +139,8 @@ def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool)
 def _model(database: Database, output: Path | None, target: str, as_json: bool) -> None:
     from ansorpy.api.train_model import train_model
     from ansorpy.errors import UsageError
-    from ansorpy.report.ranking import figures, overall_table
-    from ansorpy.report.tables import show
+    from ansorpy.evaluation.ranking import figures, overall_table
+    from ansorpy.evaluation.tables import show
     from ansorpy.target import Target
     from ansorpy.writable import demand_writable
 

@@ -23,8 +23,8 @@ def doctor(
     plugin: Plugins = None,
 ) -> None:
     """Show what works on this machine, and what to install for the rest."""
-    from ansorpy.report.doctor import examine
-    from ansorpy.report.tables import show
+    from ansorpy.evaluation.doctor import examine
+    from ansorpy.evaluation.tables import show
 
     if parts:
         # These imports need everything that is examined below.

@@ -13,8 +13,8 @@ def report(database: DatabaseFile = None, as_json: AsJson = False) -> None:
     """Summarize a tuning database: best time of each task, failures by kind with a first reason."""
     from ansorpy.cli.files import open_database
     from ansorpy.config import default_database
-    from ansorpy.report.tables import show
-    from ansorpy.report.tuning import failures_table, summaries, tasks_table
+    from ansorpy.evaluation.tables import show
+    from ansorpy.evaluation.tuning import failures_table, summaries, tasks_table
 
     path = database or default_database()
     with open_database(path) as opened:

@@ -32,8 +32,8 @@ def run(
     from ansorpy.cli.files import feeds, save_arrays
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import open_model, with_own_sizes
-    from ansorpy.report.outputs import outputs_json, outputs_table
-    from ansorpy.report.tables import show
+    from ansorpy.evaluation.outputs import outputs_json, outputs_table
+    from ansorpy.evaluation.tables import show
     from ansorpy.writable import demand_writable
 
     load_plugins(plugin or ())

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ansorpy.api.project import Project
     from ansorpy.api.tuner import Tuner
     from ansorpy.cli.lookup import Lookup
+    from ansorpy.evaluation.kernels import ShownKernel
     from ansorpy.ir.task import Task
-    from ansorpy.report.kernels import ShownKernel
     from ansorpy.runtime.footprint import Footprint
     from ansorpy.schedule.state import State
 
@@ -81,8 +81,8 @@ def show(
 
 def _show_limits(lookup: Lookup, as_json: bool) -> None:
     from ansorpy.cli.profiling import predictions_of
-    from ansorpy.report.profile import bounds_table, profile_table
-    from ansorpy.report.tables import show as show_table
+    from ansorpy.evaluation.profile import bounds_table, profile_table
+    from ansorpy.evaluation.tables import show as show_table
 
     time = "us predicted"
     calls, memory = predictions_of(lookup)
@@ -100,8 +100,8 @@ def _show_library(lookup: Lookup, wanted: str | None, form: str, as_json: bool) 
     from ansorpy.cli.program_text import FORMS, program_text
     from ansorpy.cli.tasks import selected
     from ansorpy.errors import UsageError
-    from ansorpy.report.kernels import kernels_table, reach_table
-    from ansorpy.report.tables import show as show_table
+    from ansorpy.evaluation.kernels import kernels_table, reach_table
+    from ansorpy.evaluation.tables import show as show_table
 
     if form not in FORMS:
         raise UsageError(
@@ -190,9 +190,9 @@ def _list(lookup: Lookup, as_json: bool) -> None:
     from ansorpy.api.alternatives import timed_regions
     from ansorpy.api.tuner import open_tuner
     from ansorpy.cli.kernels import network_reach
-    from ansorpy.report.alternatives import alternatives_json, alternatives_table
-    from ansorpy.report.kernels import kernels_table, reach_table
-    from ansorpy.report.tables import show as show_table
+    from ansorpy.evaluation.alternatives import alternatives_json, alternatives_table
+    from ansorpy.evaluation.kernels import kernels_table, reach_table
+    from ansorpy.evaluation.tables import show as show_table
 
     project = lookup.project
     with open_tuner(lookup.request) as tuner:
@@ -221,8 +221,8 @@ def _list(lookup: Lookup, as_json: bool) -> None:
 
 
 def _show_tasks(name: str, rows: Sequence[dict[str, Any]]) -> None:
-    from ansorpy.report.tables import Table
-    from ansorpy.report.tables import show as show_table
+    from ansorpy.evaluation.tables import Table
+    from ansorpy.evaluation.tables import show as show_table
 
     heading = ("#", "task", "calls", "MFLOP", "trials", "best us")
     cells = tuple(

@@ -15,7 +15,7 @@ from ansorpy.cli.options import AsJson, ModelOption, Plugins, Seed
 
 if TYPE_CHECKING:
     from ansorpy.cli.lookup import Lookup
-    from ansorpy.report.verify import Verification
+    from ansorpy.evaluation.verify import Verification
 
 __all__ = ["verify"]
 
@@ -53,7 +53,7 @@ def verify(
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import is_library, onnx_beside, with_known_inputs, with_own_sizes
     from ansorpy.errors import UsageError
-    from ansorpy.report.tables import show
+    from ansorpy.evaluation.tables import show
 
     load_plugins(plugin or ())
     lookup = Lookup(model, **arguments)
@@ -88,7 +88,7 @@ def _prove(lookup: Lookup, *, as_json: bool) -> None:
         VerificationFailed: Something is refuted.
     """
     from ansorpy.cli.proving import verify_static
-    from ansorpy.report.tables import show
+    from ansorpy.evaluation.tables import show
 
     result = verify_static(lookup)
     if as_json:

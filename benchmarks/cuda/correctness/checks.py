@@ -21,6 +21,9 @@ import onnx
 import ansorpy
 from ansorpy.codegen.cuda.device.driver import CudaDevice
 from ansorpy.errors import CodegenError, ScheduleError
+from ansorpy.evaluation.inputs import random_value
+from ansorpy.evaluation.onnx_edit import softmax_inputs_as_outputs
+from ansorpy.evaluation.verify import compare_outputs
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.task import Task
@@ -28,9 +31,6 @@ from ansorpy.measure.build.built import Built
 from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run.runner import MeasureOptions
-from ansorpy.report.inputs import random_value
-from ansorpy.report.onnx_edit import softmax_inputs_as_outputs
-from ansorpy.report.verify import compare_outputs
 from ansorpy.target import Target
 from benchmarks.cuda.correctness.launches import store
 from benchmarks.cuda.smoke.machine import Fault, Skipped, SmokeGpu, blocked, doubling

@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 
 from ansorpy.errors import UsageError
-from ansorpy.report.engines.protocol import (
+from ansorpy.evaluation.engines.protocol import (
     FedEngine,
     Shapes,
     SizedEngine,

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 import ansorpy as ap
 from ansorpy.errors import ForeignFile
-from ansorpy.report.bench.processes import Contender, EngineProcess
+from ansorpy.evaluation.bench.processes import Contender, EngineProcess
 from benchmarks.dynamic import libraries, steps
 from benchmarks.dynamic.libraries import Settings, one_size_library
 from benchmarks.dynamic.suite import DynamicModel, shapes_at

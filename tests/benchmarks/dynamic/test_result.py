@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ansorpy.errors import ForeignFile
-from ansorpy.report.bench.turns import Timing
+from ansorpy.evaluation.bench.turns import Timing
 from benchmarks.dynamic.report import figures_table, sizes_table
 from benchmarks.dynamic.result import (
     DynamicResult,

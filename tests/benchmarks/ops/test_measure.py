@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import VerificationFailed
-from ansorpy.report.bench.turns import Policy
+from ansorpy.evaluation.bench.turns import Policy
 from benchmarks.ops.families.norms import MatrixNorm
 from benchmarks.ops.measure import Settings, measure
 from benchmarks.ops.reference import Reference

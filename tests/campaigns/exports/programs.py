@@ -14,14 +14,14 @@ from onnx import ModelProto
 
 import ansorpy as ap
 from ansorpy.errors import UnsupportedModel
+from ansorpy.evaluation.inputs import random_value
+from ansorpy.evaluation.onnx_edit import softmax_inputs_as_outputs
+from ansorpy.evaluation.verify import compare_outputs
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.measure.build.handlers import build_lowered
-from ansorpy.report.inputs import random_value
-from ansorpy.report.onnx_edit import softmax_inputs_as_outputs
-from ansorpy.report.verify import compare_outputs
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.kernel import Kernel

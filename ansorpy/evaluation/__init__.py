@@ -1,0 +1,1 @@
+"""What users learn of results: verification, comparisons with other engines, tables."""

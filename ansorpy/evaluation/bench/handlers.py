@@ -1,0 +1,84 @@
+"""Handlers in an engine's process, which load the engine once and time bursts of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from time import perf_counter_ns
+from typing import Any
+
+from ansorpy.errors import AnsorpyError
+from ansorpy.evaluation.engines.protocol import Engine
+from ansorpy.measure.workers.protocol import Message
+from ansorpy.measure.workers.worker import Handler
+
+__all__ = ["burst", "make_handlers", "opened", "reporting"]
+
+
+def make_handlers() -> Mapping[str, Handler]:
+    """The handlers ``load``, which returns the engine's version, and ``burst``.
+
+    ``burst`` returns the nanoseconds of each timed call; where it names a size, the engine has
+    several.  An error is returned as ``failed``, with its message, its hint, and the exit code of
+    its kind.
+    """
+    loaded: list[Any] = []
+
+    def load(request: Message) -> Message:
+        engine = opened(request)
+        engine.run()
+        loaded.append(engine)
+        return Message("loaded", {"version": engine.version})
+
+    def timed(request: Message) -> Message:
+        fields: dict[str, Any] = dict(request.fields)
+        size = fields.pop("size")
+        if size is not None:
+            loaded[0].choose(size)
+        return Message("timed", {"calls_ns": burst(loaded[0], **fields)})
+
+    return {"load": reporting(load), "burst": reporting(timed)}
+
+
+def opened(request: Message) -> Any:
+    """What the factory of *request* ("module:callable") makes of its arguments."""
+    fields: Mapping[str, Any] = request.fields
+    module, attribute = fields["factory"].split(":")
+    return getattr(import_module(module), attribute)(**fields["arguments"])
+
+
+def burst(
+    engine: Engine, *, untimed_s: float, burst_s: float, least_calls: int, most_calls: int
+) -> list[int]:
+    """Call *engine* untimed for *untimed_s*, then timed for *burst_s*; nanoseconds of each call."""
+    start = perf_counter_ns()
+    untimed = 0
+    while untimed == 0 or perf_counter_ns() - start < untimed_s * 1e9:
+        engine.run()
+        untimed += 1
+    calls: list[int] = []
+    first = before = perf_counter_ns()
+    while len(calls) < most_calls:
+        engine.run()
+        after = perf_counter_ns()
+        calls.append(after - before)
+        if len(calls) >= least_calls and after - first >= burst_s * 1e9:
+            break
+        before = perf_counter_ns()
+    return calls
+
+
+def reporting(handler: Callable[[Message], Message]) -> Handler:
+    """*handler*, whose errors become answers of kind ``failed``."""
+
+    def answer(request: Message) -> Message:
+        try:
+            return handler(request)
+        except AnsorpyError as error:
+            fields = {"message": error.message, "hint": error.hint, "exit_code": error.exit_code}
+        except Exception as error:  # any error of an engine is reported to the parent
+            message = f"{type(error).__name__}: {error}"
+            fields = {"message": message, "hint": None, "exit_code": 1}
+        return Message("failed", fields)
+
+    return answer

@@ -1,0 +1,200 @@
+"""Parent process of a comparison: runs the engines' processes in turn, with all others stopped.
+
+An engine's threads may spin between calls, raise the clock or fill the cache.  So every engine has
+its own process, all but one are stopped (SIGSTOP), and bursts alternate.  Disturbances of the
+machine then affect all engines equally, and disturbed bursts are repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import median
+
+from ansorpy.errors import AnsorpyError
+from ansorpy.evaluation.bench.processes import Contender, EngineProcess
+from ansorpy.measure.run.undisturbed import Undisturbed
+
+__all__ = ["Policy", "Timing", "compare", "compare_sizes"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Duration and number of timed bursts.
+
+    Args:
+        burst_s: Timed seconds per burst (at least ``least_calls`` calls).
+        untimed_s: Seconds of untimed calls before each burst, since after a stop the caches are
+            cold, the threads asleep and the clock low.
+        rounds: Minimum and maximum number of bursts per engine.
+        settled: Medians are settled if the last three rounds moved none of them by more than this
+            fraction.
+    """
+
+    burst_s: float = 0.3
+    untimed_s: float = 0.1
+    least_calls: int = 5
+    most_calls: int = 20_000
+    rounds: tuple[int, int] = (7, 25)
+    settled: float = 0.01
+    load_timeout_s: float = 900.0
+
+
+@dataclass
+class Timing:
+    """All timed calls of one engine, in seconds, and its own version string.
+
+    ``repeated`` counts bursts that were disturbed and repeated; ``settled`` says whether the median
+    was steady when the bursts ended (:attr:`Policy.settled`).
+    """
+
+    version: str = ""
+    repeated: int = 0
+    bursts_s: list[list[float]] = field(default_factory=list)
+    medians_s: list[float] = field(default_factory=list)
+    settled: bool = True
+
+    @property
+    def runs(self) -> int:
+        """Number of timed calls."""
+        return sum(map(len, self.bursts_s))
+
+    @property
+    def median_ms(self) -> float:
+        """Median of the bursts' medians, so each burst counts once, however many calls it had."""
+        return self.medians_s[-1] * 1e3
+
+    @property
+    def bursts_ms(self) -> tuple[float, float]:
+        """The smallest and the largest of the bursts' medians."""
+        medians = [median(burst) * 1e3 for burst in self.bursts_s]
+        return min(medians), max(medians)
+
+    @property
+    def min_ms(self) -> float:
+        """Fastest timed call."""
+        return min(map(min, self.bursts_s)) * 1e3
+
+    def add(self, calls_s: Sequence[float]) -> None:
+        """Add one burst; ``medians_s`` keeps the running median after it."""
+        self.bursts_s.append(list(calls_s))
+        self.medians_s.append(median(map(median, self.bursts_s)))
+
+    def is_settled(self, share: float) -> bool:
+        """Whether the last three bursts moved the running median by at most *share*."""
+        last = self.medians_s[-4:]
+        return len(last) == 4 and max(last) - min(last) <= share * min(last)
+
+
+def compare(
+    contenders: Sequence[Contender],
+    policy: Policy | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+    left_out: Callable[[str, AnsorpyError], None] | None = None,
+    is_disturbed: Callable[[], bool] = lambda: False,
+) -> dict[str, Timing]:
+    """Time every contender in alternating bursts; the result is in the order given.
+
+    Args:
+        left_out: Called with each contender that does not load and is skipped.  Without it, such
+            a failure is raised.
+        is_disturbed: Returns whether the machine is slower than a moment ago; called between
+            bursts.
+
+    Raises:
+        EngineFailure: A process died, or did not load its model in ``policy.load_timeout_s``.
+    """
+    policy = policy or Policy()
+    with _loaded(contenders, policy, progress, left_out) as processes:
+        return _settled(processes, policy, Undisturbed(is_disturbed), progress, None)
+
+
+def compare_sizes(
+    contenders: Sequence[Contender],
+    sizes: Mapping[int, str],
+    policy: Policy | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+    left_out: Callable[[str, AnsorpyError], None] | None = None,
+    is_disturbed: Callable[[], bool] = lambda: False,
+) -> Iterator[dict[str, Timing]]:
+    """:func:`compare` at one size after another; every engine is loaded once, for all of them.
+
+    Args:
+        contenders: Their engines are :class:`~ansorpy.evaluation.engines.protocol.SizedEngine`.
+        sizes: The numbers of sizes that the engines hold, and their names for *progress*.
+    """
+    policy = policy or Policy()
+    undisturbed = Undisturbed(is_disturbed)
+    with _loaded(contenders, policy, progress, left_out) as processes:
+        for number, name in sizes.items():
+            progress(name)
+            yield _settled(processes, policy, undisturbed, progress, number)
+
+
+@contextmanager
+def _loaded(
+    contenders: Sequence[Contender],
+    policy: Policy,
+    progress: Callable[[str], None],
+    left_out: Callable[[str, AnsorpyError], None] | None,
+) -> Iterator[dict[EngineProcess, str]]:
+    """The processes whose engines have loaded, and the engines' versions."""
+    with ExitStack() as stack:
+        versions: dict[EngineProcess, str] = {}
+        for contender in contenders:
+            progress(f"loading {contender.name}")
+            process = stack.enter_context(EngineProcess(contender))
+            try:
+                versions[process] = process.load(policy.load_timeout_s)
+            except AnsorpyError as error:
+                if left_out is None:
+                    raise
+                left_out(contender.name, error)
+        yield versions
+
+
+def _settled(
+    versions: Mapping[EngineProcess, str],
+    policy: Policy,
+    undisturbed: Undisturbed,
+    progress: Callable[[str], None],
+    size: int | None,
+) -> dict[str, Timing]:
+    """Bursts in turn, until the medians settle or the rounds are over."""
+    timings = {process.name: Timing(version) for process, version in versions.items()}
+    for turn in range(policy.rounds[1] if timings else 0):
+        for process in _alternating(list(versions), turn):
+            before = undisturbed.repeated
+            timing = timings[process.name]
+            timing.add(undisturbed(partial(_burst, process, policy, size)))
+            timing.repeated += undisturbed.repeated - before
+        progress(f"round {turn + 1}: " + _line(timings))
+        for timing in timings.values():
+            timing.settled = timing.is_settled(policy.settled)
+        if turn + 1 >= policy.rounds[0] and all(t.settled for t in timings.values()):
+            break
+    return timings
+
+
+def _alternating(processes: list[EngineProcess], turn: int) -> list[EngineProcess]:
+    """Reverse the order on odd turns, so that drift of the machine's clock favours no engine."""
+    return processes if turn % 2 == 0 else processes[::-1]
+
+
+def _burst(process: EngineProcess, policy: Policy, size: int | None) -> list[float]:
+    """Seconds of each timed call."""
+    request = {
+        "size": size,
+        "untimed_s": policy.untimed_s,
+        "burst_s": policy.burst_s,
+        "least_calls": policy.least_calls,
+        "most_calls": policy.most_calls,
+    }
+    answer = process.ask("burst", request, policy.load_timeout_s)
+    return [nanoseconds * 1e-9 for nanoseconds in answer["calls_ns"]]
+
+
+def _line(timings: Mapping[str, Timing]) -> str:
+    return ", ".join(f"{name} {t.median_ms:.3f} ms" for name, t in timings.items())

@@ -1,0 +1,139 @@
+"""The interface of engines, and functions that open an engine by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.errors import MissingDependency, UsageError
+from ansorpy.evaluation.engines.names import ENGINES
+from ansorpy.evaluation.inputs import input_specs, random_feeds, read_model
+
+__all__ = [
+    "Array", "AtSizes", "Bounds", "Engine", "EngineFactory", "FedEngine", "Shapes", "SizedEngine",
+    "bounds_of", "open_engine", "open_peer", "open_peer_at",
+]  # fmt: skip
+
+Array = NDArray[np.generic]
+Shapes = Mapping[str, Sequence[int]]
+"""The shape of each input, by name."""
+Bounds = Mapping[str, Sequence[tuple[int, int]]]
+"""The smallest and the largest extent of each axis of each input, by name."""
+
+
+class Engine(Protocol):
+    """A loaded model with inputs and outputs in place, so that ``run`` only computes."""
+
+    version: str
+
+    def run(self) -> None:
+        """Compute all outputs once, into the same buffers every time."""
+
+    def outputs(self) -> dict[str, Array]:
+        """The results of the last run by output name; overwritten by the next one."""
+
+
+class FedEngine(Engine, Protocol):
+    """An engine whose inputs can be replaced."""
+
+    def feed(self, feeds: Mapping[str, Array]) -> None:
+        """Put other inputs in place, of any shapes that the engine was opened for."""
+
+
+class SizedEngine(Engine, Protocol):
+    """An engine for inputs of several sizes."""
+
+    def choose(self, size: int) -> None:
+        """Put inputs of the size with this number in place."""
+
+
+class EngineFactory(Protocol):
+    """Loads the model at *path* for *threads* threads and sets its inputs to *feeds*.
+
+    Later inputs may have any shapes within *bounds*; without, those of *feeds*.
+    """
+
+    def __call__(
+        self, path: str, feeds: Mapping[str, Array], threads: int, bounds: Bounds | None = None
+    ) -> FedEngine: ...
+
+
+class AtSizes:
+    """An engine with the inputs that *feeds_at* makes for each size; it begins with the first."""
+
+    def __init__(self, engine: FedEngine, feeds_at: Callable[[int], Mapping[str, Array]]) -> None:
+        self.version = engine.version
+        self._engine = engine
+        self._feeds_at = feeds_at
+        self._size = 0
+        self.run, self.outputs = engine.run, engine.outputs
+
+    def choose(self, size: int) -> None:
+        if size != self._size:
+            self._engine.feed(self._feeds_at(size))
+            self._size = size
+
+
+def bounds_of(sizes: Sequence[Shapes]) -> Bounds:
+    """What contains the shapes of each input in all of *sizes*."""
+    return {
+        name: [(min(axis), max(axis)) for axis in zip(*(s[name] for s in sizes), strict=True)]
+        for name in sizes[0]
+    }
+
+
+def open_engine(
+    name: str,
+    path: str,
+    feeds: Mapping[str, Array],
+    threads: int,
+    bounds: Bounds | None = None,
+) -> FedEngine:
+    """Load the ONNX file *path* into the engine *name*, for the shapes of *feeds* or in *bounds*.
+
+    Raises:
+        UsageError: There is no such engine.
+        MissingDependency: Its package is not installed.
+    """
+    if name not in ENGINES:
+        raise UsageError(f"unknown engine {name!r}", hint=f"choose from {', '.join(ENGINES)}")
+    home, package, extra = ENGINES[name]
+    module, attribute = home.split(":")
+    try:
+        factory: EngineFactory = getattr(import_module(module), attribute)
+    except ImportError as error:
+        raise MissingDependency(
+            f"{name} cannot be loaded: {error}",
+            hint=f"pip install {package}, or pip install 'ansorpy[{extra}]'",
+        ) from None
+    return factory(path, feeds, threads, bounds)
+
+
+def open_peer(
+    name: str,
+    path: str,
+    *,
+    threads: int,
+    seed: int = 0,
+    shapes: Shapes | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> FedEngine:
+    """Call :func:`open_engine` with seeded random inputs; all arguments are JSON-serializable."""
+    specs = input_specs(read_model(path), shapes, dims)
+    return open_engine(name, path, random_feeds(specs, seed), threads)
+
+
+def open_peer_at(
+    name: str, path: str, *, threads: int, seed: int = 0, sizes: Sequence[Shapes]
+) -> SizedEngine:
+    """The same for several *sizes*, each the shapes of all inputs: one engine, opened for all."""
+    model = read_model(path)
+
+    def feeds_at(size: int) -> Mapping[str, Array]:
+        return random_feeds(input_specs(model, sizes[size]), seed)
+
+    return AtSizes(open_engine(name, path, feeds_at(0), threads, bounds_of(sizes)), feeds_at)

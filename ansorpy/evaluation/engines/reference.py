@@ -1,0 +1,39 @@
+"""The onnx reference evaluator as an engine: slow, but follows the standard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from ansorpy.evaluation.engines.protocol import Array, Bounds
+
+__all__ = ["Reference"]
+
+
+class Reference:
+    """The evaluator of the onnx package; *threads* and *bounds* have no effect on it."""
+
+    version = str(onnx.__version__)
+
+    def __init__(
+        self, path: str, feeds: Mapping[str, Array], threads: int, bounds: Bounds | None = None
+    ) -> None:
+        self._evaluator = ReferenceEvaluator(path)
+        self._results: dict[str, Array] = {}
+        self.feed(feeds)
+
+    def feed(self, feeds: Mapping[str, Array]) -> None:
+        """Take other inputs."""
+        self._feeds = dict(feeds)
+
+    def run(self) -> None:
+        """One evaluation."""
+        names = list(self._evaluator.output_names)
+        results = list(self._evaluator.run(names, self._feeds))
+        self._results = dict(zip(names, results, strict=True))
+
+    def outputs(self) -> dict[str, Array]:
+        """The arrays the last evaluation returned."""
+        return self._results

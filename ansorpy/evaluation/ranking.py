@@ -1,0 +1,68 @@
+"""Tables of how well cost models ranked held-out programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, fields
+
+import numpy as np
+
+from ansorpy.cost.holdout import Judged, Knowing
+from ansorpy.cost.metrics import Ranking
+from ansorpy.evaluation.tables import Table
+
+__all__ = ["figures", "overall_table", "tasks_table"]
+
+_HEADING = ("correlation", "recall of 5", "speed of 1", "speed of 5")
+
+
+def overall_table(found: Sequence[Judged]) -> Table:
+    """Means over tasks; the rows of one level cover the same tasks for all models."""
+    rows = []
+    for level in sorted({j.known for j in found if j.known}):
+        names = {j.task for j in found if j.known == level}
+        for knowing in Knowing:
+            these = [
+                j.figures
+                for j in found
+                if j.task in names and j.knowing is knowing and j.known in (0, level)
+            ]
+            if these:
+                label = knowing.value.format(level)
+                rows.append((f"{len(names)} tasks", label, *_means(these)))
+    return Table("means over tasks", ("", "model", *_HEADING), tuple(rows), frozenset(_HEADING))
+
+
+def _means(figures: Sequence[Ranking]) -> tuple[str, ...]:
+    columns = np.array([astuple(f) for f in figures], dtype=np.float64).T
+    return tuple("-" if np.isnan(c).all() else f"{np.nanmean(c):.3f}" for c in columns)
+
+
+def tasks_table(found: Sequence[Judged]) -> Table:
+    """Rank correlations, one row per task."""
+    models = sorted({(j.known, j.knowing.value) for j in found})
+    heading = ("held out", *(value.format(known) for known, value in models))
+    rows = []
+    for task in sorted({j.task for j in found}):
+        of = {(j.known, j.knowing.value): j for j in found if j.task == task}
+        cells = [f"{of[m].figures.correlation:.2f}" if m in of else "" for m in models]
+        rows.append((task, str(next(iter(of.values())).held_out), *cells))
+    return Table("rank correlation", ("task", *heading), tuple(rows), frozenset(heading))
+
+
+def figures(found: Sequence[Judged]) -> list[dict[str, object]]:
+    """Every metric of every task, JSON-serializable; undefined values are null."""
+    return [
+        {
+            "task": j.task,
+            "model": j.knowing.value.format(j.known),
+            "known": j.known,
+            "held_out": j.held_out,
+            **{f.name: _number(getattr(j.figures, f.name)) for f in fields(Ranking)},
+        }
+        for j in found
+    ]
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value

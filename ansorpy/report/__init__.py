@@ -1,1 +1,0 @@
-"""Results for users: verification, comparisons with other engines, tables."""

@@ -1,0 +1,35 @@
+"""Tables of held-out ranking."""
+
+from __future__ import annotations
+
+from ansorpy.cost.holdout import Judged, Knowing
+from ansorpy.cost.metrics import Ranking
+from ansorpy.evaluation.ranking import figures, overall_table, tasks_table
+
+NAN = float("nan")
+FOUND = [
+    Judged("a", Knowing.NOTHING, 0, 16, Ranking(0.2, 0.4, 0.8, 1.0)),
+    Judged("b", Knowing.NOTHING, 0, 20, Ranking(NAN, 0.2, 0.6, 0.9)),
+    Judged("a", Knowing.OWN, 8, 16, Ranking(0.5, 0.6, 1.0, 1.0)),
+    Judged("b", Knowing.OWN, 8, 20, Ranking(NAN, 0.4, 0.9, 1.0)),
+    Judged("a", Knowing.OWN, 32, 16, Ranking(0.7, 0.8, 1.0, 1.0)),
+]
+
+
+def test_means_are_over_the_same_tasks_for_every_model() -> None:
+    rows = {row[:2]: row[2:] for row in overall_table(FOUND).rows}
+    assert rows["2 tasks", "analytic"] == ("0.200", "0.300", "0.700", "0.950")
+    assert rows["2 tasks", "boosted, first 8 too"][1] == "0.500"
+    assert rows["1 tasks", "analytic"][1] == "0.400"
+    assert rows["1 tasks", "boosted, first 32 too"][0] == "0.700"
+    assert ("1 tasks", "boosted, first 8 too") not in rows
+
+
+def test_a_row_a_task_and_plain_json() -> None:
+    table = tasks_table(FOUND)
+    assert table.heading[2:] == ("analytic", "boosted, first 8 too", "boosted, first 32 too")
+    assert table.rows[0] == ("a", "16", "0.20", "0.50", "0.70")
+    assert table.rows[1] == ("b", "20", "nan", "nan", "")
+    first, second, *_ = figures(FOUND)
+    assert first["model"] == "analytic" and first["correlation"] == 0.2
+    assert second["correlation"] is None and second["held_out"] == 20
