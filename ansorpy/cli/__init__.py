@@ -1,1 +1,1 @@
-"""The command line: one file per verb, thin over :mod:`ansorpy.api` and :mod:`ansorpy.evaluation`."""
+"""The command line: a file for each verb, over :mod:`ansorpy.api` and ansorpy.evaluation."""
