@@ -168,7 +168,10 @@ def test_why_a_run_and_its_kernels_differ() -> None:
     assert "0.83 ms in its kernels, 0.72 ms in its kernels when each was timed alone" in times
     assert "call from Python and a kernel alone" in reasons
     [_, reasons] = remarks(0.85, 0.83, None)
-    assert reasons == "these differ because a run includes the call from Python (docs/reference/cli.md)"
+    assert (
+        reasons
+        == "these differ because a run includes the call from Python (docs/reference/cli.md)"
+    )
 
 
 def test_json_and_table() -> None:
