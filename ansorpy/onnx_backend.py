@@ -9,7 +9,9 @@
 array([ 3., 12.], dtype=float32)
 
 A model is compiled without tuning.  Values of inputs that decide shapes or attributes must be known
-then: the first call with new ones compiles the model for these, and later calls reuse it.
+then: the first call with new ones compiles the model for these, and later calls reuse it.  If
+nothing would be left to compute then, sizes get bounds instead; a call that exceeds them compiles
+the model for larger ones.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx.backend.base import Backend, BackendRep
 
 from ansorpy.api.networks import compile
-from ansorpy.errors import UnsupportedModel, UsageError
+from ansorpy.errors import OutOfBounds, UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.sequence_inputs import is_listed, tensor_names
 from ansorpy.frontend.onnx.shapes import network_inputs
@@ -43,6 +45,12 @@ _Shapes = list[tuple[int, ...]] | None
 """The shapes of the tensors in a sequence or optional value, which may have none."""
 _Key = tuple[object, ...]
 """The values of the inputs that are known when a model is compiled, and the shapes in sequences."""
+_FIRST_BOUND = 64
+"""Of a size that no input has: enough for most, and little memory."""
+_GROWTH = 8
+"""A bound that was exceeded grows by this factor, so that few calls compile."""
+_LARGEST_BOUND = 1 << 24
+"""Above this, memory for all sizes within a bound is not to be had."""
 
 
 @dataclass
@@ -51,16 +59,20 @@ class Prepared(BackendRep):
 
     Args:
         pinned: The inputs whose values must be known when it is compiled.
+        bounds: Tensors that have sizes, and what these are at most, as :func:`ansorpy.compile`
+            takes it.
     """
 
     model: ModelProto
     arguments: Mapping[str, Any]
     pinned: tuple[str, ...] = ()
+    bounds: dict[str, list[int]] = field(default_factory=dict)
     _compiled: dict[_Key, CompiledModel] = field(default_factory=dict)
 
     @property
     def versions(self) -> int:
-        """How often it has been compiled: for different values of :attr:`pinned`."""
+        """How often it has been compiled, for different values of :attr:`pinned`, since the bounds
+        grew."""
         return len(self._compiled)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Array, ...]:
@@ -73,11 +85,59 @@ class Prepared(BackendRep):
             UsageError: An input is missing, unknown, or of another shape or type.
         """
         feeds, shapes = self._tensors(self._by_name(inputs))
-        compiled = self._for(feeds, shapes)
-        rest = {name: array for name, array in feeds.items() if name not in self.pinned}
-        made = dict(zip((o.name for o in compiled.get_outputs()), compiled.run(None, rest),
-                        strict=True))  # fmt: skip
+        made = self._made(feeds, shapes)
         return tuple(_made(info, made) for info in self.model.graph.output)
+
+    def _made(
+        self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]
+    ) -> dict[str, Array]:
+        """The output tensors by name."""
+        while True:
+            compiled = self._for(feeds, shapes)
+            rest = {name: array for name, array in feeds.items() if name not in self.pinned}
+            try:
+                outputs = compiled.run(None, rest)
+            except OutOfBounds:
+                if not self._grow(feeds):
+                    raise
+                continue
+            return dict(zip((o.name for o in compiled.get_outputs()), outputs, strict=True))
+
+    def learn(self, error: UnsupportedModel) -> bool:
+        """Whether more inputs that are known, or sizes with bounds, may avoid *error*; note them.
+
+        There are bounds if all inputs would be known otherwise.
+        """
+        names = {info.name for info in network_inputs(self.model)}
+        bounds = {name: [] for name in error.bounds if name not in self.bounds}
+        pinned = dict.fromkeys((*self.pinned, *error.needs))
+        if bounds and names <= pinned.keys():
+            self.pinned, self.bounds = (), self.bounds | bounds
+        elif len(pinned) > len(self.pinned):
+            self.pinned = tuple(pinned)
+        else:
+            return False
+        self._compiled = {}
+        return True
+
+    def _grow(self, feeds: Mapping[str, Array]) -> bool:
+        """Let the bounds include the sizes in *feeds*; whether any of them has grown.
+
+        Sizes that are computed get larger ones.
+        """
+        before = dict(self.bounds)
+        for name, most in before.items():
+            if name in feeds:
+                sizes = np.maximum(feeds[name].reshape(-1), 1).tolist()
+                wanted = [1 << (int(size) - 1).bit_length() for size in sizes]
+            else:
+                wanted = [_GROWTH * n for n in most] or [_FIRST_BOUND]
+            self.bounds[name] = list(map(max, wanted, most or wanted))
+        if self.bounds == before or max(max(most, default=0) for most in self.bounds.values()) > _LARGEST_BOUND:
+            self.bounds = before
+            return False
+        self._compiled = {}
+        return True
 
     def _tensors(self, feeds: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, _Shapes]]:
         """All tensors in *feeds* by name, and the shapes of those in sequences and optionals."""
@@ -111,18 +171,18 @@ class Prepared(BackendRep):
         if shapes:
             arguments["shapes"] = {**arguments.get("shapes", {}), **shapes}
         while True:
+            if not all(self.bounds.values()):
+                self._grow(feeds)
             values = {name: feeds[name] for name in self.pinned}
             known = tuple((value.tobytes(), value.shape) for value in values.values())
             key = (known, str(shapes))
             if key in self._compiled:
                 return self._compiled[key]
             try:
-                made = compile(self.model, constants=values, **arguments)
+                made = compile(self.model, constants=values, bounds=self.bounds, **arguments)
             except UnsupportedModel as error:
-                more = [name for name in error.needs if name not in self.pinned]
-                if not more:
+                if not self.learn(error):
                     raise
-                self.pinned, self._compiled = (*self.pinned, *more), {}
                 continue
             self._compiled[key] = made
             return made
@@ -154,16 +214,15 @@ class AnsorpyBackend(Backend):
         """
         if not cls.supports_device(device):
             raise UsageError(f"models do not run on {device!r} here", hint="use device CPU")
-        needs: tuple[str, ...] = ()
+        ready = Prepared(model, {"effort": "none", **kwargs})
         if any(is_listed(info.type) for info in network_inputs(model)):
-            return Prepared(model, {"effort": "none", **kwargs})
+            return ready
         try:
             load(model)
         except UnsupportedModel as error:
-            needs = error.needs
-            if not needs:
+            if not ready.learn(error):
                 raise
-        return Prepared(model, {"effort": "none", **kwargs}, needs)
+        return ready
 
     @classmethod
     def run_model(

@@ -287,11 +287,13 @@ class NodeContext(Emits):
         raise Unsupported(f"{a} and {b}", f"either may be larger; {why}")
 
     def constant_shape(self, shape: Shape, dtype: DType) -> Shape:
-        """*shape*, of a constant to be made; refuses one that no library could hold."""
+        """*shape*, of a value that follows from sizes; refuses one of a constant that no library
+        could hold."""
         if any(least(extent) < 0 for extent in shape):
             raise Unsupported(f"input shape {shape}", "no size may be negative")
         try:
-            require_small(TensorType(shape, dtype))
+            if not dims_of(shape):
+                require_small(TensorType(shape, dtype))
         except LargeConstant as error:
             raise TooLarge(str(error)) from None
         return shape
