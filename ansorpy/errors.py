@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 __all__ = [
     "AnsorpyError", "CodegenError", "DeviceLost", "ForeignFile", "Interrupted", "LoweringError",
-    "MissingDependency", "NoValidProgram", "OutOfBounds", "ScheduleError", "UnsupportedModel", "UnsupportedRow",
-    "UsageError", "VerificationFailed",
+    "MissingDependency", "NoValidProgram", "OutOfBounds", "ScheduleError", "UnsupportedModel",
+    "UnsupportedRow", "UsageError", "VerificationFailed",
 ]  # fmt: skip
 
 

@@ -45,12 +45,12 @@ _Shapes = list[tuple[int, ...]] | None
 """The shapes of the tensors in a sequence or optional value, which may have none."""
 _Key = tuple[object, ...]
 """The values of the inputs that are known when a model is compiled, and the shapes in sequences."""
-_FIRST_BOUND = 64
-"""Of a size that no input has: enough for most, and little memory."""
+_FIRST_BOUND = 16
+"""Of each size: little memory, even if a tensor has four of them."""
 _GROWTH = 8
-"""A bound that was exceeded grows by this factor, so that few calls compile."""
+"""Bounds of computed sizes grow by this factor, so that few calls compile."""
 _LARGEST_BOUND = 1 << 24
-"""Above this, memory for all sizes within a bound is not to be had."""
+"""Larger sizes are refused: there would be no memory for all sizes within the bounds."""
 
 
 @dataclass
@@ -88,9 +88,7 @@ class Prepared(BackendRep):
         made = self._made(feeds, shapes)
         return tuple(_made(info, made) for info in self.model.graph.output)
 
-    def _made(
-        self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]
-    ) -> dict[str, Array]:
+    def _made(self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]) -> dict[str, Array]:
         """The output tensors by name."""
         while True:
             compiled = self._for(feeds, shapes)
@@ -109,7 +107,7 @@ class Prepared(BackendRep):
         There are bounds if all inputs would be known otherwise.
         """
         names = {info.name for info in network_inputs(self.model)}
-        bounds = {name: [] for name in error.bounds if name not in self.bounds}
+        bounds = {name: [_FIRST_BOUND] for name in error.bounds if name not in self.bounds}
         pinned = dict.fromkeys((*self.pinned, *error.needs))
         if bounds and names <= pinned.keys():
             self.pinned, self.bounds = (), self.bounds | bounds
@@ -121,22 +119,21 @@ class Prepared(BackendRep):
         return True
 
     def _grow(self, feeds: Mapping[str, Array]) -> bool:
-        """Let the bounds include the sizes in *feeds*; whether any of them has grown.
+        """Let the bounds include the sizes in *feeds*, with some room; whether they have grown.
 
-        Sizes that are computed get larger ones.
+        Those of computed sizes become larger, too.
         """
-        before = dict(self.bounds)
-        for name, most in before.items():
+        grown = {}
+        for name, most in self.bounds.items():
             if name in feeds:
-                sizes = np.maximum(feeds[name].reshape(-1), 1).tolist()
-                wanted = [1 << (int(size) - 1).bit_length() for size in sizes]
+                sizes = feeds[name].reshape(-1).tolist()
+                each = most if len(most) > 1 else most * len(sizes)
+                grown[name] = [max(n, _rounded(size)) for n, size in zip(each, sizes, strict=True)]
             else:
-                wanted = [_GROWTH * n for n in most] or [_FIRST_BOUND]
-            self.bounds[name] = list(map(max, wanted, most or wanted))
-        if self.bounds == before or max(max(most, default=0) for most in self.bounds.values()) > _LARGEST_BOUND:
-            self.bounds = before
+                grown[name] = [_GROWTH * n for n in most]
+        if grown == self.bounds or max(n for most in grown.values() for n in most) > _LARGEST_BOUND:
             return False
-        self._compiled = {}
+        self.bounds, self._compiled = grown, {}
         return True
 
     def _tensors(self, feeds: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, _Shapes]]:
@@ -171,8 +168,6 @@ class Prepared(BackendRep):
         if shapes:
             arguments["shapes"] = {**arguments.get("shapes", {}), **shapes}
         while True:
-            if not all(self.bounds.values()):
-                self._grow(feeds)
             values = {name: feeds[name] for name in self.pinned}
             known = tuple((value.tobytes(), value.shape) for value in values.values())
             key = (known, str(shapes))
@@ -279,6 +274,11 @@ def _made(info: ValueInfoProto, made: Mapping[str, Array]) -> Any:
     found = [made[name] for name in tensor_names(info.name, len(made)) if name in made]
     kind = info.type.optional_type.elem_type if info.type.HasField("optional_type") else info.type
     return found if found or kind.HasField("sequence_type") else None
+
+
+def _rounded(size: int) -> int:
+    """The least power of two that is not below *size*."""
+    return 1 << max(size - 1, 0).bit_length()
 
 
 def _info(name: str, array: Array) -> ValueInfoProto:

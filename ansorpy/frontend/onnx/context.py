@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto
 
-from ansorpy.frontend.onnx.bounded import Bounds
+from ansorpy.frontend.onnx.bounded import Bounds, may_have_bounds
 from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
 from ansorpy.frontend.onnx.equations import Equation, negative, unequal
@@ -262,8 +262,7 @@ class NodeContext(Emits):
         if known is not None:
             return tuple(known.reshape(-1))
         if self.input(index) not in self.builder.constants:
-            is_size = not self.type(index).dtype.is_float
-            bound = self.node.input[index] if is_size else ""
+            bound = self.node.input[index] if may_have_bounds(self.type(index)) else ""
             raise self.unknown(what, self.input(index), bound)
         return self.constant_ints(index, what)
 

@@ -417,8 +417,8 @@ class Importer:
         given = [i.name for i in network_inputs(self.model) if i.name in self.values]
         names = {self.values[name]: name for name in given}
         blamed = reason.inputs if isinstance(reason, Unknown) else ()
-        is_outside = isinstance(reason, Unknown) and self.builder is self._network
-        bound = reason.bound if is_outside else ""
+        is_outside = self.builder is self._network
+        bound = reason.bound if isinstance(reason, Unknown) and is_outside else ""
         needs = pinnable(blamed, names, self.builder.types)
         domain = "" if node.domain in STANDARD else node.domain
         self.rows.append(

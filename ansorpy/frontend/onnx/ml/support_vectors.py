@@ -33,7 +33,11 @@ _AGREES = 0.005
 
 
 def svm_classifier(ctx: NodeContext) -> tuple[str, ...]:
-    """The label of the class that wins most pairs, and scores of pairs or classes."""
+    """The label of the class that wins most pairs, and scores of pairs or classes.
+
+    The score of a single pair, and its opposite, are transformed as two scores are: so does onnx's
+    reference; onnxruntime takes no softmax of them.
+    """
     labels = class_labels(ctx, "classlabels_ints")
     if len(labels) < 2:
         raise Unsupported("classlabels_ints", "give at least two classes")
