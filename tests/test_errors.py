@@ -8,8 +8,8 @@ from ansorpy import errors
 
 CODES = {
     "AnsorpyError": 1, "UsageError": 2, "OutOfBounds": 2, "UnsupportedModel": 3,
-    "VerificationFailed": 4, "MissingDependency": 5, "ForeignFile": 6, "ScheduleError": 1, "LoweringError": 1,
-    "CodegenError": 1, "DeviceLost": 1, "NoValidProgram": 1, "Interrupted": 130,
+    "VerificationFailed": 4, "MissingDependency": 5, "ForeignFile": 6, "ScheduleError": 1,
+    "LoweringError": 1, "CodegenError": 1, "DeviceLost": 1, "NoValidProgram": 1, "Interrupted": 130,
 }  # fmt: skip
 
 
