@@ -11,7 +11,8 @@ array([ 3., 12.], dtype=float32)
 A model is compiled without tuning.  Values of inputs that decide shapes or attributes must be known
 then: the first call with new ones compiles the model for these, and later calls reuse it.  If
 nothing would be left to compute then, sizes get bounds instead; a call that exceeds them compiles
-the model for larger ones.
+the model for larger ones.  Sizes that the model leaves open are those of the call, if it cannot be
+compiled for a range of them.
 """
 
 from __future__ import annotations
@@ -61,12 +62,15 @@ class Prepared(BackendRep):
         pinned: The inputs whose values must be known when it is compiled.
         bounds: Tensors that have sizes, and what these are at most, as :func:`ansorpy.compile`
             takes it.
+        fixes_shapes: Whether it is compiled for the shapes of a call, because it cannot be for all
+            that it allows.
     """
 
     model: ModelProto
     arguments: Mapping[str, Any]
     pinned: tuple[str, ...] = ()
     bounds: dict[str, list[int]] = field(default_factory=dict)
+    fixes_shapes: bool = False
     _compiled: dict[_Key, CompiledModel] = field(default_factory=dict)
 
     @property
@@ -104,7 +108,8 @@ class Prepared(BackendRep):
     def learn(self, error: UnsupportedModel) -> bool:
         """Whether more inputs that are known, or sizes with bounds, may avoid *error*; note them.
 
-        There are bounds if all inputs would be known otherwise.
+        There are bounds if all inputs would be known otherwise.  If neither helps, sizes that the
+        model leaves open are those of a call.
         """
         names = {info.name for info in network_inputs(self.model)}
         bounds = {name: [_FIRST_BOUND] for name in error.bounds if name not in self.bounds}
@@ -113,6 +118,8 @@ class Prepared(BackendRep):
             self.pinned, self.bounds = (), self.bounds | bounds
         elif len(pinned) > len(self.pinned):
             self.pinned = tuple(pinned)
+        elif not self.fixes_shapes and any(map(_is_open, network_inputs(self.model))):
+            self.fixes_shapes = True
         else:
             return False
         self._compiled = {}
@@ -164,13 +171,11 @@ class Prepared(BackendRep):
 
     def _for(self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]) -> CompiledModel:
         """The code for the pinned values in *feeds*; more may turn out to be needed."""
-        arguments = dict(self.arguments)
-        if shapes:
-            arguments["shapes"] = {**arguments.get("shapes", {}), **shapes}
         while True:
+            arguments = self._shaped(feeds, shapes)
             values = {name: feeds[name] for name in self.pinned}
             known = tuple((value.tobytes(), value.shape) for value in values.values())
-            key = (known, str(shapes))
+            key = (known, str(arguments.get("shapes")))
             if key in self._compiled:
                 return self._compiled[key]
             try:
@@ -181,6 +186,16 @@ class Prepared(BackendRep):
                 continue
             self._compiled[key] = made
             return made
+
+    def _shaped(self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]) -> dict[str, Any]:
+        """The arguments with all *shapes* that are fixed."""
+        fixed: dict[str, Any] = dict(shapes)
+        if self.fixes_shapes:
+            names = {info.name for info in network_inputs(self.model) if _is_open(info)}
+            fixed |= {name: feeds[name].shape for name in names - {*self.pinned} if name in feeds}
+        if not fixed:
+            return dict(self.arguments)
+        return {**self.arguments, "shapes": {**self.arguments.get("shapes", {}), **fixed}}
 
 
 class AnsorpyBackend(Backend):
@@ -274,6 +289,13 @@ def _made(info: ValueInfoProto, made: Mapping[str, Array]) -> Any:
     found = [made[name] for name in tensor_names(info.name, len(made)) if name in made]
     kind = info.type.optional_type.elem_type if info.type.HasField("optional_type") else info.type
     return found if found or kind.HasField("sequence_type") else None
+
+
+def _is_open(info: ValueInfoProto) -> bool:
+    """Whether *info* is a tensor with sizes that are not stated."""
+    kind = info.type.tensor_type
+    is_stated = kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim)
+    return info.type.HasField("tensor_type") and not is_stated
 
 
 def _rounded(size: int) -> int:

@@ -116,6 +116,23 @@ def test_inputs_that_are_found_to_be_needed_later() -> None:
         assert (set(ready.pinned), ready.versions) == ({"shape", "axes"}, versions)
 
 
+def test_shapes_are_fixed_where_open_ones_are_refused() -> None:
+    """A sequence has a known number of tensors."""
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["s"]),
+        helper.make_node("SequenceErase", ["s"], ["y"]),
+    ]
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("n", 2))
+    graph = helper.make_graph(nodes, "g", [info], [sequence("y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    ready, rng = onnx_backend.prepare(model), np.random.default_rng(6)
+    for n, versions in ((3, 1), (3, 1), (2, 2)):
+        x = rng.standard_normal((n, 2), np.float32)
+        [found] = ready.run([x])
+        np.testing.assert_array_equal(found, np.split(x[:-1], n - 1))
+        assert ready.versions == versions
+
+
 def made(op_type: str, *names: str) -> ModelProto:
     """A model of one node that takes whole numbers, and gives some that depend on these."""
     node = helper.make_node(op_type, names, ["y"])
