@@ -20,6 +20,7 @@ from ansorpy.evaluation.tables import show
 from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.runtime.export import export as export_plan
+from ansorpy.runtime.library.linker import refuse_size
 
 __all__ = ["accounted", "followed", "write_library"]
 
@@ -68,8 +69,14 @@ def write_library(networks: Networks, request: Request, library: Path) -> None:
     """Compile the one network of *networks* to *library*; print its path, time and memory use.
 
     C is written if the name ends in ``.c``, whatever target the programs were chosen for.
+
+    Raises:
+        UsageError: No library holds constants of this size.
     """
     target = emitted_target(library, request.target, request.threads)
+    if target is request.target:
+        [project] = networks.projects
+        refuse_size(project.constant_bytes)
     with followed(request) as following:
         [finished] = tune_networks(networks, following)
     total_s = kernels_median_s(finished.project, finished.chosen)
@@ -78,8 +85,8 @@ def write_library(networks: Networks, request: Request, library: Path) -> None:
             model = model_of(finished.project, finished.chosen, request.threads)
             written, memory = model.export(library), model.footprint
         else:  # C, which need not run on this machine
-            project, chosen = in_c(finished.project, finished.chosen, target)
-            plan = plan_of(project, chosen, request.threads)
+            in_project, chosen = in_c(finished.project, finished.chosen, target)
+            plan = plan_of(in_project, chosen, request.threads)
             written, memory = export_plan(plan, library), plan.footprint
     print(
         f"wrote {written}" + ("" if total_s is None else f" ({milliseconds(total_s)} in kernels)")
