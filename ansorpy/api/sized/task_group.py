@@ -29,8 +29,8 @@ _CALL_S = 1e-7
 _MOST_CORNERS = 6
 
 _MOST_TERMS = 1 << 31
-_MOST_BYTES = 1 << 26
-"""Work of one timed call, at most: several tenths of a second, and more than any cache holds."""
+_MOST_BYTES = 1 << 27
+"""Work and tensors of one timed call, at most: tenths of a second, and more than caches hold."""
 
 _BELOW = 0.9
 """The largest size that is tuned, as a share of the greatest."""
@@ -167,7 +167,7 @@ def _is_affordable(dag: ComputeDAG, sizes: Sizes) -> bool:
         return prod(fixed(at(extent, sizes)) for extent in extents)
 
     terms = sum(count(a.extent for a in (*op.axes, *op.reduce_axes)) for op in dag.computes)
-    size = sum(count(op.shape) * op.dtype.bytes for op in (*dag.args, *dag.outputs))
+    size = sum(count(op.shape) * op.dtype.bytes for op in (*dag.args, *dag.computes))
     return terms <= _MOST_TERMS and size <= _MOST_BYTES
 
 
