@@ -19,8 +19,9 @@ from ansorpy.codegen.llvm.emit.affine import Affine, constant, lane_values
 from ansorpy.codegen.llvm.emit.shuffles import shuffled
 from ansorpy.codegen.llvm.emit.text import Value
 from ansorpy.codegen.vectors import vector_space
-from ansorpy.ir.expr import Load, Var, walk
+from ansorpy.ir.expr import Load, Select, Var, walk
 from ansorpy.ir.loops import Buffer, For, ForKind, Store
+from ansorpy.ir.sizes import fixed
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emit.emitter import Emitter
@@ -35,13 +36,28 @@ _BLOCK_BYTES = 16
 class Block:
     """An unrolled loop around a chunk of lanes, at iteration *step*.
 
-    ``vectors`` holds the values that each load read for each group of iterations (one per lane).
+    ``conditional`` are the loads that some iterations may skip, and ``vectors`` holds the values
+    that each load read for each group of iterations (one per lane).
     """
 
     var: Var
     extent: int
+    conditional: frozenset[Load]
     step: int = 0
     vectors: dict[tuple[Load, int], list[Value]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(loop: For) -> Block:
+        """The block of *loop*, for which :func:`transposes` holds, at its first iteration."""
+        inner = loop.body
+        assert isinstance(inner, For)
+        store = vector_space(inner).body
+        assert isinstance(store, Store)
+        branches = [
+            b for e in walk(store.value) if isinstance(e, Select) for b in (e.then, e.other)
+        ]
+        skipped = (e for branch in branches for e in walk(branch) if isinstance(e, Load))
+        return Block(loop.var, fixed(loop.extent), frozenset(skipped))
 
 
 def transposes(loop: For) -> bool:
@@ -73,7 +89,8 @@ def load_transposed(e: Emitter, buffer: Buffer, expr: Load) -> Value | None:
         if group + width > block.extent:
             return None
         first, last = (_at(e, buffer, expr, step) for step in (group, group + width - 1))
-        if not _is_block(e, first, last, width):
+        may_skip = bool(e.guards) or expr in block.conditional
+        if not _is_block(first, last, width, may_skip):
             return None
         lanes = lane_values(first.offset, width)
         found = _transposed(e, load_rows(e, first, lanes), first.size)
@@ -87,13 +104,13 @@ def _at(e: Emitter, buffer: Buffer, expr: Load, step: int) -> Access:
         return access(e, buffer, [e.index(index) for index in expr.indices])
 
 
-def _is_block(e: Emitter, first: Access, last: Access, width: int) -> bool:
+def _is_block(first: Access, last: Access, width: int, may_skip: bool) -> bool:
     """True if the steps walk over consecutive elements of rows that do not overlap, and all of
-    them are read in every lane."""
+    them may be read in every lane: some steps or lanes would not read them if they *may_skip*."""
     offset: Affine = first.offset
     if offset.lanes is None or offset.has_vector_symbol:
         return False
-    if e.guards and not (first.in_bounds and last.in_bounds):
+    if may_skip and not (first.in_bounds and last.in_bounds):
         return False
     moved = last.offset - offset
     starts = sorted(set(lane_values(offset, width)))

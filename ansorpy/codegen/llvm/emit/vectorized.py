@@ -50,7 +50,7 @@ def emit_blocks(e: Emitter, loop: For) -> None:
     assert isinstance(loop.body, For)
     space = vector_space(loop.body)
     for chunk in chunks(space.extent, e.module.lanes_of(loop.body, space.body)):
-        e.block = Block(loop.var, fixed(loop.extent))
+        e.block = Block.of(loop)
         for step in range(fixed(loop.extent)):
             e.block.step = step
             with e.bound({loop.var: constant(step)}):

@@ -9,7 +9,7 @@ import pytest
 
 from ansorpy.codegen.llvm.emit.program import emit_llvm
 from ansorpy.codegen.llvm.objects.build import assembly
-from ansorpy.ir.builders import minimum
+from ansorpy.ir.builders import all_of, minimum, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Var
 from ansorpy.ir.extents import dim
@@ -99,3 +99,25 @@ def test_arithmetic_around_the_read_and_a_second_operand_in_order() -> None:
     x, y, out = random((24, 16)), random((16, 24), seed=1), empty((16, 24))
     Compiled(source)(x, y, out)
     np.testing.assert_allclose(out, x.T * 2 + y, rtol=1e-6)
+
+
+def test_squares_that_only_some_steps_may_read_whole() -> None:
+    """The condition holds at steps 1 to 14 whatever s is; the first and last may read beyond A."""
+    a, t = buffer("A", 16, 67), buffer("T", 67, 16)
+
+    def window(s: Var) -> Stmt:
+        def element(c: Var, v: Var) -> Stmt:
+            at_row = minimum(s * 16, 67 - 16) + c
+            inside = all_of(at_row - 1 >= 0, at_row < 67 - 1)
+            read = at(a, v, at_row - 1) + at(a, v, at_row + 1)
+            return put(t, (at_row, v), select(inside, read, 0.5))
+
+        return nest("u16 v16", element)
+
+    source = program(nest("s5", window), [a], [t])
+    assert "unpcklps" not in listing(source)
+    x, out = random((16, 67)), empty((67, 16))
+    Compiled(source)(x, out)
+    want = np.full((67, 16), 0.5, np.float32)
+    want[1:-1] = (x[:, :-2] + x[:, 2:]).T
+    np.testing.assert_array_equal(out, want)
