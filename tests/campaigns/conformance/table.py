@@ -11,7 +11,7 @@ from tests.campaigns.conformance.results import VERDICTS, Result
 
 __all__ = ["PAGE", "page"]
 
-PAGE = Path(__file__).parents[3] / "docs" / "onnx_support.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "onnx_support.md"
 
 _HEAD = """# What of onnx's backend suite passes
 
