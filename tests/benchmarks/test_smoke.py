@@ -87,9 +87,7 @@ def test_checks_side_by_side_share_the_cores(
 ) -> None:
     affinity = os.sched_getaffinity(0)
     run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", module=SIMULATED, jobs=2)
-    assert {c.name: c.outcome for c in run.checks} == dict(
-        zip(few, ["ok", "skipped"], strict=True)
-    )
+    assert {c.name: c.outcome for c in run.checks} == dict(zip(few, ["ok", "skipped"], strict=True))
     assert os.sched_getaffinity(0) == affinity
 
 

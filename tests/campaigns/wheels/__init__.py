@@ -1,1 +1,0 @@
-"""The wheel in empty environments: ``python -m tests.campaigns.wheels``."""
