@@ -2,6 +2,7 @@
 # make test    the test suite, a process more than cores (JOBS=1: in one, one test after another)
 # make conformance  all of onnx's backend suite; stop it and start it again as you like
 # make docs    the documentation as a site, in build/site
+# make wheel-test  the wheel, installed into an empty environment of every Python at hand
 # make check   formatting, lint, strict types
 # make bench   the benchmark suite of benchmarks/
 
@@ -19,7 +20,7 @@ JOBS   ?= auto
 SOURCES := ansorpy tests $(wildcard benchmarks) $(wildcard examples)
 LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
 
-.PHONY: demo test conformance docs check bench clean
+.PHONY: demo test conformance wheel-test docs check bench clean
 .DELETE_ON_ERROR:
 
 $(STAMP): requirements/pinned.txt requirements/linker.txt pyproject.toml
@@ -52,7 +53,7 @@ demo: $(PEERS)
 # The tests start hundreds of processes: compiled modules are kept, whatever the shell prefers.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(NVRTC)
-	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile)
+	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 conformance: $(STAMP)
 	$(BIN)/python -m tests.campaigns.conformance $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
@@ -60,6 +61,9 @@ conformance: $(STAMP)
 docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(SITE)
 	$(BIN)/mkdocs build --quiet
+
+wheel-test: $(STAMP)
+	$(BIN)/python -m tests.campaigns.installs
 
 check: $(STAMP)
 	$(BIN)/ruff format --check $(SOURCES)

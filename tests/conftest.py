@@ -97,6 +97,7 @@ def pytest_collection() -> None:
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)
     gc.enable()
 
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from ansorpy.graph.ir import Graph, Node
 from ansorpy.graph.ops import (
@@ -29,6 +28,9 @@ from ansorpy.graph.ops import (
     Pattern,
     Unpack,
 )
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = ["MOST_CHAINED", "Group", "fuse"]
 
@@ -68,6 +70,8 @@ def fuse(graph: Graph, views: Collection[str]) -> list[Group]:
 
 class _Fuser:
     def __init__(self, graph: Graph, views: Collection[str]):
+        import networkx as nx
+
         self.graph = graph
         self.views = views
         self.node_of = graph.producers()

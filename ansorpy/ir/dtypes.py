@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -143,10 +144,14 @@ _OF_SUMS = {DType.FLOAT16: DType.FLOAT32, DType.BFLOAT16: DType.FLOAT32}
 
 def as_dtype(value: DType | str | np.dtype[np.generic] | type) -> DType:
     """Return the :class:`DType` for *value*; raise ``ValueError`` if there is none."""
-    if isinstance(value, DType):
-        return value
+    return value if isinstance(value, DType) else _named(value)
+
+
+@cache
+def _named(value: str | np.dtype[np.generic] | type) -> DType:
     name = value if isinstance(value, str) else np.dtype(value).name
-    if name not in {dtype.value for dtype in DType}:
+    found = next((dtype for dtype in DType if dtype.value == name), None)
+    if found is None:
         known = ", ".join(dtype.value for dtype in DType)
         raise ValueError(f"there is no element type {name!r}; there are {known}")
-    return DType(name)
+    return found

@@ -16,11 +16,11 @@ from ansorpy.target import Target
 from benchmarks.cuda.correctness.checks import CHECKS as CORRECTNESS
 from benchmarks.cuda.smoke.checks import CHECKS
 from benchmarks.cuda.smoke.machine import Fault, SmokeGpu, blocked
-from benchmarks.cuda.smoke.stage import check_one
+from benchmarks.cuda.smoke.stage import Checked, check_one
 from tests.codegen.cuda.simulated import GPU, SimulatedDevice
 from tests.measure.gpu.simulated import simulated_built
 
-__all__ = ["built", "simulated"]
+__all__ = ["built", "checked", "simulated"]
 
 FAULTS: Mapping[Fault, str] = {"crash": "illegal access", "hang": "hangs", "wrong": "wrong"}
 
@@ -48,15 +48,20 @@ def built(state: State) -> Built:
     return replace(found, bind=bind.run, bind_params=bind.run_params)
 
 
-def main(name: str) -> None:
-    if name == os.environ.get("ANSORPY_TEST_DIES_IN"):
-        os.abort()
+def checked(name: str) -> Checked:
+    """What the check *name* finds where the simulated GPU is the machine's."""
     gpu = simulated()
     with (
         patch.object(Target, "gpus", lambda self: (0,) if self.backend == "cuda" else ()),
         patch("ansorpy.runtime.gpu.runtime.device_for", lambda target: gpu.device),
     ):
-        print(check_one(name, lambda: gpu, {**CHECKS, **CORRECTNESS}).model_dump_json())
+        return check_one(name, lambda: gpu, {**CHECKS, **CORRECTNESS})
+
+
+def main(name: str) -> None:
+    if name == os.environ.get("ANSORPY_TEST_DIES_IN"):
+        os.abort()
+    print(checked(name).model_dump_json())
 
 
 if __name__ == "__main__":

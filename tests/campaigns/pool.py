@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 
 from ansorpy.errors import DeviceLost
 from tests.campaigns.campaign import Campaign, Failure, Outcome, Tally, run_case
@@ -79,9 +80,7 @@ class _Worker:
     """The case it is at."""
     began: float = 0.0
     pipe: Connection = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._spawn()
+    _process: SpawnProcess | None = field(default=None, init=False)
 
     @property
     def is_late(self) -> bool:
@@ -91,12 +90,15 @@ class _Worker:
         """Begin the next case, if there is one."""
         self.number = next(numbers, None)
         self.began = time.monotonic()
-        if self.number is not None:
-            self.pipe.send(self.number)
+        if self.number is None:
+            return
+        if self._process is None:
+            self._spawn()
+        self.pipe.send(self.number)
 
     def finish(self) -> Ended:
         """How the case ended; a process that hangs or has died is replaced."""
-        assert self.number is not None
+        assert self.number is not None and self._process is not None
         tally, error, is_over = Tally(), "", False
         try:
             if not self.pipe.poll():
@@ -105,20 +107,22 @@ class _Worker:
         except TimeoutError:
             error = f"runs for more than {self.campaign.limit_s:g} s"
             self._process.kill()
-            self._spawn()
+            is_over = True
         except (EOFError, ConnectionResetError):
             self._process.join(_LEFT_S)
             error = f"the process ended with exit code {self._process.exitcode}"
-            self._spawn()
+            is_over = True
         if is_over:
             self.close()
-            self._spawn()
         return Ended(self.number, tally, error)
 
     def close(self) -> None:
-        self.pipe.close()
-        self._process.join(_LEFT_S)
-        self._process.kill()
+        """End the process; the next case gets another one."""
+        if self._process is not None:
+            self.pipe.close()
+            self._process.join(_LEFT_S)
+            self._process.kill()
+            self._process = None
 
     def _spawn(self) -> None:
         self.pipe, theirs = _SPAWN.Pipe()

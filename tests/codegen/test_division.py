@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import ml_dtypes
@@ -17,6 +18,7 @@ from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from ansorpy.ir.interpret.program import run_program
 from ansorpy.ir.loops import Program, Seq, Stmt
 from ansorpy.target import Target
+from tests.budget import some
 from tests.codegen.cuda.emulator import Emulated, emulate, needs_compiler
 from tests.codegen.programs import Array, Compiled, at, buffer, empty, nest, program, put
 
@@ -173,9 +175,9 @@ def read_at(index: int, dtype: DType, kind: str) -> tuple[Program, list[Array], 
     return source, arrays, want
 
 
-@pytest.mark.parametrize("kind", ["s", "v"])
-@pytest.mark.parametrize("dtype", INDEX_TYPES, ids=str)
-@pytest.mark.parametrize("index", range(len(OF_DATA)))
+@pytest.mark.parametrize(
+    ("index", "dtype", "kind"), some(product(range(len(OF_DATA)), INDEX_TYPES, "sv"))
+)
 def test_an_index_that_divides_arithmetic_on_data(index: int, dtype: DType, kind: str) -> None:
     source, arrays, want = read_at(index, dtype, kind)
     got = empty(want.shape, DType.INT64)

@@ -22,13 +22,14 @@ FAR = 1 << 40
 
 
 @pytest.mark.parametrize("start", [-FAR, -6, -5, -1, 0, 2, 4, 5, FAR])
-@pytest.mark.parametrize("end", [-FAR, -6, -5, -1, 0, 2, 4, 5, FAR])
 @pytest.mark.parametrize("step", [1, 2, -1, -3])
 def test_slices_are_clamped_as_onnxruntime_does(
-    start: int, end: int, step: int, rng: np.random.Generator
+    start: int, step: int, rng: np.random.Generator
 ) -> None:
-    bounds = [ints(start), ints(end), ints(0), ints(step)]
-    model = operator_model("Slice", [(5, 3)], bounds)
+    ends = {f"end{n}": ints(e) for n, e in enumerate((-FAR, -6, -5, -1, 0, 2, 4, 5, FAR))}
+    constants = {"start": ints(start), "axis": ints(0), "step": ints(step), **ends}
+    nodes = [node("Slice", ["x", "start", end, "axis", "step"], [f"to_{end}"]) for end in ends]
+    model = graph_model(nodes, {"x": (5, 3)}, [f"to_{end}" for end in ends], constants)
     assert_same_as_onnxruntime(model, rng)
 
 

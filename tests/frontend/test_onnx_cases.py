@@ -26,6 +26,7 @@ from ansorpy.frontend.onnx.registry import CONTROL, OPERATORS, operator_of
 from ansorpy.graph import optimize, partition
 from ansorpy.ir.dtypes import as_dtype
 from ansorpy.ir.narrow import Narrow, element_type
+from tests.budget import some
 from tests.graph.executor import Array, run_network
 
 REFUSED = {
@@ -129,7 +130,8 @@ def refusal(case: TestCase) -> str:
 
 @pytest.mark.parametrize("operator", IMPORTED)
 def test_cases_of_onnx(operator: str) -> None:
-    reasons = {case.name: refusal(case) for case in cases()[operator]}
+    # `make conformance` runs all cases of all operators.
+    reasons = {case.name: refusal(case) for case in some(cases()[operator])}
     for name, reason in reasons.items():
         expected = REFUSED.get(operator, ())
         assert not reason or any(part in reason for part in expected), f"{name}: {reason}"

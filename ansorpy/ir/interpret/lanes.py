@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.ir.expr import Var
+from ansorpy.ir.expr import Load, Var, walk
 from ansorpy.ir.interpret.numerics import Value
-from ansorpy.ir.loops import BLOCK_INDICES, THREAD_INDICES, Buffer, ForKind
+from ansorpy.ir.loops import (
+    BLOCK_INDICES,
+    THREAD_INDICES,
+    Buffer,
+    For,
+    ForKind,
+    Stmt,
+    Store,
+    walk_stmts,
+)
+from ansorpy.ir.sizes import fixed
 
 __all__ = ["Lanes", "Launch"]
 
@@ -94,6 +104,18 @@ class Lanes:
         return replace(
             self, env=env, count=self.count * extent, thread=_repeat(self.thread, extent)
         )
+
+    def nested(self, nest: Stmt) -> tuple[Store, Lanes]:
+        """The store in a nest of loops, and a lane for each iteration, binding what it names."""
+        *loops, store = walk_stmts(nest)
+        assert isinstance(store, Store)
+        read = [e for root in (*store.indices, store.value) for e in walk(root)]
+        named = {e.source if isinstance(e, Load) else e for e in read} | {store.buffer}
+        lanes = replace(self, env={name: v for name, v in self.env.items() if name in named})
+        for loop in loops:
+            assert isinstance(loop, For)
+            lanes = lanes.expand(loop.var, fixed(loop.extent))
+        return store, lanes
 
     def select(self, chosen: npt.NDArray[np.bool_]) -> Lanes:
         """Only the lanes where *chosen* holds."""

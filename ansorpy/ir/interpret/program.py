@@ -325,11 +325,9 @@ class Machine:
 
     def _by_teams(self, loops: Stmt, lanes: Lanes) -> None:
         """Run *loops*, an instruction's expansion, with one lane per team."""
-        while isinstance(loops, For):
-            lanes, loops = lanes.expand(loops.var, fixed(loops.extent)), loops.body
-        assert isinstance(loops, Store)
+        store, lanes = lanes.nested(loops)
         self.memory.whole_warps = True
-        self._store(loops, lanes)
+        self._store(store, lanes)
         self.memory.whole_warps = False
 
     def _prefetch(self, s: Prefetch, lanes: Lanes) -> None:

@@ -29,7 +29,7 @@ from tests.rounding import Reference
 from tests.run_native import run_lowered
 
 pytestmark = needs_cc
-BY_HAND, BY_RULES, SIZED = 30, 12, 12
+BY_HAND, BY_RULES, SIZED = 15, 6, 6
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def program(tensors: list[Tensor], rng: np.random.Generator, **columns: int) -> 
 def test_the_text_computes_what_the_program_does(tmp_path: Path, rng: np.random.Generator) -> None:
     drawn = {f"{name}_0": program(tensors, rng) for name, tensors in WORKLOADS.items()}
     texts = {symbol: (p, emit_cuda(p, GPU, symbol)) for symbol, p in drawn.items()}
-    assert_text_computes(texts, WORKLOADS, "quad_", tmp_path, rng)
+    assert_text_computes(texts, WORKLOADS, "quad_", tmp_path, rng, 3e-3)
 
 
 def test_the_text_of_a_block_of_keys(rng: np.random.Generator) -> None:

@@ -134,7 +134,7 @@ def test_attention_of_networks_with_masks(
 
 @examples(6)
 @given(
-    heads=integers(1, 3), rows=integers(97, 130), keys=integers(120, 200),
+    heads=integers(1, 2), rows=integers(97, 130), keys=integers(120, 200),
     dim=sampled_from([16, 29, 40, 64]), wide=sampled_from([16, 25, 64]),
     dtype=sampled_from(["float16", "bfloat16"]), seed=integers(0, 2**31),
 )  # fmt: skip
@@ -151,7 +151,7 @@ def test_attention_of_warpgroups(
 
 def test_attention_of_warpgroups_with_masks_and_views(rng: np.random.Generator) -> None:
     tensors = heads_attend(1, 101, 187, 2, 32, masks=[(1, 1, 101, 187)], shared=2, dtype="float16")
-    found = states(tensors, 2, rng, groups=True)
+    found = states(tensors, 1, rng, groups=True)
     assert found
     for state in found:
         close(tensors, state, hidden(tensors, rng, empty=50))
@@ -229,7 +229,7 @@ def test_one_program_for_all_lengths(name: str, rng: np.random.Generator) -> Non
     (open_size,) = whole.dims
     drawn = states([*(part := dag_at(whole, {open_size: 64})).args, *part.outputs], 1, rng)
     program = lower_for_all(State.replay(whole, drawn[0].history)).run
-    for size in (16, 37, 96):
+    for size in (16, 37, 70):
         at, called = dag_at(whole, {open_size: size}), program_at(program, {open_size: size})
         data = values([*at.args, *at.outputs], rng)
         (want,) = run_dag(at, dict(data), dtype=DType.FLOAT64)

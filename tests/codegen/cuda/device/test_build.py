@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -148,21 +149,20 @@ ATTENTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", some(ATTENTIONS))
-def test_attention_is_one_kernel_without_spills(name: str) -> None:
+@pytest.mark.parametrize(("name", "target"), some(product(ATTENTIONS, (SM_80, SM_90))))
+def test_attention_is_one_kernel_without_spills(name: str, target: Target) -> None:
     """Of networks' sizes: the programs that the analytic model puts first."""
     dag, rng = ComputeDAG.of(ATTENTIONS[name]), np.random.default_rng(0)
-    for target in (SM_80, SM_90):
-        sampler = SketchSampler(Task(dag, target, 1))
-        sketch = sampler.place(0, rng)
-        table = sketch.sample(256, rng)
-        table = table[sketch.valid(table)]
-        seconds = gpu_seconds(target, view_nest(sketch.space.nest(table), len(table)))
-        run = lower(sketch.resolve(table[int(np.argmin(seconds))])).run
-        code = build_cuda(run, target, symbol=name)
-        assert len(code.plan.launches) == 1
-        assert code.resources[0].spilled_bytes == 0
-        assert code.plan.workspace_bytes == 0
+    sampler = SketchSampler(Task(dag, target, 1))
+    sketch = sampler.place(0, rng)
+    table = sketch.sample(256, rng)
+    table = table[sketch.valid(table)]
+    seconds = gpu_seconds(target, view_nest(sketch.space.nest(table), len(table)))
+    run = lower(sketch.resolve(table[int(np.argmin(seconds))])).run
+    code = build_cuda(run, target, symbol=name)
+    assert len(code.plan.launches) == 1
+    assert code.resources[0].spilled_bytes == 0
+    assert code.plan.workspace_bytes == 0
 
 
 def test_attention_over_many_keys_is_two_kernels_without_spills() -> None:

@@ -28,22 +28,23 @@ from tests.tensor_cores import (
     wgmma_sketches,
 )
 
-ATTENTION = attend(2, 101, 187, 40, 24, dtype="float16")
+ATTENTION = attend(1, 101, 187, 40, 24, dtype="float16")
 
 
 @pytest.fixture(scope="module")
 def drawn(request: pytest.FixtureRequest) -> dict[str, tuple[Program, CudaSource]]:
-    """A random program of each case and sketch, and its text."""
+    """A random program of each case, of its sketches in turn, and its text."""
     rng, found = (
         np.random.default_rng(session_seed(request.config)),
         dict[str, tuple[Program, CudaSource]](),
     )
-    for name, tensors in LARGE.items():
-        for sketch in wgmma_sketches(tensors, rng):
-            table = sketch.sample(32, rng)
-            rows = table[sketch.valid(table)]
-            program, symbol = lower(sketch.resolve(rows[0])).run, f"{name}_{len(found)}"
-            found[symbol] = program, emit_cuda(program, HOPPER, symbol)
+    for n, (name, tensors) in enumerate(LARGE.items()):
+        sketches = wgmma_sketches(tensors, rng)
+        sketch = sketches[n % len(sketches)]
+        table = sketch.sample(32, rng)
+        rows = table[sketch.valid(table)]
+        program, symbol = lower(sketch.resolve(rows[0])).run, f"{name}_{n}"
+        found[symbol] = program, emit_cuda(program, HOPPER, symbol)
     assert {symbol.rsplit("_", 1)[0] for symbol in found} == LARGE.keys()
     return found
 
@@ -84,7 +85,7 @@ def test_factors_in_registers_do_not_change_while_they_are_read(
     attentions: dict[str, tuple[Program, CudaSource]], tmp_path: Path, rng: np.random.Generator
 ) -> None:
     workloads = {"attention": ATTENTION}
-    assert_text_computes(attentions, workloads, "wgmma_", tmp_path, rng)
+    assert_text_computes(attentions, workloads, "wgmma_", tmp_path, rng, 3e-3)
     assert all("_hc_" in source.kernels for _, source in attentions.values())
 
 

@@ -1,0 +1,1 @@
+"""The wheel in empty environments: ``python -m tests.campaigns.installs``."""
