@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ansorpy.api.project import Project
 from ansorpy.api.sized.program import lowered_parts
 from ansorpy.api.tuner import Chosen
+from ansorpy.ir.loops import Program
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
@@ -19,7 +20,10 @@ __all__ = ["kernel_of", "kernels_median_s", "model_of", "plan_of"]
 def kernel_of(chosen: Chosen) -> Kernel:
     """The kernel of one tuned operator."""
     task = chosen.task
-    return Kernel(_compiled(chosen), target=task.target, threads=task.threads, name=task.name)
+    program = lowered_parts(task.dag, chosen.states, chosen.ranges).run
+    return Kernel(
+        _compiled(chosen, program), target=task.target, threads=task.threads, name=task.name
+    )
 
 
 def model_of(project: Project, chosen: Sequence[Chosen], threads: int) -> CompiledModel:
@@ -49,8 +53,8 @@ def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None
     return total
 
 
-def _compiled(chosen: Chosen) -> CompiledTask:
-    program = lowered_parts(chosen.task.dag, chosen.states, chosen.ranges).run
+def _compiled(chosen: Chosen, program: Program | None = None) -> CompiledTask:
+    """The code of *chosen*, and for display the *program* that was compiled."""
     dag = chosen.task.dag
     # A program for all sizes is compiled from the definition itself.
     compiled_from = dag if dag.dims else chosen.state.definition

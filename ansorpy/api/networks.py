@@ -25,6 +25,7 @@ from ansorpy.api.sized.timings import SHARE, Timings
 from ansorpy.api.tuner import Chosen, Tuner, open_tuner
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
+from ansorpy.measure.machines import LOCAL
 from ansorpy.options import those, with_arguments
 from ansorpy.profiler import Activity, profiled
 from ansorpy.quantities import bytes_of
@@ -157,10 +158,16 @@ def open_networks(specs: Sequence[NetworkSpec], request: Request) -> Networks:
                 alias=spec.alias,
                 constants=spec.constants,
                 bounds=spec.bounds,
+                needs_workers=_needs_workers(request),
             )
             found = found.fit(None if spec.memory is None else bytes_of(spec.memory))
             projects.append(replace(found, name=spec.name or found.name))
     return Networks(projects, specs)
+
+
+def _needs_workers(request: Request) -> bool:
+    """Whether programs will be measured or predicted in workers on this machine."""
+    return request.workers == LOCAL and (request.budget is not None or not request.db.exists())
 
 
 def _demand_use(specs: Sequence[NetworkSpec], request: Request) -> None:

@@ -27,6 +27,7 @@ from ansorpy.ir.expr import Function
 from ansorpy.ir.extents import most
 from ansorpy.ir.symbols import Dim
 from ansorpy.ir.task import Task
+from ansorpy.measure.workers.started import start_server
 from ansorpy.runtime.footprint import bytes_text
 from ansorpy.size_bounds import AnyBound
 from ansorpy.size_ranges import AnySize, SizeRange
@@ -40,6 +41,10 @@ _NEAR, _FAR = 2, 4
 """Multiples of the last-level cache.  Up to the first, some data from the previous use is still
 cached; the second is enough to keep algorithms with far larger constants from looking faster than
 they are."""
+
+
+_MANY_NODES = 32
+"""A network of so many nodes has enough tasks for several processes."""
 
 
 @dataclass(frozen=True)
@@ -219,8 +224,11 @@ def open_project(
     alias: Mapping[str, str] | None = None,
     constants: Mapping[str, ArrayLike] | None = None,
     bounds: Mapping[str, AnyBound] | None = None,
+    needs_workers: bool = False,
 ) -> Project:
     """Import *model* and partition it into tasks.
+
+    If the caller *needs_workers* next, those of a large network start while it is optimised.
 
     Raises:
         ForeignFile: The file is not an ONNX model.
@@ -230,6 +238,8 @@ def open_project(
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
     found = load_with_ranges(model, shapes, dims, constants, bounds)
+    if needs_workers and len(found.graph.nodes) >= _MANY_NODES:
+        start_server()
     graph = with_aliases(found.graph, alias or {})
     if alias and request.target.capability:
         raise UsageError(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ansorpy.ir.analysis.overwrite import overwritable
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Program
 from ansorpy.ir.symbols import Dim
@@ -24,7 +23,6 @@ class CompiledTask:
             use other names; they are matched by position.
         program: The loop nest, for display.
         median_s: Median seconds of one run, or ``None`` if it was never timed.
-        overwrites: Pairs (input, output) of indices: the output may use that input's memory.
         schedule: What was compiled, with a schedule for each part of the sizes
             (:mod:`ansorpy.runtime.schedules`), if known.
         dims: Dimensions of the definition, in its order.  Calls of the same workload may have
@@ -36,7 +34,6 @@ class CompiledTask:
     placeholders: tuple[str, ...]
     program: str = ""
     median_s: float | None = None
-    overwrites: tuple[tuple[int, int], ...] = ()
     schedule: str = ""
     dims: tuple[Dim, ...] = ()
     sizes: tuple[Dim, ...] = ()
@@ -61,11 +58,9 @@ class CompiledTask:
         """
         origin = compiled_from or dag
         dims = dict(zip(origin.dims, dag.dims, strict=True))
-        made = CompiledTask(
+        return CompiledTask(
             renamed(built, dag, origin, dims), tuple(op.name for op in dag.args),
+            program="" if program is None else text(program),
             median_s=median_s, schedule=schedule, dims=dag.dims,
             sizes=tuple(dims.get(dim, dim) for dim in built.dims),
         )  # fmt: skip
-        if program is None:
-            return made
-        return replace(made, program=text(program), overwrites=overwritable(program))

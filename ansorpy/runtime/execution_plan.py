@@ -173,7 +173,7 @@ def plan_network(
     Raises:
         UsageError: The inputs do not tell the size of a dimension.
     """
-    network = in_place(network, {key: task.overwrites for key, task in tasks.items()})
+    network = in_place(network, {key: task.built.overwrites for key, task in tasks.items()})
     maker = _Maker()
     for number, port in enumerate(network.inputs):
         maker.values[port.name] = Argument(Memory.INPUT, number=number)

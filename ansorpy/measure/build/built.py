@@ -64,6 +64,7 @@ class _Header(BaseModel):
 
     run: _Unit
     bind: _Unit | None
+    overwrites: tuple[tuple[int, int], ...]
     dims: tuple[ExtentField, ...] = ()
     sizes: tuple[int, ...] = ()
 
@@ -74,7 +75,8 @@ class Built:
 
     A CONSTANT of ``run_params`` is either an OUTPUT of ``bind_params`` or itself a placeholder.
     ``run`` takes the sizes of ``dims`` after its parameters; they are ``sizes`` once all of them
-    are chosen (:meth:`at`).
+    are chosen (:meth:`at`).  ``overwrites`` are pairs (input, output) of indices: the output may
+    use that input's memory.
     """
 
     run: ObjectCode
@@ -83,6 +85,7 @@ class Built:
     bind_params: tuple[ParamSpec, ...] = ()
     dims: tuple[Dim, ...] = ()
     sizes: tuple[int, ...] = ()
+    overwrites: tuple[tuple[int, int], ...] = ()
 
     def at(self, sizes: Sizes) -> Built:
         """The same code, to be run with these *sizes* of all its dimensions."""
@@ -112,6 +115,7 @@ class Built:
         header = _Header(
             run=_unit(self.run, self.run_params),
             bind=None if self.bind is None else _unit(self.bind, self.bind_params),
+            overwrites=self.overwrites,
             dims=tuple(map(dim_extent, self.dims)),
             sizes=self.sizes,
         )
@@ -152,5 +156,7 @@ def built_from_parts(header: Mapping[str, object], blobs: Sequence[bytes]) -> Bu
     ]
     bind = codes[1] if len(codes) > 1 else None
     bind_params = tuple(units[1].params) if len(units) > 1 else ()
-    dims = dims_of(read.dims)
-    return Built(codes[0], tuple(units[0].params), bind, bind_params, dims, read.sizes)
+    return Built(
+        codes[0], tuple(units[0].params), bind, bind_params, dims_of(read.dims), read.sizes,
+        read.overwrites,
+    )  # fmt: skip

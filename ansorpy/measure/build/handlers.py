@@ -13,6 +13,7 @@ from pathlib import Path
 from ansorpy.codegen.backends import codegen_of
 from ansorpy.config import DUMP
 from ansorpy.errors import AnsorpyError
+from ansorpy.ir.analysis.overwrite import overwritable
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Program
 from ansorpy.ir.text.printer import text
@@ -47,12 +48,13 @@ def build_lowered(
         _dump(lowered.run, target, symbol, folder, prefetch)
     run = codegen.build(lowered.run, target, symbol=symbol, prefetch=prefetch)
     run_params = tuple(ParamSpec.of(param) for param in lowered.run.params)
+    overwrites = overwritable(lowered.run)
     if lowered.bind is None:
-        return Built(run, run_params, dims=lowered.run.dims)
+        return Built(run, run_params, dims=lowered.run.dims, overwrites=overwrites)
     bind, machine = codegen.for_constants(lowered.bind, target)
     made = codegen_of(machine).build(bind, machine, symbol=f"{symbol}_bind")
     bind_params = tuple(ParamSpec.of(p) for p in bind.params)
-    return Built(run, run_params, made, bind_params, lowered.run.dims)
+    return Built(run, run_params, made, bind_params, lowered.run.dims, overwrites=overwrites)
 
 
 def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch: bool) -> None:

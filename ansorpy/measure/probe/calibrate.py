@@ -25,7 +25,8 @@ _FORMAT = "ansorpy-rates-2"
 """Incremented whenever a rate is measured in another way."""
 
 _PASSES = 3
-"""Number of measurements of each rate; the best counts, because disturbances only slow down."""
+"""Number of measurements of each rate of a core and its caches; the best counts, because
+disturbances only slow down."""
 
 _L1_BYTES = 16 << 10
 _MOST_BYTES = 1 << 30
@@ -90,9 +91,10 @@ def measure_rates() -> Rates:
         narrow = _best(lambda: limits.peak_flops(1, half=True))
         stored = _best(lambda: limits.write_bandwidth(1, _L1_BYTES))
         l2 = _best(lambda: limits.read_bandwidth(1, host.l2_bytes // 2))
+        # Clearing so much memory takes longer than measuring with it: once is enough.
         memory = _memory_bytes(host, cores)
-        dram_core = _best(lambda: limits.read_bandwidth(1, memory))
-        dram = max(dram_core, _best(lambda: limits.read_bandwidth(cores, memory)))
+        dram_core = limits.read_bandwidth(1, memory)
+        dram = max(dram_core, limits.read_bandwidth(cores, memory))
         l3_core, l3 = _last_cache(host, cores) if host.l3_bytes else (dram_core, dram)
         fork = limits.fork_join_s(cores) if cores > 1 else 0.0
     vector_bytes = host.vector_bits / 8

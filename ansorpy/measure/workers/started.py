@@ -1,7 +1,7 @@
 """Started worker processes with their pipes, and the fork server that starts them.
 
 A driver has one fork server (:mod:`ansorpy.measure.workers.fork_server`), started with the first
-worker.
+worker or before it (:func:`start_server`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ansorpy.measure.workers import fork_server
 from ansorpy.measure.workers.fork_server import MOST_BYTES, Order
 from ansorpy.measure.workers.protocol import Decoder
 
-__all__ = ["Kind", "Process", "Started", "started"]
+__all__ = ["Kind", "Process", "Started", "start_server", "started"]
 
 _KEPT_STDERR_BYTES = 4000
 _ANNOUNCED_S = 60.0
@@ -165,12 +165,19 @@ def started(kind: Kind) -> Started:
     return result
 
 
+def start_server() -> None:
+    """Start the fork server, if it is not running, before the first worker is needed.
+
+    Returns at once: the server's imports overlap with what the driver does next.
+    """
+    with _LOCK:
+        _running()
+
+
 def _order(kind: Kind, descriptors: list[int]) -> None:
     """Have the fork server of this process start a worker; it is started if need be."""
     with _LOCK:
-        if not _SERVER or not _SERVER[-1].is_running():
-            _SERVER[:] = [_start()]
-        [server] = _SERVER
+        server = _running()
         order = Order(
             module=kind.module,
             cores=kind.cores or tuple(sorted(os.sched_getaffinity(0))),
@@ -178,6 +185,13 @@ def _order(kind: Kind, descriptors: list[int]) -> None:
             environment={**server.changed_variables(), **kind.environment},
         )
         socket.send_fds(server.requests, [order.model_dump_json().encode()], descriptors)
+
+
+def _running() -> _Server:
+    """The fork server of this process, which is started if need be."""
+    if not _SERVER or not _SERVER[-1].is_running():
+        _SERVER[:] = [_start()]
+    return _SERVER[-1]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ansorpy.ir.analysis.overwrite import overwritable
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.task import Task
@@ -52,7 +53,7 @@ def simulated_built(state: State, *, seconds: float = 0.002, fault: str = "") ->
     lowered = lower(state)
     params = tuple(ParamSpec.of(param) for param in lowered.run.params)
     code = simulated_code(state, seconds=seconds, fault=fault)
-    return Built(code, params, dims=lowered.run.dims)
+    return Built(code, params, dims=lowered.run.dims, overwrites=overwritable(lowered.run))
 
 
 class SimulatedBuilder:

@@ -9,6 +9,7 @@ import pytest
 
 from ansorpy.codegen.cuda.device.protocol import Order
 from ansorpy.graph.network import Call, Network, TensorInfo
+from ansorpy.ir.analysis.overwrite import overwritable
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
@@ -123,7 +124,8 @@ def task(inputs: int) -> CompiledTask:
     state = scheduled(inputs)
     lowered = lower(state, f"sum{inputs}")
     params = tuple(ParamSpec.of(param) for param in lowered.run.params)
-    built = Built(simulated_code(state, f"sum{inputs}"), params)
+    code = simulated_code(state, f"sum{inputs}")
+    built = Built(code, params, overwrites=overwritable(lowered.run))
     return CompiledTask.of(state.definition, built, program=lowered.run)
 
 

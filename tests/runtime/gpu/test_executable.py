@@ -6,7 +6,7 @@ import gc
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +17,7 @@ from ansorpy.codegen.cuda.passes.run_on_host import for_host
 from ansorpy.codegen.llvm.objects.build import build
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.graph.network import Network
+from ansorpy.ir.analysis.overwrite import overwritable
 from ansorpy.ir.builders import maximum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.extents import dim, dims_of
@@ -71,11 +72,14 @@ def gpu_task(dag: ComputeDAG, symbol: str, schedule: Callable[[State], State]) -
     state = schedule(State.initial(dag))
     lowered = lower(state, symbol)
     specs = tuple(ParamSpec.of(param) for param in lowered.run.params)
-    built = Built(simulated_code(state, symbol), specs, dims=lowered.run.dims)
+    built = Built(
+        simulated_code(state, symbol), specs,
+        dims=lowered.run.dims, overwrites=overwritable(lowered.run),
+    )  # fmt: skip
     if lowered.bind is not None:
         bind = build(for_host(lowered.bind), Target.host(), symbol=f"{symbol}_bind")
         made = tuple(ParamSpec.of(param) for param in lowered.bind.params)
-        built = Built(built.run, specs, bind, made, lowered.run.dims)
+        built = replace(built, bind=bind, bind_params=made)
     return CompiledTask.of(dag, built, program=lowered.run)
 
 
