@@ -19,6 +19,7 @@ from ansorpy.runtime.export import export
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.model import Model, Signature
+from ansorpy.runtime.storage import Pack
 from ansorpy.target import Target
 
 __all__ = ["CompiledModel"]
@@ -33,7 +34,7 @@ class CompiledModel(Model):
 
     def __init__(self, plan: ExecutionPlan, name: str = "model") -> None:
         self._loaded = load_plan(plan, "model") if plan.target.runs_on_host() else None
-        # The loaded plan no longer holds the original constants, so they can be freed.
+        # The loaded plan does not hold most of the original constants, so these can be freed.
         self._plan = plan if self._loaded is None else self._loaded.plan
         super().__init__(
             Signature(name, plan.inputs, plan.outputs, plan.threads, plan.pool_bytes, plan.aliases),
@@ -98,14 +99,15 @@ class CompiledModel(Model):
         count = runtime_of(self._plan.target).kernels
         return [count(step.code, [sizes[dim] for dim in step.dims]) for step in self._plan.steps]
 
-    def export(self, path: str | Path) -> Path:
+    def export(self, path: str | Path, pack: Pack | None = None) -> Path:
         """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
+
+        *pack* says when the constants are packed; see :func:`ansorpy.runtime.export.export`.
 
         Raises:
             MissingDependency: There is no linker.
         """
-        pool = None if self._loaded is None else self._loaded.pool
-        return export(self._plan, Path(path), pool=pool)
+        return export(self._plan, Path(path), pack)
 
     def _in_memory(self) -> InMemory:
         if self._loaded is None:

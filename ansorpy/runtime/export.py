@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ansorpy.errors import UsageError
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.header import beside, write_header
+from ansorpy.runtime.storage import Pack
 from ansorpy.target import Target
 from ansorpy.writable import demand_writable
 
 __all__ = ["check_exportable", "export"]
 
 
-def export(plan: ExecutionPlan, path: Path, *, pool: NDArray[np.uint8] | None = None) -> Path:
+def export(plan: ExecutionPlan, path: Path, pack: Pack | None = None) -> Path:
     """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
 
     Args:
-        pool: The packed constants, to be stored ready to read.  Without it, the original constants
-            are stored and ``init`` packs them.
+        pack: When the constants are packed.  Without it: when ``init`` runs, where that makes the
+            library smaller or only the target can pack them; otherwise now.
 
     Raises:
         MissingDependency: There is no linker; the message says what to install.
@@ -31,9 +29,9 @@ def export(plan: ExecutionPlan, path: Path, *, pool: NDArray[np.uint8] | None = 
         OSError: A file cannot be written: the disk is full, say.
     """
     path = path.absolute()
-    check_exportable(path, plan.target)
+    check_exportable(path, plan.target, pack)
     try:
-        write_header(runtime_of(plan.target).export(plan, path, pool), path)
+        write_header(runtime_of(plan.target).export(plan, path, pack), path)
     except OSError as error:
         if error.filename is not None:
             raise
@@ -41,7 +39,7 @@ def export(plan: ExecutionPlan, path: Path, *, pool: NDArray[np.uint8] | None = 
     return path
 
 
-def check_exportable(path: Path, target: Target) -> None:
+def check_exportable(path: Path, target: Target, pack: Pack | None = None) -> None:
     """Check that a program for *target* can be exported; call this before a long search.
 
     Raises:
@@ -58,4 +56,15 @@ def check_exportable(path: Path, target: Target) -> None:
     demand_writable(*files)
     if path.exists() and not path.is_file():  # a device
         raise UsageError(f"cannot write {path}", hint="name a file in a folder you can write to")
-    runtime_of(target).require_export(path, target)
+    runtime = runtime_of(target)
+    if pack is Pack.AT_INIT and not runtime.packs_at_init:
+        raise UsageError(
+            f"programs for {target.name} do not pack their constants at init",
+            hint="leave --pack at-init out: they are stored ready to read",
+        )
+    if pack is Pack.IN_FILE and runtime.packs_at_init and not target.runs_on_host():
+        raise UsageError(
+            f"constants for {target.name} cannot be packed on this machine",
+            hint="leave --pack in-file out: init packs them there",
+        )
+    runtime.require_export(path, target)

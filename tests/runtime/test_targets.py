@@ -17,7 +17,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
-from ansorpy.runtime.entry.module import Constants, EntrySource, baseline, build_entry
+from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry
 from ansorpy.runtime.execution_plan import plan_kernel
 from ansorpy.runtime.export import check_exportable
 from ansorpy.schedule.lowering.program import lower
@@ -98,7 +98,7 @@ def test_all_objects_of_a_library_for_riscv_fit_together(name: str) -> None:
     target = Target.parse(name)
     task = programs.task_of(programs.tail(), "tail", lambda s: s.parallel("T", ["i"]), target)
     plan = plan_kernel(task, {}, target=target, threads=2)
-    entry = build_entry(EntrySource(plan, "op", Constants.PACKED))
+    entry = build_entry(EntrySource(plan, "op"))
     team = team_object(baseline(target), ends_with_library=True)
     assert float_abi(task.built.run.code) == float_abi(entry) == float_abi(team) == 4  # lp64d
     assert b"__atomic" not in entry + team  # a library's functions: the CPU has instructions
