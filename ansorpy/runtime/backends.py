@@ -15,8 +15,8 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.registry import Registry
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.library.metadata import Metadata
+from ansorpy.runtime.library.storage import Pack
 from ansorpy.runtime.model import Operands, Runs
-from ansorpy.runtime.storage import Pack
 from ansorpy.target import Target
 
 __all__ = ["RUNTIMES", "Runtime", "TimedCalls", "runtime_of"]

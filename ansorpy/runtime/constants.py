@@ -19,6 +19,9 @@ from ansorpy.runtime.ports import Array
 
 __all__ = ["growing", "make_pool", "results", "scratch_bytes", "settled", "workspace_bytes"]
 
+_WORTH = 9 / 8
+"""Results that are larger by no more, because tiles are padded, are stored: they need no memory of
+their own in each process."""
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
 
@@ -88,17 +91,16 @@ def results(step: Step) -> Iterator[tuple[int, int]]:
 
 
 def growing(plan: ExecutionPlan, versions: int = 1) -> list[Step]:
-    """Those of ``packs`` whose results take more memory than the constants that they read.
+    """Those of ``packs`` whose results take clearly more memory than the constants they read.
 
-    Steps that read one constant are counted together.  A constant that is read as it is costs
-    nothing.  So do results that as many *versions* of the program as this one do not share, but
-    constants that they do.
+    Steps that read one constant are counted together; a constant that calls read, too, is in the
+    file anyway.  Several *versions* of a program share its constants, but not what they pack.
     """
     found = []
     for steps in _by_source(plan.packs):
         read = {number for step in steps for number in _read(step)}
         made = sum(size for step in steps for _, size in results(step))
-        if sum(plan.raw[number].nbytes for number in read) < made * versions:
+        if sum(plan.raw[number].nbytes for number in read) * _WORTH < made * versions:
             found += steps
     return found
 

@@ -23,8 +23,8 @@ from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.library.data_object import write_data_object
 from ansorpy.runtime.library.linker import Link, find_linker, library_name, linking, refuse_size
 from ansorpy.runtime.library.metadata import Metadata
+from ansorpy.runtime.library.storage import Contents, Pack, stored
 from ansorpy.runtime.model import Operands
-from ansorpy.runtime.storage import Contents, Pack, stored
 from ansorpy.target import Target
 
 __all__ = ["Entry", "NativeRuntime"]

@@ -20,8 +20,8 @@ from ansorpy.runtime.entry.run import emit_calls, emit_plan, emit_run
 from ansorpy.runtime.entry.sizes import emit_layout
 from ansorpy.runtime.entry.text import ALIGNMENT, at, require
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.library.storage import Places
 from ansorpy.runtime.status import Status
-from ansorpy.runtime.storage import Places
 from ansorpy.target import Target
 
 __all__ = ["EntrySource", "baseline", "build_entry", "emit_entry"]

@@ -22,8 +22,8 @@ from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects, cuda_source
 from ansorpy.runtime.gpu.operands import accept_operand, check_operand
 from ansorpy.runtime.library.linker import find_linker, library_name, linking, refuse_size
 from ansorpy.runtime.library.metadata import Metadata
+from ansorpy.runtime.library.storage import Pack
 from ansorpy.runtime.model import Operands
-from ansorpy.runtime.storage import Pack
 from ansorpy.target import Target
 
 __all__ = ["GpuRuntime"]

@@ -20,7 +20,8 @@ class Pack(StrEnum):
     """When constants get the layout that calls read.
 
     AT_INIT: constants that grow by it are stored as the model has them, and ``init`` packs them.
-    IN_FILE: all are stored ready to read.
+        The library is smaller, and each process that loads it needs memory of its own for them.
+    IN_FILE: all are stored ready to read, in pages that all processes share.
     """
 
     AT_INIT = "at-init"
