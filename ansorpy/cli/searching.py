@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ansorpy.api.assemble import kernels_median_s, model_of, plan_of
-from ansorpy.api.c_export import emitted_target, in_c
+from ansorpy.api.assemble import kernels_median_s
+from ansorpy.api.emitted import emitted_plan
 from ansorpy.api.networks import Networks, tune_networks
 from ansorpy.api.request import Request
 from ansorpy.cli.interrupt import graceful_interrupt
@@ -20,6 +20,7 @@ from ansorpy.evaluation.tables import show
 from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.runtime.export import export as export_plan
+from ansorpy.runtime.library.forms import Pack
 
 __all__ = ["accounted", "followed", "write_library"]
 
@@ -64,25 +65,19 @@ def _show_activities(profiler: Profiler, request: Request) -> None:
         show(activities_table(profiler.seconds), sys.stderr)
 
 
-def write_library(networks: Networks, request: Request, library: Path) -> None:
+def write_library(networks: Networks, request: Request, library: Path, pack: Pack | None) -> None:
     """Compile the one network of *networks* to *library*; print its path, time and memory use.
 
     C is written if the name ends in ``.c``, whatever target the programs were chosen for.
     """
-    target = emitted_target(library, request.target, request.threads)
     with followed(request) as following:
         [finished] = tune_networks(networks, following)
     total_s = kernels_median_s(finished.project, finished.chosen)
     with profiled(Activity.ASSEMBLE):
-        if target is request.target:
-            model = model_of(finished.project, finished.chosen, request.threads)
-            written, memory = model.export(library), model.footprint
-        else:  # C, which need not run on this machine
-            project, chosen = in_c(finished.project, finished.chosen, target)
-            plan = plan_of(project, chosen, request.threads)
-            written, memory = export_plan(plan, library), plan.footprint
+        plan = emitted_plan(finished.project, finished.chosen, library, request.threads, pack)
+        written = export_plan(plan, library, pack)
     print(
         f"wrote {written}" + ("" if total_s is None else f" ({milliseconds(total_s)} in kernels)")
     )
-    print(memory)
+    print(plan.footprint)
     print(ProofCounts.of([proof for program in finished.chosen for proof in program.proofs]))

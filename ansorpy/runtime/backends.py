@@ -14,8 +14,8 @@ from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError
 from ansorpy.registry import Registry
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.metadata import Metadata
-from ansorpy.runtime.library.storage import Pack
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.target import Target
 

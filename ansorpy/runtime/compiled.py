@@ -18,7 +18,7 @@ from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
 from ansorpy.runtime.export import export
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.library.storage import Pack
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.model import Model, Signature
 from ansorpy.target import Target
 

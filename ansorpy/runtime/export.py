@@ -8,7 +8,7 @@ from ansorpy.errors import UsageError
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.header import beside, write_header
-from ansorpy.runtime.library.storage import Pack
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.target import Target
 from ansorpy.writable import demand_writable
 

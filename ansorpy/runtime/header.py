@@ -9,6 +9,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import ElementType, Narrow, element_type
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent, helpers, size_names
+from ansorpy.runtime.library.forms import Form, form_of
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.status import Status
@@ -66,10 +67,13 @@ def write_header(metadata: Metadata, library: Path) -> None:
 
 
 def _link(library: Path, threads: int) -> str:
-    """The compiler arguments that link the example with the library, or with the C file itself."""
-    if library.suffix == ".c":
-        return f"{library.name} -lm{' -fopenmp' if threads > 1 else ''} -o example"
-    return f"-o example ./{library.name} -Wl,-rpath,'$ORIGIN'"
+    """The compiler arguments that link the example with *library*, whatever form it has."""
+    match form_of(library):
+        case Form.C:
+            return f"{library.name} -lm{' -fopenmp' if threads > 1 else ''} -o example"
+        case Form.SO:
+            return f"-o example ./{library.name} -Wl,-rpath,'$ORIGIN'"
+    return f"{library.name} -lm -pthread -o example"
 
 
 def _described(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:

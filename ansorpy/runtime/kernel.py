@@ -14,7 +14,7 @@ from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan, constant_ports, kernel_ports, plan_kernel
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.library.storage import Pack
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.ports import Array, Port, one_of
 from ansorpy.runtime.sizes import SizedPorts
 from ansorpy.target import Target

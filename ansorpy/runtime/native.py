@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.codegen.llvm.objects.jit import load
-from ansorpy.codegen.llvm.threads.team import needs_team, team_object
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.cpu_features import missing_features, required_features
-from ansorpy.runtime.describe import metadata_of
-from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry, emit_entry
+from ansorpy.runtime.entry.module import EntrySource, build_entry
 from ansorpy.runtime.executable import Code, Executable
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.library.data_object import write_data_object
-from ansorpy.runtime.library.linker import Link, find_linker, library_name, linking, refuse_size
+from ansorpy.runtime.library.build import binary_of, build_program
+from ansorpy.runtime.library.forms import Form, Pack, form_of
+from ansorpy.runtime.library.linker import find_linker
 from ansorpy.runtime.library.metadata import Metadata
-from ansorpy.runtime.library.storage import Contents, Pack, stored
 from ansorpy.runtime.model import Operands
 from ansorpy.target import Target
+from ansorpy.writable import demand_writable
 
 __all__ = ["Entry", "NativeRuntime"]
 
@@ -54,18 +52,19 @@ class NativeRuntime:
         )
 
     def require_export(self, path: Path, target: Target) -> None:
-        if path.suffix == ".c":
-            raise UsageError(
-                f"code for {target.name} cannot be written as C to {path.name}",
-                hint="compile with target c, or name a library",
-            )
-        find_linker(target)
+        match form_of(path):
+            case Form.C:
+                raise UsageError(
+                    f"code for {target.name} cannot be written as C to {path.name}",
+                    hint="compile with target c, or name a library",
+                )
+            case Form.SO | Form.O:
+                find_linker(target)
+            case Form.LL | Form.ASM:
+                demand_writable(binary_of(path))
 
     def export(self, plan: ExecutionPlan, path: Path, pack: Pack | None) -> Metadata:
-        name = library_name(path)
-        whole = stored(plan, pack or Pack.AT_INIT, name)
-        with linking(name, path, find_linker(plan.target)) as link:
-            return _export(whole, link)
+        return build_program(plan, path, pack)
 
 
 class Entry:
@@ -115,24 +114,3 @@ class Entry:
 
 def _codes(plan: ExecutionPlan) -> list[bytes]:
     return [code.code for code in plan.objects]
-
-
-def _export(plan: ExecutionPlan, link: Link) -> Metadata:
-    """Build the library of *plan*; returns its metadata."""
-    contents = Contents()
-    places = contents.add(plan, f"{link.name}_constants")
-    refuse_size(contents.size + places.made_bytes)
-    required = required_features(plan.target)
-    source = EntrySource(plan, link.name, places, features=required)
-    metadata = metadata_of(plan, link.name, emit_entry(source), contents.digest, plan.target.triple)
-    source = replace(source, metadata=metadata.model_dump_json())
-    codes = [code.code for code in plan.objects]
-    files = [link.write(f"task{k}.o", code) for k, code in enumerate(codes)]
-    files += [link.write("entry.o", build_entry(source)), link.folder / "constants.o"]
-    write_data_object(files[-1], codes[0], places.symbol, contents.pieces)
-    has_threads = any(needs_team(code) for code in codes)
-    if has_threads:
-        team = team_object(baseline(plan.target), ends_with_library=True)
-        files.append(link.write("team.o", team))
-    link.link(files, needs=("-pthread",) if has_threads else ())
-    return metadata

@@ -23,9 +23,9 @@ from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.library import linker
 from ansorpy.runtime.library.checksum import SEAL_BYTES, seal
 from ansorpy.runtime.library.elf import find_metadata
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import library_name
 from ansorpy.runtime.library.metadata import read_metadata
-from ansorpy.runtime.library.storage import Pack
 from ansorpy.runtime.model import load
 from ansorpy.target import Target
 from tests.runtime import programs

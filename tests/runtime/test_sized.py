@@ -28,8 +28,8 @@ from ansorpy.runtime import executable
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.library.elf import find_metadata
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.metadata import read_metadata
-from ansorpy.runtime.library.storage import Pack
 from ansorpy.runtime.model import Model
 from ansorpy.runtime.ports import CTensor
 from ansorpy.runtime.status import Status

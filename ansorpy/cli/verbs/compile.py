@@ -9,7 +9,7 @@ import typer
 
 from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import LatencyBound, ModelFile, Plugins
+from ansorpy.cli.options import Emit, LatencyBound, ModelFile, PackOption, Plugins
 from ansorpy.options import those
 
 __all__ = ["compile"]
@@ -21,16 +21,18 @@ def compile(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so.")
     ] = None,
+    emit: Emit = None,
+    pack: PackOption = None,
     latency_bound: LatencyBound = None,
     plugin: Plugins = None,
     **arguments: Unpack[CompileArguments],
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
-    from ansorpy.api.c_export import emitted_target
+    from ansorpy.api.emitted import emitted_target
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.request import Request
-    from ansorpy.cli.files import library_path
+    from ansorpy.cli.files import emitted_path
     from ansorpy.cli.searching import accounted, write_library
     from ansorpy.cli.values import latencies_by_network
     from ansorpy.runtime.export import check_exportable
@@ -41,7 +43,7 @@ def compile(
     spec = NetworkSpec(
         model, latency_bound=bounds.get(model.stem), **those(NetworkArguments, arguments)
     )  # fmt: skip
-    library = library_path(model, output)
-    check_exportable(library, emitted_target(library, request.target, request.threads))
+    library = emitted_path(model, output, emit)
+    check_exportable(library, emitted_target(library, request.target, request.threads), pack)
     with accounted(request):
-        write_library(open_networks([spec], request), request, library)
+        write_library(open_networks([spec], request), request, library, pack)

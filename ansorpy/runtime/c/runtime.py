@@ -24,9 +24,9 @@ from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.library.checksum import seal
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import library_name
 from ansorpy.runtime.library.metadata import Metadata
-from ansorpy.runtime.library.storage import Pack
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.runtime.native import Entry
 from ansorpy.target import Target

@@ -20,9 +20,9 @@ from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.gpu.executable import GpuExecutable, TimedGpuExecutable
 from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects, cuda_source
 from ansorpy.runtime.gpu.operands import accept_operand, check_operand
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import find_linker, library_name, linking, refuse_size
 from ansorpy.runtime.library.metadata import Metadata
-from ansorpy.runtime.library.storage import Pack
 from ansorpy.runtime.model import Operands
 from ansorpy.target import Target
 

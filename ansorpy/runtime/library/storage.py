@@ -5,27 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 import numpy as np
 
 from ansorpy.runtime.constants import growing, make_pool, results, settled
 from ansorpy.runtime.execution_plan import ExecutionPlan, padded
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.ports import Array
 
-__all__ = ["Contents", "Pack", "Places", "stored"]
-
-
-class Pack(StrEnum):
-    """When constants get the layout that calls read.
-
-    AT_INIT: constants that grow by it are stored as the model has them, and ``init`` packs them.
-        The library is smaller, and each process that loads it needs memory of its own for them.
-    IN_FILE: all are stored ready to read, in pages that all processes share.
-    """
-
-    AT_INIT = "at-init"
-    IN_FILE = "in-file"
+__all__ = ["Contents", "Places", "stored"]
 
 
 def stored(plan: ExecutionPlan, pack: Pack, name: str, versions: int = 1) -> ExecutionPlan:

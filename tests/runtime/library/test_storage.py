@@ -20,7 +20,8 @@ from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan, plan_kernel, plan_network
 from ansorpy.runtime.export import export
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.library.storage import Contents, Pack, stored
+from ansorpy.runtime.library.forms import Pack
+from ansorpy.runtime.library.storage import Contents, stored
 from ansorpy.runtime.model import load
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
