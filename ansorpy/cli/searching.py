@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from ansorpy.evaluation.tables import show
 from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.runtime.export import export as export_plan
+from ansorpy.runtime.export import export_versions
 from ansorpy.runtime.library.forms import Pack
 
 __all__ = ["accounted", "followed", "write_library"]
@@ -65,19 +66,32 @@ def _show_activities(profiler: Profiler, request: Request) -> None:
         show(activities_table(profiler.seconds), sys.stderr)
 
 
-def write_library(networks: Networks, request: Request, library: Path, pack: Pack | None) -> None:
-    """Compile the one network of *networks* to *library*; print its path, time and memory use.
+def write_library(
+    runs: Sequence[tuple[Networks, Request]], library: Path, pack: Pack | None
+) -> None:
+    """Compile a network to *library*; print its path, time and memory use.
 
     C is written if the name ends in ``.c``, whatever target the programs were chosen for.
+
+    Args:
+        runs: The network for each target that the library has a version for.
     """
-    with followed(request) as following:
-        [finished] = tune_networks(networks, following)
-    total_s = kernels_median_s(finished.project, finished.chosen)
+    plans, times, found = [], [], []
+    for networks, request in runs:
+        with followed(request) as following:
+            [finished] = tune_networks(networks, following)
+        with profiled(Activity.ASSEMBLE):
+            plan = emitted_plan(finished.project, finished.chosen, library, request.threads, pack)
+        plans.append(plan)
+        times.append(kernels_median_s(finished.project, finished.chosen))
+        found += [proof for program in finished.chosen for proof in program.proofs]
     with profiled(Activity.ASSEMBLE):
-        plan = emitted_plan(finished.project, finished.chosen, library, request.threads, pack)
-        written = export_plan(plan, library, pack)
-    print(
-        f"wrote {written}" + ("" if total_s is None else f" ({milliseconds(total_s)} in kernels)")
-    )
-    print(plan.footprint)
-    print(ProofCounts.of([proof for program in finished.chosen for proof in program.proofs]))
+        if len(plans) == 1:
+            written = export_plan(plans[0], library, pack)
+        else:
+            written = export_versions(plans, library, pack)
+    known = ", ".join(f"{milliseconds(time)} in kernels" for time in times if time is not None)
+    print(f"wrote {written}" + (f" ({known})" if known else ""))
+    for plan in plans:
+        print(plan.footprint if len(plans) == 1 else f"{plan.target.name}: {plan.footprint}")
+    print(ProofCounts.of(found))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ansorpy.errors import UsageError
 from ansorpy.runtime.backends import runtime_of
+from ansorpy.runtime.cpu_features import is_x86, required_features
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.header import beside, write_header
+from ansorpy.runtime.library.build import build_program
 from ansorpy.runtime.library.forms import Pack
 from ansorpy.target import Target
 from ansorpy.writable import demand_writable
 
-__all__ = ["check_exportable", "export"]
+__all__ = ["check_exportable", "export", "export_versions"]
 
 
 def export(plan: ExecutionPlan, path: Path, pack: Pack | None = None) -> Path:
@@ -36,6 +39,29 @@ def export(plan: ExecutionPlan, path: Path, pack: Pack | None = None) -> Path:
         if error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error  # a write names no file
+    return path
+
+
+def export_versions(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | None = None) -> Path:
+    """Write a library with several versions of a program, as :func:`export` does one.
+
+    ``init`` takes the first of *plans* whose instructions the CPU has, those with most features
+    first.  Constants that are equal, or are packed from equal ones, are stored once.
+
+    Raises:
+        UsageError: The versions are not all for x86 CPUs, or cannot be exported.
+        MissingDependency, CodegenError, OSError: As for :func:`export`.
+    """
+    path = path.absolute()
+    for plan in plans:
+        if plan.target.backend != "llvm" or not is_x86(plan.target):
+            raise UsageError(
+                f"versions are for x86 CPUs, which {plan.target.name} is not",
+                hint="export a library for each target",
+            )
+        check_exportable(path, plan.target, pack)
+    order = sorted(plans, key=lambda plan: -len(required_features(plan.target)))
+    write_header(build_program(order, path, pack), path)
     return path
 
 

@@ -64,7 +64,7 @@ class NativeRuntime:
                 demand_writable(binary_of(path))
 
     def export(self, plan: ExecutionPlan, path: Path, pack: Pack | None) -> Metadata:
-        return build_program(plan, path, pack)
+        return build_program([plan], path, pack)
 
 
 class Entry:

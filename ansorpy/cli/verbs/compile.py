@@ -34,16 +34,19 @@ def compile(
     from ansorpy.api.request import Request
     from ansorpy.cli.files import emitted_path
     from ansorpy.cli.searching import accounted, write_library
-    from ansorpy.cli.values import latencies_by_network
+    from ansorpy.cli.values import latencies_by_network, targets_of
     from ansorpy.runtime.export import check_exportable
 
     load_plugins(plugin or ())
-    request = Request.of(**those(SearchArguments, arguments))
+    search = those(SearchArguments, arguments)
+    requests = [Request.of(**{**search, "target": t}) for t in targets_of(search.get("target"))]
     bounds = latencies_by_network("--latency-bound", latency_bound or (), [model.stem])
     spec = NetworkSpec(
         model, latency_bound=bounds.get(model.stem), **those(NetworkArguments, arguments)
     )  # fmt: skip
     library = emitted_path(model, output, emit)
-    check_exportable(library, emitted_target(library, request.target, request.threads), pack)
-    with accounted(request):
-        write_library(open_networks([spec], request), request, library, pack)
+    for request in requests:
+        check_exportable(library, emitted_target(library, request.target, request.threads), pack)
+    with accounted(requests[0]):
+        runs = [(open_networks([spec], request), request) for request in requests]
+        write_library(runs, library, pack)

@@ -33,13 +33,17 @@ def export(
     from ansorpy.cli.files import emitted_path
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.searching import write_library
+    from ansorpy.cli.values import targets_of
     from ansorpy.runtime.export import check_exportable
 
     load_plugins(plugin or ())
-    lookup = Lookup(model, **those(LookupArguments, arguments))
-    request, library = lookup.request, emitted_path(model, output, emit)
-    check_exportable(library, emitted_target(library, request.target, request.threads), pack)
+    library, known = emitted_path(model, output, emit), those(LookupArguments, arguments)
+    names = targets_of(known.get("target"))
+    lookups = [Lookup(model, **{**known, "target": name}) for name in names]
+    for request in [lookup.request for lookup in lookups]:
+        check_exportable(library, emitted_target(library, request.target, request.threads), pack)
     spec = NetworkSpec(model, **those(NetworkArguments, arguments))
-    networks = open_networks([spec], request)
-    lookup.warn_of_predictions()
-    write_library(networks, request, library, pack)
+    runs = [(open_networks([spec], lookup.request), lookup.request) for lookup in lookups]
+    for lookup in lookups:
+        lookup.warn_of_predictions()
+    write_library(runs, library, pack)

@@ -18,7 +18,7 @@ from ansorpy.runtime.control import Argument, Memory
 from ansorpy.runtime.cpu_features import CHECK, emit_cpu_check, is_x86
 from ansorpy.runtime.entry.run import emit_calls, emit_plan, emit_run
 from ansorpy.runtime.entry.sizes import emit_layout
-from ansorpy.runtime.entry.text import ALIGNMENT, at, require
+from ansorpy.runtime.entry.text import ALIGNMENT, at, metadata_global, require
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.library.storage import Places
 from ansorpy.runtime.status import Status
@@ -59,6 +59,11 @@ class EntrySource:
     metadata: str = ""
     features: tuple[str, ...] = ()
     is_timed: bool = False
+
+    @property
+    def made_bytes(self) -> int:
+        """Bytes of the memory for constants that ``init`` packs."""
+        return 0 if self.places is None else self.places.made_bytes
 
 
 def build_entry(source: EntrySource) -> bytes:
@@ -120,9 +125,7 @@ def _constant_globals(source: EntrySource) -> list[str]:
         lines.append(f"@{name}_stamps = global [{count} x i64] zeroinitializer, align 8")
         lines.append(STAMP_SOURCE)
     if source.metadata:
-        data = source.metadata.encode() + b"\0"
-        text = "".join(f"\\{byte:02X}" for byte in data)
-        lines.append(f'@{name}_metadata = constant [{len(data)} x i8] c"{text}"')
+        lines.append(metadata_global(name, source.metadata))
     places = source.places
     if places is None:
         lines.append(f"@{name}_pool = global ptr null")

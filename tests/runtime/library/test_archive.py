@@ -42,7 +42,7 @@ def test_two_programs_with_the_same_tasks(
     subprocess.run(["./both"], cwd=tmp_path, check=True)
     if suffix == ".a" and shutil.which("nm"):
         listed = subprocess.check_output(["nm", "--print-armap", tmp_path / "one.a"], text=True)
-        assert "one_run in entry.o" in listed
+        assert "one_run in entry0.o" in listed
         assert "one_dense_task in task" in listed and "\ndense_task" not in listed
 
 
