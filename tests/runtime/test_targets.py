@@ -55,7 +55,7 @@ CASES: tuple[Case, ...] = (
 )  # fmt: skip
 # ELF machine numbers; None: a WebAssembly object.
 TARGETS = {
-    "x86-64-v2": 62, "x86-64-v3": 62, "x86-64-v4": 62, "cortex-a76": 183, "aarch64-linux-gnu": 183,
+    "x86-64-v2": 62, "x86-64-v3": 62, "x86-64-v4": 62, "znver5": 62, "cortex-a76": 183, "aarch64-linux-gnu": 183,
     "riscv64-linux-gnu": 243, "rv64gcv": 243, "wasm32-unknown-unknown": None,
 }  # fmt: skip
 QEMU, CROSS_CC, SYSROOT = "qemu-aarch64", "aarch64-linux-gnu-gcc", "/usr/aarch64-linux-gnu"
