@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +20,8 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry
-from ansorpy.runtime.execution_plan import plan_kernel
-from ansorpy.runtime.export import check_exportable
+from ansorpy.runtime.execution_plan import plan_kernel, plan_network
+from ansorpy.runtime.export import check_exportable, export
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.search.population import sample_valid
 from ansorpy.target import Target
@@ -55,7 +57,8 @@ CASES: tuple[Case, ...] = (
 )  # fmt: skip
 # ELF machine numbers; None: a WebAssembly object.
 TARGETS = {
-    "x86-64-v2": 62, "x86-64-v3": 62, "x86-64-v4": 62, "znver5": 62, "cortex-a76": 183, "aarch64-linux-gnu": 183,
+    "x86-64-v2": 62, "x86-64-v3": 62, "x86-64-v4": 62, "znver5": 62,
+    "cortex-a76": 183, "aarch64-linux-gnu": 183,
     "riscv64-linux-gnu": 243, "rv64gcv": 243, "wasm32-unknown-unknown": None,
 }  # fmt: skip
 QEMU, CROSS_CC, SYSROOT = "qemu-aarch64", "aarch64-linux-gnu-gcc", "/usr/aarch64-linux-gnu"
@@ -134,3 +137,35 @@ def test_an_exported_library_and_its_example_run_on_aarch64(case: Case, tmp_path
     want = np.asarray(run_dag(case.dag, values)[0]).ravel()[:8]
     assert len(got) == min(8, int(np.prod(output.shape)))
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.emulated
+@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="needs ziglang")
+@pytest.mark.parametrize("name", ["aarch64-linux-gnu", "riscv64-linux-gnu", "rv64gcv"])
+def test_libraries_linked_by_ziglang(
+    name: str, rng: np.random.Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A static library, which needs no linker, runs in a program without any shared one."""
+    target = Target.parse(name)
+    arch = target.triple.split("-")[0]
+    emulator = shutil.which(f"qemu-{arch}")
+    if emulator is None:
+        pytest.skip(f"needs qemu-{arch} (qemu-user)")
+    monkeypatch.setenv("PATH", "")  # no other compiler driver
+    layers = [programs.constants(rng), programs.constants(rng)]
+    net = programs.network(layers)
+    plan = plan_network(net, programs.tasks(net, target), target=target, threads=2)
+    export(plan, tmp_path / "net.so")
+    assert int.from_bytes((tmp_path / "net.so").read_bytes()[18:20], "little") == TARGETS[name]
+    export(plan, tmp_path / "net.a")
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", f"{arch}-linux-musl", "-static"]
+    command += ["net_example.c", "net.a", "-lm", "-pthread", "-o", "example"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run(
+        [emulator, "./example", "2"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    x = (np.arange(programs.N * programs.K) % 17).astype(np.float32) / np.float32(17)
+    wanted = programs.expected(layers, x.reshape(programs.N, programs.K))
+    for number, array in enumerate(wanted):
+        got = [float(v) for v in re.findall(rf"output{number}\[\d+\] = (\S+)", done.stdout)]
+        np.testing.assert_allclose(got, np.ravel(array)[:8], rtol=2e-5, atol=2e-5)

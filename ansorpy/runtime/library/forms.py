@@ -24,11 +24,6 @@ class Form(StrEnum):
         """Of the names of such files."""
         return ".s" if self is Form.ASM else f".{self}"
 
-    @property
-    def is_text(self) -> bool:
-        """Whether it is made of programs rather than of machine code."""
-        return self in (Form.C, Form.LL, Form.ASM)
-
 
 class Pack(StrEnum):
     """When constants get the layout that calls read.

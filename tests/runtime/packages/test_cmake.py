@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ansorpy as ap
 from ansorpy.cli.main import main
 from tests.runtime.growing import decoder
 from tests.runtime.packages.libraries import fixed, twice
@@ -28,6 +30,7 @@ add_executable(app main.cpp)
 target_compile_options(app PRIVATE -Wall -Wextra -Wpedantic -Werror)
 target_link_libraries(app PRIVATE net::net twice::twice)
 """
+PAGE = Path(__file__).parents[3] / "docs" / "deployment.md"
 MAIN = """
 #include <net.hpp>
 #include <twice.hpp>
@@ -89,6 +92,20 @@ def test_a_project_finds_the_package(tmp_path: Path, rng: np.random.Generator) -
     run("gcc", "main.c", *flags, "-o", "other")
     run("./other")
     assert run("pkg-config", "--modversion", "net") == "1.0.0\n"
+
+
+@needs
+def test_the_example_of_the_guide(tmp_path: Path) -> None:
+    x = ap.placeholder((3, 8), name="x")
+    y = ap.compute((3, 5), lambda i, j: x[i, j] + x[i, j + 3], name="y")
+    library = ap.build(ap.State.initial([x, y])).export(tmp_path / "net.so")
+    assert main(["package", str(library), "--cmake", "-o", str(tmp_path / "installed")]) == 0
+    text = PAGE.read_text()
+    for language, file in (("cmake", "CMakeLists.txt"), ("cpp", "main.cpp")):
+        [block] = re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+        (tmp_path / file).write_text(block)
+    [build] = re.findall(r"^    (cmake -S .*)$", text, re.MULTILINE)
+    subprocess.run(f"{build} && build/app", shell=True, cwd=tmp_path, check=True)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
