@@ -18,7 +18,6 @@ from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
 from ansorpy.runtime.export import export
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.model import Model, Signature
 from ansorpy.target import Target
 
@@ -99,10 +98,11 @@ class CompiledModel(Model):
         count = runtime_of(self._plan.target).kernels
         return [count(step.code, [sizes[dim] for dim in step.dims]) for step in self._plan.steps]
 
-    def export(self, path: str | Path, pack: Pack | None = None) -> Path:
+    def export(self, path: str | Path, pack: str | None = None) -> Path:
         """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
 
-        *pack* says when the constants are packed; see :func:`ansorpy.runtime.export.export`.
+        The suffix of *path* says its form (docs/deployment.md).  *pack* says when constants that
+        packing makes larger are packed: ``"at-init"``, the default, or ``"in-file"``.
 
         Raises:
             MissingDependency: There is no linker.

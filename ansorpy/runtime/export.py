@@ -18,12 +18,13 @@ from ansorpy.writable import demand_writable
 __all__ = ["check_exportable", "export", "export_versions"]
 
 
-def export(plan: ExecutionPlan, path: Path, pack: Pack | None = None) -> Path:
+def export(plan: ExecutionPlan, path: Path, pack: str | None = None) -> Path:
     """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
 
     Args:
-        pack: When the constants are packed.  Without it: when ``init`` runs, where that makes the
-            library smaller or only the target can pack them; otherwise now.
+        pack: ``"at-init"`` or ``"in-file"`` (:class:`Pack`): when the constants are packed.
+            Without it: when ``init`` runs, where that makes the library smaller or only the target
+            can pack them; otherwise now.
 
     Raises:
         MissingDependency: There is no linker; the message says what to install.
@@ -31,15 +32,21 @@ def export(plan: ExecutionPlan, path: Path, pack: Pack | None = None) -> Path:
         CodegenError: The linker failed.
         OSError: A file cannot be written: the disk is full, say.
     """
-    path = path.absolute()
-    check_exportable(path, plan.target, pack)
+    path, when = path.absolute(), _pack(pack)
+    check_exportable(path, plan.target, when)
     try:
-        write_header(runtime_of(plan.target).export(plan, path, pack), path)
+        write_header(runtime_of(plan.target).export(plan, path, when), path)
     except OSError as error:
         if error.filename is not None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error  # a write names no file
     return path
+
+
+def _pack(given: str | None) -> Pack | None:
+    if given is None or given in list(Pack):
+        return None if given is None else Pack(given)
+    raise UsageError(f"unknown pack {given!r}", hint=f"use one of {', '.join(Pack)}")
 
 
 def export_versions(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | None = None) -> Path:

@@ -14,7 +14,6 @@ from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan, constant_ports, kernel_ports, plan_kernel
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.ports import Array, Port, one_of
 from ansorpy.runtime.sizes import SizedPorts
 from ansorpy.target import Target
@@ -116,7 +115,7 @@ class Kernel:
         used = self.threads if threads is None else threads
         return loaded.executable.prepare(arrays, outputs, used)
 
-    def export(self, path: str | Path, pack: Pack | None = None) -> Path:
+    def export(self, path: str | Path, pack: str | None = None) -> Path:
         """Write the shared library *path* with header and example; see :func:`export`."""
         if self.target.runs_on_host():
             plan = (self._loaded or self._load()).plan

@@ -142,5 +142,7 @@ def test_what_cannot_be(rng: Rng, tmp_path: Path) -> None:
         kernel.export(tmp_path / "net.c", Pack.AT_INIT)
     arm = Target.parse("aarch64-linux-gnu")
     there = plan_network(network([], np.zeros(1, np.float32)), {}, target=arm, threads=1)
+    with pytest.raises(UsageError, match="unknown pack 'later'"):
+        kernel.export(tmp_path / "net.so", "later")
     with pytest.raises(UsageError, match="cannot be packed on this machine"):
         export(there, tmp_path / "net.so", Pack.IN_FILE)
