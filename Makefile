@@ -1,6 +1,7 @@
 # make demo    compile, verify and time a real network          (needs Python >= 3.11, pip, make)
 # make test    the test suite, a process more than cores (JOBS=1: in one, one test after another)
 # make conformance  all of onnx's backend suite; stop it and start it again as you like
+# make docs    the documentation as a site, in build/site
 # make check   formatting, lint, strict types
 # make bench   the benchmark suite of benchmarks/
 
@@ -10,6 +11,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PEERS  := $(VENV)/.peers
 NVRTC  := $(VENV)/.nvrtc
+SITE   := $(VENV)/.site
 DEMO   ?= demo
 EFFORT ?= quick
 JOBS   ?= auto
@@ -17,7 +19,7 @@ JOBS   ?= auto
 SOURCES := ansorpy tests $(wildcard benchmarks) $(wildcard examples)
 LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
 
-.PHONY: demo test conformance check bench clean
+.PHONY: demo test conformance docs check bench clean
 .DELETE_ON_ERROR:
 
 $(STAMP): requirements/pinned.txt requirements/linker.txt pyproject.toml
@@ -36,6 +38,10 @@ $(NVRTC): requirements/cuda.txt $(STAMP)
 	$(BIN)/python -m pip install --quiet -r requirements/cuda.txt
 	touch $@
 
+$(SITE): requirements/docs.txt $(STAMP)
+	$(BIN)/python -m pip install --quiet -r requirements/docs.txt
+	touch $@
+
 demo: $(PEERS)
 	mkdir -p $(DEMO)
 	$(BIN)/python -m examples.light_model squeezenet $(DEMO)/squeezenet.onnx --seed 0
@@ -50,6 +56,10 @@ test: $(NVRTC)
 
 conformance: $(STAMP)
 	$(BIN)/python -m tests.campaigns.conformance $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
+
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(SITE)
+	$(BIN)/mkdocs build --quiet
 
 check: $(STAMP)
 	$(BIN)/ruff format --check $(SOURCES)

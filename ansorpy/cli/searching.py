@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ansorpy.api.assemble import kernels_median_s
-from ansorpy.api.emitted import emitted_plan
+from ansorpy.api.emitted import emitted_plan, emitted_target
 from ansorpy.api.networks import Networks, tune_networks
 from ansorpy.api.request import Request
 from ansorpy.cli.interrupt import graceful_interrupt
@@ -22,6 +22,7 @@ from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.runtime.export import export as export_plan
 from ansorpy.runtime.export import export_versions
 from ansorpy.runtime.library.forms import Pack
+from ansorpy.runtime.library.linker import refuse_size
 
 __all__ = ["accounted", "followed", "write_library"]
 
@@ -75,9 +76,15 @@ def write_library(
 
     Args:
         runs: The network for each target that the library has a version for.
+
+    Raises:
+        UsageError: No library holds constants of this size.
     """
     plans, times, found = [], [], []
     for networks, request in runs:
+        if emitted_target(library, request.target, request.threads) is request.target:
+            [project] = networks.projects
+            refuse_size(project.constant_bytes)
         with followed(request) as following:
             [finished] = tune_networks(networks, following)
         with profiled(Activity.ASSEMBLE):

@@ -101,8 +101,8 @@ class CompiledModel(Model):
     def export(self, path: str | Path, pack: str | None = None) -> Path:
         """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
 
-        The suffix of *path* says its form (docs/deployment.md).  *pack* says when constants that
-        packing makes larger are packed: ``"at-init"``, the default, or ``"in-file"``.
+        The suffix of *path* says its form (docs/guides/deployment.md).  *pack* says when constants
+        that packing makes larger are packed: ``"at-init"``, the default, or ``"in-file"``.
 
         Raises:
             MissingDependency: There is no linker.

@@ -30,7 +30,7 @@ add_executable(app main.cpp)
 target_compile_options(app PRIVATE -Wall -Wextra -Wpedantic -Werror)
 target_link_libraries(app PRIVATE net::net twice::twice)
 """
-PAGE = Path(__file__).parents[3] / "docs" / "deployment.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "deployment.md"
 MAIN = """
 #include <net.hpp>
 #include <twice.hpp>
