@@ -120,7 +120,8 @@ class TaskArguments(HostTaskArguments, total=False):
     target: Annotated[
         Target | str | None,
         Option(
-            "Machine to compile for: host, x86-64-v3, cortex-a76, rv64gcv, sm_90, an LLVM triple.",
+            "Machine to compile for: host, x86-64-v3, cortex-a76, rv64gcv, sm_90, an LLVM "
+            "triple. The verbs compile and export take several x86 CPUs, of which init chooses.",
             default="host",
         ),
     ]

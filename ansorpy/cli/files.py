@@ -19,11 +19,12 @@ from ansorpy.evaluation.inputs import port_shapes, random_value
 from ansorpy.ir.extents import dim_extent, dims_of
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.results import Believe
+from ansorpy.runtime.library.forms import Form, form_of
 from ansorpy.runtime.ports import Port, described
 from ansorpy.size_ranges import AnySize
 
 __all__ = [
-    "demand_database", "feeds", "library_path", "open_database", "save_arrays",
+    "demand_database", "emitted_path", "feeds", "open_database", "save_arrays",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -51,13 +52,18 @@ def demand_database(path: Path) -> None:
         )
 
 
-def library_path(model: Path, output: Path | None, suffix: str = ".so") -> Path:
-    """The path for the library of *model*: *output*, or the model's name with *suffix*.
+def emitted_path(model: Path, output: Path | None, emit: Form | None) -> Path:
+    """The path for the program of *model*: *output*, or the model's name with a suffix for *emit*.
 
     Raises:
-        UsageError: That path is the model's own file.
+        UsageError: That path is the model's own file, or the name of another form than *emit*.
     """
+    suffix = (emit or Form.SO).suffix
     library, is_model = output or Path(f"{model.stem}{suffix}"), False
+    if emit is not None and form_of(library) is not emit:
+        raise UsageError(
+            f"{library} is not a name for --emit {emit}", hint=f"let it end in {suffix}"
+        )
     with suppress(OSError):  # there is no such file, or cannot be
         is_model = library.samefile(model)
     if is_model:

@@ -17,6 +17,7 @@ from ansorpy.cli.verbs.db import db
 from ansorpy.cli.verbs.doctor import doctor
 from ansorpy.cli.verbs.explain import explain
 from ansorpy.cli.verbs.export import export
+from ansorpy.cli.verbs.package import package
 from ansorpy.cli.verbs.report import report
 from ansorpy.cli.verbs.run import run
 from ansorpy.cli.verbs.show import show
@@ -30,7 +31,7 @@ from ansorpy.version import __version__
 __all__ = ["VERBS", "main"]
 
 VERBS: tuple[Callable[..., Any], ...] = (
-    compile, tune, run, bench, verify, show, explain, report, export, db, doctor,
+    compile, tune, run, bench, verify, show, explain, report, export, package, db, doctor,
 )  # fmt: skip
 
 EXIT_INTERNAL, EXIT_USAGE = 1, 2

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from ansorpy.config import SEED
+from ansorpy.runtime.library.forms import Form, Pack
 
 __all__ = [
-    "Against", "AsJson", "Baseline", "DatabaseFile", "LatencyBound", "ModelFile",
-    "ModelFiles", "ModelOption", "NetworkWeight", "Plugins", "Seed", "TaskName",
+    "Against", "AsJson", "Baseline", "DatabaseFile", "Emit", "LatencyBound", "ModelFile",
+    "ModelFiles", "ModelOption", "NetworkWeight", "PackOption", "Plugins", "Seed", "TaskName",
 ]  # fmt: skip
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx file.")]
@@ -46,6 +47,22 @@ Plugins = Annotated[
         "--plugin",
         metavar="FILE",
         help="A Python script or importable module that registers your own parts or operators.",
+    ),
+]
+Emit = Annotated[
+    Form | None,
+    typer.Option(
+        "--emit",
+        help="What to write: a shared (so) or static library (a), an object (o), C source (c), "
+        "LLVM IR (ll), assembly (asm); default: by the suffix of the output, else so.",
+    ),
+]
+PackOption = Annotated[
+    Pack | None,
+    typer.Option(
+        "--pack",
+        help="Constants that the code reads in a larger form are stored as the model has them and "
+        "packed by init (at-init, the default), or stored ready to read (in-file).",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, envvar=SEED.name, help="Seed of all random choices.")]

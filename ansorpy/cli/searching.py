@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ansorpy.api.assemble import kernels_median_s, model_of, plan_of
-from ansorpy.api.c_export import emitted_target, in_c
+from ansorpy.api.assemble import kernels_median_s
+from ansorpy.api.emitted import emitted_plan, emitted_target
 from ansorpy.api.networks import Networks, tune_networks
 from ansorpy.api.request import Request
 from ansorpy.cli.interrupt import graceful_interrupt
@@ -20,6 +20,8 @@ from ansorpy.evaluation.tables import show
 from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.runtime.export import export as export_plan
+from ansorpy.runtime.export import export_versions
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import refuse_size
 
 __all__ = ["accounted", "followed", "write_library"]
@@ -65,31 +67,38 @@ def _show_activities(profiler: Profiler, request: Request) -> None:
         show(activities_table(profiler.seconds), sys.stderr)
 
 
-def write_library(networks: Networks, request: Request, library: Path) -> None:
-    """Compile the one network of *networks* to *library*; print its path, time and memory use.
+def write_library(
+    runs: Sequence[tuple[Networks, Request]], library: Path, pack: Pack | None
+) -> None:
+    """Compile a network to *library*; print its path, time and memory use.
 
     C is written if the name ends in ``.c``, whatever target the programs were chosen for.
+
+    Args:
+        runs: The network for each target that the library has a version for.
 
     Raises:
         UsageError: No library holds constants of this size.
     """
-    target = emitted_target(library, request.target, request.threads)
-    if target is request.target:
-        [project] = networks.projects
-        refuse_size(project.constant_bytes)
-    with followed(request) as following:
-        [finished] = tune_networks(networks, following)
-    total_s = kernels_median_s(finished.project, finished.chosen)
+    plans, times, found = [], [], []
+    for networks, request in runs:
+        if emitted_target(library, request.target, request.threads) is request.target:
+            [project] = networks.projects
+            refuse_size(project.constant_bytes)
+        with followed(request) as following:
+            [finished] = tune_networks(networks, following)
+        with profiled(Activity.ASSEMBLE):
+            plan = emitted_plan(finished.project, finished.chosen, library, request.threads, pack)
+        plans.append(plan)
+        times.append(kernels_median_s(finished.project, finished.chosen))
+        found += [proof for program in finished.chosen for proof in program.proofs]
     with profiled(Activity.ASSEMBLE):
-        if target is request.target:
-            model = model_of(finished.project, finished.chosen, request.threads)
-            written, memory = model.export(library), model.footprint
-        else:  # C, which need not run on this machine
-            in_project, chosen = in_c(finished.project, finished.chosen, target)
-            plan = plan_of(in_project, chosen, request.threads)
-            written, memory = export_plan(plan, library), plan.footprint
-    print(
-        f"wrote {written}" + ("" if total_s is None else f" ({milliseconds(total_s)} in kernels)")
-    )
-    print(memory)
-    print(ProofCounts.of([proof for program in finished.chosen for proof in program.proofs]))
+        if len(plans) == 1:
+            written = export_plan(plans[0], library, pack)
+        else:
+            written = export_versions(plans, library, pack)
+    known = ", ".join(f"{milliseconds(time)} in kernels" for time in times if time is not None)
+    print(f"wrote {written}" + (f" ({known})" if known else ""))
+    for plan in plans:
+        print(plan.footprint if len(plans) == 1 else f"{plan.target.name}: {plan.footprint}")
+    print(ProofCounts.of(found))

@@ -8,8 +8,30 @@ from pathlib import Path
 
 from ansorpy.errors import UsageError
 from ansorpy.quantities import latency_of
+from ansorpy.target import Target
 
-__all__ = ["by_network", "latencies_by_network", "network_names", "weights_by_network"]
+__all__ = [
+    "by_network",
+    "latencies_by_network",
+    "network_names",
+    "targets_of",
+    "weights_by_network",
+]
+
+
+def targets_of(given: Target | str | None) -> list[Target | str | None]:
+    """The targets in the list *given*, of which a library has a version each.
+
+    Raises:
+        UsageError: One is there twice.
+    """
+    if not isinstance(given, str) or re.match(r"c(:|$)", given):  # C has commas of its own
+        return [given]
+    names = [name.strip() for name in given.split(",")]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise UsageError(f"--target names {twice[0]} twice", hint="name each CPU once")
+    return [*names]
 
 
 def latencies_by_network(

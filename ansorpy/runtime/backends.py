@@ -14,6 +14,7 @@ from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError
 from ansorpy.registry import Registry
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.target import Target
@@ -59,12 +60,16 @@ class Runtime(Protocol):
             UsageError: No file of that kind can be made for *target*.
         """
 
-    def export(self, plan: ExecutionPlan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
+    @property
+    def packs_at_init(self) -> bool:
+        """Whether a library's ``init`` can pack constants."""
+
+    def export(self, plan: ExecutionPlan, path: Path, pack: Pack | None) -> Metadata:
         """Write *plan* to *path*; returns the program's metadata.
 
         Args:
-            pool: The packed constants, to be stored ready to read.  Without it, the constants are
-                packed now or, where only the target can pack them, by the program's ``init``.
+            pack: When the constants are packed.  Without it: when ``init`` runs, where that makes
+                the library smaller or only the target can pack them.
         """
 
 

@@ -33,7 +33,7 @@ class CompiledModel(Model):
 
     def __init__(self, plan: ExecutionPlan, name: str = "model") -> None:
         self._loaded = load_plan(plan, "model") if plan.target.runs_on_host() else None
-        # The loaded plan no longer holds the original constants, so they can be freed.
+        # The loaded plan does not hold most of the original constants, so these can be freed.
         self._plan = plan if self._loaded is None else self._loaded.plan
         super().__init__(
             Signature(name, plan.inputs, plan.outputs, plan.threads, plan.pool_bytes, plan.aliases),
@@ -98,14 +98,16 @@ class CompiledModel(Model):
         count = runtime_of(self._plan.target).kernels
         return [count(step.code, [sizes[dim] for dim in step.dims]) for step in self._plan.steps]
 
-    def export(self, path: str | Path) -> Path:
+    def export(self, path: str | Path, pack: str | None = None) -> Path:
         """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
+
+        The suffix of *path* says its form (docs/guides/deployment.md).  *pack* says when constants
+        that packing makes larger are packed: ``"at-init"``, the default, or ``"in-file"``.
 
         Raises:
             MissingDependency: There is no linker.
         """
-        pool = None if self._loaded is None else self._loaded.pool
-        return export(self._plan, Path(path), pool=pool)
+        return export(self._plan, Path(path), pack)
 
     def _in_memory(self) -> InMemory:
         if self._loaded is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +12,16 @@ from numpy.typing import NDArray
 from ansorpy.codegen.llvm.objects.jit import Library, load
 from ansorpy.codegen.llvm.objects.memory import aligned_empty, aligned_zeros
 from ansorpy.errors import CodegenError
-from ansorpy.runtime.control import Memory
-from ansorpy.runtime.execution_plan import ExecutionPlan, Step
+from ansorpy.ir.loops import Role
+from ansorpy.runtime.control import Argument, Memory
+from ansorpy.runtime.execution_plan import ExecutionPlan, Step, padded
 from ansorpy.runtime.ports import Array
 
-__all__ = ["make_pool"]
+__all__ = ["growing", "make_pool", "results", "scratch_bytes", "settled", "workspace_bytes"]
 
+_WORTH = 9 / 8
+"""Results that are larger by no more, because tiles are padded, are stored: they need no memory of
+their own in each process."""
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
 
@@ -31,49 +37,108 @@ def make_pool(plan: ExecutionPlan, name: str) -> NDArray[np.uint8]:
         )
     if not plan.packs:
         return pool
-    given = {offset: np.ascontiguousarray(array) for offset, array in plan.raw}
-    size = max(step.code.workspace_bytes(1) for step in plan.packs)
-    workspace = aligned_empty((max(1, size),), np.uint8)
+    raw = [np.ascontiguousarray(array) for array in plan.raw]
+    scratch = aligned_empty((scratch_bytes(plan),), np.uint8)
+    start = workspace_bytes(plan)
+
+    def address(argument: Argument) -> int:
+        if argument.region is Memory.RAW:
+            return int(raw[argument.number].ctypes.data)
+        base = pool.ctypes.data
+        if argument.region is Memory.SCRATCH:
+            base = scratch.ctypes.data + start
+        return int(base + argument.offset)
+
     with load([*{step.code.symbol: step.code for step in plan.packs}.values()]) as library:
         for step in plan.packs:
-            _pack(library, step, pool, given, _Scratch(plan, given), workspace, name)
+            table = np.array([*map(address, step.args)], np.uint64)
+            _pack(library, step, table, scratch, plan.threads, name)
     return pool
 
 
-class _Scratch(dict[int, Array]):
-    """Memory for intermediates of one ``bind`` step, by offset in ``RAW``."""
-
-    def __init__(self, plan: ExecutionPlan, given: dict[int, Array]) -> None:
-        super().__init__()
-        self._starts = sorted({*given, plan.raw_bytes} | {
-            argument.offset
-            for step in plan.packs for argument in step.args if argument.region is Memory.RAW
-        })  # fmt: skip
-
-    def __missing__(self, offset: int) -> Array:
-        end = self._starts[self._starts.index(offset) + 1]
-        self[offset] = aligned_empty((end - offset,), np.uint8)
-        return self[offset]
-
-
 def _pack(
-    library: Library,
-    step: Step,
-    pool: NDArray[np.uint8],
-    given: dict[int, Array],
-    scratch: _Scratch,
-    workspace: NDArray[np.uint8],
-    name: str,
+    library: Library, step: Step, table: Array, workspace: Array, threads: int, name: str
 ) -> None:
-    table = np.zeros(len(step.args), np.uint64)
-    for position, argument in enumerate(step.args):
-        if argument.region is Memory.POOL:
-            table[position] = pool.ctypes.data + argument.offset
-        else:
-            source = given.get(argument.offset)
-            array = scratch[argument.offset] if source is None else source
-            table[position] = array.ctypes.data
     function = _KERNEL(library.address(step.code.symbol))
-    status = function(table.ctypes.data, workspace.ctypes.data, 1)
+    status = function(table.ctypes.data, workspace.ctypes.data, threads)
     if status:
         raise CodegenError(f"packing the constants of {name} failed with code {status}")
+
+
+def workspace_bytes(plan: ExecutionPlan) -> int:
+    """The workspace that the calls of ``packs`` need; scratch memory begins with it."""
+    each = (step.code.workspace_bytes(plan.threads) for step in plan.packs)
+    return padded(max(each, default=0))
+
+
+def scratch_bytes(plan: ExecutionPlan) -> int:
+    """The scratch memory that ``packs`` need: a workspace, and intermediate results behind it."""
+    ends = (
+        argument.offset + padded(spec.bytes)
+        for step in plan.packs
+        for argument, spec in zip(step.args, step.params, strict=True)
+        if argument.region is Memory.SCRATCH and isinstance(argument.offset, int)
+    )
+    return workspace_bytes(plan) + max(ends, default=64)
+
+
+def results(step: Step) -> Iterator[tuple[int, int]]:
+    """The places in the pool that *step*, one of ``packs``, fills: offsets and bytes."""
+    for argument, spec in zip(step.args, step.params, strict=True):
+        if spec.role is Role.OUTPUT and argument.region is Memory.POOL:
+            assert isinstance(argument.offset, int)
+            yield argument.offset, spec.bytes
+
+
+def growing(plan: ExecutionPlan, versions: int = 1) -> list[Step]:
+    """Those of ``packs`` whose results take clearly more memory than the constants they read.
+
+    Steps that read one constant are counted together; a constant that calls read, too, is in the
+    file anyway.  Several *versions* of a program share its constants, but not what they pack.
+    """
+    found = []
+    for steps in _by_source(plan.packs):
+        read = {number for step in steps for number in _read(step)}
+        made = sum(size for step in steps for _, size in results(step))
+        if sum(plan.raw[number].nbytes for number in read) * _WORTH < made * versions:
+            found += steps
+    return found
+
+
+def _by_source(packs: Sequence[Step]) -> list[list[Step]]:
+    """*packs*, those that read a common constant in one list."""
+    import networkx as nx
+
+    graph = nx.Graph()
+    for place, step in enumerate(packs):
+        graph.add_node((place, True))
+        graph.add_edges_from(((place, True), (number, False)) for number in _read(step))
+    parts = nx.connected_components(graph)
+    return [[packs[place] for place, is_step in sorted(part) if is_step] for part in parts]
+
+
+def _read(step: Step) -> set[int]:
+    """The numbers of the original constants that *step* reads."""
+    return {argument.number for argument in step.args if argument.region is Memory.RAW}
+
+
+def settled(plan: ExecutionPlan, pool: NDArray[np.uint8], left: Collection[Step]) -> ExecutionPlan:
+    """*plan* where only the packs *left* are still to be called; *pool* has all other constants.
+
+    It holds no other original constants.
+    """
+    places = [(offset, array.nbytes) for offset, array in plan.direct]
+    places += [place for step in plan.packs if step not in left for place in results(step)]
+    read = sorted({number for step in left for number in _read(step)})
+
+    def renumbered(argument: Argument) -> Argument:
+        if argument.region is not Memory.RAW:
+            return argument
+        return replace(argument, number=read.index(argument.number))
+
+    return replace(
+        plan,
+        packs=tuple(replace(s, args=tuple(map(renumbered, s.args))) for s in left),
+        raw=tuple(plan.raw[number] for number in read),
+        direct=tuple((offset, pool[offset : offset + size]) for offset, size in places),
+    )

@@ -24,6 +24,7 @@ class Memory(Enum):
     ARENA = "arena"
     POOL = "pool"
     RAW = "raw"
+    SCRATCH = "scratch"
     MOVING = "moving"
     """Behind a pointer that a loop changes."""
 
@@ -42,9 +43,10 @@ class Stride:
 
 @dataclass(frozen=True)
 class Argument:
-    """An address: *offset* bytes into the region, or into its *number*-th input, output or slot.
+    """An address: *offset* bytes into the region, or into its *number*-th tensor or slot.
 
-    Only an arena of values whose sizes depend on the call has slots.  *strides* are added to it.
+    Inputs, outputs and ``RAW`` are tensors.  Only an arena of values whose sizes depend on the call
+    has slots.  *strides* are added to it.
     """
 
     region: Memory

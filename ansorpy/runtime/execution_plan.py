@@ -1,7 +1,8 @@
 """A compiled program as a list of calls: the code and the memory of each.
 
-The memory is the caller's inputs and outputs, the context's arena, and two regions of constants:
-``POOL`` holds the constants that calls read at run time, ``RAW`` those needed only to fill it.
+The memory is the caller's inputs and outputs, the context's arena, and the constants: ``POOL``
+holds those that calls read at run time, ``RAW`` are those needed only to fill it, and ``SCRATCH``
+is memory of one call that fills it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-
-import numpy as np
 
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError, UsageError
@@ -32,10 +31,16 @@ from ansorpy.runtime.sizes import Told, told_by
 from ansorpy.target import Target
 
 __all__ = [
-    "ExecutionPlan", "Step", "constant_ports", "kernel_ports", "plan_kernel", "plan_network",
+    "ExecutionPlan", "Step", "constant_ports", "kernel_ports", "padded", "plan_kernel",
+    "plan_network",
 ]  # fmt: skip
 
 _ALIGNMENT = 64
+
+
+def padded(size: int) -> int:
+    """*size* rounded up to whole cache lines."""
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 @dataclass(frozen=True)
@@ -58,12 +63,12 @@ class Step:
 class ExecutionPlan:
     """All inputs for making a library.
 
-    ``raw`` and ``direct`` are the original constants with their offsets in ``RAW`` and ``POOL``;
-    ``packs`` fills the rest of the pool from ``RAW``, once.  ``programs`` are those whose schedules
-    are known.  ``arena_bytes`` is the size of the arena, at the largest sizes if it has ``slots``.
-    ``aliases`` are the outputs in the memory of inputs.  ``counted`` are the dimensions whose sizes
-    steps tell, and the largest size of each.  ``controls`` are loops and branches over the steps,
-    each before those inside it.
+    ``direct`` are the constants that are read as they are, with their offsets in ``POOL``;
+    ``packs`` fills the rest of the pool once, from these and from ``raw``.  ``programs`` are those
+    whose schedules are known.  ``arena_bytes`` is the size of the arena, at the largest sizes if it
+    has ``slots``.  ``aliases`` are the outputs in the memory of inputs.  ``counted`` are the
+    dimensions whose sizes steps tell, and the largest size of each.  ``controls`` are loops and
+    branches over the steps, each before those inside it.
     """
 
     kind: str
@@ -71,11 +76,10 @@ class ExecutionPlan:
     outputs: tuple[Port, ...]
     steps: tuple[Step, ...]
     packs: tuple[Step, ...]
-    raw: tuple[tuple[int, Array], ...]
+    raw: tuple[Array, ...]
     direct: tuple[tuple[int, Array], ...]
     arena_bytes: int
     pool_bytes: int
-    raw_bytes: int
     target: Target
     threads: int
     median_s: float | None = None
@@ -292,7 +296,7 @@ def _ports(tensors: Sequence[TensorInfo] | Sequence[ParamSpec]) -> tuple[Port, .
 
 @dataclass
 class _Space:
-    """Layout of one region of constants; equal arrays share a place."""
+    """Layout of the pool; equal arrays share a place."""
 
     bytes: int = 0
     held: dict[object, int] = field(default_factory=dict)
@@ -301,7 +305,7 @@ class _Space:
     def reserve(self, key: object, size: int) -> int:
         if key not in self.held:
             self.held[key] = self.bytes
-            self.bytes += -(-size // _ALIGNMENT) * _ALIGNMENT
+            self.bytes += padded(size)
         return self.held[key]
 
     def place(self, array: Array) -> int:
@@ -320,7 +324,8 @@ class _Maker:
     steps: list[Step] = field(default_factory=list)
     packs: dict[object, Step] = field(default_factory=dict)
     pool: _Space = field(default_factory=_Space)
-    raw: _Space = field(default_factory=_Space)
+    raw: dict[int, Array] = field(default_factory=dict)
+    """Arrays by their identity; those in the pool are not needed once more."""
     programs: dict[str, ScheduledProgram] = field(default_factory=dict)
     """Programs by schedule."""
 
@@ -362,7 +367,7 @@ class _Maker:
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
         """Add the call of ``bind`` and return the places of its results; empty if there is none.
 
-        Results that ``run`` does not read (intermediates of ``bind``) live in ``RAW``.
+        Results that ``run`` does not read (intermediates of ``bind``) live in ``SCRATCH``.
         """
         if built.bind is None:
             return {}
@@ -370,18 +375,40 @@ class _Maker:
         key = (built.bind.digest, *(id(array) for array in constants.values()))
         found: dict[str, Argument] = {}
         args = []
+        scratch = 0
         for spec in built.bind_params:
-            size = int(np.prod(spec.shape, dtype=np.int64)) * spec.dtype.bytes
             if spec.role is not Role.OUTPUT:
-                argument = Argument(Memory.RAW, self.raw.place(constants[spec.name]))
+                argument = self._given(constants[spec.name])
             elif spec.name in read:
-                argument = Argument(Memory.POOL, self.pool.reserve((*key, spec.name), size))
+                argument = Argument(Memory.POOL, self.pool.reserve((*key, spec.name), spec.bytes))
                 found[spec.name] = argument
             else:
-                argument = Argument(Memory.RAW, self.raw.reserve((*key, spec.name), size))
+                argument = Argument(Memory.SCRATCH, scratch)
+                scratch += padded(spec.bytes)
             args.append(argument)
-        self.packs[key] = Step(built.bind, tuple(args))
+        self.packs[key] = Step(built.bind, tuple(args), params=built.bind_params)
         return found
+
+    def _given(self, array: Array) -> Argument:
+        self.raw.setdefault(id(array), array)
+        return Argument(Memory.RAW, number=list(self.raw).index(id(array)))
+
+    def _sources(self) -> tuple[tuple[Step, ...], tuple[Array, ...]]:
+        """The packs, and what they read; that is in the pool where calls read it, too."""
+        arrays = list(self.raw.values())
+        direct = [self.pool.held.get((id(array), array.shape)) for array in arrays]
+        left = [number for number, offset in enumerate(direct) if offset is None]
+
+        def found(argument: Argument) -> Argument:
+            if argument.region is not Memory.RAW:
+                return argument
+            offset = direct[argument.number]
+            if offset is None:
+                return Argument(Memory.RAW, number=left.index(argument.number))
+            return Argument(Memory.POOL, offset)
+
+        packs = [replace(step, args=tuple(map(found, step.args))) for step in self.packs.values()]
+        return tuple(packs), tuple(arrays[number] for number in left)
 
     def plan(
         self,
@@ -397,9 +424,9 @@ class _Maker:
         counted: Sizes | None = None,
         controls: tuple[PlannedControl, ...] = (),
     ) -> ExecutionPlan:
+        packs, raw = self._sources()
         return ExecutionPlan(
-            kind, inputs, outputs, tuple(self.steps), tuple(self.packs.values()),
-            tuple(self.raw.arrays), tuple(self.pool.arrays), arena.bytes, self.pool.bytes,
-            self.raw.bytes, target, threads, median_s,
+            kind, inputs, outputs, tuple(self.steps), packs, raw, tuple(self.pool.arrays),
+            arena.bytes, self.pool.bytes, target, threads, median_s,
             tuple(self.programs.values()), arena.slots, aliases, counted or {}, controls,
         )  # fmt: skip

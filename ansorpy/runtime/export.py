@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ansorpy.errors import UsageError
 from ansorpy.runtime.backends import runtime_of
+from ansorpy.runtime.cpu_features import is_x86, required_features
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.header import beside, write_header
+from ansorpy.runtime.library.build import build_program
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.target import Target
 from ansorpy.writable import demand_writable
 
-__all__ = ["check_exportable", "export"]
+__all__ = ["check_exportable", "export", "export_versions"]
 
 
-def export(plan: ExecutionPlan, path: Path, *, pool: NDArray[np.uint8] | None = None) -> Path:
+def export(plan: ExecutionPlan, path: Path, pack: str | None = None) -> Path:
     """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
 
     Args:
-        pool: The packed constants, to be stored ready to read.  Without it, the original constants
-            are stored and ``init`` packs them.
+        pack: ``"at-init"`` or ``"in-file"`` (:class:`Pack`): when the constants are packed.
+            Without it: when ``init`` runs, where that makes the library smaller or only the target
+            can pack them; otherwise now.
 
     Raises:
         MissingDependency: There is no linker; the message says what to install.
@@ -30,10 +32,10 @@ def export(plan: ExecutionPlan, path: Path, *, pool: NDArray[np.uint8] | None = 
         CodegenError: The linker failed.
         OSError: A file cannot be written: the disk is full, say.
     """
-    path = path.absolute()
-    check_exportable(path, plan.target)
+    path, when = path.absolute(), _pack(pack)
+    check_exportable(path, plan.target, when)
     try:
-        write_header(runtime_of(plan.target).export(plan, path, pool), path)
+        write_header(runtime_of(plan.target).export(plan, path, when), path)
     except OSError as error:
         if error.filename is not None:
             raise
@@ -41,7 +43,36 @@ def export(plan: ExecutionPlan, path: Path, *, pool: NDArray[np.uint8] | None = 
     return path
 
 
-def check_exportable(path: Path, target: Target) -> None:
+def _pack(given: str | None) -> Pack | None:
+    if given is None or given in list(Pack):
+        return None if given is None else Pack(given)
+    raise UsageError(f"unknown pack {given!r}", hint=f"use one of {', '.join(Pack)}")
+
+
+def export_versions(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | None = None) -> Path:
+    """Write a library with several versions of a program, as :func:`export` does one.
+
+    ``init`` takes the first of *plans* whose instructions the CPU has, those with most features
+    first.  Constants that are equal, or are packed from equal ones, are stored once.
+
+    Raises:
+        UsageError: The versions are not all for x86 CPUs, or cannot be exported.
+        MissingDependency, CodegenError, OSError: As for :func:`export`.
+    """
+    path = path.absolute()
+    for plan in plans:
+        if plan.target.backend != "llvm" or not is_x86(plan.target):
+            raise UsageError(
+                f"versions are for x86 CPUs, which {plan.target.name} is not",
+                hint="export a library for each target",
+            )
+        check_exportable(path, plan.target, pack)
+    order = sorted(plans, key=lambda plan: -len(required_features(plan.target)))
+    write_header(build_program(order, path, pack), path)
+    return path
+
+
+def check_exportable(path: Path, target: Target, pack: Pack | None = None) -> None:
     """Check that a program for *target* can be exported; call this before a long search.
 
     Raises:
@@ -58,4 +89,15 @@ def check_exportable(path: Path, target: Target) -> None:
     demand_writable(*files)
     if path.exists() and not path.is_file():  # a device
         raise UsageError(f"cannot write {path}", hint="name a file in a folder you can write to")
-    runtime_of(target).require_export(path, target)
+    runtime = runtime_of(target)
+    if pack is Pack.AT_INIT and not runtime.packs_at_init:
+        raise UsageError(
+            f"programs for {target.name} do not pack their constants at init",
+            hint="leave --pack at-init out: they are stored ready to read",
+        )
+    if pack is Pack.IN_FILE and runtime.packs_at_init and not target.runs_on_host():
+        raise UsageError(
+            f"constants for {target.name} cannot be packed on this machine",
+            hint="leave --pack in-file out: init packs them there",
+        )
+    runtime.require_export(path, target)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.narrow import ElementType, Narrow, element_type
 from ansorpy.ir.symbols import Dim
 from ansorpy.runtime.c.extents import c_extent, helpers, size_names
+from ansorpy.runtime.library.forms import Form, form_of
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
 
-__all__ = ["beside", "write_header"]
+__all__ = ["beside", "c_type", "write_header"]
 
 _C_TYPES: Mapping[DType, str] = {
     DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "uint16_t",
@@ -66,10 +70,13 @@ def write_header(metadata: Metadata, library: Path) -> None:
 
 
 def _link(library: Path, threads: int) -> str:
-    """The compiler arguments that link the example with the library, or with the C file itself."""
-    if library.suffix == ".c":
-        return f"{library.name} -lm{' -fopenmp' if threads > 1 else ''} -o example"
-    return f"-o example ./{library.name} -Wl,-rpath,'$ORIGIN'"
+    """The compiler arguments that link the example with *library*, whatever form it has."""
+    match form_of(library):
+        case Form.C:
+            return f"{library.name} -lm{' -fopenmp' if threads > 1 else ''} -o example"
+        case Form.SO:
+            return f"-o example ./{library.name} -Wl,-rpath,'$ORIGIN'"
+    return f"{library.name} -lm -pthread -o example"
 
 
 def _described(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:
@@ -81,16 +88,17 @@ def _described(port: Port, names: Mapping[Dim, str]) -> dict[str, object]:
         "extents": [c_extent(extent, names) for extent in port.shape],
         "rank": len(port.shape),
         "dtype": _dtype_text(dtype),
-        "c_type": _c_type(dtype),
+        "c_type": c_type(port.dtype),
         "is_float": dtype in (DType.FLOAT32, DType.FLOAT64),
     }
 
 
-def _c_type(dtype: ElementType) -> str:
+def c_type(dtype: np.dtype[Any]) -> str:
     """The C type of what holds one or more elements."""
-    if isinstance(dtype, Narrow):
+    kind = element_type(dtype.name)
+    if isinstance(kind, Narrow):
         return "uint8_t"
-    return _C_TYPES.get(dtype, f"{dtype.value}_t")
+    return _C_TYPES.get(kind, f"{kind.value}_t")
 
 
 def _dtype_text(dtype: ElementType) -> str:

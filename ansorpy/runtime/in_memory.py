@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.runtime.backends import TimedCalls, runtime_of
-from ansorpy.runtime.constants import make_pool
+from ansorpy.runtime.constants import growing, make_pool, settled
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.model import Runs
 
@@ -17,7 +17,10 @@ __all__ = ["InMemory", "load_plan"]
 
 @dataclass(frozen=True)
 class InMemory:
-    """A loaded plan: ``pool`` holds the packed constants; ``plan`` has dropped the originals."""
+    """A loaded plan: ``pool`` holds the packed constants.
+
+    ``plan`` refers to them, and keeps an original only where it is smaller, for libraries.
+    """
 
     executable: Runs
     plan: ExecutionPlan
@@ -25,7 +28,7 @@ class InMemory:
 
     def timed(self) -> TimedCalls:
         """Load the same code and constants again, with timestamps after each call."""
-        return runtime_of(self.plan.target).timed(self.plan, self.pool)
+        return runtime_of(self.plan.target).timed(_packed(self.plan), self.pool)
 
 
 def load_plan(plan: ExecutionPlan, name: str) -> InMemory:
@@ -38,5 +41,10 @@ def load_plan(plan: ExecutionPlan, name: str) -> InMemory:
     if not plan.target.runs_on_host():
         raise runtime.refusal(plan.target, name)
     pool = make_pool(plan, name)
-    kept = replace(plan, packs=(), raw=(), direct=(), raw_bytes=0)
-    return InMemory(runtime.load(kept, pool, name), kept, pool)
+    kept = settled(plan, pool, growing(plan) if runtime.packs_at_init else ())
+    return InMemory(runtime.load(_packed(kept), pool, name), kept, pool)
+
+
+def _packed(plan: ExecutionPlan) -> ExecutionPlan:
+    """*plan* without the code that packs its constants."""
+    return replace(plan, packs=())

@@ -69,11 +69,12 @@ class Kernel:
         Raises:
             UsageError: A constant is missing, unknown, or of another shape or type.
         """
+        self._plan(constants)
+        copies = {name: array.copy() for name, array in constants.items()}
         if self.target.runs_on_host():
-            self._loaded = load_plan(self._plan(constants), "kernel")
+            self._loaded = load_plan(self._plan(copies), "kernel")
         else:
-            self._plan(constants)
-            self._constants = {name: array.copy() for name, array in constants.items()}
+            self._constants = copies
         return self
 
     def __call__(
@@ -114,12 +115,13 @@ class Kernel:
         used = self.threads if threads is None else threads
         return loaded.executable.prepare(arrays, outputs, used)
 
-    def export(self, path: str | Path) -> Path:
+    def export(self, path: str | Path, pack: str | None = None) -> Path:
         """Write the shared library *path* with header and example; see :func:`export`."""
         if self.target.runs_on_host():
-            loaded = self._loaded or self._load()
-            return export(loaded.plan, Path(path), pool=loaded.pool)
-        return export(self._plan(self._constants), Path(path))
+            plan = (self._loaded or self._load()).plan
+        else:
+            plan = self._plan(self._constants)
+        return export(plan, Path(path), pack)
 
     def _check_inputs(self, arrays: Sequence[Any]) -> Sequence[Port]:
         """Check *arrays*; returns the outputs, with shapes as the arrays state them."""

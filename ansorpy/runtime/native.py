@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.codegen.llvm.objects.jit import load
-from ansorpy.codegen.llvm.threads.team import needs_team, team_object
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.cpu_features import missing_features, required_features
-from ansorpy.runtime.describe import metadata_of
-from ansorpy.runtime.entry.module import Constants, EntrySource, baseline, build_entry, emit_entry
+from ansorpy.runtime.entry.module import EntrySource, build_entry
 from ansorpy.runtime.executable import Code, Executable
 from ansorpy.runtime.execution_plan import ExecutionPlan
-from ansorpy.runtime.library.data_object import write_data_object
-from ansorpy.runtime.library.linker import Link, find_linker, library_name, linking, refuse_size
+from ansorpy.runtime.library.build import binary_of, build_program
+from ansorpy.runtime.library.forms import Form, Pack, form_of
+from ansorpy.runtime.library.linker import find_linker
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands
 from ansorpy.target import Target
+from ansorpy.writable import demand_writable
 
 __all__ = ["Entry", "NativeRuntime"]
 
@@ -34,6 +32,7 @@ class NativeRuntime:
     """Machine code of CPUs (:class:`ansorpy.runtime.backends.Runtime`)."""
 
     operands = Operands()
+    packs_at_init = True
 
     def load(self, plan: ExecutionPlan, pool: NDArray[np.uint8], name: str) -> Executable:
         return Entry(plan, pool, name, _codes(plan)).executable
@@ -53,16 +52,19 @@ class NativeRuntime:
         )
 
     def require_export(self, path: Path, target: Target) -> None:
-        if path.suffix == ".c":
-            raise UsageError(
-                f"code for {target.name} cannot be written as C to {path.name}",
-                hint="compile with target c, or name a library",
-            )
-        find_linker(target)
+        match form_of(path):
+            case Form.C:
+                raise UsageError(
+                    f"code for {target.name} cannot be written as C to {path.name}",
+                    hint="compile with target c, or name a library",
+                )
+            case Form.SO | Form.O:
+                find_linker(target)
+            case Form.LL | Form.ASM:
+                demand_writable(binary_of(path))
 
-    def export(self, plan: ExecutionPlan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
-        with linking(library_name(path), path, find_linker(plan.target)) as link:
-            return _export(plan, link, pool)
+    def export(self, plan: ExecutionPlan, path: Path, pack: Pack | None) -> Metadata:
+        return build_program([plan], path, pack)
 
 
 class Entry:
@@ -90,7 +92,7 @@ class Entry:
         is_timed: bool = False,
     ) -> None:
         required = required_features(plan.target)
-        source = EntrySource(plan, name, Constants.GIVEN, features=required, is_timed=is_timed)
+        source = EntrySource(plan, name, features=required, is_timed=is_timed)
         parts = ["init", "plan", "run", "pool", *(["stamps"] if is_timed else [])]
         symbols = [f"{name}_{part}" for part in parts]
         self._library = load([build_entry(source), *codes], symbols=symbols, imports=imports)
@@ -112,65 +114,3 @@ class Entry:
 
 def _codes(plan: ExecutionPlan) -> list[bytes]:
     return [code.code for code in plan.objects]
-
-
-def _export(plan: ExecutionPlan, link: Link, pool: NDArray[np.uint8] | None) -> Metadata:
-    """Build the library of *plan*; returns its metadata."""
-    digest, constants = _constants(plan, link, pool)
-    kind = Constants.ORIGINAL if pool is None else Constants.PACKED
-    required = required_features(plan.target)
-    source = EntrySource(plan, link.name, kind, features=required)
-    metadata = metadata_of(plan, link.name, emit_entry(source), digest, plan.target.triple)
-    source = replace(source, metadata=metadata.model_dump_json())
-    codes = [code.code for code in plan.objects]
-    files = [link.write(f"task{k}.o", code) for k, code in enumerate(codes)]
-    files += [link.write("entry.o", build_entry(source)), *constants]
-    has_threads = any(needs_team(code) for code in codes)
-    if has_threads:
-        team = team_object(baseline(plan.target), ends_with_library=True)
-        files.append(link.write("team.o", team))
-    link.link(files, needs=("-pthread",) if has_threads else ())
-    return metadata
-
-
-def _constants(
-    plan: ExecutionPlan, link: Link, pool: NDArray[np.uint8] | None
-) -> tuple[bytes, list[Path]]:
-    """Return a digest of the constants and the object file that holds them, if any."""
-    size = plan.pool_bytes if pool is not None else _original_bytes(plan)
-    refuse_size(size)
-    content = hashlib.sha256()
-    if not size:
-        return content.digest(), []
-    path, like = link.folder / "constants.o", plan.objects[0].code
-    pieces = _observed(_pieces(plan) if pool is None else (pool.data,), content.update)
-    # Original constants need writable memory: packing keeps its intermediate results among them.
-    name = f"{link.name}_raw_data" if pool is None else f"{link.name}_pool_data"
-    write_data_object(path, like, name, pieces, is_written=pool is None)
-    return content.digest(), [path]
-
-
-def _observed(
-    pieces: Iterable[bytes | memoryview], observe: Callable[[bytes | memoryview], None]
-) -> Iterator[bytes | memoryview]:
-    """Yield *pieces*, passing each one to *observe* first."""
-    for piece in pieces:
-        observe(piece)
-        yield piece
-
-
-def _original_bytes(plan: ExecutionPlan) -> int:
-    return plan.raw_bytes + sum(array.nbytes for _, array in plan.direct)
-
-
-def _pieces(plan: ExecutionPlan) -> Iterable[bytes]:
-    """The original constants in the entry's order: region ``RAW``, then those read as they are."""
-    position = 0
-    for offset, array in sorted(plan.raw, key=lambda item: item[0]):
-        yield bytes(offset - position)
-        yield array.tobytes()
-        position = offset + array.nbytes
-    yield bytes(plan.raw_bytes - position)
-    for _, array in plan.direct:
-        yield array.tobytes()
-        yield bytes(-array.nbytes % 64)

@@ -26,6 +26,7 @@ class Status(IntEnum):
     TOO_SMALL = 9
     NOT_SHARED = 10
     OUT_OF_BOUNDS = 11
+    NO_MEMORY = 12
 
     @property
     def meaning(self) -> str:
@@ -46,6 +47,7 @@ _MEANINGS = {
     Status.TOO_SMALL: "an output has more elements than its shape gave room for",
     Status.NOT_SHARED: "an output does not begin where the input does whose memory it shares",
     Status.OUT_OF_BOUNDS: "a size that the data of the call tell is out of its bounds",
+    Status.NO_MEMORY: "there is too little memory to pack the constants",
 }
 
 

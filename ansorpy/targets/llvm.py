@@ -69,6 +69,10 @@ _RV64GC = ("a", "c", "d", "f", "m", "zicsr", "zifencei")
 _V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+_ZEN5 = (
+    *_V4, "avx512bf16", "avx512bitalg", "avx512ifma", "avx512vbmi", "avx512vbmi2", "avx512vnni",
+    "avx512vpopcntdq", "avxvnni", "gfni", "sse4a",
+)  # fmt: skip
 
 
 def _features(names: Iterable[str]) -> str:
@@ -86,6 +90,9 @@ _NAMED: dict[str, Target] = {
         ),
         Target(
             "x86-64-v4", _X86, "x86-64-v4", _features(_V4), 4, 512, 32, 32 * KIB, 1 * MIB, 16 * MIB
+        ),
+        Target(
+            "znver5", _X86, "znver5", _features(_ZEN5), 4, 512, 32, 48 * KIB, 1 * MIB, 32 * MIB
         ),
         Target(
             "cortex-a76", _ARM, "cortex-a76", "+dotprod", 4, 128, 32, 64 * KIB, 512 * KIB, 2 * MIB

@@ -10,6 +10,7 @@ from tests.campaigns.exported.campaign import EXPORTED
 from tests.campaigns.exports.campaign import EXPORTS
 from tests.campaigns.exports.soak import SOAK
 from tests.campaigns.exports.team_campaign import TEAM
+from tests.campaigns.exports.wheels import WHEELS
 from tests.campaigns.faults.campaign import FAULTS
 from tests.campaigns.inputs.campaign import INPUTS
 from tests.campaigns.networks.campaign import NETWORKS
@@ -36,4 +37,5 @@ CAMPAIGNS: dict[str, Campaign] = {
     "schedules": SCHEDULES,
     "soak": SOAK,
     "team": TEAM,
+    "wheels": WHEELS,
 }

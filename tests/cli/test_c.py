@@ -65,7 +65,7 @@ def test_its_programs_are_shown_as_c(net: str, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--emit", "c", "-o", "net.so"], "net.so is not a name for a C file"),
+        (["--emit", "c", "-o", "net.so"], "net.so is not a name for --emit c"),
         (["--emit", "c", "--target", "sm_90"], "programs for sm_90 cannot be written as C"),
         (["--target", "c:word=8"], "word=8 of target 'c:word=8' is none of 32, 64"),
     ],

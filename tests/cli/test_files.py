@@ -10,8 +10,8 @@ import pytest
 
 from ansorpy.cli.files import (
     Array,
+    emitted_path,
     feeds,
-    library_path,
     open_database,
     save_arrays,
 )
@@ -65,11 +65,11 @@ def test_a_library_does_not_replace_its_model(tmp_path: Path) -> None:
     model, link = tmp_path / "net.onnx", tmp_path / "same"
     model.write_bytes(b"x")
     link.symlink_to(model)
-    assert library_path(model, None) == Path("net.so")
-    assert library_path(model, tmp_path / "net.so") == tmp_path / "net.so"
+    assert emitted_path(model, None, None) == Path("net.so")
+    assert emitted_path(model, tmp_path / "net.so", None) == tmp_path / "net.so"
     for output in (model, link):
         with pytest.raises(UsageError, match="would replace the model"):
-            library_path(model, output)
+            emitted_path(model, output, None)
 
 
 def test_random_inputs() -> None:

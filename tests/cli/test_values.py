@@ -10,6 +10,7 @@ from ansorpy.cli.values import (
     by_network,
     latencies_by_network,
     network_names,
+    targets_of,
     weights_by_network,
 )
 from ansorpy.errors import UsageError
@@ -46,3 +47,11 @@ def test_latencies_and_weights() -> None:
     for text in ("0", "-1", "two"):
         with pytest.raises(UsageError, match="--weight .*: not a positive number"):
             weights_by_network("--weight", [text], ["a"])
+
+
+def test_several_targets() -> None:
+    assert targets_of("x86-64-v3, host") == ["x86-64-v3", "host"]
+    assert targets_of("c:word=32,l2=0") == ["c:word=32,l2=0"]  # commas of its own
+    assert targets_of("cortex-a76") == ["cortex-a76"]
+    with pytest.raises(UsageError, match="--target names host twice"):
+        targets_of("host,host")

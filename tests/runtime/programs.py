@@ -60,8 +60,8 @@ def constant_chain() -> ComputeDAG:
 
 
 def packed(state: State) -> State:
-    """W re-laid in panels of eight columns at bind time, rows of the product in parallel."""
-    state, _ = state.split("P", "j", (8,))
+    """W re-laid in panels of 20 columns at bind time, the second padded; panels in parallel."""
+    state, _ = state.split("P", "j", (20,))
     state = state.reorder("P", ["j.0", "i", "k", "j.1"])
     state = state.pack("P", "W")
     return state.parallel("P", ["j.0"])

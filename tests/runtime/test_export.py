@@ -23,6 +23,7 @@ from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.library import linker
 from ansorpy.runtime.library.checksum import SEAL_BYTES, seal
 from ansorpy.runtime.library.elf import find_metadata
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import library_name
 from ansorpy.runtime.library.metadata import read_metadata
 from ansorpy.runtime.model import load
@@ -42,14 +43,10 @@ def plan(rng: Rng) -> tuple[ExecutionPlan, Layers]:
     return plan_network(net, programs.tasks(net), target=Target.host(), threads=2), layers
 
 
-def exported(rng: Rng, folder: Path, *, is_packed: bool = True) -> Layers:
-    """``net.so`` in *folder*, its constants packed or as they were given."""
-    if not is_packed:
-        made, layers = plan(rng)
-        assert export(made, folder / "net.so") == folder / "net.so"
-        return layers
+def exported(rng: Rng, folder: Path, pack: Pack | None = None) -> Layers:
+    """``net.so`` in *folder*; packing makes the weights of its network larger."""
     model, layers = programs.model(rng)
-    assert model.export(folder / "net.so") == folder / "net.so"
+    assert model.export(folder / "net.so", pack) == folder / "net.so"
     return layers
 
 
@@ -63,10 +60,10 @@ def compiled(folder: Path, source: Path, *options: str) -> Path:
     return folder / "caller"
 
 
-@pytest.mark.parametrize("is_packed", [True, False])
-def test_a_c_program_gets_the_same_results(rng: Rng, tmp_path: Path, is_packed: bool) -> None:
+@pytest.mark.parametrize("pack", Pack)
+def test_a_c_program_gets_the_same_results(rng: Rng, tmp_path: Path, pack: Pack) -> None:
     """Eight C threads, contexts of their own, the first of them making the constants."""
-    layers = exported(rng, tmp_path, is_packed=is_packed)
+    layers = exported(rng, tmp_path, pack)
     caller = compiled(tmp_path, Path(__file__).parent / "caller.c")
     x = programs.feed(rng)
     x.tofile(tmp_path / "in")
@@ -87,9 +84,9 @@ def test_the_example_compiles_and_runs(rng: Rng, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("nm") is None, reason="needs binutils")
-@pytest.mark.parametrize("is_packed", [True, False])
-def test_only_documented_symbols_and_libraries(rng: Rng, tmp_path: Path, is_packed: bool) -> None:
-    exported(rng, tmp_path, is_packed=is_packed)
+@pytest.mark.parametrize("pack", Pack)
+def test_only_documented_symbols_and_libraries(rng: Rng, tmp_path: Path, pack: Pack) -> None:
+    exported(rng, tmp_path, pack)
     library = tmp_path / "net.so"
     symbols = subprocess.check_output(["nm", "-D", "--defined-only", library], text=True)
     names = {line.split()[2] for line in symbols.splitlines()}
@@ -103,9 +100,9 @@ def test_only_documented_symbols_and_libraries(rng: Rng, tmp_path: Path, is_pack
     assert left == ["net.h", "net.so", "net_example.c"]
 
 
-@pytest.mark.parametrize("is_packed", [True, False])
-def test_load_gives_the_model_back(rng: Rng, tmp_path: Path, is_packed: bool) -> None:
-    layers = exported(rng, tmp_path, is_packed=is_packed)
+@pytest.mark.parametrize("pack", Pack)
+def test_load_gives_the_model_back(rng: Rng, tmp_path: Path, pack: Pack) -> None:
+    layers = exported(rng, tmp_path, pack)
     model = load(tmp_path / "net.so")
     x = programs.feed(rng)
     for threads in (None, 1, 2):
@@ -188,9 +185,9 @@ def test_a_moved_and_a_replaced_library_is_read_anew(rng: Rng, tmp_path: Path) -
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("is_packed", [True, False])
+@pytest.mark.parametrize("pack", Pack)
 def test_a_library_that_differs_in_what_its_calls_read_is_read_anew(
-    rng: Rng, tmp_path: Path, is_packed: bool
+    rng: Rng, tmp_path: Path, pack: Pack
 ) -> None:
     layers = [programs.constants(rng), programs.constants(rng)]
     net = programs.network(layers)
@@ -200,10 +197,7 @@ def test_a_library_that_differs_in_what_its_calls_read_is_read_anew(
     x, path = programs.feed(rng), tmp_path / "net.so"
     for network, layer in ((net, layers[1]), (other, layers[0]), (net, layers[1])):
         host, tasks = Target.host(), programs.tasks(network)
-        if is_packed:
-            CompiledModel.of(network, tasks, target=host, threads=2).export(path)
-        else:
-            export(plan_network(network, tasks, target=host, threads=2), path)
+        CompiledModel.of(network, tasks, target=host, threads=2).export(path, pack)
         [result] = load(path).run(["plus one"], {"x": x})
         expected = programs.expected_dense(x, *layer) + 1
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)

@@ -26,10 +26,9 @@ from ansorpy.ir.extents import dim
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.runtime import executable
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.execution_plan import plan_kernel
-from ansorpy.runtime.export import export
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.library.elf import find_metadata
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.metadata import read_metadata
 from ansorpy.runtime.model import Model
 from ansorpy.runtime.ports import CTensor
@@ -277,8 +276,8 @@ def test_a_kernel_of_all_sizes_is_exported(tmp_path: Path) -> None:
     assert "int64 [2*n + 1, 4]  x" in header and "n=0..20" in header
 
 
-@pytest.mark.parametrize("is_packed", [True, False])
-def test_constants_are_packed_once_for_all_sizes(is_packed: bool, tmp_path: Path, rng: Rng) -> None:
+@pytest.mark.parametrize("pack", Pack)
+def test_constants_are_packed_once_for_all_sizes(pack: Pack, tmp_path: Path, rng: Rng) -> None:
     n, host = dim("n", 0, 31), Target.host()
     x = placeholder((n, 12), name="x")
     w = placeholder((12, 16), name="w", constant=True)
@@ -286,17 +285,13 @@ def test_constants_are_packed_once_for_all_sizes(is_packed: bool, tmp_path: Path
     y = compute((n, 16), lambda i, j: ap.sum(x[i, k] * w[k, j], axis=k), name="y")
 
     def packed(state: State) -> State:
-        state, _ = state.split("y", "j", (8,))
+        state, _ = state.split("y", "j", (10,))  # 16 columns become 20
         return state.reorder("y", ["j.0", "i", "k", "j.1"]).pack("y", "w")
 
     task = task_of(ComputeDAG([y], [x, w]), "rows", packed)
     weights = rng.integers(-9, 9, (12, 16)).astype(np.float32)
-    plan = plan_kernel(task, {"w": weights}, target=host, threads=1)
-    if is_packed:
-        path = Kernel(task, target=host, threads=1).bind(w=weights).export(tmp_path / "net.so")
-    else:
-        path = export(plan, tmp_path / "net.so")
-    model = ap.load(path)
+    kernel = Kernel(task, target=host, threads=1).bind(w=weights)
+    model = ap.load(kernel.export(tmp_path / "net.so", pack))
     for size in (0, 1, 7, 31):
         rows = rng.integers(-9, 9, (size, 12)).astype(np.float32)
         np.testing.assert_array_equal(model.run(None, {"x": rows})[0], rows @ weights)

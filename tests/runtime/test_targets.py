@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +19,9 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.rules.placed_sketch import SketchSampler
-from ansorpy.runtime.entry.module import Constants, EntrySource, baseline, build_entry
-from ansorpy.runtime.execution_plan import plan_kernel
-from ansorpy.runtime.export import check_exportable
+from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry
+from ansorpy.runtime.execution_plan import plan_kernel, plan_network
+from ansorpy.runtime.export import check_exportable, export
 from ansorpy.schedule.lowering.program import lower
 from ansorpy.search.population import sample_valid
 from ansorpy.target import Target
@@ -55,7 +57,8 @@ CASES: tuple[Case, ...] = (
 )  # fmt: skip
 # ELF machine numbers; None: a WebAssembly object.
 TARGETS = {
-    "x86-64-v2": 62, "x86-64-v3": 62, "x86-64-v4": 62, "cortex-a76": 183, "aarch64-linux-gnu": 183,
+    "x86-64-v2": 62, "x86-64-v3": 62, "x86-64-v4": 62, "znver5": 62,
+    "cortex-a76": 183, "aarch64-linux-gnu": 183,
     "riscv64-linux-gnu": 243, "rv64gcv": 243, "wasm32-unknown-unknown": None,
 }  # fmt: skip
 QEMU, CROSS_CC, SYSROOT = "qemu-aarch64", "aarch64-linux-gnu-gcc", "/usr/aarch64-linux-gnu"
@@ -98,7 +101,7 @@ def test_all_objects_of_a_library_for_riscv_fit_together(name: str) -> None:
     target = Target.parse(name)
     task = programs.task_of(programs.tail(), "tail", lambda s: s.parallel("T", ["i"]), target)
     plan = plan_kernel(task, {}, target=target, threads=2)
-    entry = build_entry(EntrySource(plan, "op", Constants.PACKED))
+    entry = build_entry(EntrySource(plan, "op"))
     team = team_object(baseline(target), ends_with_library=True)
     assert float_abi(task.built.run.code) == float_abi(entry) == float_abi(team) == 4  # lp64d
     assert b"__atomic" not in entry + team  # a library's functions: the CPU has instructions
@@ -134,3 +137,35 @@ def test_an_exported_library_and_its_example_run_on_aarch64(case: Case, tmp_path
     want = np.asarray(run_dag(case.dag, values)[0]).ravel()[:8]
     assert len(got) == min(8, int(np.prod(output.shape)))
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.emulated
+@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="needs ziglang")
+@pytest.mark.parametrize("name", ["aarch64-linux-gnu", "riscv64-linux-gnu", "rv64gcv"])
+def test_libraries_linked_by_ziglang(
+    name: str, rng: np.random.Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A static library, which needs no linker, runs in a program without any shared one."""
+    target = Target.parse(name)
+    arch = target.triple.split("-")[0]
+    emulator = shutil.which(f"qemu-{arch}")
+    if emulator is None:
+        pytest.skip(f"needs qemu-{arch} (qemu-user)")
+    monkeypatch.setenv("PATH", "")  # no other compiler driver
+    layers = [programs.constants(rng), programs.constants(rng)]
+    net = programs.network(layers)
+    plan = plan_network(net, programs.tasks(net, target), target=target, threads=2)
+    export(plan, tmp_path / "net.so")
+    assert int.from_bytes((tmp_path / "net.so").read_bytes()[18:20], "little") == TARGETS[name]
+    export(plan, tmp_path / "net.a")
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", f"{arch}-linux-musl", "-static"]
+    command += ["net_example.c", "net.a", "-lm", "-pthread", "-o", "example"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run(
+        [emulator, "./example", "2"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    x = (np.arange(programs.N * programs.K) % 17).astype(np.float32) / np.float32(17)
+    wanted = programs.expected(layers, x.reshape(programs.N, programs.K))
+    for number, array in enumerate(wanted):
+        got = [float(v) for v in re.findall(rf"output{number}\[\d+\] = (\S+)", done.stdout)]
+        np.testing.assert_allclose(got, np.ravel(array)[:8], rtol=2e-5, atol=2e-5)

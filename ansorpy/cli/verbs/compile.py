@@ -9,7 +9,7 @@ import typer
 
 from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import LatencyBound, ModelFile, Plugins
+from ansorpy.cli.options import Emit, LatencyBound, ModelFile, PackOption, Plugins
 from ansorpy.options import those
 
 __all__ = ["compile"]
@@ -21,27 +21,32 @@ def compile(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so.")
     ] = None,
+    emit: Emit = None,
+    pack: PackOption = None,
     latency_bound: LatencyBound = None,
     plugin: Plugins = None,
     **arguments: Unpack[CompileArguments],
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
-    from ansorpy.api.c_export import emitted_target
+    from ansorpy.api.emitted import emitted_target
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.request import Request
-    from ansorpy.cli.files import library_path
+    from ansorpy.cli.files import emitted_path
     from ansorpy.cli.searching import accounted, write_library
-    from ansorpy.cli.values import latencies_by_network
+    from ansorpy.cli.values import latencies_by_network, targets_of
     from ansorpy.runtime.export import check_exportable
 
     load_plugins(plugin or ())
-    request = Request.of(**those(SearchArguments, arguments))
+    search = those(SearchArguments, arguments)
+    requests = [Request.of(**{**search, "target": t}) for t in targets_of(search.get("target"))]
     bounds = latencies_by_network("--latency-bound", latency_bound or (), [model.stem])
     spec = NetworkSpec(
         model, latency_bound=bounds.get(model.stem), **those(NetworkArguments, arguments)
     )  # fmt: skip
-    library = library_path(model, output)
-    check_exportable(library, emitted_target(library, request.target, request.threads))
-    with accounted(request):
-        write_library(open_networks([spec], request), request, library)
+    library = emitted_path(model, output, emit)
+    for request in requests:
+        check_exportable(library, emitted_target(library, request.target, request.threads), pack)
+    with accounted(requests[0]):
+        runs = [(open_networks([spec], request), request) for request in requests]
+        write_library(runs, library, pack)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Unpack
 
@@ -10,51 +9,41 @@ import typer
 
 from ansorpy.api.arguments import ExportArguments, LookupArguments, NetworkArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import ModelFile, Plugins
+from ansorpy.cli.options import Emit, ModelFile, PackOption, Plugins
 from ansorpy.options import those
 
-__all__ = ["Emitted", "export"]
-
-
-class Emitted(StrEnum):
-    """The form in which programs are written."""
-
-    library = "library"
-    c = "c"
-
-
-_SUFFIXES = {Emitted.library: ".so", Emitted.c: ".c"}
+__all__ = ["export"]
 
 
 @with_options
 def export(
     model: ModelFile,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The library or C file (NAME.c).")
+        Path | None, typer.Option("-o", "--output", help="The file; default: MODEL's name.so.")
     ] = None,
-    emit: Annotated[
-        Emitted, typer.Option("--emit", help="What to write; an output name ending in .c means C.")
-    ] = Emitted.library,
+    emit: Emit = None,
+    pack: PackOption = None,
     plugin: Plugins = None,
     **arguments: Unpack[ExportArguments],
 ) -> None:
-    """Write a library or C file of the best recorded programs; those missing are predicted."""
-    from ansorpy.api.c_export import emitted_target
+    """Write a library of the best recorded programs; those missing are predicted."""
+    from ansorpy.api.emitted import emitted_target
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.parts import load_plugins
-    from ansorpy.cli.files import library_path
+    from ansorpy.cli.files import emitted_path
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.searching import write_library
-    from ansorpy.errors import UsageError
+    from ansorpy.cli.values import targets_of
     from ansorpy.runtime.export import check_exportable
 
     load_plugins(plugin or ())
-    lookup = Lookup(model, **those(LookupArguments, arguments))
-    request, library = lookup.request, library_path(model, output, _SUFFIXES[emit])
-    if emit is Emitted.c and library.suffix != _SUFFIXES[emit]:
-        raise UsageError(f"{library} is not a name for a C file", hint="let it end in .c")
-    check_exportable(library, emitted_target(library, request.target, request.threads))
+    library, known = emitted_path(model, output, emit), those(LookupArguments, arguments)
+    names = targets_of(known.get("target"))
+    lookups = [Lookup(model, **{**known, "target": name}) for name in names]
+    for request in [lookup.request for lookup in lookups]:
+        check_exportable(library, emitted_target(library, request.target, request.threads), pack)
     spec = NetworkSpec(model, **those(NetworkArguments, arguments))
-    networks = open_networks([spec], request)
-    lookup.warn_of_predictions()
-    write_library(networks, request, library)
+    runs = [(open_networks([spec], lookup.request), lookup.request) for lookup in lookups]
+    for lookup in lookups:
+        lookup.warn_of_predictions()
+    write_library(runs, library, pack)

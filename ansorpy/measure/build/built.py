@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -37,6 +38,11 @@ class ParamSpec(BaseModel):
         return ParamSpec(
             name=b.name, shape=b.shape, dtype=b.dtype, role=param.role, strides=b.strides
         )
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a dense tensor whose shape is known."""
+        return prod([fixed(extent) for extent in self.shape]) * self.dtype.bytes
 
     def at(self, sizes: Sizes) -> ParamSpec:
         """The parameter where the dimensions in *sizes* have these sizes."""

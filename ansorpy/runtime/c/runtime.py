@@ -24,6 +24,7 @@ from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.library.checksum import seal
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import library_name
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
@@ -40,6 +41,7 @@ _SOURCE = ".c"
 class CRuntime:
     """C for any machine (:class:`ansorpy.runtime.backends.Runtime`)."""
 
+    packs_at_init = False
     operands = Operands()
 
     def load(self, plan: ExecutionPlan, pool: NDArray[np.uint8], name: str) -> Runs:
@@ -63,11 +65,11 @@ class CRuntime:
         else:
             find_compiler()
 
-    def export(self, plan: ExecutionPlan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
+    def export(self, plan: ExecutionPlan, path: Path, pack: Pack | None) -> Metadata:
         """Write *path*: C source, with large constants in a file beside it, if the name ends in
         ``.c``; else a shared library."""
         name = library_name(path)
-        packed = make_pool(plan, name) if pool is None else pool
+        packed = make_pool(plan, name)
         is_source = path.suffix == _SOURCE
         with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
             source = Path(folder, f"{path.stem}{_SOURCE}")

@@ -205,6 +205,6 @@ def _place(plan: ExecutionPlan, argument: Argument, names: Mapping[Dim, str]) ->
             base = f"moving{argument.number}"
         case Memory.POOL:
             return f"(void *)(constants + {argument.offset})"
-        case Memory.RAW:
+        case Memory.RAW | Memory.SCRATCH:
             raise AssertionError("no call of a run reads data that only packing needs")
     return f"{base} + {c_extent(argument.offset, names)}{c_strides(argument.strides, names)}"

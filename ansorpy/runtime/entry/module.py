@@ -6,41 +6,37 @@ keeps all state in the context and the caller's tensors, so several contexts can
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.build import compile_ir
 from ansorpy.codegen.llvm.objects.clock import STAMP_SOURCE
 from ansorpy.errors import CodegenError
+from ansorpy.runtime.constants import scratch_bytes, workspace_bytes
 from ansorpy.runtime.control import Argument, Memory
 from ansorpy.runtime.cpu_features import CHECK, emit_cpu_check, is_x86
 from ansorpy.runtime.entry.run import emit_calls, emit_plan, emit_run
 from ansorpy.runtime.entry.sizes import emit_layout
-from ansorpy.runtime.entry.text import ALIGNMENT, at
+from ansorpy.runtime.entry.text import ALIGNMENT, at, metadata_global, require
 from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.runtime.library.storage import Places
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target
 
-__all__ = ["Constants", "EntrySource", "baseline", "build_entry", "emit_entry"]
+__all__ = ["EntrySource", "baseline", "build_entry", "emit_entry"]
 
 _PAGE = 4096
 """The smallest page size of any supported machine."""
+_HUGE_PAGES = 14
+"""``MADV_HUGEPAGE`` of Linux; systems without it refuse the advice, which does no harm."""
+_MEMORY = (
+    "declare i32 @madvise(ptr, i64, i32)",
+    "declare ptr @aligned_alloc(i64, i64)",
+    "declare void @free(ptr)",
+)
 _NEW, _BUSY, _DONE = 0, 1, 2
 """States of ``init``; after it has returned status *code*, the state is ``_DONE + code``."""
-
-
-class Constants(Enum):
-    """Where the entry finds the constant pool.
-
-    GIVEN: the loader stores its address in ``<name>_pool``.  PACKED: linked in ready to read, as
-    ``<name>_pool_data``.  ORIGINAL: ``init`` builds it from ``<name>_raw_data``: the constants to
-    be packed, followed by those read as they are.
-    """
-
-    GIVEN = "given"
-    PACKED = "packed"
-    ORIGINAL = "original"
 
 
 @dataclass(frozen=True)
@@ -49,6 +45,8 @@ class EntrySource:
 
     Args:
         name: Prefix of all symbols.
+        places: Where the constants are; None if the loader stores the address of the packed ones in
+            ``<name>_pool``.
         metadata: Contents of ``<name>_metadata``; omitted when empty.
         features: CPU features that ``init`` checks.
         is_timed: Each run writes the nanoseconds that each call took to the elements behind the
@@ -57,10 +55,15 @@ class EntrySource:
 
     plan: ExecutionPlan
     name: str
-    constants: Constants
+    places: Places | None = None
     metadata: str = ""
     features: tuple[str, ...] = ()
     is_timed: bool = False
+
+    @property
+    def made_bytes(self) -> int:
+        """Bytes of the memory for constants that ``init`` packs."""
+        return 0 if self.places is None else self.places.made_bytes
 
 
 def build_entry(source: EntrySource) -> bytes:
@@ -95,12 +98,11 @@ def emit_entry(source: EntrySource) -> str:
     """Emit the module: ``<name>_init``, ``<name>_plan``, ``<name>_run``, helpers."""
     plan = source.plan
     symbols = sorted(code.symbol for code in source.plan.objects)
-    if source.constants is not Constants.ORIGINAL:
-        symbols = sorted({step.code.symbol for step in source.plan.steps})
     parts = [
         f'target triple = "{source.plan.target.triple}"\n',
         *(f"declare i32 @{symbol}(ptr, ptr, i32)" for symbol in symbols),
         "declare i32 @sched_yield()",
+        *_MEMORY,
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
         f"@state = internal global i32 {_NEW}, align 4",
         *_constant_globals(source),
@@ -123,60 +125,68 @@ def _constant_globals(source: EntrySource) -> list[str]:
         lines.append(f"@{name}_stamps = global [{count} x i64] zeroinitializer, align 8")
         lines.append(STAMP_SOURCE)
     if source.metadata:
-        data = source.metadata.encode() + b"\0"
-        text = "".join(f"\\{byte:02X}" for byte in data)
-        lines.append(f'@{name}_metadata = constant [{len(data)} x i8] c"{text}"')
-    if source.constants is Constants.GIVEN:
+        lines.append(metadata_global(name, source.metadata))
+    places = source.places
+    if places is None:
         lines.append(f"@{name}_pool = global ptr null")
-    elif source.constants is Constants.PACKED:
-        if plan.pool_bytes:
-            lines.append(f"@{name}_pool_data = external hidden global i8")
-    else:
-        size = max(1, plan.pool_bytes)
-        lines.append(f"@pool = internal global [{size} x i8] zeroinitializer, align {ALIGNMENT}")
-        if plan.packs or plan.direct:
-            lines.append(f"@{name}_raw_data = external hidden global i8")
-        scratch = max((step.code.workspace_bytes(1) for step in plan.packs), default=1)
-        lines.append(
-            f"@scratch = internal global [{max(1, scratch)} x i8] zeroinitializer, "
-            f"align {ALIGNMENT}"
-        )
+        return lines
+    lines.append(f"@{places.symbol} = external hidden global i8")
+    lines.append(
+        f"@made = internal global [{places.made_bytes} x i8] zeroinitializer, align {_PAGE}"
+    )
     return lines
 
 
-def _pool_base(text: FunctionText, source: EntrySource) -> str:
-    if source.constants is Constants.GIVEN:
-        return text.define(f"load ptr, ptr @{source.name}_pool, align 8")
-    if source.constants is Constants.PACKED:
-        return f"@{source.name}_pool_data" if source.plan.pool_bytes else "null"
-    return "@pool"
+def _constants(text: FunctionText, source: EntrySource) -> Callable[[int], str]:
+    """A function that emits the address of each offset in the pool."""
+    places = source.places
+    if places is None:
+        pool = text.define(f"load ptr, ptr @{source.name}_pool, align 8")
+        return lambda offset: at(text, pool, offset)
+
+    def address(offset: int) -> str:
+        if offset in places.made:
+            return at(text, "@made", places.made[offset])
+        return at(text, f"@{places.symbol}", places.in_file[offset])
+
+    return address
 
 
 def _emit_make_constants(source: EntrySource) -> str:
-    """Emit ``i32 @make_constants()``, which fills the pool or touches its pages and returns a
-    status."""
-    text = FunctionText("internal i32 @make_constants()")
-    plan = source.plan
-    if source.constants is not Constants.ORIGINAL:
-        if source.constants is Constants.PACKED and plan.pool_bytes:
-            _emit_touch(text, _pool_base(text, source), plan.pool_bytes)
+    """Emit ``i32 @make_constants()``, which packs constants, touches the pages of those that are
+    packed already, and returns a status."""
+    text, plan, places = FunctionText("internal i32 @make_constants()"), source.plan, source.places
+    if places is not None and places.in_file:
+        first = min(places.in_file.values())
+        size = max(places.in_file[offset] + array.nbytes for offset, array in plan.direct) - first
+        _emit_touch(text, at(text, f"@{places.symbol}", first), size)
+    if places is None or not plan.packs:
         text.emit("ret i32 0")
         return text.render()
-    raw = f"@{source.name}_raw_data"
-    start = plan.raw_bytes
-    for offset, array in plan.direct:
-        size = array.nbytes
-        to, source_ = at(text, "@pool", offset), at(text, raw, start)
-        text.emit(
-            f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source_}, i64 {size}, i1 false)"
-        )
-        start += -(-size // ALIGNMENT) * ALIGNMENT
-    bases = {Memory.POOL: "@pool", Memory.RAW: raw}
+    text.define(f"call i32 @madvise(ptr @made, i64 {places.made_bytes}, i32 {_HUGE_PAGES})")
+    size = scratch_bytes(plan)
+    scratch = text.define(f"call ptr @aligned_alloc(i64 {ALIGNMENT}, i64 {size})")
+    require(text, f"icmp ne ptr {scratch}, null", Status.NO_MEMORY)
+    code = text.define(f"call i32 @pack(ptr {scratch})")
+    text.emit(f"call void @free(ptr {scratch})")
+    text.emit(f"ret i32 {code}")
+    return f"{_emit_pack(source, places)}\n{text.render()}"
+
+
+def _emit_pack(source: EntrySource, places: Places) -> str:
+    """Emit ``i32 @pack(ptr %scratch)``, which calls the plan's packs."""
+    text, plan = FunctionText("internal i32 @pack(ptr %scratch)"), source.plan
+    constant, start = _constants(text, source), workspace_bytes(plan)
 
     def address(argument: Argument) -> str:
-        return at(text, bases[argument.region], argument.offset)
+        if argument.region is Memory.RAW:
+            return at(text, f"@{places.symbol}", places.raw[argument.number])
+        assert isinstance(argument.offset, int)
+        if argument.region is Memory.SCRATCH:
+            return at(text, "%scratch", start + argument.offset)
+        return constant(argument.offset)
 
-    emit_calls(text, plan.packs, address, "@scratch", "1")
+    emit_calls(text, plan.packs, address, "%scratch", str(plan.threads))
     text.emit("ret i32 0")
     return text.render()
 
@@ -229,4 +239,4 @@ def _emit_run(source: EntrySource) -> str:
         return f"icmp eq i32 {state}, {_DONE}"
 
     stamps = f"@{source.name}_stamps" if source.is_timed else None
-    return emit_run(source.plan, source.name, is_ready, lambda t: _pool_base(t, source), stamps)
+    return emit_run(source.plan, source.name, is_ready, lambda t: _constants(t, source), stamps)

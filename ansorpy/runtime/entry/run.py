@@ -62,14 +62,14 @@ def emit_run(
     plan: ExecutionPlan,
     name: str,
     is_ready: Callable[[FunctionText], str],
-    pool: Callable[[FunctionText], str],
+    constants: Callable[[FunctionText], Callable[[int], str]],
     stamps: str | None,
 ) -> str:
     """Emit ``run``, which returns the status of the first call that fails, else 0.
 
     Args:
         is_ready: Emits a condition: ``init`` has succeeded.
-        pool: Emits the address of the constants.
+        constants: Given the function, returns what emits the address of an offset in the pool.
         stamps: The address to which the times of calls are written, if any.
     """
     text = FunctionText(f"i32 @{name}_run(ptr %context, ptr %inputs, ptr %outputs, i32 %threads)")
@@ -91,14 +91,15 @@ def emit_run(
     arena, places, arena_bytes = aligned(text, "%context"), "", str(plan.arena_bytes)
     if plan.slots:
         places, arena_bytes = sizes.layout(plan.slots)
-    workspace, constants = at(text, arena, arena_bytes), pool(text)
+    workspace, constant = at(text, arena, arena_bytes), constants(text)
     flow = Flow(text, plan, sizes)
 
     def address(argument: Argument) -> str:
         base = arena
         if argument.region is Memory.POOL:
-            base = constants
-        elif argument.region is Memory.MOVING:
+            assert isinstance(argument.offset, int)
+            return constant(argument.offset)
+        if argument.region is Memory.MOVING:
             base = flow.pointer(argument.number)
         elif argument.region is not Memory.ARENA:
             base = data[argument.region][argument.number]

@@ -5,10 +5,19 @@ from __future__ import annotations
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.runtime.status import Status
 
-__all__ = ["ALIGNMENT", "aligned", "at", "larger", "require", "return_unless"]
+__all__ = [
+    "ALIGNMENT", "aligned", "at", "larger", "metadata_global", "require", "return_unless",
+]  # fmt: skip
 
 ALIGNMENT = 64
 """Of the constants, the workspace and the values of the arena."""
+
+
+def metadata_global(name: str, metadata: str) -> str:
+    """The definition of ``<name>_metadata``."""
+    data = metadata.encode() + b"\0"
+    text = "".join(f"\\{byte:02X}" for byte in data)
+    return f'@{name}_metadata = constant [{len(data)} x i8] c"{text}"'
 
 
 def require(text: FunctionText, condition: str, otherwise: Status) -> None:

@@ -275,7 +275,7 @@ class GpuExecutable:
                 base = self._arena + (self._starts[argument.number] if self._starts else 0)
             case Memory.POOL:
                 base = self._pool
-            case Memory.RAW:
+            case Memory.RAW | Memory.SCRATCH:
                 raise AssertionError("no call of a run reads data that only packing needs")
         return base + fixed(at(argument.offset, sizes))
 

@@ -57,10 +57,10 @@ def cuda_objects(
     files = []
     for module in _modules(plan, name).values():
         files.append(folder / f"{module.symbol}.o")
-        write_data_object(files[-1], like, module.symbol, [module.cubin], is_written=False)
+        write_data_object(files[-1], like, module.symbol, [module.cubin])
     if pool.nbytes:
         files.append(folder / "constants.o")
-        write_data_object(files[-1], like, f"{name}_pool_data", [pool.data], is_written=False)
+        write_data_object(files[-1], like, f"{name}_pool_data", [pool.data])
     source = folder / "entry.c"
     source.write_text(cuda_source(plan, name, metadata), encoding="utf-8")
     files.append(folder / "entry.o")
@@ -196,6 +196,6 @@ def _place(argument: Argument, starts: Sequence[int], names: Mapping[Dim, str]) 
             base = f"s->arena + {starts[argument.number]}" if starts else "s->arena"
         case Memory.POOL:
             base = "pool"
-        case Memory.RAW:
+        case Memory.RAW | Memory.SCRATCH:
             raise AssertionError("no call of a run reads data that only packing needs")
     return f"{base} + {c_extent(argument.offset, names)}"

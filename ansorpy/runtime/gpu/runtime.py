@@ -20,6 +20,7 @@ from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.gpu.executable import GpuExecutable, TimedGpuExecutable
 from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects, cuda_source
 from ansorpy.runtime.gpu.operands import accept_operand, check_operand
+from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import find_linker, library_name, linking, refuse_size
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands
@@ -31,6 +32,7 @@ __all__ = ["GpuRuntime"]
 class GpuRuntime:
     """Cubins and their launches (:class:`ansorpy.runtime.backends.Runtime`)."""
 
+    packs_at_init = False
     operands = Operands(accept_operand, check_operand)
 
     def load(self, plan: ExecutionPlan, pool: NDArray[np.uint8], name: str) -> GpuExecutable:
@@ -51,10 +53,10 @@ class GpuRuntime:
     def require_export(self, path: Path, target: Target) -> None:
         find_linker(Target.host())
 
-    def export(self, plan: ExecutionPlan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
+    def export(self, plan: ExecutionPlan, path: Path, pack: Pack | None) -> Metadata:
         """Write the library *path*; the constants are packed here, on this machine's CPU."""
         name, linker = library_name(path), find_linker(Target.host())
-        packed = make_pool(plan, name) if pool is None else pool
+        packed = make_pool(plan, name)
         refuse_size(packed.nbytes)
         constants = hashlib.sha256(packed.data).digest()
         entry, triple = cuda_source(plan, name, metadata=""), Target.host().triple

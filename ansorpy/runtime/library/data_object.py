@@ -19,7 +19,7 @@ SECTION = "constants"
 
 _ALIGNMENT = 64
 _PROGBITS, _SYMTAB, _STRTAB = 1, 2, 3
-_WRITE, _ALLOC = 1, 2
+_ALLOC = 2
 _GLOBAL_OBJECT, _HIDDEN = 0x11, 2
 _DATA, _SYMBOLS, _NAMES, _SECTION_NAMES, _COUNT = 1, 2, 3, 4, 6
 
@@ -50,15 +50,14 @@ class _Format:
 
 
 def write_data_object(
-    path: Path, like: bytes, symbol: str, pieces: Iterable[bytes | memoryview], *, is_written: bool
+    path: Path, like: bytes, symbol: str, pieces: Iterable[bytes | memoryview]
 ) -> None:
     """Write the object *path*: *pieces*, concatenated, under the hidden *symbol*.
 
-    The data starts on a cache line.
+    The data is read-only and starts on a cache line.
 
     Args:
         like: Any object for the same machine; its header supplies the machine-specific fields.
-        is_written: The program writes to the data; otherwise it is read-only.
     """
     form = _Format("<" if like[5] == 1 else ">", like[4] == 2)
     ident, _, machine, version, _, _, _, flags, *_ = form.header.unpack_from(like)
@@ -67,13 +66,13 @@ def write_data_object(
         for piece in pieces:
             file.write(piece)
         size = file.tell() - _ALIGNMENT
-        table = _write_tables(file, form, symbol, size, is_written)
+        table = _write_tables(file, form, symbol, size)
         entries = form.header.size, 0, 0, form.section.size, _COUNT, _SECTION_NAMES
         file.seek(0)
         file.write(form.header.pack(ident, 1, machine, version, 0, 0, table, flags, *entries))
 
 
-def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int, is_written: bool) -> int:
+def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int) -> int:
     """Write symbol, name and section tables after the data; returns the section table's offset."""
     section_names = [b"", SECTION.encode(), b".symtab", b".strtab"]
     section_names += [b".shstrtab", b".note.GNU-stack"]
@@ -87,12 +86,11 @@ def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int, is_writ
         file.write(content)
     file.write(bytes(-file.tell() % 8))
     table = file.tell()
-    access = _ALLOC | (_WRITE if is_written else 0)
     names = [sum(len(n) + 1 for n in section_names[:k]) for k in range(_COUNT)]
     # Fields: name, type, flags, address, offset, size, link, info, alignment, entry size.
     rows = (
         (0,) * 10,
-        (names[_DATA], _PROGBITS, access, 0, _ALIGNMENT, size, 0, 0, _ALIGNMENT, 0),
+        (names[_DATA], _PROGBITS, _ALLOC, 0, _ALIGNMENT, size, 0, 0, _ALIGNMENT, 0),
         (names[_SYMBOLS], _SYMTAB, 0, 0, *places[0], _NAMES, 1, 8, len(blank)),
         (names[_NAMES], _STRTAB, 0, 0, *places[1], 0, 0, 1, 0),
         (names[_SECTION_NAMES], _STRTAB, 0, 0, *places[2], 0, 0, 1, 0),

@@ -40,6 +40,15 @@ class Linker(Driver):
         options = ["-std=gnu11", "-O1", "-fPIC", "-c"]
         self.run([*options, str(source), "-o", str(output)], f"compile {source.name}")
 
+    def merge(self, output: Path, files: Sequence[Path]) -> None:
+        """Link the objects *files* to one object, *output*.
+
+        Raises:
+            CodegenError: The linker failed; the message is the linker's own.
+        """
+        command = ["-r", "-nostdlib", *map(str, files), "-o", str(output)]
+        self.run(command, f"merge the objects of {output.name}")
+
     def shared_library(
         self,
         output: Path,

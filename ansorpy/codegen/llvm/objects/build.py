@@ -16,7 +16,7 @@ from ansorpy.target import Target
 if TYPE_CHECKING:
     from llvmlite import binding
 
-__all__ = ["assembly", "build", "compile_ir"]
+__all__ = ["assembly", "build", "compile_ir", "features_of", "machine_of", "optimised"]
 
 
 def build(program: Program, target: Target, *, symbol: str, prefetch: bool = False) -> ObjectCode:
@@ -48,22 +48,27 @@ def compile_ir(text: str, target: Target) -> bytes:
     Recent results are cached, so finalists, the default schedule, and packing code that several
     candidates share are not compiled twice.
     """
-    machine, module = _optimised(text, target)
+    machine, module = optimised(text, target)
     code: bytes = machine.emit_object(module)
     return code
 
 
 def assembly(text: str, target: Target) -> str:
     """The machine code of LLVM IR *text* as readable assembly."""
-    machine, module = _optimised(text, target)
+    machine, module = optimised(text, target)
     listing: str = machine.emit_assembly(module)
     return listing
 
 
-def _optimised(text: str, target: Target) -> tuple[binding.TargetMachine, binding.ModuleRef]:
+def optimised(text: str, target: Target) -> tuple[binding.TargetMachine, binding.ModuleRef]:
+    """The module of LLVM IR *text* after all passes, and the machine that it is for.
+
+    Raises:
+        CodegenError: LLVM rejects the module.
+    """
     from llvmlite import binding
 
-    machine = _machine(target)
+    machine = machine_of(target)
     try:
         module = binding.parse_assembly(text)
     except RuntimeError as error:
@@ -87,27 +92,32 @@ def _add_passes(passes: binding.ModulePassManager) -> None:
 
 
 @cache
-def _machine(target: Target) -> binding.TargetMachine:
+def machine_of(target: Target) -> binding.TargetMachine:
+    """LLVM's machine for *target*."""
     from llvmlite import binding
 
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
-    features = target.features
-    if target.vector_bits >= 512 and "x86" in target.triple:
-        # LLVM otherwise splits 512-bit vectors on some CPUs.
-        features = f"{features},-prefer-256-bit" if features else "-prefer-256-bit"
     try:
         found = binding.Target.from_triple(target.triple)
     except RuntimeError as error:
         raise CodegenError(f"LLVM has no target {target.triple}: {error}") from error
     return found.create_target_machine(
         cpu=target.cpu,
-        features=features,
+        features=features_of(target),
         opt=1,
         reloc="pic",
         codemodel="small",
         abiname=_abi(target),
     )
+
+
+def features_of(target: Target) -> str:
+    """The features of *target*'s machine, in LLVM's notation."""
+    if target.vector_bits >= 512 and "x86" in target.triple:
+        # LLVM otherwise splits 512-bit vectors on some CPUs.
+        return f"{target.features},-prefer-256-bit" if target.features else "-prefer-256-bit"
+    return target.features
 
 
 def _abi(target: Target) -> str:

@@ -49,7 +49,7 @@ from ansorpy.codegen.llvm.threads.team_cores import CORES, MOST
 from ansorpy.codegen.llvm.threads.team_state import STATE
 from ansorpy.target import Target
 
-__all__ = ["STOP", "needs_team", "team_object", "team_source"]
+__all__ = ["STOP", "ending_with_library", "needs_team", "team_object", "team_source"]
 
 STOP = "ansorpy_team_stop"
 """``void ansorpy_team_stop(void)``: end and join the threads; later regions run alone."""
@@ -78,8 +78,13 @@ def team_object(target: Target, *, ends_with_library: bool) -> bytes:
     Args:
         ends_with_library: Join the threads when the library that holds the object is unloaded.
     """
-    ending = _ENDS_WITH_LIBRARY if ends_with_library else ""
-    return compile_ir(team_source(target) + ending, target)
+    source = ending_with_library(target) if ends_with_library else team_source(target)
+    return compile_ir(source, target)
+
+
+def ending_with_library(target: Target) -> str:
+    """:func:`team_source` whose threads are joined when the library with it is unloaded."""
+    return team_source(target) + _ENDS_WITH_LIBRARY
 
 
 def team_source(target: Target) -> str:

@@ -1,0 +1,44 @@
+"""``ansorpy package``: a wheel, or a CMake and pkg-config package, of a library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["package"]
+
+
+def package(
+    library: Annotated[Path, typer.Argument(metavar="LIBRARY", help="A shared library: net.so.")],
+    wheel: Annotated[bool, typer.Option("--wheel", help="Write a Python wheel.")] = False,
+    cmake: Annotated[
+        bool,
+        typer.Option("--cmake", help="Install it for CMake and pkg-config, with a C++ header."),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="A folder: of the wheel (default: this one), or to install in."
+        ),
+    ] = None,
+    version: Annotated[
+        str, typer.Option("--version", help="The version of the package.")
+    ] = "1.0.0",
+) -> None:
+    """Package a compiled library for Python (--wheel) or C++ (--cmake)."""
+    from ansorpy.errors import UsageError
+    from ansorpy.runtime.packages.cmake import write_cmake_package
+    from ansorpy.runtime.packages.signature import demand_version
+    from ansorpy.runtime.packages.wheel import write_wheel
+
+    if wheel is cmake:
+        raise UsageError("say what to write", hint="add --wheel or --cmake")
+    demand_version(version)
+    if wheel:
+        print(f"wrote {write_wheel(library, output or Path(), version)}")
+        return
+    prefix = output or Path(f"{library.stem}-{version}")
+    for file in write_cmake_package(library, prefix, version):
+        print(f"wrote {file}")

@@ -1,0 +1,213 @@
+"""Build the files of a CPU's program: a library, shared or static, an object, or a listing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ansorpy.codegen.llvm.objects.build import compile_ir
+from ansorpy.codegen.llvm.objects.listing import assembly_of, ir_of
+from ansorpy.codegen.llvm.threads.team import ending_with_library, needs_team, team_object
+from ansorpy.codegen.object_code import ObjectCode
+from ansorpy.errors import UsageError
+from ansorpy.runtime.cpu_features import required_features
+from ansorpy.runtime.describe import metadata_of
+from ansorpy.runtime.entry.dispatch import emit_dispatch
+from ansorpy.runtime.entry.module import EntrySource, baseline, build_entry, emit_entry
+from ansorpy.runtime.execution_plan import ExecutionPlan, Step
+from ansorpy.runtime.library.archive import write_archive
+from ansorpy.runtime.library.data_object import SECTION, write_data_object
+from ansorpy.runtime.library.forms import Form, Pack, form_of
+from ansorpy.runtime.library.linker import (
+    FUNCTIONS,
+    find_linker,
+    library_name,
+    linking,
+    refuse_size,
+)
+from ansorpy.runtime.library.metadata import Metadata
+from ansorpy.runtime.library.storage import Contents, stored
+from ansorpy.runtime.library.symbols import defined, renamed
+from ansorpy.target import Target
+
+__all__ = ["binary_of", "build_program"]
+
+_ELF = b"\x7fELF"
+
+
+def binary_of(listing: Path) -> Path:
+    """The file with the constants of the file *listing*: ``net.ll.bin``, beside it."""
+    return listing.with_name(f"{listing.name}.bin")
+
+
+def build_program(plans: Sequence[ExecutionPlan], path: Path, pack: Pack | None) -> Metadata:
+    """Write a program to *path* in the form that its suffix names; returns its metadata.
+
+    Args:
+        plans: Versions of it for CPUs of one architecture; the last one needs the fewest features.
+
+    Raises:
+        UsageError: The constants exceed what one library can hold, or a listing was asked of
+            machine code.
+        MissingDependency, CodegenError: There is no linker, or it failed.
+    """
+    form, name, contents = form_of(path), library_name(path), Contents()
+    sources = []
+    for number, plan in enumerate(plans):
+        _demand_code(plan, form, path)
+        prefix = name if len(plans) == 1 else f"{name}_v{number}"
+        whole = stored(plan, pack or Pack.AT_INIT, name, len(plans))
+        if len(plans) > 1:
+            whole = _prefixed(whole, f"v{number}_")
+        places = contents.add(whole, f"{name}_constants")
+        features = required_features(plan.target)
+        sources.append(EntrySource(whole, prefix, places, features=features))
+    refuse_size(contents.size + sum(source.made_bytes for source in sources))
+    metadata = _metadata(name, sources, contents)
+    text = metadata.model_dump_json()
+    dispatch = ""
+    if len(plans) == 1:
+        sources = [replace(source, metadata=text) for source in sources]
+    else:
+        names = [source.name for source in sources]
+        dispatch = emit_dispatch(name, names, plans[0].target.triple, text)
+    program = _Program(name, tuple(sources), dispatch, contents)
+    match form:
+        case Form.A | Form.O:
+            program.write_static(path, form)
+        case Form.LL | Form.ASM:
+            program.write_listing(path, form)
+        case _:
+            program.write_shared(path)
+    return metadata
+
+
+def _metadata(name: str, sources: Sequence[EntrySource], contents: Contents) -> Metadata:
+    """That of the last version, which all CPUs can run that run any, with the programs of all."""
+    plan = sources[-1].plan
+    programs = tuple(p for source in sources for p in source.plan.programs)
+    target = replace(plan.target, name=",".join(s.plan.target.name for s in sources))
+    code = "".join(map(emit_entry, sources))
+    digest = hashlib.sha256(contents.digest)
+    for source in sources[:-1]:
+        digest.update("".join(code.digest for code in source.plan.objects).encode())
+    whole = replace(plan, programs=programs, target=target)
+    return metadata_of(whole, name, code, digest.digest(), plan.target.triple)
+
+
+def _prefixed(plan: ExecutionPlan, prefix: str) -> ExecutionPlan:
+    """*plan* whose functions have other names than those of other versions."""
+
+    def other(step: Step) -> Step:
+        symbol = step.code.symbol
+        if step.code.code.startswith(_ELF):
+            image = renamed(step.code.code, {symbol: f"{prefix}{symbol}"})
+        else:
+            image = step.code.code.replace(f"@{symbol}".encode(), f"@{prefix}{symbol}".encode())
+        return replace(step, code=replace(step.code, symbol=f"{prefix}{symbol}", code=image))
+
+    return replace(plan, steps=tuple(map(other, plan.steps)), packs=tuple(map(other, plan.packs)))
+
+
+def _demand_code(plan: ExecutionPlan, form: Form, path: Path) -> None:
+    is_machine_code = any(code.code.startswith(_ELF) for code in plan.objects)
+    if form in (Form.LL, Form.ASM) and is_machine_code:
+        raise UsageError(
+            f"what is compiled already cannot be written as {path.name}",
+            hint=f"use the command line: ansorpy export --emit {form}",
+        )
+
+
+@dataclass(frozen=True)
+class _Program:
+    """Versions of a program, and the module that chooses one of several."""
+
+    name: str
+    sources: tuple[EntrySource, ...]
+    dispatch: str
+    contents: Contents
+
+    @property
+    def target(self) -> Target:
+        """The architecture's baseline: code for it can run wherever any version can."""
+        return baseline(self.sources[0].plan.target)
+
+    @property
+    def codes(self) -> list[tuple[ObjectCode, Target]]:
+        return [(code, s.plan.target) for s in self.sources for code in s.plan.objects]
+
+    @property
+    def has_threads(self) -> bool:
+        return any(needs_team(code.code) for code, _ in self.codes)
+
+    @property
+    def symbol(self) -> str:
+        """Name of the constants."""
+        return f"{self.name}_constants"
+
+    def objects(self, folder: Path) -> Iterator[Path]:
+        """Write the objects of the program to *folder*; the constants are last."""
+        images = {f"task{k}.o": code.code for k, (code, _) in enumerate(self.codes)}
+        images |= {f"entry{k}.o": build_entry(source) for k, source in enumerate(self.sources)}
+        if self.dispatch:
+            images["dispatch.o"] = compile_ir(self.dispatch, self.target)
+        if self.has_threads:
+            images["team.o"] = team_object(self.target, ends_with_library=True)
+        for file, image in images.items():
+            path = folder / file
+            path.write_bytes(image)
+            yield path
+        path = folder / "constants.o"
+        write_data_object(path, images["entry0.o"], self.symbol, self.contents.pieces)
+        yield path
+
+    def write_shared(self, path: Path) -> None:
+        needs = ("-pthread",) if self.has_threads else ()
+        with linking(self.name, path, find_linker(self.target)) as link:
+            link.link([*self.objects(link.folder)], needs=needs)
+
+    def write_static(self, path: Path, form: Form) -> None:
+        """Write an archive or an object, in which only the functions of the interface have names
+        that other programs may have."""
+        with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
+            made, members = Path(folder, path.name), [*self.objects(Path(folder))]
+            images = {member: member.read_bytes() for member in members[:-1]}
+            interface = {f"{self.name}_{function}" for function in FUNCTIONS}
+            own = {s for image in images.values() for s in defined(image)} - interface
+            names = {symbol: f"{self.name}_{symbol}" for symbol in own}
+            for member, image in images.items():
+                images[member] = renamed(image, names)
+                member.write_bytes(images[member])
+            if form is Form.A:
+                symbols = {member: defined(image) for member, image in images.items()}
+                write_archive(made, {**symbols, members[-1]: [self.symbol]})
+            else:
+                find_linker(self.target).merge(made, members)
+            os.replace(made, path)
+
+    def write_listing(self, path: Path, form: Form) -> None:
+        """Write all code as one listing, which takes the constants in from the file beside it."""
+        machine = self.target
+        modules = [(emit_entry(source), machine) for source in self.sources]
+        modules += [(self.dispatch, machine)] if self.dispatch else []
+        modules += [(code.code.decode(), target) for code, target in self.codes]
+        if self.has_threads:
+            modules.append((ending_with_library(machine), machine))
+        text = ir_of(modules)
+        taken_in = (
+            f'.pushsection {SECTION},"a"', ".balign 64", f".globl {self.symbol}",
+            f".hidden {self.symbol}", f"{self.symbol}:",
+            f'.incbin "{binary_of(path).name}"', ".popsection",
+        )  # fmt: skip
+        if form is Form.ASM:
+            text = assembly_of(text, machine) + "".join(f"\t{line}\n" for line in taken_in)
+        else:
+            lines = (line.replace('"', "\\22") for line in taken_in)
+            text += "".join(f'\nmodule asm "{line}"' for line in lines) + "\n"
+        with binary_of(path).open("wb") as file:
+            file.writelines(self.contents.pieces)
+        path.write_text(text)

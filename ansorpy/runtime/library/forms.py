@@ -1,0 +1,42 @@
+"""The forms of an exported program, each with a file name suffix, and of its constants."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+__all__ = ["Form", "Pack", "form_of"]
+
+
+class Form(StrEnum):
+    """SO: a shared library.  A, O: a static library, an object.  C: source.  LL, ASM: listings of
+    all code, in LLVM's language and in the machine's."""
+
+    SO = "so"
+    A = "a"
+    O = "o"  # noqa: E741
+    C = "c"
+    LL = "ll"
+    ASM = "asm"
+
+    @property
+    def suffix(self) -> str:
+        """Of the names of such files."""
+        return ".s" if self is Form.ASM else f".{self}"
+
+
+class Pack(StrEnum):
+    """When constants get the layout that calls read.
+
+    AT_INIT: constants that grow by it are stored as the model has them, and ``init`` packs them.
+        The library is smaller, and each process that loads it needs memory of its own for them.
+    IN_FILE: all are stored ready to read, in pages that all processes share.
+    """
+
+    AT_INIT = "at-init"
+    IN_FILE = "in-file"
+
+
+def form_of(path: Path) -> Form:
+    """The form of the file *path*, by its suffix; a shared library if that says nothing."""
+    return next((form for form in Form if form.suffix == path.suffix), Form.SO)

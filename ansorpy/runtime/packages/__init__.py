@@ -1,0 +1,1 @@
+"""A library as other ecosystems take it: a Python wheel, a CMake and pkg-config package."""

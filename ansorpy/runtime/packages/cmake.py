@@ -1,0 +1,62 @@
+"""Install a library for CMake and pkg-config, with a header for C++."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from ansorpy.runtime.header import c_type, write_header
+from ansorpy.runtime.library.shared_library import read_library
+from ansorpy.runtime.packages.signature import NamedPort, demand_packable, named_ports
+from ansorpy.runtime.templates import rendered
+
+__all__ = ["write_cmake_package"]
+
+
+def write_cmake_package(library: Path, prefix: Path, version: str) -> list[Path]:
+    """Install the shared *library* in the folder *prefix*, which can be moved; returns the files.
+
+    Raises:
+        ForeignFile: The file is not a library that ansorpy made.
+        UsageError: Its calls cannot be offered in C++.
+        OSError: A file cannot be written.
+    """
+    metadata, _, _ = read_library(library)
+    demand_packable(metadata, library)
+    name, installed = metadata.name, prefix / "lib" / library.name
+    config, pkgconfig, include = (
+        prefix / "lib" / "cmake" / name, prefix / "lib" / "pkgconfig", prefix / "include",
+    )  # fmt: skip
+    for folder in (config, pkgconfig, include):
+        folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(library, installed)
+    inputs, outputs = named_ports(metadata)
+    values = {
+        "name": name, "upper": name.upper(), "library": library.name, "version": version,
+        "inputs": list(map(_described, inputs)), "outputs": list(map(_described, outputs)),
+        "header": f"{library.stem}.h",
+    }  # fmt: skip
+    written = [installed]
+    write_header(metadata, include / library.name)
+    (include / f"{library.stem}_example.c").unlink()
+    written.append(include / f"{library.stem}.h")
+    for template, path in (
+        ("library.hpp.j2", include / f"{library.stem}.hpp"),
+        ("config.cmake.j2", config / f"{name}Config.cmake"),
+        ("version.cmake.j2", config / f"{name}ConfigVersion.cmake"),
+        ("package.pc.j2", pkgconfig / f"{name}.pc"),
+    ):
+        path.write_text(rendered(template, values))
+        written.append(path)
+    return written
+
+
+def _described(named: NamedPort) -> dict[str, object]:
+    return {
+        "name": named.name,
+        "type": c_type(named.port.dtype),
+        "rank": len(named.port.shape),
+        "is_fixed": named.is_fixed,
+        "shape": ", ".join(map(str, named.port.shape)) if named.is_fixed else "",
+        "text": named.shape_text.replace("*/", ""),
+    }

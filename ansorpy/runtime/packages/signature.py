@@ -1,0 +1,91 @@
+"""Names and types of a library's tensors in the languages of packages."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from dataclasses import dataclass
+
+from ansorpy.errors import UsageError
+from ansorpy.ir.narrow import Narrow, element_type
+from ansorpy.runtime.library.metadata import Metadata
+from ansorpy.runtime.ports import Port
+
+__all__ = ["NamedPort", "demand_packable", "demand_version", "named_ports"]
+
+_WORDS = re.compile(
+    "auto|bool|break|case|catch|char|class|const|continue|default|delete|do|double|else|enum|"
+    "explicit|export|extern|float|for|friend|goto|if|inline|int|long|namespace|new|operator|"
+    "private|protected|public|register|return|short|signed|sizeof|static|struct|switch|template|"
+    "this|throw|try|typedef|typename|union|unsigned|using|virtual|void|volatile|while|"
+    "model|run|plan|threads|shapes|shape|error"
+)
+"""Names that parameters cannot have in C++, or that packages use."""
+
+
+@dataclass(frozen=True)
+class NamedPort:
+    """A tensor under a name that is a parameter's in Python and in C++."""
+
+    port: Port
+    name: str
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether its shape is the same in all calls."""
+        return all(isinstance(extent, int) for extent in self.port.shape)
+
+    @property
+    def shape_text(self) -> str:
+        """Its shape for a comment."""
+        return f"[{', '.join(map(str, self.port.shape))}]"
+
+
+def named_ports(metadata: Metadata) -> tuple[list[NamedPort], list[NamedPort]]:
+    """The inputs and outputs of a library, each with a name of its own."""
+    taken: set[str] = set()
+    ports = [*metadata.input_ports, *metadata.output_ports]
+    found = [NamedPort(port, _name(port.name, taken)) for port in ports]
+    count = len(metadata.input_ports)
+    return found[:count], found[count:]
+
+
+def _name(given: str, taken: set[str]) -> str:
+    name = re.sub(r"\W", "_", given, flags=re.ASCII).strip("_") or "tensor"
+    if name[0].isdigit() or keyword.iskeyword(name) or _WORDS.fullmatch(name):
+        name = f"tensor_{name}"
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def demand_version(version: str) -> None:
+    """Refuse a *version* that packages cannot have.
+
+    Raises:
+        UsageError: It is not numbers with dots between them.
+    """
+    if not re.fullmatch(r"\d+(\.\d+)*", version):
+        raise UsageError(f"{version!r} is not a version", hint="write numbers and dots: 1.2.0")
+
+
+def demand_packable(metadata: Metadata, path: object) -> None:
+    """Refuse a library whose calls need more than arrays in and arrays out.
+
+    Raises:
+        UsageError: Some outputs are in the memory of inputs, or elements are smaller than bytes.
+    """
+    if metadata.aliases:
+        raise UsageError(
+            f"{path} has outputs in the memory of inputs, which packages do not offer",
+            hint="call it through its C header",
+        )
+    for port in (*metadata.input_ports, *metadata.output_ports):
+        kind = element_type(port.dtype.name)
+        if isinstance(kind, Narrow) and kind.in_a_byte > 1:
+            raise UsageError(
+                f"{port.name!r} of {path} has several elements in a byte, which packages do not "
+                "offer",
+                hint="call it through its C header",
+            )

@@ -1,0 +1,100 @@
+"""Write a Python wheel of a library: a package that needs numpy alone.
+
+Format: https://packaging.python.org/specifications/binary-distribution-format/
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import zipfile
+from pathlib import Path
+
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.narrow import element_type
+from ansorpy.runtime.library.shared_library import read_library
+from ansorpy.runtime.packages.signature import NamedPort, demand_packable, named_ports
+from ansorpy.runtime.ports import MAX_RANK, described
+from ansorpy.runtime.status import Status
+from ansorpy.runtime.templates import rendered
+from ansorpy.target import Target
+
+__all__ = ["write_wheel"]
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""Of all files, so that equal libraries make equal wheels."""
+
+
+def write_wheel(library: Path, folder: Path, version: str) -> Path:
+    """Write the wheel of the shared *library* into *folder*; returns its path.
+
+    Raises:
+        ForeignFile: The file is not a library that ansorpy made.
+        UsageError: Its calls cannot be offered in Python.
+        OSError: The file cannot be written.
+    """
+    metadata, _, _ = read_library(library)
+    demand_packable(metadata, library)
+    name, inputs, outputs = metadata.name, *named_ports(metadata)
+    arch = (metadata.target.triple or Target.host().triple).split("-")[0]
+    tag = f"py3-none-linux_{arch}"
+    needs = ["numpy>=1.25"]
+    if any(_needs_ml_dtypes(named) for named in (*inputs, *outputs)):
+        needs.append("ml_dtypes")
+    values = {
+        "name": name, "library": library.name, "version": version, "tag": tag, "needs": needs,
+        "inputs": list(map(_described, inputs)), "outputs": list(map(_described, outputs)),
+        "input_names": [named.name for named in inputs], "ansorpy": metadata.ansorpy,
+        "max_rank": MAX_RANK, "statuses": list(Status),
+        "result": _result([f"NDArray[{_type(named)}]" for named in outputs]),
+    }  # fmt: skip
+    made = f"{name}-{version}.dist-info"
+    path = folder / f"{name}-{version}-{tag}.whl"
+    folder.mkdir(parents=True, exist_ok=True)
+    records: list[str] = []
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+
+        def add(file: str, data: bytes) -> None:
+            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            records.append(f"{file},sha256={digest},{len(data)}")
+            archive.writestr(_entry(file), data)
+
+        for file, template in (
+            (f"{name}/__init__.py", "wheel_init.py.j2"), (f"{name}/_model.py", "wheel_model.py.j2"),
+            (f"{made}/METADATA", "wheel_metadata.j2"), (f"{made}/WHEEL", "wheel_tags.j2"),
+        ):  # fmt: skip
+            add(file, rendered(template, values).encode())
+        add(f"{name}/py.typed", b"")
+        add(f"{name}/{library.name}", library.read_bytes())
+        records.append(f"{made}/RECORD,,")
+        archive.writestr(_entry(f"{made}/RECORD"), "\n".join(records) + "\n")
+    return path
+
+
+def _entry(file: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(file, _EARLIEST)
+    info.external_attr, info.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
+    return info
+
+
+def _needs_ml_dtypes(named: NamedPort) -> bool:
+    kind = element_type(named.port.dtype.name)
+    return not isinstance(kind, DType) or kind is DType.BFLOAT16
+
+
+def _described(named: NamedPort) -> dict[str, object]:
+    text = described(named.port.shape, named.port.dtype)
+    return {"name": named.name, "text": re.sub(r'["\\\n]', "'", text), "type": _type(named)}
+
+
+def _type(named: NamedPort) -> str:
+    """The type of elements, as Python says it."""
+    if _needs_ml_dtypes(named):
+        return "Any"
+    dtype = named.port.dtype.name
+    return "np.bool_" if dtype == "bool" else f"np.{dtype}"
+
+
+def _result(types: list[str]) -> str:
+    return types[0] if len(types) == 1 else f"tuple[{', '.join(types)}]"

@@ -1,0 +1,86 @@
+"""Networks in every form that a library can have: each computes what the shared library does."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from llvmlite import binding
+
+from ansorpy.cli.main import main
+from ansorpy.runtime.library.forms import Form, Pack
+from tests.frontend.models import graph_model, node
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler"),
+    pytest.mark.usefixtures("small_population"),
+]
+
+
+FORMS = (Form.SO, Form.A, Form.O, Form.ASM, Form.LL)
+
+
+@pytest.fixture
+def net(tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A convolution and a product, in a folder that is the working folder."""
+    constants = {
+        "w": rng.standard_normal((7, 3, 3, 3)).astype(np.float32),
+        "m": rng.standard_normal((5, 70)).astype(np.float32),
+    }
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        node("Relu", ["c"], ["r"]),
+        node("MatMul", ["r", "m"], ["y"]),
+    ]
+    onnx.save(graph_model(nodes, {"x": (1, 3, 6, 5)}, ["y"], constants), tmp_path / "net.onnx")
+    monkeypatch.chdir(tmp_path)
+    return "net.onnx"
+
+
+def printed(*files: str) -> str:
+    """What the example of ``net`` prints when it is linked with *files*."""
+    command = ["cc", "-O1", "net_example.c", *files, "-o", "example", "-lm", "-pthread"]
+    subprocess.run([*command, "-Wl,-rpath,$ORIGIN"], check=True)
+    return subprocess.run(["./example", "2"], check=True, capture_output=True, text=True).stdout
+
+
+def assembled(listing: str) -> str:
+    """An object of the LLVM IR in the file *listing*."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    binding.initialize_native_asmparser()
+    module = binding.parse_assembly(Path(listing).read_text())
+    machine = binding.Target.from_triple(module.triple).create_target_machine(reloc="pic")
+    Path("listing.o").write_bytes(machine.emit_object(module))
+    return "listing.o"
+
+
+def test_all_forms_compute_the_same(net: str) -> None:
+    wanted = ""
+    for form, pack in zip(FORMS, itertools.cycle(Pack), strict=False):
+        assert main(["export", net, "--threads", "2", "--emit", form, "--pack", pack]) == 0
+        file = f"./net{form.suffix}"
+        found = printed(assembled(file) if form is Form.LL else file)
+        wanted = wanted or found
+        assert len(wanted.splitlines()) == 8 and found == wanted, form
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--emit", "a", "-o", "net.so"], "net.so is not a name for --emit a"),
+        (["--emit", "c", "--pack", "at-init"], "do not pack their constants at init"),
+        (["--target", "aarch64-linux-gnu", "--pack", "in-file", "--emit", "a"],
+         "constants for aarch64-linux-gnu cannot be packed on this machine"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_written(
+    arguments: list[str], message: str, net: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", net, *arguments]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())

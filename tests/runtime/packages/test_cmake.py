@@ -1,0 +1,118 @@
+"""CMake and pkg-config packages, and the C++ header, used as a project would."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ansorpy as ap
+from ansorpy.cli.main import main
+from tests.runtime.growing import decoder
+from tests.runtime.packages.libraries import fixed, twice
+
+needs = pytest.mark.skipif(
+    not all(map(shutil.which, ("cmake", "g++", "pkg-config"))),
+    reason="needs cmake, g++ and pkg-config",
+)
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.20)
+project(app CXX)
+set(CMAKE_CXX_STANDARD 20)
+find_package(net 1.0 REQUIRED)
+find_package(twice REQUIRED)
+add_executable(app main.cpp)
+target_compile_options(app PRIVATE -Wall -Wextra -Wpedantic -Werror)
+target_link_libraries(app PRIVATE net::net twice::twice)
+"""
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "deployment.md"
+MAIN = """
+#include <net.hpp>
+#include <twice.hpp>
+#include <cstdio>
+
+int main() {
+    std::vector<float> x(5 * 12), first(5 * 32), sums(5), more(5 * 32);
+    std::FILE *file = std::fopen("x.bin", "rb");
+    if (!file || std::fread(x.data(), 4, x.size(), file) != x.size()) return 1;
+    net::model net(2);
+    net.run(x, first, sums, more);
+    for (float value : sums) std::printf("%.6g\\n", value);
+    std::printf("%d\\n", static_cast<int>(net::model::x_shape[1]));
+    twice::model two;
+    std::vector<float> rows(17 * 64, 3), doubled(17 * 64);
+    auto shapes = two.run(rows, {17, 64}, doubled);
+    std::printf("%g %d %d\\n", doubled[1087], static_cast<int>(shapes.y[0]),
+                static_cast<int>(two.plan({500, 64}).y[0]));
+    try {
+        two.run(rows, {8, 64}, doubled);
+    } catch (const twice::error &e) {
+        std::printf("%s %d\\n", e.what(), e.code() == TWICE_WRONG_SHAPE);
+    }
+    try {
+        net.run(std::span(x).first(3), first, sums, more);
+    } catch (const std::length_error &e) {
+        std::puts(e.what());
+    }
+}
+"""
+SAID = ["12", "6 17 500", "twice_plan: code 5 1", "x has 3 elements instead of 60"]
+
+
+@needs
+def test_a_project_finds_the_package(tmp_path: Path, rng: np.random.Generator) -> None:
+    library, x, wanted = fixed(tmp_path, rng)
+    prefix = tmp_path / "first place"
+    for path in (library, twice(tmp_path)):
+        assert main(["package", str(path), "--cmake", "-o", str(prefix)]) == 0
+    prefix = prefix.rename(tmp_path / "installed")  # it can be moved
+    x.tofile(tmp_path / "x.bin")
+    (tmp_path / "main.cpp").write_text(MAIN)
+    (tmp_path / "CMakeLists.txt").write_text(PROJECT)
+
+    def run(*command: str) -> str:
+        return subprocess.run(
+            command, cwd=tmp_path, check=True, capture_output=True, text=True,
+            env={"PATH": "/usr/bin:/bin:/usr/local/bin",
+                 "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")},
+        ).stdout  # fmt: skip
+
+    run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", "build")
+    lines = run("build/app").splitlines()
+    np.testing.assert_allclose([float(line) for line in lines[:5]], wanted[1], rtol=1e-3)
+    assert lines[5:] == SAID
+    (tmp_path / "main.c").write_text('#include "net.h"\nint main(void) { return net_init(); }\n')
+    flags = run("pkg-config", "--cflags", "--libs", "net").split()
+    run("gcc", "main.c", *flags, "-o", "other")
+    run("./other")
+    assert run("pkg-config", "--modversion", "net") == "1.0.0\n"
+
+
+@needs
+def test_the_example_of_the_guide(tmp_path: Path) -> None:
+    x = ap.placeholder((3, 8), name="x")
+    y = ap.compute((3, 5), lambda i, j: x[i, j] + x[i, j + 3], name="y")
+    library = ap.build(ap.State.initial([x, y])).export(tmp_path / "net.so")
+    assert main(["package", str(library), "--cmake", "-o", str(tmp_path / "installed")]) == 0
+    text = PAGE.read_text()
+    for language, file in (("cmake", "CMakeLists.txt"), ("cpp", "main.cpp")):
+        [block] = re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+        (tmp_path / file).write_text(block)
+    [build] = re.findall(r"^    (cmake -S .*)$", text, re.MULTILINE)
+    subprocess.run(f"{build} && build/app", shell=True, cwd=tmp_path, check=True)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("kind", ["--cmake", "--wheel"])
+def test_caches_need_the_c_header(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = decoder(heads_first=True).compiled().export(tmp_path / "cache.so")
+    assert main(["package", str(path), kind, "-o", str(tmp_path)]) == 2
+    assert "has outputs in the memory of inputs" in capsys.readouterr().err

@@ -1,0 +1,105 @@
+"""Wheels: unpacked, they compute without ansorpy; ``tests.campaigns`` installs one."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.cli.main import main
+from tests.runtime.packages.libraries import fixed, twice
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+
+CALL = """
+import inspect, sys, threading
+import numpy as np
+import net, twice
+x = np.load("x.npy")
+results = net.model(x, threads=2)
+np.savez("results.npz", *results)
+others = []
+def call(): others.append(net.model(x))
+threads = [threading.Thread(target=call) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert all(np.array_equal(a, b) for other in others for a, b in zip(other, results))
+print(inspect.signature(net.model), net.metadata["name"], net.__version__)
+rows = np.ones((17, 64), np.float32)
+class Foreign:
+    def __dlpack__(self, **options): return rows.__dlpack__()
+    def __dlpack_device__(self): return rows.__dlpack_device__()
+assert np.array_equal(twice.model(Foreign()), 2 * rows)
+assert np.array_equal(twice.model(np.asfortranarray(rows)), 2 * rows)
+for wrong in (rows[:3], rows[0], rows.astype(float)):
+    try: twice.model(wrong)
+    except twice.ModelError as error: print(error)
+assert not any(name.startswith("ansorpy") for name in sys.modules)
+"""
+SAID = """\
+(x: 'NDArray[np.float32]', *, threads: 'int | None' = None) -> \
+'tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]' net 1.2
+an input's shape, or an output's in its memory, is not one compiled for
+input 'x' has 2 axes of float32, got 1 of float32
+input 'x' has 2 axes of float32, got 2 of float64
+"""
+
+
+def test_a_wheel_needs_numpy_alone(tmp_path: Path, rng: np.random.Generator) -> None:
+    library, x, wanted = fixed(tmp_path, rng)
+    work = tmp_path / "work"  # where no library is: Python would take net.so for a module
+    work.mkdir()
+    np.save(work / "x.npy", x)
+    for path in (library, twice(tmp_path)):
+        assert main(["package", str(path), "--wheel", "-o", str(tmp_path), "--version", "1.2"]) == 0
+    for wheel in tmp_path.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as archive:
+            assert_recorded(archive)
+            archive.extractall(tmp_path / "site")
+    done = subprocess.run(
+        [sys.executable, "-c", CALL], cwd=work, capture_output=True, text=True, check=False,
+        env={"PYTHONPATH": str(tmp_path / "site")},
+    )  # fmt: skip
+    assert done.stderr == "" and done.stdout == SAID
+    with np.load(work / "results.npz") as results:
+        for name, array in zip(results, wanted, strict=True):
+            np.testing.assert_allclose(results[name], array, rtol=1e-4, atol=1e-5)
+
+
+def assert_recorded(archive: zipfile.ZipFile) -> None:
+    """RECORD has the digests of all files, and METADATA the one dependency."""
+    [record] = [name for name in archive.namelist() if name.endswith("RECORD")]
+    rows = [line.split(",") for line in archive.read(record).decode().splitlines()]
+    assert [name for name, _, _ in rows] == archive.namelist()
+    for name, digest, size in rows[:-1]:
+        data = archive.read(name)
+        found = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+        assert (digest, size) == (f"sha256={found}", str(len(data)))
+    text = archive.read(record.replace("RECORD", "METADATA")).decode()
+    assert [line for line in text.splitlines() if "Requires-Dist" in line] == [
+        "Requires-Dist: numpy>=1.25"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "say what to write"),
+        (["--wheel", "--cmake"], 2, "say what to write"),
+        (["--wheel", "--version", "1.x"], 2, "'1.x' is not a version"),
+        (["--wheel"], 6, "No such file or directory"),
+    ],
+)
+def test_what_cannot_be_packaged(
+    arguments: list[str], code: int, message: str, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    assert main(["package", str(tmp_path / "net.so"), *arguments]) == code
+    assert message in capsys.readouterr().err
