@@ -1,0 +1,68 @@
+"use strict";
+
+/** Draws charts into their places, and again when the theme, the width or the selection changes. */
+const Charts = {
+  drawn: new Map(),
+  views: new Map(),
+
+  /** A place that shows the chart of *spec*, a function that is called at each drawing. */
+  place(name, spec, label) {
+    const element = make("div", {class: "chart", id: `chart-${name}`, role: "img", "aria-label": label});
+    Charts.drawn.set(name, {element, spec});
+    return element;
+  },
+
+  /** Draw the charts with these names; without names, all. */
+  async draw(...names) {
+    const chosen = names.length ? names.filter((name) => Charts.drawn.has(name)) : [...Charts.drawn.keys()];
+    await Promise.all(chosen.map(Charts.drawOne));
+    document.body.dataset.drawn = String(Charts.views.size);
+  },
+
+  async drawOne(name) {
+    const {element, spec} = Charts.drawn.get(name);
+    const config = Charts.config(element.clientWidth < 480);
+    const made = {
+      $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container",
+      background: null, autosize: {type: "fit-x", contains: "padding"}, ...spec(),
+    };
+    Charts.views.get(name)?.finalize();
+    Charts.views.set(name, await vegaEmbed(element, made, {
+      actions: false, renderer: "svg", config, tooltip: {theme: Theme.now()},
+    }));
+  },
+
+  config(isNarrow) {
+    const text = {labelColor: colour("muted-text"), titleColor: colour("muted-text")};
+    const font = {labelFontSize: 12, titleFontSize: 12, titleFontWeight: 400};
+    return {
+      font: getComputedStyle(document.body).fontFamily,
+      view: {stroke: null},
+      axis: {
+        ...text, ...font, gridColor: colour("line"), domainColor: colour("line"),
+        tickColor: colour("line"), labelPadding: 6, titlePadding: 10,
+        ...(isNarrow ? {labelLimit: 150, labelFontSize: 11} : {}),
+      },
+      legend: {...text, ...font},
+      range: {category: Charts.palette()},
+    };
+  },
+
+  /** Colours that tell selected tasks apart. */
+  palette() {
+    return [1, 2, 3, 4, 5, 6, 7, 8].map((number) => colour(`series-${number}`));
+  },
+};
+
+/** Dark or light: as the system, until the reader chooses. */
+const Theme = {
+  now() {
+    const chosen = document.documentElement.dataset.theme;
+    return chosen ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  },
+
+  toggle() {
+    document.documentElement.dataset.theme = Theme.now() === "dark" ? "light" : "dark";
+    page.update();
+  },
+};
