@@ -19,6 +19,7 @@ from ansorpy.evaluation.proofs import ProofCounts
 from ansorpy.evaluation.tables import show
 from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export as export_plan
 
 __all__ = ["accounted", "followed", "write_library"]
@@ -64,10 +65,10 @@ def _show_activities(profiler: Profiler, request: Request) -> None:
         show(activities_table(profiler.seconds), sys.stderr)
 
 
-def write_library(networks: Networks, request: Request, library: Path) -> None:
+def write_library(networks: Networks, request: Request, library: Path) -> ExecutionPlan:
     """Compile the one network of *networks* to *library*; print its path, time and memory use.
 
-    C is written if the name ends in ``.c``, whatever target the programs were chosen for.
+    Returns the plan of what it wrote.  C is written if the name ends in ``.c``, whatever target the programs were chosen for.
     """
     target = emitted_target(library, request.target, request.threads)
     with followed(request) as following:
@@ -76,13 +77,14 @@ def write_library(networks: Networks, request: Request, library: Path) -> None:
     with profiled(Activity.ASSEMBLE):
         if target is request.target:
             model = model_of(finished.project, finished.chosen, request.threads)
-            written, memory = model.export(library), model.footprint
+            written, plan = model.export(library), model.plan
         else:  # C, which need not run on this machine
             project, chosen = in_c(finished.project, finished.chosen, target)
             plan = plan_of(project, chosen, request.threads)
-            written, memory = export_plan(plan, library), plan.footprint
+            written = export_plan(plan, library)
     print(
         f"wrote {written}" + ("" if total_s is None else f" ({milliseconds(total_s)} in kernels)")
     )
-    print(memory)
+    print(plan.footprint)
     print(ProofCounts.of([proof for program in finished.chosen for proof in program.proofs]))
+    return plan

@@ -22,6 +22,10 @@ def compile(
         Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so.")
     ] = None,
     latency_bound: LatencyBound = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Also write an HTML page about the search."),
+    ] = None,
     plugin: Plugins = None,
     **arguments: Unpack[CompileArguments],
 ) -> None:
@@ -31,6 +35,7 @@ def compile(
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.request import Request
     from ansorpy.cli.files import library_path
+    from ansorpy.cli.reporting import demand_report, write_report
     from ansorpy.cli.searching import accounted, write_library
     from ansorpy.cli.values import latencies_by_network
     from ansorpy.runtime.export import check_exportable
@@ -43,5 +48,10 @@ def compile(
     )  # fmt: skip
     library = library_path(model, output)
     check_exportable(library, emitted_target(library, request.target, request.threads))
+    if report is not None:
+        demand_report(report, request)
     with accounted(request):
-        write_library(open_networks([spec], request), request, library)
+        networks = open_networks([spec], request)
+        plan = write_library(networks, request, library)
+    if report is not None:
+        write_report(report, request.db, tasks=networks.tasks, plan=plan)

@@ -34,7 +34,7 @@ class Shown:
 
 def facts_of(run: RecordedRun, shown: Shown, database: Database) -> dict[str, Any]:
     """The facts of *run*, whose programs are in *database*, and of what is *shown* with it."""
-    best = [database.best(task.key) for task in run.tasks]
+    best = run.best(database)
     best_s = [None if record is None else record.median_s for record in best]
     calls = [0.0] * len(run.tasks)
     networks = []
@@ -61,7 +61,9 @@ def _title(run: RecordedRun, shown: Shown) -> str:
     named = [network.name for network in run.networks if network.name]
     if not named and shown.bench is not None:
         named = [shown.bench.model]
-    return ", ".join(named or [task.name for task in run.tasks])
+    if not named and len(run.tasks) > 1:
+        return f"{len(run.tasks)} tasks"
+    return ", ".join(named or [run.tasks[0].name])
 
 
 def _task(task: TaskFacts) -> dict[str, Any]:

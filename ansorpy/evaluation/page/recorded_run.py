@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
@@ -62,13 +64,25 @@ class RecordedRun:
         """Whether this run measured it, and no earlier one."""
         return measurement.record.session == self.session.id
 
+    def best(self, database: Database) -> list[Record | None]:
+        """The fastest correct program of each task whose schedule can be read back."""
+        last = {m.record.id: m for m in self.measurements}
+        correct = [m for m in last.values() if m.record.ok]
+        found: list[Record | None] = [None] * len(self.tasks)
+        for m in sorted(correct, key=lambda m: m.record.median_s or inf):
+            if found[m.task] is None and database.state(m.record) is not None:
+                found[m.task] = m.record
+        return found
+
     def of(self, task: int) -> list[Measurement]:
         """The measurements of one task."""
         return [m for m in self.measurements if m.task == task]
 
 
-def recorded_run(database: Database, number: int | None = None) -> RecordedRun:
-    """Run *number* of *database*, or the last one that searched.
+def recorded_run(
+    database: Database, number: int | None = None, tasks: Collection[str] = ()
+) -> RecordedRun:
+    """Run *number* of *database*, or the last one that searched: for one of *tasks*, if given.
 
     Raises:
         UsageError: There is no such run.
@@ -77,13 +91,19 @@ def recorded_run(database: Database, number: int | None = None) -> RecordedRun:
     chosen = reversed(sessions) if number is None else [number] if number in sessions else []
     for session in chosen:
         events = database.sessions.events(session)
-        if events and events[0].kind == "request":
+        if events and events[0].kind == "request" and _is_of(events, tasks):
             return _read(database, sessions, sessions[session], events)
     asked = "a run that searched" if number is None else f"a run {number} that searched"
+    asked += " for this network" if tasks else ""
     raise UsageError(
         f"{database.path} does not have {asked}",
         hint="tune something first, or choose one: ansorpy db runs",
     )
+
+
+def _is_of(events: Sequence[Event], tasks: Collection[str]) -> bool:
+    """Whether a run with these *events* measured programs of one of *tasks*; True without any."""
+    return not tasks or any(event.body.get("task") in tasks for event in events)
 
 
 def _read(

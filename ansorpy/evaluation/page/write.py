@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,16 @@ def demand_charts() -> None:
 
 
 def write_page(
-    path: Path, database: Database, *, run: int | None = None, shown: Shown | None = None
+    path: Path,
+    database: Database,
+    *,
+    run: int | None = None,
+    tasks: Collection[str] = (),
+    shown: Shown | None = None,
 ) -> None:
-    """Write run *run* of *database* (default: the last one that searched) to *path*, as HTML.
+    """Write a run of *database* and what is *shown* with it to *path*, as HTML.
+
+    This is run *run*, or the last one that searched: for one of *tasks* (keys), if given.
 
     Raises:
         MissingDependency: The library that draws charts is not installed.
@@ -41,7 +49,7 @@ def write_page(
     """
     demand_charts()
     demand_writable(path)
-    facts = facts_of(recorded_run(database, run), shown or Shown(), database)
+    facts = facts_of(recorded_run(database, run, tasks), shown or Shown(), database)
     path.write_text(_page(facts), encoding="utf-8")
 
 

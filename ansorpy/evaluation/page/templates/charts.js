@@ -21,10 +21,11 @@ const Charts = {
 
   async drawOne(name) {
     const {element, spec} = Charts.drawn.get(name);
-    const config = Charts.config(element.clientWidth < 480);
+    const isNarrow = element.clientWidth < 480;
+    const config = Charts.config(isNarrow);
     const made = {
       $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container",
-      background: null, autosize: {type: "fit-x", contains: "padding"}, ...spec(),
+      background: null, autosize: {type: "fit-x", contains: "padding"}, ...spec(isNarrow),
     };
     Charts.views.get(name)?.finalize();
     Charts.views.set(name, await vegaEmbed(element, made, {

@@ -4,7 +4,7 @@
 const Format = {
   /** Three significant digits, without exponents: 0.123, 12.3, 1,234. */
   number(value) {
-    if (value === 0) return "0";
+    if (Number.isInteger(value)) return value.toLocaleString("en");
     const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
     return value.toLocaleString("en", {
       minimumFractionDigits: Math.min(digits, 6), maximumFractionDigits: Math.min(digits, 6),
@@ -41,7 +41,12 @@ const Format = {
   },
 
   times(ratio) {
-    return `${Format.number(ratio)}×`;
+    return `${ratio < 10 ? ratio.toFixed(2) : Format.number(ratio)}×`;
+  },
+
+  /** The unit of an axis for latencies up to this many seconds. */
+  unit(most_s) {
+    return most_s < 2e-3 ? {name: "µs", per_s: 1e6} : {name: "ms", per_s: 1e3};
   },
 
   count(number, noun, plural = `${noun}s`) {

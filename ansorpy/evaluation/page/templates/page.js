@@ -15,9 +15,12 @@ const COLUMNS = [
   {name: "of roofline", of: (t) => t.reached, text: (t) => (t.reached ? Format.percent(t.reached) : "–")},
   {name: "GFLOP/s", of: (t) => t.gflops, text: (t) => (t.gflops ? Format.number(t.gflops) : "–")},
   {name: "planned", of: (t) => t.planned, text: (t) => t.planned},
-  {name: "trials", of: (t) => t.got + t.earlier, text: (t) => t.got + t.earlier},
+  {name: "trials", of: (t) => t.got, text: (t) => t.got},
+  {name: "earlier", of: (t) => t.earlier, text: (t) => t.earlier || ""},
   {name: "failed", of: (t) => t.failed, text: (t) => t.failed || ""},
 ];
+
+if (!facts.tasks.some((task) => task.earlier)) COLUMNS.splice(COLUMNS.findIndex((c) => c.name === "earlier"), 1);
 
 const sum = (numbers) => numbers.reduce((total, one) => total + one, 0);
 

@@ -82,7 +82,9 @@ function peersCard() {
 }
 
 function timesCard() {
-  return card("Where the time goes", "All calls of a task in one run, the longest first.",
+  const called = facts.tasks.filter((t) => t.calls).length;
+  const most = called > MOST_ROWS ? ` Only the ${MOST_ROWS} longest of ${called} tasks are drawn.` : "";
+  return card("Where the time goes", `All calls of a task in one run, the longest first.${most}`,
     legend(["before", "first program"], ["accent", "best program"], ["limit", "at least (roofline)"]),
     Charts.place("times", () => Specs.times(page.tasks()), "Time of each task before and after"));
 }
@@ -91,7 +93,8 @@ function rooflineCard() {
   const note = facts.machine.peak_flops === null ? "The rates of this machine were not measured, so there are no lines. "
     : "";
   return card("Roofline", note + "Each point is a task, larger with its share of the time; the dotted line leads to "
-    + "what its arithmetic and its data allow. Points above a bandwidth found their data in a cache.",
+    + "what its arithmetic and its data allow, more than the peak for algorithms with fewer products. Points above a "
+    + "bandwidth found their data in a cache.",
     Charts.place("roofline", () => Specs.roofline(page.tasks(), facts.machine), "Arithmetic rate over intensity"));
 }
 
@@ -156,9 +159,9 @@ function timelineCard() {
   if (!calls.length) return null;
   const all = sum(calls.map((c) => c.inside_s));
   return card("Timeline of one run", `${Format.count(calls.length, "call")}, one after another, ${Format.latency(all)} in all; `
-    + "the darker part is what the roofline allows at least.",
+    + "the coloured part is the least that the roofline allows.",
     legend(["before-strong", "time"], ["accent", "at least (roofline)"]),
-    Charts.place("timeline", () => Specs.timeline(calls), "The calls of a run over its time"));
+    Charts.place("timeline", (isNarrow) => Specs.timeline(calls, isNarrow), "The calls of a run over its time"));
 }
 
 function accuracyCard() {
@@ -207,8 +210,8 @@ function missingCard() {
 const pair = (...cards) => make("section", {class: "pair"}, ...cards);
 
 document.getElementById("report").append(...[
-  header(), lead(), tiles(), peersCard(), Tasks.part(), Progress.part(), pair(timesCard(), rooflineCard()),
-  rankingCard(), pair(budgetCard(), Failures.part()), timelineCard(), memoryCard(), Programs.part(),
-  pair(accuracyCard(), machineCard()), missingCard(),
+  header(), lead(), tiles(), peersCard(), Tasks.part(), Progress.part(), pair(timesCard(), budgetCard()), pair(rooflineCard(), make("div", {class: "stack"}, Failures.part(), accuracyCard())),
+  rankingCard(), timelineCard(), memoryCard(), Programs.part(),
+  machineCard(), missingCard(),
 ].filter(Boolean));
-page.update();
+page.update().then(() => { document.body.dataset.readyMs = String(Math.round(performance.now())); });

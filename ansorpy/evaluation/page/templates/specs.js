@@ -2,10 +2,22 @@
 
 /** Specifications of the charts (Vega-Lite), from the facts and what the reader selected. */
 
-const ROW_PX = 26;
-const MOST_ROWS = 24;
+const ROW_PX = 24;
+const MOST_ROWS = 16;
+const MOST_NAMED = 64;
 
 const byTime = (a, b) => b.calls * (b.best_s ?? 0) - a.calls * (a.best_s ?? 0);
+
+/** The numbers at which a logarithmic axis has lines: 1, 2, 5 over few decades, else powers of ten. */
+function decades(values) {
+  const [low, high] = [Math.min(...values), Math.max(...values)].map(Math.log10);
+  const steps = high - low < 2.2 ? [1, 2, 5] : [1];
+  const found = [];
+  for (let power = Math.floor(low) - 1; power <= Math.ceil(high); power += 1) {
+    found.push(...steps.map((step) => step * 10 ** power));
+  }
+  return found;
+}
 
 /** One row per task: a wide bar for one number, a narrow bar on it for another, a tick for a third. */
 function bullets(rows, {wide, narrow, tick, title, format}) {
@@ -28,8 +40,9 @@ function bullets(rows, {wide, narrow, tick, title, format}) {
     layers.push({mark: {type: "tick", thickness: 2, size: 18, color: colour("limit")},
       encoding: {x: x(tick.field)}});
   }
+  const shown = rows.slice(0, MOST_ROWS);
   return {
-    height: {step: ROW_PX}, data: {values: rows.slice(0, MOST_ROWS)},
+    height: Math.max(shown.length, 1) * ROW_PX, data: {values: shown},
     encoding: {y, tooltip}, layer: layers,
   };
 }
@@ -54,7 +67,7 @@ const Specs = {
       {field: "high", title: "slowest burst, ms", format: ".3f"},
     ];
     return {
-      height: {step: 40}, data: {values}, encoding: {y, tooltip},
+      height: 40 * values.length, data: {values}, encoding: {y, tooltip},
       layer: [
         {mark: {type: "bar", height: 22, cornerRadiusEnd: 4},
           encoding: {x, color: {field: "colour", scale: null}}},
@@ -102,7 +115,8 @@ const Specs = {
         x: {field: "x", type: "quantitative", axis: {grid: false, tickCount: 6},
           title: over === "time" ? "tuning time, s" : "trials of the task"},
         y: {field: "us", type: "quantitative", title: "best time of a call, µs (logarithmic)",
-          scale: {type: "log", nice: false, padding: 12}, axis: {tickCount: 5, format: "~s"}},
+          scale: {type: "log", nice: false, padding: 12},
+          axis: {values: decades(values.map((v) => v.us)), format: "~s"}},
         color: {field: "task", type: "nominal", legend: null,
           scale: {domain: tasks.map((t) => t.label), range: tasks.map((t) => t.colour)}},
         tooltip: [{field: "task"}, {field: "text", title: "best"}, {field: "trials"},
@@ -116,19 +130,22 @@ const Specs = {
   },
 
   times(tasks) {
-    const rows = [...tasks].filter((t) => t.best_s !== null && t.calls).sort(byTime).map((task) => {
+    const called = [...tasks].filter((t) => t.best_s !== null && t.calls).sort(byTime);
+    const unit = Format.unit(Math.max(0, ...called.map((t) => t.calls * t.first_s)));
+    const rows = called.map((task) => {
       const [first, best, least] = [task.first_s, task.best_s, task.limits.least_s]
         .map((s) => s * task.calls);
       return {
         label: task.label, colour: task.colour ?? colour("accent"),
-        first: first * 1e6, best: best * 1e6, least: least * 1e6, first_text: Format.latency(first),
+        first: first * unit.per_s, best: best * unit.per_s, least: least * unit.per_s,
+        first_text: Format.latency(first),
         best_text: Format.latency(best), least_text: Format.latency(least),
       };
     });
     return bullets(rows, {
       wide: {field: "first", title: "first program"}, narrow: {field: "best", title: "best program"},
-      tick: {field: "least", title: "at least (roofline)"}, title: "all calls of a run, µs",
-      format: "~s",
+      tick: {field: "least", title: "at least (roofline)"}, title: `all calls of a run, ${unit.name}`,
+      format: "~g",
     });
   },
 
@@ -152,10 +169,14 @@ const Specs = {
       best: Format.latency(task.best_s), least: Format.latency(task.limits.least_s),
       order: task.colour ? 1 : 0,
     }));
+    const rates = values.map((v) => v.gflops);
+    const peak = machine.peak_flops ? machine.peak_flops / 1e9 : Math.max(1, ...values.map((v) => v.roof ?? v.gflops));
+    const range = [Math.min(peak, ...rates) / 2, Math.max(peak, ...rates) * 2];
     const x = {field: "intensity", type: "quantitative", scale: {type: "log", nice: false},
-      title: "arithmetic intensity, FLOP per byte (logarithmic)", axis: {tickCount: 5, format: "~g"}};
-    const y = {field: "gflops", type: "quantitative", scale: {type: "log", nice: false},
-      title: "GFLOP/s (logarithmic)", axis: {tickCount: 5, format: "~s"}};
+      title: "arithmetic intensity, FLOP per byte (logarithmic)",
+      axis: {values: decades(values.map((v) => v.intensity)), format: "~g"}};
+    const y = {field: "gflops", type: "quantitative", scale: {type: "log", nice: false, domain: range},
+      title: "GFLOP/s (logarithmic)", axis: {values: decades(range), format: "~s"}};
     const tooltip = [{field: "task"}, {field: "best", title: "best"}, {field: "least", title: "at least"},
       {field: "bound", title: "bound by"}, {field: "gflops", title: "GFLOP/s", format: ".1f"},
       {field: "intensity", title: "FLOP/byte", format: ".2f"}];
@@ -164,7 +185,7 @@ const Specs = {
       layer: [
         ...roofs(values, machine),
         {transform: [{filter: "datum.roof > datum.gflops"}],
-          mark: {type: "rule", opacity: 0.35, strokeDash: [2, 3], color: colour("text")},
+          mark: {type: "rule", clip: true, opacity: 0.35, strokeDash: [2, 3], color: colour("text")},
           encoding: {x, y, y2: {field: "roof"}}},
         {mark: {type: "point", filled: true, opacity: 0.9, stroke: colour("card"), strokeWidth: 1},
           encoding: {x, y, tooltip, color: {field: "colour", scale: null}, order: {field: "order"},
@@ -176,7 +197,7 @@ const Specs = {
 
   failures(failures) {
     return {
-      height: {step: 34}, data: {values: failures},
+      height: 34 * failures.length, data: {values: failures},
       encoding: {
         y: {field: "kind", type: "nominal", sort: null, title: null,
           axis: {ticks: false, domain: false}},
@@ -189,9 +210,9 @@ const Specs = {
 
   predicted(programs) {
     const times = programs.flatMap((p) => [p.predicted, p.measured]);
-    const ends = [Math.min(...times), Math.max(...times)];
+    const ends = times.length ? [Math.min(...times), Math.max(...times)] : [1, 10];
     const scale = {type: "log", nice: false, domain: [ends[0] * 0.8, ends[1] * 1.25]};
-    const axis = {tickCount: 5, format: "~s"};
+    const axis = {values: decades(ends), format: "~s"};
     return {
       height: 280,
       layer: [
@@ -216,22 +237,19 @@ const Specs = {
       {field: "programs", title: "programs"}];
     return {
       height: 280, data: {values: rounds},
+      mark: {type: "point", filled: true, size: 45, opacity: 0.8},
       encoding: {
-        x: {field: "at_s", type: "quantitative", title: "tuning time, s", axis: {grid: false}},
+        x: {field: "at_s", type: "quantitative", title: "tuning time, s", axis: {grid: false, tickCount: 6}},
         y: {field: "correlation", type: "quantitative", title: "rank correlation of the round",
-          scale: {domain: [-1, 1]}},
+          scale: {domain: [-1, 1]}, axis: {tickCount: 5}},
+        color: {field: "colour", scale: null}, tooltip,
       },
-      layer: [
-        {mark: {type: "rule", color: colour("text"), opacity: 0.3}, encoding: {x: {}, y: {datum: 0}}},
-        {mark: {type: "point", filled: true, size: 45, opacity: 0.8},
-          encoding: {color: {field: "colour", scale: null}, tooltip}},
-      ],
     };
   },
 
   arena(memory) {
-    const values = memory.values.map((value) => ({
-      ...value, until: value.last + 1, size: Format.bytes(value.end - value.start),
+    const values = memory.values.map((value, number) => ({
+      ...value, shade: 0.55 + 0.2 * (number % 3), until: value.last + 1, size: Format.bytes(value.end - value.start),
       read: memory.calls[value.last], low: value.start / 2 ** 20, high: value.end / 2 ** 20,
     }));
     return {
@@ -241,35 +259,42 @@ const Specs = {
         x: {field: "first", type: "quantitative", title: "calls, in order", scale: {nice: false},
           axis: {grid: false, tickMinStep: 1, format: "d"}},
         x2: {field: "until"},
-        y: {field: "low", type: "quantitative", title: "address in the arena, MiB"},
+        y: {field: "low", type: "quantitative", title: "address in the arena, MiB", axis: {tickCount: 6}},
         y2: {field: "high"},
-        opacity: {field: "first", type: "ordinal", legend: null,
-          scale: {range: memory.calls.map((_, n) => 0.35 + 0.2 * (n % 3))}},
+        opacity: {field: "shade", type: "quantitative", scale: null},
         tooltip: [{field: "name", title: "written by"}, {field: "read", title: "last read by"},
           {field: "size", title: "size"}],
       },
     };
   },
 
-  timeline(calls) {
+  timeline(calls, isNarrow) {
+    const unit = Format.unit(calls.reduce((total, call) => total + call.inside_s, 0));
     let passed = 0;
     const values = calls.map((call, number) => {
       const start = passed;
-      passed += call.inside_s * 1e6;
+      passed += call.inside_s * unit.per_s;
       return {
         number, name: call.name, start, end: passed, bound: call.bound,
-        least: Math.min(start + call.least_s * 1e6, passed),
+        least: Math.min(start + call.least_s * unit.per_s, passed),
         time: Format.latency(call.inside_s), least_text: Format.latency(call.least_s),
         next: number + 0.85,
       };
     });
+    const isNamed = calls.length <= MOST_NAMED && !isNarrow;
+    const names = JSON.stringify(calls.map((call) => call.name));
     const y = {field: "number", type: "quantitative", scale: {reverse: true, nice: false, domain: [0, calls.length]},
-      title: "calls, in order", axis: {grid: false, format: "d", tickMinStep: 1}};
-    const x = {field: "start", type: "quantitative", title: "time in the run, µs", scale: {nice: false}};
+      title: isNamed ? null : "calls, in order",
+      axis: isNamed
+        ? {grid: false, ticks: false, domain: false, values: calls.map((_, n) => n), labelLimit: 260, labelFontSize: 11,
+          labelOffset: 7, labelExpr: `${names}[datum.value]`}
+        : {grid: false, format: "d", tickMinStep: 1}};
+    const x = {field: "start", type: "quantitative", title: `time in the run, ${unit.name}`, scale: {nice: false},
+      axis: {tickCount: 8}};
     const tooltip = [{field: "name", title: "call"}, {field: "time"},
       {field: "least_text", title: "at least (roofline)"}, {field: "bound", title: "bound by"}];
     return {
-      height: Math.min(Math.max(12 * calls.length, 120), 460), data: {values},
+      height: isNamed ? 15 * calls.length : Math.min(Math.max(8 * calls.length, 120), 480), data: {values},
       encoding: {x, y, y2: {field: "next"}, tooltip},
       layer: [
         {mark: {type: "rect", color: colour("before-strong")}, encoding: {x2: {field: "end"}}},
@@ -298,7 +323,7 @@ function roofs(values, machine) {
   const x = {field: "intensity", type: "quantitative"};
   const y = {field: "gflops", type: "quantitative"};
   return [
-    {data: {values: lines}, mark: {type: "line", strokeWidth: 1.5, color: colour("limit")},
+    {data: {values: lines}, mark: {type: "line", clip: true, strokeWidth: 1.5, color: colour("limit")},
       encoding: {x, y, detail: {field: "name"}, strokeDash: {field: "name", title: null,
         legend: {orient: "bottom", symbolStrokeColor: colour("limit"), labelLimit: 300}}}},
     {data: {values: [{intensity: high, gflops: peak, text: `peak ${Format.number(peak)} GFLOP/s`}]},
