@@ -12,24 +12,31 @@ const Charts = {
     return element;
   },
 
-  /** Draw the charts with these names; without names, all. */
+  /** Draw the charts with these names; without names, all.  Drawings of one chart take turns. */
   async draw(...names) {
-    const chosen = names.length ? names.filter((name) => Charts.drawn.has(name)) : [...Charts.drawn.keys()];
-    await Promise.all(chosen.map(Charts.drawOne));
-    document.body.dataset.drawn = String(Charts.views.size);
+    const chosen = (names.length ? names : [...Charts.drawn.keys()]).filter((name) => Charts.drawn.has(name));
+    await Promise.all(chosen.map((name) => {
+      const chart = Charts.drawn.get(name);
+      chart.ready = (chart.ready ?? Promise.resolve()).then(() => Charts.drawOne(chart, name));
+      return chart.ready;
+    }));
   },
 
-  async drawOne(name) {
-    const {element, spec} = Charts.drawn.get(name);
+  async drawOne({element, spec}, name) {
     const isNarrow = element.clientWidth < 480;
-    const config = Charts.config(isNarrow);
+    const chart = spec(isNarrow);
+    Charts.views.get(name)?.finalize();
+    Charts.views.delete(name);
+    if (chart === null) {
+      element.replaceChildren(make("p", {class: "muted"}, "There is nothing to draw for these tasks."));
+      return;
+    }
     const made = {
       $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container",
-      background: null, autosize: {type: "fit-x", contains: "padding"}, ...spec(isNarrow),
+      background: null, autosize: {type: "fit-x", contains: "padding"}, ...chart,
     };
-    Charts.views.get(name)?.finalize();
     Charts.views.set(name, await vegaEmbed(element, made, {
-      actions: false, renderer: "svg", config, tooltip: {theme: Theme.now()},
+      actions: false, renderer: "svg", config: Charts.config(isNarrow), tooltip: {theme: Theme.now()},
     }));
   },
 
@@ -42,8 +49,9 @@ const Charts = {
       axis: {
         ...text, ...font, gridColor: colour("line"), domainColor: colour("line"),
         tickColor: colour("line"), labelPadding: 6, titlePadding: 10,
-        ...(isNarrow ? {labelLimit: 150, labelFontSize: 11} : {}),
+        ...(isNarrow ? {labelFontSize: 11} : {}),
       },
+      axisX: isNarrow ? {titleAnchor: "end"} : {},
       legend: {...text, ...font},
       range: {category: Charts.palette()},
     };

@@ -5,19 +5,19 @@ const facts = JSON.parse(document.getElementById("facts").textContent);
 
 const SELECTED_AT_FIRST = 5;
 const COLUMNS = [
-  {name: "#", of: (t) => t.number, text: (t) => t.number},
+  {name: "#", of: (t) => t.number, text: (t) => t.number, isMinor: true},
   {name: "task", of: (t) => t.label, text: (t) => t.label, isText: true},
-  {name: "calls", of: (t) => t.calls, text: (t) => Format.number(t.calls)},
-  {name: "share of time", of: (t) => t.share, text: (t) => Format.percent(t.share), hasBar: true},
-  {name: "first", of: (t) => t.first_s, text: (t) => Format.latency(t.first_s)},
+  {name: "calls", of: (t) => t.calls, text: (t) => Format.number(t.calls), isMinor: true},
+  {name: "share", of: (t) => t.share, text: (t) => Format.percent(t.share), hasBar: true},
+  {name: "first", of: (t) => t.first_s, text: (t) => Format.latency(t.first_s), isMinor: true},
   {name: "best", of: (t) => t.best_s, text: (t) => Format.latency(t.best_s)},
   {name: "faster", of: (t) => t.faster, text: (t) => (t.faster ? Format.times(t.faster) : "–")},
   {name: "of roofline", of: (t) => t.reached, text: (t) => (t.reached ? Format.percent(t.reached) : "–")},
-  {name: "GFLOP/s", of: (t) => t.gflops, text: (t) => (t.gflops ? Format.number(t.gflops) : "–")},
-  {name: "planned", of: (t) => t.planned, text: (t) => t.planned},
-  {name: "trials", of: (t) => t.got, text: (t) => t.got},
-  {name: "earlier", of: (t) => t.earlier, text: (t) => t.earlier || ""},
-  {name: "failed", of: (t) => t.failed, text: (t) => t.failed || ""},
+  {name: "GFLOP/s", of: (t) => t.gflops, text: (t) => (t.gflops ? Format.number(t.gflops) : "–"), isMinor: true},
+  {name: "planned", of: (t) => t.planned, text: (t) => t.planned, isMinor: true},
+  {name: "trials", of: (t) => t.got, text: (t) => t.got, isMinor: true},
+  {name: "earlier", of: (t) => t.earlier, text: (t) => t.earlier || "", isMinor: true},
+  {name: "failed", of: (t) => t.failed, text: (t) => t.failed || "", isMinor: true},
 ];
 
 if (!facts.tasks.some((task) => task.earlier)) COLUMNS.splice(COLUMNS.findIndex((c) => c.name === "earlier"), 1);
@@ -37,7 +37,7 @@ facts.tasks.forEach((task, number) => Object.assign(task, {
 const page = {
   over: "time",
   filter: "",
-  sorted: {name: "share of time", isDown: true},
+  sorted: {name: "share", isDown: true},
   selected: new Set([...facts.tasks].sort((a, b) => b.share - a.share)
     .slice(0, SELECTED_AT_FIRST).map((t) => t.number)),
 
@@ -58,15 +58,20 @@ const page = {
     return page.tasks().filter((task) => task.colour);
   },
 
-  /** Show everything again that depends on the selection. */
+  /** Show everything again. */
   update(...charts) {
     for (const part of [Tasks, Progress, Programs, Failures]) part.update();
     return Charts.draw(...charts);
   },
 
+  /** Show everything again that depends on the filter and the selection. */
+  refresh() {
+    return page.update("curves", "times", "roofline", "budget", "predicted", "correlations");
+  },
+
   select(number) {
     if (!page.selected.delete(number)) page.selected.add(number);
-    page.update("curves", "times", "roofline", "budget", "predicted", "correlations");
+    page.refresh();
   },
 };
 
@@ -97,24 +102,29 @@ const Tasks = {
 
   part() {
     for (const column of COLUMNS) {
-      Tasks.head.append(make("th", {class: column.isText ? "text" : "", scope: "col"},
+      Tasks.head.append(make("th", {class: Tasks.kind(column), scope: "col"},
         make("button", {type: "button", onclick: () => Tasks.sort(column)}, column.name)));
     }
     const search = make("input", {
       type: "search", placeholder: "Filter tasks, e.g. conv3x3", "aria-label": "Filter tasks",
-      oninput: (event) => { page.filter = event.target.value; page.update("curves", "times", "roofline", "budget", "predicted", "correlations"); },
+      oninput: (event) => { page.filter = event.target.value; page.refresh(); },
     });
     const none = make("button", {type: "button", onclick: () => Tasks.choose([])}, "Select none");
     const all = make("button", {type: "button", onclick: () => Tasks.choose(page.tasks())}, "Select all");
     return card("Tasks", "Click tasks to select them; the charts below show the selected tasks in colour. "
-      + "“First” is the first correct program that was measured, “of roofline” how much of the best possible speed was reached.",
+      + "“Share” is a task's part of the whole time, “first” the first correct program that was measured, “of roofline” how "
+      + "much of the best possible speed was reached.",
       make("div", {class: "bar"}, search, all, none, make("span", {class: "space"}), Tasks.said),
       make("div", {class: "scroll tall"}, make("table", {id: "tasks"}, make("thead", {}, Tasks.head), Tasks.body)));
   },
 
+  kind(column) {
+    return [column.isText && "text", column.hasBar && "share", column.isMinor && "minor"].filter(Boolean).join(" ");
+  },
+
   choose(tasks) {
     page.selected = new Set(tasks.map((t) => t.number));
-    page.update("curves", "times", "roofline", "budget", "predicted", "correlations");
+    page.refresh();
   },
 
   sort(column) {
@@ -146,7 +156,7 @@ const Tasks = {
       class: "task", tabindex: "0", "aria-selected": String(Boolean(task.colour)), onclick: toggle,
       onkeydown: (event) => { if (event.key === "Enter") toggle(); },
       style: `--dot: ${task.colour ?? "transparent"}`,
-    }, ...COLUMNS.map((column) => make("td", {class: `${column.isText ? "text" : ""}${column.hasBar ? "share" : ""}`},
+    }, ...COLUMNS.map((column) => make("td", {class: Tasks.kind(column)},
       column.isText ? make("span", {class: "dot"}) : null,
       column.hasBar ? make("i", {style: `width: calc(${task.share / most} * (100% - 20px))`}) : null,
       String(column.text(task)))));

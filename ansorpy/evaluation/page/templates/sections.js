@@ -70,7 +70,7 @@ function tiles() {
   }
   const failed = sum(facts.tasks.map((t) => t.failed));
   shown.push(tile("trials", trials.toLocaleString("en"), failed ? `${failed} failed` : "none failed"));
-  shown.push(tile("tuning time", Format.duration(run.tuned_s), run.ended || "the run did not end"));
+  shown.push(tile("tuning time", Format.duration(run.tuned_s), run.ended || "the run has not ended"));
   return make("div", {class: "tiles"}, ...shown);
 }
 
@@ -86,7 +86,7 @@ function timesCard() {
   const most = called > MOST_ROWS ? ` Only the ${MOST_ROWS} longest of ${called} tasks are drawn.` : "";
   return card("Where the time goes", `All calls of a task in one run, the longest first.${most}`,
     legend(["before", "first program"], ["accent", "best program"], ["limit", "at least (roofline)"]),
-    Charts.place("times", () => Specs.times(page.tasks()), "Time of each task before and after"));
+    Charts.place("times", (isNarrow) => Specs.times(page.tasks(), isNarrow), "Time of each task before and after"));
 }
 
 function rooflineCard() {
@@ -110,7 +110,7 @@ function budgetCard() {
     + `${facts.run.ended ? `; it ended because ${facts.run.ended}` : ""}. `
     + "Planned is each task's share of the time that was expected at the start.";
   return card("Budget", said, legend(["before", "planned"], ["accent", "measured"]),
-    Charts.place("budget", () => Specs.budget(page.tasks()), "Trials planned and measured"));
+    Charts.place("budget", (isNarrow) => Specs.budget(page.tasks(), isNarrow), "Trials planned and measured"));
 }
 
 /** The ranked programs and rounds of the tasks that pass the filter. */

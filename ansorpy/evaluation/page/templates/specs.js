@@ -1,6 +1,6 @@
 "use strict";
 
-/** Specifications of the charts (Vega-Lite), from the facts and what the reader selected. */
+/** Specifications of the charts (Vega-Lite), from the facts and what the reader selected; null: nothing to draw. */
 
 const ROW_PX = 24;
 const MOST_ROWS = 16;
@@ -20,10 +20,10 @@ function decades(values) {
 }
 
 /** One row per task: a wide bar for one number, a narrow bar on it for another, a tick for a third. */
-function bullets(rows, {wide, narrow, tick, title, format}) {
+function bullets(rows, {wide, narrow, tick, title, format, isNarrow}) {
   const y = {
     field: "label", type: "nominal", sort: null, title: null,
-    axis: {labelLimit: 230, ticks: false, domain: false},
+    axis: {labelLimit: isNarrow ? 130 : 230, ticks: false, domain: false},
   };
   const x = (field) => ({field, type: "quantitative", title, axis: {format, tickCount: 5}});
   const tooltip = [
@@ -41,8 +41,8 @@ function bullets(rows, {wide, narrow, tick, title, format}) {
       encoding: {x: x(tick.field)}});
   }
   const shown = rows.slice(0, MOST_ROWS);
-  return {
-    height: Math.max(shown.length, 1) * ROW_PX, data: {values: shown},
+  return shown.length === 0 ? null : {
+    height: shown.length * ROW_PX, data: {values: shown},
     encoding: {y, tooltip}, layer: layers,
   };
 }
@@ -60,7 +60,7 @@ const Specs = {
     const y = {field: "engine", type: "nominal", sort: null, title: null,
       axis: {ticks: false, domain: false, labelFontSize: 13}};
     const x = {field: "ms", type: "quantitative", title: "median latency of a run, ms",
-      axis: {tickCount: 5}, scale: {domainMin: 0, padding: 60}};
+      axis: {tickCount: 5}, scale: {domain: [0, Math.max(...values.map((v) => v.high)) * 1.3], nice: false}};
     const tooltip = [
       {field: "engine"}, {field: "version"}, {field: "ms", title: "median, ms", format: ".3f"},
       {field: "low", title: "fastest burst, ms", format: ".3f"},
@@ -90,7 +90,8 @@ const Specs = {
       encoding: {
         x: {field: "x", type: "quantitative", axis: {grid: false, tickCount: 6},
           title: over === "time" ? "tuning time, s" : "trials"},
-        y: {field: "ms", type: "quantitative", title: "sum of the kernels, ms", scale: {zero: false}},
+        y: {field: "ms", type: "quantitative", title: "sum of the kernels, ms", scale: {zero: false},
+          axis: {tickCount: 6}},
         ...(several ? {color: {field: "network", type: "nominal", title: null,
           legend: {orient: "top"}}} : {}),
         tooltip: [...(several ? [{field: "network"}] : []), {field: "text", title: "kernels"},
@@ -109,7 +110,7 @@ const Specs = {
       task: task.label, us: point.best_s * 1e6, x: over === "time" ? point.at_s : point.trials,
       at: Format.duration(point.at_s), trials: point.trials, text: Format.latency(point.best_s),
     })));
-    return {
+    return values.length === 0 ? null : {
       height: 260, data: {values},
       encoding: {
         x: {field: "x", type: "quantitative", axis: {grid: false, tickCount: 6},
@@ -129,7 +130,7 @@ const Specs = {
     };
   },
 
-  times(tasks) {
+  times(tasks, isNarrow) {
     const called = [...tasks].filter((t) => t.best_s !== null && t.calls).sort(byTime);
     const unit = Format.unit(Math.max(0, ...called.map((t) => t.calls * t.first_s)));
     const rows = called.map((task) => {
@@ -145,18 +146,18 @@ const Specs = {
     return bullets(rows, {
       wide: {field: "first", title: "first program"}, narrow: {field: "best", title: "best program"},
       tick: {field: "least", title: "at least (roofline)"}, title: `all calls of a run, ${unit.name}`,
-      format: "~g",
+      format: "~g", isNarrow,
     });
   },
 
-  budget(tasks) {
+  budget(tasks, isNarrow) {
     const rows = [...tasks].sort((a, b) => b.planned - a.planned || b.got - a.got).map((task) => ({
       label: task.label, colour: task.colour ?? colour("accent"), planned: task.planned,
       got: task.got, planned_text: task.planned, got_text: task.got,
     }));
     return bullets(rows, {
       wide: {field: "planned", title: "planned"}, narrow: {field: "got", title: "measured"},
-      title: "trials of this run", format: "d",
+      title: "trials of this run", format: "d", isNarrow,
     });
   },
 
@@ -169,6 +170,8 @@ const Specs = {
       best: Format.latency(task.best_s), least: Format.latency(task.limits.least_s),
       order: task.colour ? 1 : 0,
     }));
+    if (!values.length) return null;
+    const below = values.filter((v) => v.roof > v.gflops);
     const rates = values.map((v) => v.gflops);
     const peak = machine.peak_flops ? machine.peak_flops / 1e9 : Math.max(1, ...values.map((v) => v.roof ?? v.gflops));
     const range = [Math.min(peak, ...rates) / 2, Math.max(peak, ...rates) * 2];
@@ -184,9 +187,9 @@ const Specs = {
       height: 320, data: {values},
       layer: [
         ...roofs(values, machine),
-        {transform: [{filter: "datum.roof > datum.gflops"}],
+        ...(below.length ? [{data: {values: below},
           mark: {type: "rule", clip: true, opacity: 0.35, strokeDash: [2, 3], color: colour("text")},
-          encoding: {x, y, y2: {field: "roof"}}},
+          encoding: {x, y, y2: {field: "roof"}}}] : []),
         {mark: {type: "point", filled: true, opacity: 0.9, stroke: colour("card"), strokeWidth: 1},
           encoding: {x, y, tooltip, color: {field: "colour", scale: null}, order: {field: "order"},
             size: {field: "share", type: "quantitative", legend: null,
@@ -210,7 +213,8 @@ const Specs = {
 
   predicted(programs) {
     const times = programs.flatMap((p) => [p.predicted, p.measured]);
-    const ends = times.length ? [Math.min(...times), Math.max(...times)] : [1, 10];
+    if (!times.length) return null;
+    const ends = [Math.min(...times), Math.max(...times)];
     const scale = {type: "log", nice: false, domain: [ends[0] * 0.8, ends[1] * 1.25]};
     const axis = {values: decades(ends), format: "~s"};
     return {
@@ -235,7 +239,7 @@ const Specs = {
   correlations(rounds) {
     const tooltip = [{field: "task"}, {field: "correlation", title: "rank correlation", format: ".2f"},
       {field: "programs", title: "programs"}];
-    return {
+    return rounds.length === 0 ? null : {
       height: 280, data: {values: rounds},
       mark: {type: "point", filled: true, size: 45, opacity: 0.8},
       encoding: {
@@ -306,7 +310,7 @@ const Specs = {
 
 /** The lines of a machine's peak and bandwidths, over the range of the points. */
 function roofs(values, machine) {
-  if (machine.peak_flops === null || !values.length) return [];
+  if (machine.peak_flops === null) return [];
   const peak = machine.peak_flops / 1e9;
   const low = Math.min(...values.map((v) => v.intensity)) / 1.6;
   const high = Math.max(...values.map((v) => v.intensity), peak * 1e9 / machine.memory_bytes_per_s) * 2.5;
