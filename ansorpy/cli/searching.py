@@ -68,7 +68,8 @@ def _show_activities(profiler: Profiler, request: Request) -> None:
 def write_library(networks: Networks, request: Request, library: Path) -> ExecutionPlan:
     """Compile the one network of *networks* to *library*; print its path, time and memory use.
 
-    Returns the plan of what it wrote.  C is written if the name ends in ``.c``, whatever target the programs were chosen for.
+    Returns the plan of what it wrote.  C is written if the name ends in ``.c``, whatever target the
+    programs were chosen for.
     """
     target = emitted_target(library, request.target, request.threads)
     with followed(request) as following:

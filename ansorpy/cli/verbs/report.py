@@ -29,7 +29,8 @@ def report(
         int | None, typer.Option(min=1, help="--html: number of the run; default: the last one.")
     ] = None,
     bench: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="--html: also show a result of bench --json.")
+        Path | None,
+        typer.Option(metavar="FILE", help="--html: also show a result of bench --json."),
     ] = None,
     verify: Annotated[
         Path | None, typer.Option(metavar="FILE", help="--html: also show one of verify --json.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import inf
 
 from ansorpy.evaluation.page.recorded_run import Measurement, RecordedRun
@@ -65,10 +66,10 @@ def task_curve(measurements: Sequence[Measurement]) -> tuple[list[Point], float 
     """
     best, trials = _Best(), 0
     points: list[Point] = []
-    for measurement in measurements:
+    for measurement, is_whole in _steps(measurements):
         best.add(measurement)
         trials += not measurement.is_again
-        if best.best_s < inf and (not points or points[-1].best_s != best.best_s):
+        if is_whole and best.best_s < inf and (not points or points[-1].best_s != best.best_s):
             points.append(Point(measurement.at_s, trials, best.best_s))
     if points and points[-1].trials < trials:
         points.append(Point(measurements[-1].at_s, trials, points[-1].best_s))
@@ -79,15 +80,15 @@ def network_curves(run: RecordedRun) -> list[NetworkCurve]:
     """The curve of each network of *run*."""
     best = [_Best() for _ in run.tasks]
     curves: list[list[Point]] = [[] for _ in run.networks]
-    trials = 0
-    for measurement in run.measurements:
-        before = best[measurement.task].best_s
+    trials, shown = 0, [inf] * len(best)
+    for measurement, is_whole in _steps(run.measurements):
         best[measurement.task].add(measurement)
         trials += not measurement.is_again
-        is_last = measurement is run.measurements[-1]
-        if best[measurement.task].best_s == before and not is_last:
-            continue
         times = [one.best_s for one in best]
+        is_last = measurement is run.measurements[-1]
+        if not is_last and (not is_whole or times == shown):
+            continue
+        shown = times
         for points, seconds in zip(curves, _latencies(run, times), strict=True):
             if seconds is not None and (is_last or not points or points[-1].best_s != seconds):
                 points.append(Point(measurement.at_s, trials, seconds))
@@ -96,6 +97,15 @@ def network_curves(run: RecordedRun) -> list[NetworkCurve]:
         NetworkCurve(network.name, tuple(points), first_s)
         for network, points, first_s in zip(run.networks, curves, first, strict=True)
     ]
+
+
+def _steps(measurements: Sequence[Measurement]) -> Iterator[tuple[Measurement, bool]]:
+    """Each measurement, and whether the best times count after it.
+
+    Finalists are timed again together: only after the last of them can their times be compared.
+    """
+    for measurement, following in zip_longest(measurements, measurements[1:]):
+        yield measurement, following is None or not (measurement.is_again and following.is_again)
 
 
 def called(run: RecordedRun, network: TunedNetwork, best_s: Sequence[float | None]) -> list[float]:

@@ -51,15 +51,11 @@ def ranked_rounds(run: RecordedRun) -> list[RankedRound]:
     for task, scores in _scored(run.events):
         scored = [(results[n], score) for n, score in scores if n in results and score > 0]
         programs = [
-            Predicted(1.0 / score, m.record.measured.median_s)
-            for m, score in scored
-            if m.record.ok
+            Predicted(1.0 / score, m.record.measured.median_s) for m, score in scored if m.record.ok
         ]
         if programs and task in numbers:
             at_s = max(m.at_s for m, _ in scored)
-            found.append(
-                RankedRound(numbers[task], at_s, tuple(programs), _correlation(programs))
-            )
+            found.append(RankedRound(numbers[task], at_s, tuple(programs), _correlation(programs)))
     return found
 
 

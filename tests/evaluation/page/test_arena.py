@@ -23,7 +23,9 @@ def test_values_that_live_at_once_lie_apart(tmp_path: Path, rng: np.random.Gener
     assert values and max(v.end for v in values) <= compiled.plan.arena_bytes
     assert {v.first for v in values} == set(range(len(compiled.plan.steps) - 1))
     for at, one in enumerate(values):
-        assert one.first <= one.last < len(compiled.plan.steps) and one.end - one.start == 5 * 16 * 4
+        assert (
+            one.first <= one.last < len(compiled.plan.steps) and one.end - one.start == 5 * 16 * 4
+        )
         for other in values[at + 1 :]:
             if other.first < one.last:
                 assert not one.shares_bytes(other.start, other.end)

@@ -27,7 +27,9 @@ def test_it_is_self_contained_and_small(page: Path) -> None:
     text = page.read_text()
     assert len(text) < 8e6
     assert "{{" not in text.partition("<script")[0]
-    assert not re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=", text.partition("window.vega")[0])
+    assert not re.findall(
+        r"<(?:script|link|img)[^>]+(?:src|href)=", text.partition("window.vega")[0]
+    )
     assert "default-src 'none'" in text
 
 

@@ -32,11 +32,10 @@ const Charts = {
       return;
     }
     const made = {
-      $schema: "https://vega.github.io/schema/vega-lite/v6.json", width: "container",
-      background: null, autosize: {type: "fit-x", contains: "padding"}, ...chart,
+      width: "container", background: null, autosize: {type: "fit-x", contains: "padding"}, ...chart,
     };
     Charts.views.set(name, await vegaEmbed(element, made, {
-      actions: false, renderer: "svg", config: Charts.config(isNarrow), tooltip: {theme: Theme.now()},
+      mode: "vega-lite", actions: false, renderer: "svg", config: Charts.config(isNarrow), tooltip: {theme: Theme.now()},
     }));
   },
 

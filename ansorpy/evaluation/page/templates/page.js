@@ -173,16 +173,16 @@ const Progress = {
       Charts.draw("network", "curves");
     });
     const known = facts.networks.filter((n) => n.points.length);
-    const whole = known.length
+    const whole = facts.tasks.length === 1 ? null : known.length
       ? Charts.place("network", () => Specs.network(known, page.over), "Latency of the whole network over the search")
       : make("p", {class: "muted"}, "Some task has no correct program yet, so the whole cannot run.");
+    const curves = Charts.place("curves", () => Specs.curves(page.chosen().filter((t) => t.curve.length), page.over),
+      "Best time of selected tasks over the search");
     return make("section", {class: "card"},
       make("div", {class: "bar"}, make("h2", {}, "How the search went"), make("span", {class: "space"}), over),
-      make("div", {class: "pair"},
+      facts.tasks.length === 1 ? curves : make("div", {class: "pair"},
         make("div", {}, make("h3", {}, "The whole: sum of all kernels"), whole),
-        make("div", {}, make("h3", {}, "Selected tasks"), Charts.place("curves",
-          () => Specs.curves(page.chosen().filter((t) => t.curve.length), page.over), "Best time of selected tasks over the search"),
-          Progress.chips)));
+        make("div", {}, make("h3", {}, "Selected tasks"), curves, Progress.chips)));
   },
 
   update() {

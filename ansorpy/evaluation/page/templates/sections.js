@@ -4,6 +4,7 @@
 
 const least_s = sum(facts.tasks.map((t) => t.calls * t.limits.least_s));
 const missing = facts.tasks.filter((t) => t.calls > 0 && t.best_s === null);
+const isOne = facts.tasks.length === 1;
 const trials = sum(facts.tasks.map((t) => t.got + t.earlier));
 
 /** The other engines of a bench result, with how many times as long they take. */
@@ -18,8 +19,8 @@ function header() {
   const {machine, run} = facts;
   return make("header", {},
     make("div", {}, make("h1", {}, facts.title),
-      make("p", {class: "muted"}, `${Format.count(facts.tasks.length, "task")} for ${machine.cpu || machine.target}, `
-        + `${Format.count(machine.threads, "thread")} · run ${run.number}, ${run.started}`)),
+      make("p", {class: "muted"}, `${Format.count(facts.tasks.length, "task")}, ${Format.count(machine.threads, "thread")}, `
+        + `${facts.bench?.machine.cpu ?? (machine.cpu || machine.target)} · run ${run.number}, ${run.started}`)),
     make("button", {type: "button", id: "theme", onclick: Theme.toggle, title: "Change between dark and light"}, "Dark / light"));
 }
 
@@ -34,9 +35,9 @@ function lead() {
     const {best_s, first_s} = network;
     if (best_s === null) continue;
     const name = network.name || facts.title;
-    parts.push(`The kernels of ${name} take `, bold(Format.latency(best_s)));
+    parts.push(isOne ? `${name} takes ` : `The kernels of ${name} take `, bold(Format.latency(best_s)));
     parts.push(...(first_s && first_s > best_s ? [", ", bold(Format.times(first_s / best_s)),
-      " as fast as the first programs that were measured. "] : [". "]));
+      ` as fast as with the first ${isOne ? "program that was" : "programs that were"} measured. `] : [". "]));
   }
   const others = peers();
   for (const peer of others) {
@@ -55,11 +56,11 @@ function tile(name, value, more, isMain = false) {
 function tiles() {
   const {run} = facts;
   const shown = facts.networks.filter((n) => n.best_s !== null).slice(0, 4).map((network) => tile(
-    facts.networks.length > 1 ? network.name : "all kernels", Format.latency(network.best_s),
+    facts.networks.length > 1 ? network.name : isOne ? "a call" : "all kernels", Format.latency(network.best_s),
     network.first_s ? `${Format.latency(network.first_s)} at first` : "", true));
   if (facts.networks.length === 1 && facts.networks[0].best_s && facts.networks[0].first_s) {
     const {first_s, best_s} = facts.networks[0];
-    shown.push(tile("gained by tuning", Format.times(first_s / best_s), "over the first programs"));
+    shown.push(tile("gained by tuning", Format.times(first_s / best_s), isOne ? "over the first program" : "over the first programs"));
   }
   if (!missing.length && least_s) {
     shown.push(tile("of the roofline", Format.percent(least_s / total_s), `at least ${Format.latency(least_s)}`));
@@ -167,10 +168,10 @@ function timelineCard() {
 function accuracyCard() {
   const errors = facts.tasks.filter((t) => t.program && t.program.max_error !== null).map((t) => [t.program.max_error, t.label]);
   const [worst, where] = errors.length ? errors.reduce((a, b) => (b[0] > a[0] ? b : a)) : [null, ""];
-  const said = worst === null ? "" : `Of the chosen programs, ${where} differs most from its reference: `
+  const said = !worst ? "" : `Of the chosen programs, that of ${where} differs most from its reference: `
     + `by ${worst.toExponential(1)} of the largest value. `;
   const {verified} = facts;
-  if (!verified) return card("Accuracy", null, make("p", {}, said || "Nothing was compared."));
+  if (!verified) return card("Accuracy", null, make("p", {}, said || "No difference from the references was recorded."));
   const rows = verified.outputs.map((output) => make("tr", {}, make("td", {class: "text wrap"}, output.name),
     make("td", {}, output.error === null ? "–" : output.error.toExponential(1)),
     make("td", {}, output.tolerance.toExponential(0)), make("td", {class: "text"}, output.ok ? "ok" : "differs")));

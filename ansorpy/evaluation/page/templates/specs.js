@@ -8,10 +8,10 @@ const MOST_NAMED = 64;
 
 const byTime = (a, b) => b.calls * (b.best_s ?? 0) - a.calls * (a.best_s ?? 0);
 
-/** The numbers at which a logarithmic axis has lines: 1, 2, 5 over few decades, else powers of ten. */
+/** The numbers at which a logarithmic axis has lines: powers of ten, and more where these are few. */
 function decades(values) {
   const [low, high] = [Math.min(...values), Math.max(...values)].map(Math.log10);
-  const steps = high - low < 2.2 ? [1, 2, 5] : [1];
+  const steps = high - low < 0.8 ? [1, 1.5, 2, 3, 4, 5, 6, 8] : high - low < 2.2 ? [1, 2, 5] : [1];
   const found = [];
   for (let power = Math.floor(low) - 1; power <= Math.ceil(high); power += 1) {
     found.push(...steps.map((step) => step * 10 ** power));
@@ -25,7 +25,7 @@ function bullets(rows, {wide, narrow, tick, title, format, isNarrow}) {
     field: "label", type: "nominal", sort: null, title: null,
     axis: {labelLimit: isNarrow ? 130 : 230, ticks: false, domain: false},
   };
-  const x = (field) => ({field, type: "quantitative", title, axis: {format, tickCount: 5}});
+  const x = (field) => ({field, type: "quantitative", title, axis: {tickCount: 5, ...(format ? {format} : {})}});
   const tooltip = [
     {field: "label", title: "task"},
     ...[wide, narrow, tick].filter(Boolean).map((one) => ({field: `${one.field}_text`, title: one.title})),
@@ -146,7 +146,7 @@ const Specs = {
     return bullets(rows, {
       wide: {field: "first", title: "first program"}, narrow: {field: "best", title: "best program"},
       tick: {field: "least", title: "at least (roofline)"}, title: `all calls of a run, ${unit.name}`,
-      format: "~g", isNarrow,
+      isNarrow,
     });
   },
 
