@@ -57,15 +57,9 @@ def report(
         _summarize(database, as_json)
         return
     lookup = None if model is None else Lookup(model, **arguments)
-    write_report(
-        html,
-        database,
-        run=run,
-        tasks=[task.key for task in lookup.project.all_tasks] if lookup else (),
-        plan=recorded_plan(lookup) if lookup else None,
-        bench=bench,
-        verified=verify,
-    )
+    plan = None if lookup is None else recorded_plan(lookup)
+    tasks = () if lookup is None else [task.key for task in lookup.project.all_tasks]
+    write_report(html, database, run=run, tasks=tasks, plan=plan, bench=bench, verified=verify)
 
 
 def _summarize(path: Path, as_json: bool) -> None:

@@ -69,7 +69,7 @@ class RecordedRun:
         last = {m.record.id: m for m in self.measurements}
         correct = [m for m in last.values() if m.record.ok]
         found: list[Record | None] = [None] * len(self.tasks)
-        for m in sorted(correct, key=lambda m: m.record.median_s or inf):
+        for m in sorted(correct, key=lambda m: (m.record.median_s or inf, m.record.number)):
             if found[m.task] is None and database.state(m.record) is not None:
                 found[m.task] = m.record
         return found

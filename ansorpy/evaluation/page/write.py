@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,6 @@ def write_page(
 
 def _page(facts: dict[str, Any]) -> str:
     import jinja2
-    import vl_convert
 
     loader = jinja2.FileSystemLoader(_TEMPLATES)
     environment = jinja2.Environment(
@@ -65,18 +65,21 @@ def _page(facts: dict[str, Any]) -> str:
     return environment.get_template("page.html.j2").render(
         title=facts["title"],
         facts=_data_text(facts),
-        library=_library_text(vl_convert.javascript_bundle()),
+        library=_library(),
         style=(_TEMPLATES / "page.css").read_text(encoding="utf-8"),
         scripts=[(_TEMPLATES / name).read_text(encoding="utf-8") for name in _SCRIPTS],
     )
 
 
-def _library_text(source: str) -> str:
-    """JavaScript *source* as the contents of a script element, which it cannot end.
+@cache
+def _library() -> str:
+    """The library of charts as the contents of a script element, which it cannot end.
 
     In strings of JavaScript, the escape means the same character.
     """
-    return source.replace("</script", "<\\/script")
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle()).replace("</script", "<\\/script")
 
 
 def _data_text(facts: dict[str, Any]) -> str:

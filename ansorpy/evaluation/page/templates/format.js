@@ -19,15 +19,11 @@ const Format = {
     return seconds < 1 ? `${Format.number(seconds * 1e3)} ms` : `${Format.number(seconds)} s`;
   },
 
-  /** A duration that a person waits: 45 s, 6 min 5 s, 1 h 30 min. */
+  /** A duration that a person waits: 45.2 s, 6.1 min, 1.5 h. */
   duration(seconds) {
     if (seconds === null) return "–";
-    if (seconds < 10) return `${Format.number(seconds)} s`;
-    const s = Math.round(seconds);
-    if (s < 60) return `${s} s`;
-    if (s < 3600) return `${Math.floor(s / 60)} min${s % 60 ? ` ${s % 60} s` : ""}`;
-    const minutes = Math.round(s / 60);
-    return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+    const [size, unit] = seconds < 60 ? [1, "s"] : seconds < 3600 ? [60, "min"] : [3600, "h"];
+    return `${Number((seconds / size).toFixed(1)).toLocaleString("en")} ${unit}`;
   },
 
   bytes(size) {
@@ -64,6 +60,11 @@ function make(tag, attributes = {}, ...children) {
   }
   element.append(...children.flat().filter((child) => child !== null));
   return element;
+}
+
+/** A long name that may be broken after each underscore. */
+function breakable(name) {
+  return name.split(/(?<=_)/).flatMap((part) => [part, make("wbr")]);
 }
 
 /** The value of a custom property of the style sheet: a colour of the current theme. */

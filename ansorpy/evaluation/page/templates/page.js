@@ -159,7 +159,7 @@ const Tasks = {
     }, ...COLUMNS.map((column) => make("td", {class: Tasks.kind(column)},
       column.isText ? make("span", {class: "dot"}) : null,
       column.hasBar ? make("i", {style: `width: calc(${task.share / most} * (100% - 20px))`}) : null,
-      String(column.text(task)))));
+      ...(column.isText ? breakable(task.label) : [String(column.text(task))]))));
   },
 };
 

@@ -21,7 +21,7 @@ function header() {
     make("div", {}, make("h1", {}, facts.title),
       make("p", {class: "muted"}, `${Format.count(facts.tasks.length, "task")}, ${Format.count(machine.threads, "thread")}, `
         + `${facts.bench?.machine.cpu ?? (machine.cpu || machine.target)} · run ${run.number}, ${run.started}`)),
-    make("button", {type: "button", id: "theme", onclick: Theme.toggle, title: "Change between dark and light"}, "Dark / light"));
+    make("button", {type: "button", id: "theme", onclick: Theme.toggle, title: "Dark or light", "aria-label": "Dark or light"}, "◐"));
 }
 
 /** What the run achieved, in a sentence or two. */
@@ -39,12 +39,12 @@ function lead() {
     parts.push(...(first_s && first_s > best_s ? [", ", bold(Format.times(first_s / best_s)),
       ` as fast as with the first ${isOne ? "program that was" : "programs that were"} measured. `] : [". "]));
   }
-  const others = peers();
-  for (const peer of others) {
-    const isSlower = peer.ratio >= 1;
-    parts.push(`A run is `, bold(Format.times(isSlower ? peer.ratio : 1 / peer.ratio)),
-      ` as ${isSlower ? "fast" : "slow"} as with ${peer.name}. `);
-  }
+  peers().forEach(({name, ratio}, at, all) => {
+    const isFaster = ratio >= 1;
+    parts.push(at === 0 ? "A run is " : at < all.length - 1 ? ", " : " and ",
+      bold(Format.times(isFaster ? ratio : 1 / ratio)), ` as ${isFaster ? "fast" : "slow"} as with ${name}`,
+      at === all.length - 1 ? "." : "");
+  });
   return make("p", {class: "lead"}, ...parts);
 }
 
@@ -66,7 +66,7 @@ function tiles() {
     shown.push(tile("of the roofline", Format.percent(least_s / total_s), `at least ${Format.latency(least_s)}`));
   }
   for (const peer of peers()) {
-    shown.push(tile(`against ${peer.name}`, Format.times(peer.ratio),
+    shown.push(tile(`vs ${peer.name}`, Format.times(peer.ratio),
       `${Format.number(peer.ours)} ms, not ${Format.number(peer.ms)} ms`, true));
   }
   const failed = sum(facts.tasks.map((t) => t.failed));
@@ -79,7 +79,7 @@ function peersCard() {
   if (!facts.bench) return null;
   const {machine, threads} = facts.bench;
   return card("Against other engines", `Whole runs on ${machine.cpu}, ${Format.count(threads, "thread")}, timed in turns; `
-    + "the line is the range over bursts.", Charts.place("peers", () => Specs.peers(facts.bench), "Latency of each engine"));
+    + "the line is the range over bursts.", Charts.place("peers", (isNarrow) => Specs.peers(facts.bench, isNarrow), "Latency of each engine"));
 }
 
 function timesCard() {

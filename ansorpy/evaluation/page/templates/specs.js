@@ -48,7 +48,7 @@ function bullets(rows, {wide, narrow, tick, title, format, isNarrow}) {
 }
 
 const Specs = {
-  peers(bench) {
+  peers(bench, isNarrow) {
     const ours = bench.engines.ansorpy?.median_ms ?? null;
     const values = Object.entries(bench.engines).map(([engine, timing]) => ({
       engine, ms: timing.median_ms, low: timing.bursts_ms[0], high: timing.bursts_ms[1],
@@ -60,7 +60,7 @@ const Specs = {
     const y = {field: "engine", type: "nominal", sort: null, title: null,
       axis: {ticks: false, domain: false, labelFontSize: 13}};
     const x = {field: "ms", type: "quantitative", title: "median latency of a run, ms",
-      axis: {tickCount: 5}, scale: {domain: [0, Math.max(...values.map((v) => v.high)) * 1.3], nice: false}};
+      axis: {tickCount: 5}, scale: {domain: [0, Math.max(...values.map((v) => v.high)) * (isNarrow ? 1.9 : 1.3)], nice: false}};
     const tooltip = [
       {field: "engine"}, {field: "version"}, {field: "ms", title: "median, ms", format: ".3f"},
       {field: "low", title: "fastest burst, ms", format: ".3f"},
