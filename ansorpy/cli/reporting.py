@@ -75,5 +75,6 @@ def recorded_plan(lookup: Lookup) -> ExecutionPlan:
             f"{lookup.model} is a library, which does not name its tasks",
             hint="give the ONNX file that it was made from",
         )
+    lookup.warn_of_predictions()
     finished = finished_from(lookup)
     return plan_of(finished.project, finished.chosen, lookup.request.threads)

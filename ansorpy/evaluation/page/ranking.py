@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.errors import ForeignFile
@@ -15,7 +16,10 @@ from ansorpy.measure.records.rows import Event
 
 __all__ = ["Predicted", "RankedRound", "ranked_rounds"]
 
-_SCORES = TypeAdapter(list[tuple[int, float]])
+_Score = Annotated[float, Field(ge=0, lt=1e30)]
+_SCORES = TypeAdapter(list[tuple[int, _Score]])
+_LEAST = 1e-30
+"""A program with a lower score, a speed, was not ranked."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ def ranked_rounds(run: RecordedRun) -> list[RankedRound]:
     numbers = {task.key: number for number, task in enumerate(run.tasks)}
     found = []
     for task, scores in _scored(run.events):
-        scored = [(results[n], score) for n, score in scores if n in results and score > 0]
+        scored = [(results[n], score) for n, score in scores if n in results and score > _LEAST]
         programs = [
             Predicted(1.0 / score, m.record.measured.median_s) for m, score in scored if m.record.ok
         ]

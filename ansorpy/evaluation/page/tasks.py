@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 
 from ansorpy.cost.analytic.limits import Limits
 from ansorpy.cost.bound import least_seconds, limits_of
@@ -26,13 +26,14 @@ __all__ = ["Failure", "Program", "TaskFacts", "task_facts"]
 class Program:
     """The fastest correct program of a task: its algorithm, its steps and its loops as text.
 
-    ``max_error`` is its largest difference from the reference, relative to the largest value.
+    ``max_error`` is its largest difference from the reference, relative to the largest value; None
+    if the record has no finite one.
     """
 
     algorithm: str
     steps: str
     nest: str
-    max_error: float
+    max_error: float | None
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,8 @@ def _program(record: Record, algorithms: dict[str, str], database: Database) -> 
     if state is None:
         return None
     algorithm = algorithms.get(record.definition, "")
-    return Program(algorithm, str(state.history), state.text(), record.result.max_error)
+    error = record.result.max_error
+    return Program(algorithm, str(state.history), state.text(), error if isfinite(error) else None)
 
 
 def _labels(names: Sequence[str]) -> list[str]:
