@@ -75,9 +75,9 @@ screenshots: demo $(CHARTS)
 	$(BIN)/ansorpy bench $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --against onnxruntime openvino --profile --json $(DEMO)/bench.json
 	$(BIN)/ansorpy verify $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --json > $(DEMO)/verify.json
 	$(BIN)/ansorpy report $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --html $(DEMO)/report.html --bench $(DEMO)/bench.json --verify $(DEMO)/verify.json
-	$(SHOT) --window-size=1280,1080 --screenshot=docs/pictures/report.png file://$(abspath $(DEMO))/report.html
+	$(SHOT) --window-size=1280,1240 --screenshot=docs/pictures/report.png file://$(abspath $(DEMO))/report.html
 	$(SHOT) --window-size=390,1400 --screenshot=docs/pictures/report-phone.png file://$(abspath $(DEMO))/report.html
-	$(SHOT) --window-size=1280,1080 --blink-settings=preferredColorScheme=0 --screenshot=docs/pictures/report-dark.png file://$(abspath $(DEMO))/report.html
+	$(SHOT) --window-size=1280,1240 --blink-settings=preferredColorScheme=0 --screenshot=docs/pictures/report-dark.png file://$(abspath $(DEMO))/report.html
 
 clean:
 	rm -rf $(VENV) $(DEMO) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

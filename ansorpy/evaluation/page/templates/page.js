@@ -11,7 +11,7 @@ const COLUMNS = [
   {name: "share", of: (t) => t.share, text: (t) => Format.percent(t.share), hasBar: true},
   {name: "first", of: (t) => t.first_s, text: (t) => Format.latency(t.first_s), isMinor: true},
   {name: "best", of: (t) => t.best_s, text: (t) => Format.latency(t.best_s)},
-  {name: "faster", of: (t) => t.faster, text: (t) => (t.faster ? Format.times(t.faster) : "–")},
+  {name: "faster", of: (t) => t.faster, text: (t) => (t.faster ? Format.times(t.faster) : "–"), isMinor: true},
   {name: "of roofline", of: (t) => t.reached, text: (t) => (t.reached ? Format.percent(t.reached) : "–")},
   {name: "GFLOP/s", of: (t) => t.gflops, text: (t) => (t.gflops ? Format.number(t.gflops) : "–"), isMinor: true},
   {name: "planned", of: (t) => t.planned, text: (t) => t.planned, isMinor: true},
@@ -55,7 +55,7 @@ const page = {
   },
 
   chosen() {
-    return page.tasks().filter((task) => task.colour);
+    return page.tasks().filter((task) => task.colour).sort((a, b) => b.share - a.share);
   },
 
   /** Show everything again. */

@@ -263,7 +263,7 @@ const Specs = {
         x: {field: "first", type: "quantitative", title: "calls, in order", scale: {nice: false},
           axis: {grid: false, tickMinStep: 1, format: "d"}},
         x2: {field: "until"},
-        y: {field: "low", type: "quantitative", title: "address in the arena, MiB", axis: {tickCount: 6}},
+        y: {field: "low", type: "quantitative", title: "address in the arena, MiB", axis: {grid: false, tickCount: 6}},
         y2: {field: "high"},
         opacity: {field: "shade", type: "quantitative", scale: null},
         tooltip: [{field: "name", title: "written by"}, {field: "read", title: "last read by"},
