@@ -80,8 +80,7 @@ def task_facts(
 ) -> list[TaskFacts]:
     """The facts of each task, in order; *best* has its fastest correct program."""
     measured = [run.of(number) for number in range(len(run.tasks))]
-    ways = [_definitions(task, database) for task in run.tasks]
-    limits = [_limits(task, way, b) for task, way, b in zip(run.tasks, ways, best, strict=True)]
+    limits = [_limits(task, _definitions(task, database)) for task in run.tasks]
     planned = _planned(run, [one.least_s for one in limits], measured)
     labels = _labels([task.name for task in run.tasks])
     names = [database.definitions.variants(task.key) for task in run.tasks]
@@ -119,11 +118,10 @@ def _definitions(task: Task, database: Database) -> list[ComputeDAG]:
     return [database.definitions.get(identifier) for identifier in recorded] or [task.dag]
 
 
-def _limits(task: Task, ways: Sequence[ComputeDAG], best: Record | None) -> Limits:
-    """The limits of the definition with the lowest bound."""
-    kernels = 0 if best is None else 1
+def _limits(task: Task, ways: Sequence[ComputeDAG]) -> Limits:
+    """The limits of the definition with the lowest bound, in one kernel on a GPU."""
     fastest = min(ways, key=lambda dag: least_seconds(task, dag))
-    return limits_of(task, fastest, kernels)
+    return limits_of(task, fastest, kernels=1)
 
 
 def _planned(

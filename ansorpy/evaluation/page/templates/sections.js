@@ -171,7 +171,7 @@ function accuracyCard() {
   const said = !worst ? "" : `Of the chosen programs, that of ${where} differs most from its reference: `
     + `by ${worst.toExponential(1)} of the largest value. `;
   const {verified} = facts;
-  if (!verified) return card("Accuracy", null, make("p", {}, said || "No difference from the references was recorded."));
+  if (!verified) return card("Accuracy", null, make("p", {class: "note"}, said || "No difference from the references was recorded."));
   const rows = verified.outputs.map((output) => make("tr", {}, make("td", {class: "text wrap"}, output.name),
     make("td", {}, output.error === null ? "–" : output.error.toExponential(1)),
     make("td", {}, output.tolerance.toExponential(0)), make("td", {class: "text"}, output.ok ? "ok" : "differs")));

@@ -19,11 +19,17 @@ function decades(values) {
   return found;
 }
 
+/** An expression of a label that leaves out the middle where it is longer than *most* characters. */
+function shortened(most) {
+  const [start, end] = [Math.floor(most * 0.4), Math.ceil(most * 0.6) - 1];
+  return `length(datum.label) > ${most} ? slice(datum.label, 0, ${start}) + '…' + slice(datum.label, -${end}) : datum.label`;
+}
+
 /** One row per task: a wide bar for one number, a narrow bar on it for another, a tick for a third. */
 function bullets(rows, {wide, narrow, tick, title, format, isNarrow}) {
   const y = {
     field: "label", type: "nominal", sort: null, title: null,
-    axis: {labelLimit: isNarrow ? 130 : 230, ticks: false, domain: false},
+    axis: {labelExpr: shortened(isNarrow ? 20 : 32), labelLimit: 300, ticks: false, domain: false},
   };
   const x = (field) => ({field, type: "quantitative", title, axis: {tickCount: 5, ...(format ? {format} : {})}});
   const tooltip = [
