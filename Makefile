@@ -1,6 +1,7 @@
 # make demo    compile, verify and time a real network          (needs Python >= 3.11, pip, make)
 # make test    the test suite, a process more than cores (JOBS=1: in one, one test after another)
 # make conformance  all of onnx's backend suite; stop it and start it again as you like
+# make docs    the documentation as a site, in build/site
 # make check   formatting, lint, strict types
 # make bench   the benchmark suite of benchmarks/
 # make screenshots  the pictures of the report in docs/; needs chromium
@@ -11,6 +12,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PEERS  := $(VENV)/.peers
 NVRTC  := $(VENV)/.nvrtc
+SITE   := $(VENV)/.site
 CHARTS := $(VENV)/.charts
 DEMO   ?= demo
 EFFORT ?= quick
@@ -22,7 +24,7 @@ LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
 BROWSER := $(shell command -v chromium || command -v google-chrome)
 SHOT    := $(BROWSER) --headless --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=8000
 
-.PHONY: demo test conformance check bench screenshots clean
+.PHONY: demo test conformance docs check bench screenshots clean
 .DELETE_ON_ERROR:
 
 $(STAMP): requirements/pinned.txt requirements/linker.txt pyproject.toml
@@ -39,6 +41,10 @@ $(PEERS): requirements/bench.txt $(STAMP)
 
 $(NVRTC): requirements/cuda.txt $(STAMP)
 	$(BIN)/python -m pip install --quiet -r requirements/cuda.txt
+	touch $@
+
+$(SITE): requirements/docs.txt $(STAMP)
+	$(BIN)/python -m pip install --quiet -r requirements/docs.txt
 	touch $@
 
 $(CHARTS): requirements/report.txt $(STAMP)
@@ -59,6 +65,10 @@ test: $(NVRTC) $(CHARTS)
 
 conformance: $(STAMP)
 	$(BIN)/python -m tests.campaigns.conformance $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
+
+docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(SITE)
+	$(BIN)/mkdocs build --quiet
 
 check: $(STAMP)
 	$(BIN)/ruff format --check $(SOURCES)

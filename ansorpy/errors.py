@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 __all__ = [
     "AnsorpyError", "CodegenError", "DeviceLost", "ForeignFile", "Interrupted", "LoweringError",
-    "MissingDependency", "NoValidProgram", "ScheduleError", "UnsupportedModel", "UnsupportedRow",
-    "UsageError", "VerificationFailed",
+    "MissingDependency", "NoValidProgram", "OutOfBounds", "ScheduleError", "UnsupportedModel",
+    "UnsupportedRow", "UsageError", "VerificationFailed",
 ]  # fmt: skip
 
 
@@ -36,6 +36,10 @@ class UsageError(AnsorpyError):
     exit_code = 2
 
 
+class OutOfBounds(UsageError):
+    """A size that the data of a call tell is out of the bounds that a model was compiled for."""
+
+
 @dataclass(frozen=True)
 class UnsupportedRow:
     """What of a model cannot be compiled, for one reason, and what to do instead.
@@ -45,6 +49,7 @@ class UnsupportedRow:
         op: Its operator; of a tensor, what it is to the model (``input``).
         attribute: The attribute, operand or type at fault.
         needs: Inputs that need only be constant.
+        bound: A tensor that needs only have a bound; empty if there is none.
         domain: That of the operator; empty for onnx's own.
         opset: The version of the operator set.
         count: How many nodes there are.
@@ -59,6 +64,7 @@ class UnsupportedRow:
     domain: str = ""
     opset: int | None = None
     count: int = 1
+    bound: str = ""
 
 
 class UnsupportedModel(AnsorpyError):
@@ -78,6 +84,13 @@ class UnsupportedModel(AnsorpyError):
         if not self.rows or not all(row.needs for row in self.rows):
             return ()
         return tuple(dict.fromkeys(name for row in self.rows for name in row.needs))
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """The tensors that must have bounds, if nothing else is missing."""
+        if not self.rows or not all(row.bound for row in self.rows):
+            return ()
+        return tuple(dict.fromkeys(row.bound for row in self.rows))
 
     def __str__(self) -> str:
         parts = [self.message, *table(self.rows)]

@@ -9,7 +9,10 @@
 array([ 3., 12.], dtype=float32)
 
 A model is compiled without tuning.  Values of inputs that decide shapes or attributes must be known
-then: the first call with new ones compiles the model for these, and later calls reuse it.
+then: the first call with new ones compiles the model for these, and later calls reuse it.  If
+nothing would be left to compute then, sizes get bounds instead; a call that exceeds them compiles
+the model for larger ones.  Sizes that the model leaves open are those of the call, if it cannot be
+compiled for a range of them.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 from onnx.backend.base import Backend, BackendRep
 
 from ansorpy.api.networks import compile
-from ansorpy.errors import UnsupportedModel, UsageError
+from ansorpy.errors import OutOfBounds, UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.sequence_inputs import is_listed, tensor_names
 from ansorpy.frontend.onnx.shapes import network_inputs
@@ -43,6 +46,12 @@ _Shapes = list[tuple[int, ...]] | None
 """The shapes of the tensors in a sequence or optional value, which may have none."""
 _Key = tuple[object, ...]
 """The values of the inputs that are known when a model is compiled, and the shapes in sequences."""
+_FIRST_BOUND = 16
+"""Of each size: little memory, even if a tensor has four of them."""
+_GROWTH = 8
+"""Bounds of computed sizes grow by this factor, so that few calls compile."""
+_LARGEST_BOUND = 1 << 24
+"""Larger sizes are refused: there would be no memory for all sizes within the bounds."""
 
 
 @dataclass
@@ -51,16 +60,23 @@ class Prepared(BackendRep):
 
     Args:
         pinned: The inputs whose values must be known when it is compiled.
+        bounds: Tensors that have sizes, and what these are at most, as :func:`ansorpy.compile`
+            takes it.
+        fixes_shapes: Whether it is compiled for the shapes of a call, because it cannot be for all
+            that it allows.
     """
 
     model: ModelProto
     arguments: Mapping[str, Any]
     pinned: tuple[str, ...] = ()
+    bounds: dict[str, list[int]] = field(default_factory=dict)
+    fixes_shapes: bool = False
     _compiled: dict[_Key, CompiledModel] = field(default_factory=dict)
 
     @property
     def versions(self) -> int:
-        """How often it has been compiled: for different values of :attr:`pinned`."""
+        """How often it has been compiled, for different values of :attr:`pinned`, since the bounds
+        grew."""
         return len(self._compiled)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Array, ...]:
@@ -73,11 +89,59 @@ class Prepared(BackendRep):
             UsageError: An input is missing, unknown, or of another shape or type.
         """
         feeds, shapes = self._tensors(self._by_name(inputs))
-        compiled = self._for(feeds, shapes)
-        rest = {name: array for name, array in feeds.items() if name not in self.pinned}
-        made = dict(zip((o.name for o in compiled.get_outputs()), compiled.run(None, rest),
-                        strict=True))  # fmt: skip
+        made = self._made(feeds, shapes)
         return tuple(_made(info, made) for info in self.model.graph.output)
+
+    def _made(self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]) -> dict[str, Array]:
+        """The output tensors by name."""
+        while True:
+            compiled = self._for(feeds, shapes)
+            rest = {name: array for name, array in feeds.items() if name not in self.pinned}
+            try:
+                outputs = compiled.run(None, rest)
+            except OutOfBounds:
+                if not self._grow(feeds):
+                    raise
+                continue
+            return dict(zip((o.name for o in compiled.get_outputs()), outputs, strict=True))
+
+    def learn(self, error: UnsupportedModel) -> bool:
+        """Whether more inputs that are known, or sizes with bounds, may avoid *error*; note them.
+
+        There are bounds if all inputs would be known otherwise.  If neither helps, sizes that the
+        model leaves open are those of a call.
+        """
+        names = {info.name for info in network_inputs(self.model)}
+        bounds = {name: [_FIRST_BOUND] for name in error.bounds if name not in self.bounds}
+        pinned = dict.fromkeys((*self.pinned, *error.needs))
+        if bounds and names <= pinned.keys():
+            self.pinned, self.bounds = (), self.bounds | bounds
+        elif len(pinned) > len(self.pinned):
+            self.pinned = tuple(pinned)
+        elif not self.fixes_shapes and any(map(_is_open, network_inputs(self.model))):
+            self.fixes_shapes = True
+        else:
+            return False
+        self._compiled = {}
+        return True
+
+    def _grow(self, feeds: Mapping[str, Array]) -> bool:
+        """Let the bounds include the sizes in *feeds*, with some room; whether they have grown.
+
+        Those of computed sizes become larger, too.
+        """
+        grown = {}
+        for name, most in self.bounds.items():
+            if name in feeds:
+                sizes = feeds[name].reshape(-1).tolist()
+                each = most if len(most) > 1 else most * len(sizes)
+                grown[name] = [max(n, _rounded(size)) for n, size in zip(each, sizes, strict=True)]
+            else:
+                grown[name] = [_GROWTH * n for n in most]
+        if grown == self.bounds or max(n for most in grown.values() for n in most) > _LARGEST_BOUND:
+            return False
+        self.bounds, self._compiled = grown, {}
+        return True
 
     def _tensors(self, feeds: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, _Shapes]]:
         """All tensors in *feeds* by name, and the shapes of those in sequences and optionals."""
@@ -107,25 +171,31 @@ class Prepared(BackendRep):
 
     def _for(self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]) -> CompiledModel:
         """The code for the pinned values in *feeds*; more may turn out to be needed."""
-        arguments = dict(self.arguments)
-        if shapes:
-            arguments["shapes"] = {**arguments.get("shapes", {}), **shapes}
         while True:
+            arguments = self._shaped(feeds, shapes)
             values = {name: feeds[name] for name in self.pinned}
             known = tuple((value.tobytes(), value.shape) for value in values.values())
-            key = (known, str(shapes))
+            key = (known, str(arguments.get("shapes")))
             if key in self._compiled:
                 return self._compiled[key]
             try:
-                made = compile(self.model, constants=values, **arguments)
+                made = compile(self.model, constants=values, bounds=self.bounds, **arguments)
             except UnsupportedModel as error:
-                more = [name for name in error.needs if name not in self.pinned]
-                if not more:
+                if not self.learn(error):
                     raise
-                self.pinned, self._compiled = (*self.pinned, *more), {}
                 continue
             self._compiled[key] = made
             return made
+
+    def _shaped(self, feeds: Mapping[str, Array], shapes: Mapping[str, _Shapes]) -> dict[str, Any]:
+        """The arguments with all *shapes* that are fixed."""
+        fixed: dict[str, Any] = dict(shapes)
+        if self.fixes_shapes:
+            names = {info.name for info in network_inputs(self.model) if _is_open(info)}
+            fixed |= {name: feeds[name].shape for name in names - {*self.pinned} if name in feeds}
+        if not fixed:
+            return dict(self.arguments)
+        return {**self.arguments, "shapes": {**self.arguments.get("shapes", {}), **fixed}}
 
 
 class AnsorpyBackend(Backend):
@@ -154,16 +224,15 @@ class AnsorpyBackend(Backend):
         """
         if not cls.supports_device(device):
             raise UsageError(f"models do not run on {device!r} here", hint="use device CPU")
-        needs: tuple[str, ...] = ()
+        ready = Prepared(model, {"effort": "none", **kwargs})
         if any(is_listed(info.type) for info in network_inputs(model)):
-            return Prepared(model, {"effort": "none", **kwargs})
+            return ready
         try:
             load(model)
         except UnsupportedModel as error:
-            needs = error.needs
-            if not needs:
+            if not ready.learn(error):
                 raise
-        return Prepared(model, {"effort": "none", **kwargs}, needs)
+        return ready
 
     @classmethod
     def run_model(
@@ -220,6 +289,18 @@ def _made(info: ValueInfoProto, made: Mapping[str, Array]) -> Any:
     found = [made[name] for name in tensor_names(info.name, len(made)) if name in made]
     kind = info.type.optional_type.elem_type if info.type.HasField("optional_type") else info.type
     return found if found or kind.HasField("sequence_type") else None
+
+
+def _is_open(info: ValueInfoProto) -> bool:
+    """Whether *info* is a tensor with sizes that are not stated."""
+    kind = info.type.tensor_type
+    is_stated = kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim)
+    return info.type.HasField("tensor_type") and not is_stated
+
+
+def _rounded(size: int) -> int:
+    """The least power of two that is not below *size*."""
+    return 1 << max(size - 1, 0).bit_length()
 
 
 def _info(name: str, array: Array) -> ValueInfoProto:

@@ -29,7 +29,7 @@ from tests.search.tasks import dense_relu
 from tests.tasks.curves import OPTIONS
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 PLAIN = re.compile(r"^```python\n((?!>>> ).*?)^```$", re.DOTALL | re.MULTILINE)
 SHORT = {"trials=64": "trials=3", 'effort="quick"': "trials=3", "time_limit=600": "trials=3"}

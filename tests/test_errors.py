@@ -7,9 +7,9 @@ import pytest
 from ansorpy import errors
 
 CODES = {
-    "AnsorpyError": 1, "UsageError": 2, "UnsupportedModel": 3, "VerificationFailed": 4,
-    "MissingDependency": 5, "ForeignFile": 6, "ScheduleError": 1, "LoweringError": 1,
-    "CodegenError": 1, "DeviceLost": 1, "NoValidProgram": 1, "Interrupted": 130,
+    "AnsorpyError": 1, "UsageError": 2, "OutOfBounds": 2, "UnsupportedModel": 3,
+    "VerificationFailed": 4, "MissingDependency": 5, "ForeignFile": 6, "ScheduleError": 1,
+    "LoweringError": 1, "CodegenError": 1, "DeviceLost": 1, "NoValidProgram": 1, "Interrupted": 130,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Modules import only from lower layers (docs/architecture.md), and never in a circle."""
+"""Modules import only from lower layers (docs/concepts/architecture.md), and never in a circle."""
 
 from __future__ import annotations
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime
 import pytest
-from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from ansorpy import onnx_backend
-from ansorpy.errors import UnsupportedModel, UsageError
+from ansorpy.errors import OutOfBounds, UnsupportedModel, UsageError
 from tests.frontend.test_pinned import summed
 
 
@@ -113,3 +114,64 @@ def test_inputs_that_are_found_to_be_needed_later() -> None:
         [found] = ready.run([x, np.array(shape), np.array([axis])])
         np.testing.assert_allclose(found, x.reshape(shape).sum(axis), rtol=1e-5, atol=1e-6)
         assert (set(ready.pinned), ready.versions) == ({"shape", "axes"}, versions)
+
+
+def test_shapes_are_fixed_where_open_ones_are_refused() -> None:
+    """A sequence has a known number of tensors."""
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["s"]),
+        helper.make_node("SequenceErase", ["s"], ["y"]),
+    ]
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, ("n", 2))
+    graph = helper.make_graph(nodes, "g", [info], [sequence("y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    ready, rng = onnx_backend.prepare(model), np.random.default_rng(6)
+    for n, versions in ((3, 1), (3, 1), (2, 2)):
+        x = rng.standard_normal((n, 2), np.float32)
+        [found] = ready.run([x])
+        np.testing.assert_array_equal(found, np.split(x[:-1], n - 1))
+        assert ready.versions == versions
+
+
+def made(op_type: str, *names: str) -> ModelProto:
+    """A model of one node that takes whole numbers, and gives some that depend on these."""
+    node = helper.make_node(op_type, names, ["y"])
+    kind = TensorProto.INT64 if op_type == "Range" else TensorProto.FLOAT
+    infos = [helper.make_tensor_value_info(name, TensorProto.INT64, ()) for name in names]
+    output = helper.make_tensor_value_info("y", kind, None)
+    graph = helper.make_graph([node], "g", infos, [output])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def test_one_program_makes_windows_of_all_sizes() -> None:
+    """Its bounds grow with what calls need."""
+    ready = onnx_backend.prepare(made("HannWindow", "size"))
+    for size, most in ((7, 16), (16, 16), (0, 16), (1, 16), (19, 32), (7, 32)):
+        [found] = ready.run([np.array(size)])
+        turns = 2 * np.pi * np.arange(size) / max(size, 1)
+        np.testing.assert_allclose(found, 0.5 - 0.5 * np.cos(turns), atol=1e-6)
+        assert (ready.pinned, ready.bounds, ready.versions) == ((), {"size": [most]}, 1)
+    with pytest.raises(OutOfBounds, match="out of its bounds"):
+        ready.run([np.array(-1)])
+
+
+def test_a_number_of_rows_that_is_computed_has_a_bound() -> None:
+    ready = onnx_backend.prepare(made("Range", "start", "limit", "delta"))
+    for ends, most in (((3, 12, 2), 16), ((5, -9, -1), 16), ((0, 90, 1), 128)):
+        [found] = ready.run([np.array(end) for end in ends])
+        np.testing.assert_array_equal(found, np.arange(*ends))
+        assert (ready.pinned, ready.bounds, ready.versions) == ((), {"y": [most]}, 1)
+
+
+def test_mel_filters_follow_rates_and_edges() -> None:
+    names = ("bins", "length", "rate", "low", "high")
+    model = made("MelWeightMatrix", *names)
+    for info in model.graph.input[3:]:
+        info.type.tensor_type.elem_type = TensorProto.FLOAT
+    ready = onnx_backend.prepare(model)
+    other = onnxruntime.InferenceSession(model.SerializeToString())
+    for rate, low, high in ((8000, 0.0, 4000.0), (22050, 100.0, 7600.0), (8000, 300.0, 320.0)):
+        edges = [np.array(edge, np.float32) for edge in (low, high)]
+        feeds = dict(zip(names, [*map(np.array, (11, 128, rate)), *edges], strict=True))
+        np.testing.assert_allclose(ready.run(feeds)[0], other.run(None, feeds)[0], atol=1e-6)
+        assert (ready.pinned, ready.versions) == (("bins", "length"), 1)

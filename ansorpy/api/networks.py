@@ -50,7 +50,7 @@ class NetworkSpec:
         weight: Importance relative to the other networks.
         latency_bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
         baseline: Latency in seconds that its speed-up refers to, for objective ``"geomean"``.
-        shapes, dims, alias, constants, bounds, memory: As in :func:`ansorpy.compile`.
+        shapes: As in :func:`ansorpy.compile`, like ``dims`` to ``memory``.
         name: Its name in messages; default: the file's name without ``.onnx``.
     """
 

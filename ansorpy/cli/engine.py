@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.parts import load_plugins
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import open_model
 from ansorpy.evaluation.engines.protocol import Array, AtSizes, Shapes, SizedEngine
@@ -23,6 +24,7 @@ class Ours:
 
     Args:
         arguments: As :func:`sendable` makes them.
+        plugins: Files or modules with operators that the model has.
         shapes: Shapes of the inputs; those of numbers need not be given.
     """
 
@@ -35,7 +37,9 @@ class Ours:
         seed: int = 0,
         arguments: LookupArguments,
         shapes: Shapes | None = None,
+        plugins: Sequence[str] = (),
     ) -> None:
+        load_plugins(plugins)
         lookup, threads = Lookup(Path(path), **_sent(arguments)), arguments.get("threads")
         self._model = open_model(lookup)
         self._threads = threads
@@ -71,10 +75,11 @@ def random_inputs(model: Model, shapes: Shapes, seed: int) -> dict[str, Array]:
 
 
 def ours_at(
-    path: str, *, seed: int = 0, arguments: LookupArguments, sizes: Sequence[Shapes]
-) -> SizedEngine:
+    path: str, *, seed: int = 0, arguments: LookupArguments, sizes: Sequence[Shapes],
+    plugins: Sequence[str] = (),
+) -> SizedEngine:  # fmt: skip
     """:class:`Ours` with inputs of several *sizes*, which the model must take."""
-    engine = Ours(path, seed=seed, arguments=arguments, shapes=sizes[0])
+    engine = Ours(path, seed=seed, arguments=arguments, shapes=sizes[0], plugins=plugins)
     return AtSizes(engine, lambda size: random_inputs(engine.model, sizes[size], seed))
 
 

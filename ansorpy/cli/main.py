@@ -74,7 +74,7 @@ def _common(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code (docs/cli.md) and print errors to stderr."""
+    """Run one command; return its exit code (docs/reference/cli.md) and print errors to stderr."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         parse = _command(VERBS)

@@ -21,6 +21,7 @@ from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export as export_plan
+from ansorpy.runtime.library.linker import refuse_size
 
 __all__ = ["accounted", "followed", "write_library"]
 
@@ -70,8 +71,14 @@ def write_library(networks: Networks, request: Request, library: Path) -> Execut
 
     Returns the plan of what it wrote.  C is written if the name ends in ``.c``, whatever target the
     programs were chosen for.
+
+    Raises:
+        UsageError: No library holds constants of this size.
     """
     target = emitted_target(library, request.target, request.threads)
+    if target is request.target:
+        [project] = networks.projects
+        refuse_size(project.constant_bytes)
     with followed(request) as following:
         [finished] = tune_networks(networks, following)
     total_s = kernels_median_s(finished.project, finished.chosen)
@@ -80,8 +87,8 @@ def write_library(networks: Networks, request: Request, library: Path) -> Execut
             model = model_of(finished.project, finished.chosen, request.threads)
             written, plan = model.export(library), model.plan
         else:  # C, which need not run on this machine
-            project, chosen = in_c(finished.project, finished.chosen, target)
-            plan = plan_of(project, chosen, request.threads)
+            in_project, chosen = in_c(finished.project, finished.chosen, target)
+            plan = plan_of(in_project, chosen, request.threads)
             written = export_plan(plan, library)
     print(
         f"wrote {written}" + ("" if total_s is None else f" ({milliseconds(total_s)} in kernels)")

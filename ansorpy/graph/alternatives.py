@@ -16,9 +16,9 @@ __all__ = ["DOUBT", "Alternative", "Alternatives"]
 DOUBT = 0.95
 """Another alternative replaces the first only if it takes less than this times its time.
 
-Predicted times are wrong (docs/networks.md): for six attentions the model always identified the
-faster one; its error in the ratio of their times was at most 5 %, except once, when it was 18 %.
-Measured ones are those of kernels that were each timed alone.
+Predicted times are wrong (docs/results/networks.md): for six attentions the model always identified
+the faster one; its error in the ratio of their times was at most 5 %, except once, when it was
+18 %. Measured ones are those of kernels that were each timed alone.
 """
 
 K = TypeVar("K")

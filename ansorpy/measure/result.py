@@ -14,8 +14,8 @@ class TrialKind(Enum):
     """How a trial ended.  Only an OK program is kept; a SLOW one was stopped early but has a time.
 
     A REFUTED program may give the right result, but isl shows that it does not access memory as it
-    should (docs/proofs.md).  CUT is no verdict: the run's time was up before the program was
-    measured.  Such a trial does not count, and its start is removed from the database.
+    should (docs/concepts/proofs.md).  CUT is no verdict: the run's time was up before the program
+    was measured.  Such a trial does not count, and its start is removed from the database.
     """
 
     OK = "ok"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 
-from ansorpy.errors import AnsorpyError, CodegenError, MissingDependency, UsageError
+from ansorpy.errors import AnsorpyError, CodegenError, MissingDependency, OutOfBounds
 from ansorpy.ir.symbols import Dim
 
 __all__ = ["Status", "status_error"]
@@ -71,7 +71,7 @@ def status_error(
             hint="run nvidia-smi to see the GPU and the driver of this machine",
         )
     if code == Status.OUT_OF_BOUNDS:
-        return UsageError(
+        return OutOfBounds(
             f"{name}: {Status(code).meaning}: {', '.join(map(str, counted))}",
             hint="compile it with --bound for larger ones (bounds= in Python)",
         )

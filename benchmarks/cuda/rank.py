@@ -10,13 +10,13 @@ from pathlib import Path
 from time import monotonic
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.nest_view import view_nest
 from ansorpy.deadline import until
-from ansorpy.errors import AnsorpyError, ForeignFile
+from ansorpy.errors import AnsorpyError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
@@ -26,12 +26,13 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from benchmarks.command import say, write_whole
 from benchmarks.cuda.smoke.checks import product
+from benchmarks.cuda.stored import GpuRun
 from benchmarks.ops.families.conv2d import Conv2d
 from benchmarks.ops.families.depthwise import DepthwiseConv2d
 from benchmarks.ops.families.elementwise import Softmax
 from benchmarks.ops.families.norms import MatrixNorm
 
-__all__ = ["TASKS", "Predicted", "RankRun", "Ranked", "drawn_candidates", "rank_all", "read_ranks"]
+__all__ = ["TASKS", "Predicted", "RankRun", "Ranked", "drawn_candidates", "rank_all"]
 
 _BEST, _CHOSEN = 0.1, 0.2
 """The share of the programs that are fastest, and the share that the model would choose."""
@@ -111,12 +112,9 @@ class Ranked(BaseModel):
         )
 
 
-class RankRun(BaseModel):
+class RankRun(GpuRun):
     """All tasks on one GPU."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    gpu: str
     tasks: list[Ranked] = []
 
     @property
@@ -194,22 +192,3 @@ def _ranked(
         ]  # fmt: skip
     ranked.took_s = monotonic() - begin
     return ranked
-
-
-def read_ranks(file: Path, gpu: str) -> RankRun:
-    """The tasks of *gpu* in *file*; empty if there is no such file.
-
-    Raises:
-        ForeignFile: The file contains something else, or was written on another GPU.
-    """
-    if not file.exists():
-        return RankRun(gpu=gpu)
-    try:
-        run = RankRun.model_validate_json(file.read_bytes())
-    except ValidationError as error:
-        raise ForeignFile(f"{file} has no ranks of programs: {error}") from None
-    if run.gpu != gpu:
-        raise ForeignFile(
-            f"the ranks are of {run.gpu}, not of {gpu}", hint="name another file with --json"
-        )
-    return run

@@ -32,13 +32,14 @@ from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.target import Target
 from benchmarks.command import exit_code, say
 from benchmarks.cuda.correctness import checks as correctness
-from benchmarks.cuda.correctness.schedules import check_schedules, read_schedules
+from benchmarks.cuda.correctness.schedules import Schedules, check_schedules
 from benchmarks.cuda.figures.base import Settings, cuda_torch
 from benchmarks.cuda.needed import missing, sentence
 from benchmarks.cuda.outcomes import Run, earlier_outcomes, is_lost, read_run, work_through
-from benchmarks.cuda.rank import rank_all, read_ranks
-from benchmarks.cuda.smoke.stage import check_all, read_smoke
+from benchmarks.cuda.rank import RankRun, rank_all
+from benchmarks.cuda.smoke.stage import SmokeRun, check_all
 from benchmarks.cuda.steps import TUNE_S, steps
+from benchmarks.cuda.stored import stored_run
 from benchmarks.cuda.summary import file_of, summary
 
 __all__ = ["LIMITS", "going_on", "main", "parser", "stages_of"]
@@ -142,7 +143,7 @@ def _ended(
 def _smoke(options: argparse.Namespace, arguments: Sequence[str], end: float) -> None:
     """Touch every call of the driver on tiny problems."""
     file = file_of(options.json, "smoke")
-    run = read_smoke(file, Target.parse("cuda").features)
+    run = stored_run(file, SmokeRun(gpu=Target.parse("cuda").features), "checks")
     check_all(run, file, again=options.again, jobs=options.jobs, end=end)
 
 
@@ -152,14 +153,15 @@ def _correctness(options: argparse.Namespace, arguments: Sequence[str], end: flo
     file = file_of(options.json, "schedules")
     if options.again:
         file.unlink(missing_ok=True)
-    schedules = read_schedules(file, gpu, options.seed)
+    schedules = stored_run(file, Schedules(gpu=gpu, seed=options.seed), "schedules")
     until_s = _SCHEDULES * (end - monotonic())
     check_schedules(schedules, file, options.count, available_cores(), until_s)
     say(schedules.line)
     file = file_of(options.json, "correctness")
     check_all(
-        read_smoke(file, gpu), file, list(correctness.CHECKS), again=options.again,
-        module=correctness.__name__, limit_s=_CHECK_S, jobs=options.jobs, end=end,
+        stored_run(file, SmokeRun(gpu=gpu), "checks"), file, list(correctness.CHECKS),
+        again=options.again, module=correctness.__name__, limit_s=_CHECK_S, jobs=options.jobs,
+        end=end,
     )  # fmt: skip
 
 
@@ -170,7 +172,7 @@ def _rank(options: argparse.Namespace, arguments: Sequence[str], end: float) -> 
     def open_runner() -> GpuRunner:
         return GpuRunner([Gpu(number, bus_place(number)) for number in target.gpus()[:1]])
 
-    run = read_ranks(file, target.features)
+    run = stored_run(file, RankRun(gpu=target.features), "ranks of programs")
     rank_all(run, file, target, open_runner, options.candidates, end, again=options.again)
 
 

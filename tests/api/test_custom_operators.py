@@ -13,10 +13,13 @@ import pytest
 from numpy.typing import NDArray
 
 import ansorpy as ap
+from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.parts import load_plugins
+from ansorpy.cli.engine import Ours
 from ansorpy.cli.main import main
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.custom import CUSTOM
+from ansorpy.size_ranges import size_of
 
 Array = NDArray[Any]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_operator.py"
@@ -53,6 +56,12 @@ def test_the_example_compiles(tmp_path: Path) -> None:
     x = np.random.default_rng(1).standard_normal((7, 24)).astype(np.float32)
     (y,) = model.run(None, {"x": x})
     np.testing.assert_allclose(y, expected(x, weight), rtol=0, atol=1e-5)
+    CUSTOM.remove(NAME)
+    arguments: LookupArguments = {
+        "db": str(tmp_path / "tune.db"), "threads": 1, "dims": {"rows": size_of(7, "rows")},
+    }  # fmt: skip
+    timed = Ours(str(path), arguments=arguments, plugins=[str(EXAMPLE)])  # as bench does
+    assert timed.outputs()["y"].shape == y.shape
 
 
 def test_plugins_may_be_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis.strategies import integers
 
 import ansorpy as ap
 from ansorpy.api.sized.program import require_equal
-from ansorpy.api.sized.task_group import sizes_between, sizes_for
+from ansorpy.api.sized.task_group import TaskGroup, sizes_between, sizes_for
 from ansorpy.errors import NoValidProgram, ScheduleError, UsageError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.extents import Extent
@@ -183,6 +183,18 @@ def test_the_sizes_that_stand_for_all_are_sizes() -> None:
     assert of(Dim("w", 320, 1280, 32)) == [[416], [544], [736], [992]]
     assert of(Dim("n", 0, 3)) == [[1], [2], [3]]
     assert of(Dim("n", 0, 64), Dim("m", 5, 6))[-1] == [53, 5]
+
+
+def test_no_call_is_timed_at_which_all_sizes_are_large() -> None:
+    batch, h, w = (
+        ap.dim("batch", 1, 32), ap.dim("h", 32, 1280, step=32), ap.dim("w", 32, 1280, step=32)
+    )  # fmt: skip
+    x = ap.placeholder((batch, h, w, 16), name="x")
+    dag = ap.ComputeDAG([ap.compute(x.shape, lambda *i: x[i] + 1.0, name="y")])
+    group = TaskGroup.of(dag, lambda dag, name: Task(dag, Target.host(), 1, name=name))
+    least, *_, most = group.tasks.values()
+    assert list(least.values()) == [2, 64, 64]
+    assert most[dag.main_dim] == 992 and max(task.bytes for task in group.every) <= 1 << 27
 
 
 def test_schedules_are_timed_between_them_too() -> None:

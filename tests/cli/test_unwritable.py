@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 
 from ansorpy.api import networks, train_model
-from ansorpy.cli import models
+from ansorpy.cli import models, searching
 from ansorpy.cli.main import main
 from ansorpy.evaluation.bench import turns
 from ansorpy.measure.records import repair, schema
 from ansorpy.measure.records.database import Database
+from ansorpy.runtime.library import linker
+from tests.frontend.models import graph_model, node
 
 
 @pytest.fixture
@@ -80,3 +85,18 @@ def test_tuning_needs_a_database_that_can_be_written(
     monkeypatch.setattr(schema, "is_read_only", lambda path: True)
     assert main(["tune", str(folder / "net.onnx"), "--db", str(folder / "t.db")]) == 6
     assert "nothing that is measured would be kept" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("small_population")
+def test_a_network_with_more_constants_than_a_library_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weight = numpy_helper.from_array(np.ones((50, 50), np.float32), "w")
+    model = graph_model([node("MatMul", ["x", "w"], ["y"])], {"x": (2, 50)}, ["y"])
+    model.graph.initializer.append(weight)
+    onnx.save(model, tmp_path / "net.onnx", save_as_external_data=True, size_threshold=0)
+    monkeypatch.setattr(linker, "MAX_BYTES", 1000)
+    monkeypatch.setattr(searching, "tune_networks", None)  # never called
+    given = ["compile", str(tmp_path / "net.onnx"), "-o", str(tmp_path / "net.so")]
+    assert main([*given, "--effort", "none", "--db", str(tmp_path / "t.db")]) == 2
+    assert "a library holds up to 2 GiB" in capsys.readouterr().err

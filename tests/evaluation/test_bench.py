@@ -162,13 +162,16 @@ def test_why_a_run_and_its_kernels_differ() -> None:
         "one run of ansorpy: 0.85 ms, 0.723 ms in its kernels when each was timed alone, while"
         " tuning",
         "these differ because a run includes the call from Python and a kernel alone finds its"
-        " inputs and outputs in the caches of its cores (docs/cli.md)",
+        " inputs and outputs in the caches of its cores (docs/reference/cli.md)",
     ]
     [times, reasons] = remarks(0.85, 0.83, 0.72)
     assert "0.83 ms in its kernels, 0.72 ms in its kernels when each was timed alone" in times
     assert "call from Python and a kernel alone" in reasons
     [_, reasons] = remarks(0.85, 0.83, None)
-    assert reasons == "these differ because a run includes the call from Python (docs/cli.md)"
+    assert (
+        reasons
+        == "these differ because a run includes the call from Python (docs/reference/cli.md)"
+    )
 
 
 def test_json_and_table() -> None:

@@ -191,6 +191,63 @@ def test_support_vector_regressors(kernel: str) -> None:
     )
 
 
+def classifier(classes: int, kernel: str, *, pairwise: bool = False, **more: Any) -> ModelProto:
+    """A support vector machine with another number of vectors for each class."""
+    rng = np.random.default_rng([classes, len(kernel)])
+    each = [3, 1, 4, 2][:classes]
+    pairs = classes * (classes - 1) // 2
+    if pairwise:
+        more["prob_a"] = (-1 - rng.random(pairs)).tolist()
+        more["prob_b"] = rng.standard_normal(pairs).tolist()
+    return model(
+        "SVMClassifier", LABELLED, classlabels_ints=[3, 8, 5, 1][:classes], kernel_type=kernel,
+        kernel_params=[0.2, 0.3, 2.0], vectors_per_class=each,
+        rho=rng.standard_normal(pairs).tolist(),
+        coefficients=rng.standard_normal((classes - 1) * sum(each)).tolist(),
+        support_vectors=rng.standard_normal(sum(each) * FEATURES).tolist(), **more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_support_vectors_vote(classes: int, kernel: str) -> None:
+    assert_as_onnxruntime(classifier(classes, kernel))
+
+
+@pytest.mark.parametrize("after", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_support_vectors_give_probabilities(classes: int, after: str) -> None:
+    assert_as_onnxruntime(classifier(classes, "RBF", pairwise=True, post_transform=after))
+
+
+def test_classifiers_of_features_instead_of_vectors() -> None:
+    rng = np.random.default_rng(7)
+    given = {"kernel_params": [0.0, 0.0, 0.0], "rho": [0.3], "post_transform": "SOFTMAX"}
+    weights = rng.standard_normal(3 * FEATURES).tolist()
+    assert_as_onnxruntime(
+        model("SVMClassifier", LABELLED, classlabels_ints=[4, 0, 9], coefficients=weights, **given)
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"classlabels_ints": [1]}, "give at least two classes"),
+        ({"vectors_per_class": [1, 2]}, "give one number for each of 3 classes"),
+        ({"rho": [1.0]}, "give one for each of 3 pairs of classes"),
+        ({"prob_a": [1.0]}, "give one for each of 3 pairs of classes"),
+    ],
+)
+def test_support_vectors_that_do_not_fit_are_refused(more: dict[str, Any], said: str) -> None:
+    one = classifier(3, "RBF")
+    (node,) = one.graph.node
+    kept = [a for a in node.attribute if a.name not in more]
+    del node.attribute[:]
+    node.attribute.extend([*kept, *(helper.make_attribute(*item) for item in more.items())])
+    with pytest.raises(UnsupportedModel, match=said):
+        load(one)
+
+
 def test_features() -> None:
     rng, floats = np.random.default_rng(5), {"y": TensorProto.FLOAT}
     each = rng.standard_normal(FEATURES).tolist()

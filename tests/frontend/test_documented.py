@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ansorpy.frontend.onnx.registry import CONTROL, OPERATORS
 
-PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "onnx.md"
 
 
 def test_every_operator_is_in_the_table_once() -> None:

@@ -9,7 +9,9 @@ from onnx import TensorProto, helper, parser
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
+from ansorpy.size_ranges import SizeRange
 from tests.frontend.models import graph_model, node
+from tests.frontend.sized import assert_same_at, import_sized
 from tests.frontend.test_loops import assert_same, compiled, floats
 from tests.graph.executor import Array, run_network
 
@@ -123,6 +125,54 @@ def test_optional_values(rng: np.random.Generator) -> None:
     y, has, has_not = run_network(network, {"x": x})
     np.testing.assert_allclose(y, np.exp(x), rtol=1e-5)
     assert (bool(has), bool(has_not)) == (True, False)
+
+
+def test_an_open_axis_is_split_to_rows(rng: np.random.Generator) -> None:
+    nodes = [
+        node("SplitToSequence", ["x"], ["s"], axis=1, keepdims=0),
+        node("SequenceLength", ["s"], ["n"]),
+        node("SequenceAt", ["s", "minus"], ["last"]),
+        node("ConcatFromSequence", ["s"], ["joined"], axis=0),
+        node("ConcatFromSequence", ["s"], ["stacked"], axis=-1, new_axis=1),
+        node("SplitToSequence", ["z", "two"], ["pairs"], axis=-1),
+        node("ConcatFromSequence", ["pairs"], ["again"], axis=1),
+    ]
+    outputs = ["n", "last", "joined", "stacked", "again"]
+    model = graph_model(
+        nodes, {"x": (2, "t"), "z": (2, "twice")}, outputs,
+        {"minus": np.asarray(-1), "two": np.asarray(2)},
+        types={"n": TensorProto.INT64},
+    )  # fmt: skip
+    graph = import_sized(model, t=(1, 9), twice=SizeRange(2, 8, 2))
+    assert_same_at(model, graph, rng, [{"t": t, "twice": z} for t, z in ((1, 2), (7, 8))])
+
+
+def test_parts_of_stated_lengths_give_the_axis_its_size(rng: np.random.Generator) -> None:
+    nodes = [
+        node("SplitToSequence", ["x", "split"], ["s"], axis=0),
+        node("SequenceAt", ["s", "one"], ["y"]),
+    ]
+    held = {"one": np.asarray(1), "split": np.asarray([2, 3], np.int64)}
+    model = graph_model(nodes, {"x": ("t", 4)}, ["y"], held)
+    assert_same(compiled(model), model, {"x": floats(rng, 5, 4)})
+
+
+@pytest.mark.parametrize(
+    ("split", "used", "said"),
+    [
+        ([2, 3], "SequenceLength", "they must be equal"),
+        (2, "SequenceLength", "parts of 2 of t elements"),
+        (1, "SequenceErase", "a sequence of t tensors"),
+    ],
+)
+def test_open_axes_that_do_not_make_rows(split: int | list[int], used: str, said: str) -> None:
+    nodes = [
+        node("SplitToSequence", ["x", "split"], ["s"], axis=0),
+        node(used, ["s"], ["y"]),
+    ]
+    model = graph_model(nodes, {"x": ("t", 4)}, ["y"], {"split": np.asarray(split, np.int64)})
+    with pytest.raises(UnsupportedModel, match=said):
+        load(model, dims={"t": (1, 9)})
 
 
 def test_what_needs_a_known_length_is_refused() -> None:

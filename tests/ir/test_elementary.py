@@ -8,7 +8,7 @@ from pathlib import Path
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "vector_math.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "concepts" / "vector_math.md"
 
 
 def test_the_documented_errors() -> None:

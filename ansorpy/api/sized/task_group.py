@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise, product
-from math import isqrt, sqrt
+from math import isqrt, prod, sqrt
 
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.extents import AnyExtent
 from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.sizes import Sizes, at, fixed
 from ansorpy.ir.symbols import Dim
@@ -26,6 +27,10 @@ _CALL_S = 1e-7
 """The least seconds of any call."""
 
 _MOST_CORNERS = 6
+
+_MOST_TERMS = 1 << 31
+_MOST_BYTES = 1 << 27
+"""Work and tensors of one timed call, at most: tenths of a second, and more than caches hold."""
 
 _BELOW = 0.9
 """The largest size that is tuned, as a share of the greatest."""
@@ -67,9 +72,14 @@ class TaskGroup:
             _with_elements(dag, sizes_for(dag.dims, known))
             or _with_elements(dag, _corners(dag.dims))[-1:]
         )
+        timed = [_affordable(dag, sizes) for sizes in every]
+        further = [_affordable(dag, sizes) for sizes in sizes_between(dag.dims, every)]
         tasks, between = (
             {task_of(dag_at(dag, sizes), _suffix(sizes)): sizes for sizes in some}
-            for some in (every, _with_elements(dag, sizes_between(dag.dims, every)))
+            for some in (
+                _distinct(timed),
+                _distinct(s for s in _with_elements(dag, further) if s not in timed),
+            )
         )
         return TaskGroup(dag, tasks, between, known[dag.main_dim])
 
@@ -124,6 +134,41 @@ def _with_elements(dag: ComputeDAG, some: Sequence[Sizes]) -> list[Sizes]:
     extents = {axis.extent for axis in axes if not isinstance(axis.extent, int)}
     extents |= {e for op in dag.args for e in op.shape if not isinstance(e, int)}
     return [s for s in some if all(fixed(at(extent, s)) > 0 for extent in extents)]
+
+
+def _distinct(some: Iterable[Sizes]) -> list[Sizes]:
+    found: list[Sizes] = []
+    for sizes in some:
+        if sizes not in found:
+            found.append(sizes)
+    return found
+
+
+def _affordable(dag: ComputeDAG, sizes: Sizes) -> Sizes:
+    """*sizes*, or smaller ones at which a call of *dag* can be timed.
+
+    Ranges of several dimensions allow calls at which each is large, which hardly anyone makes.
+    Halved are first those dimensions that do not decide which schedule is run.
+    """
+    main, kept = dag.main_dim, dict(sizes)
+    while not _is_affordable(dag, kept):
+        halves = {dim: _prime(dim, _near(dim, fixed(kept[dim]) / 2)) for dim in kept}
+        lower = [dim for dim, half in halves.items() if half < fixed(kept[dim])]
+        if not lower:
+            break
+        others = [dim for dim in lower if dim is not main] or lower
+        chosen = max(others, key=lambda dim: fixed(kept[dim]) / max(dim.low, 1))
+        kept[chosen] = halves[chosen]
+    return kept
+
+
+def _is_affordable(dag: ComputeDAG, sizes: Sizes) -> bool:
+    def count(extents: Iterable[AnyExtent]) -> int:
+        return prod(fixed(at(extent, sizes)) for extent in extents)
+
+    terms = sum(count(a.extent for a in (*op.axes, *op.reduce_axes)) for op in dag.computes)
+    size = sum(count(op.shape) * op.dtype.bytes for op in (*dag.args, *dag.computes))
+    return terms <= _MOST_TERMS and size <= _MOST_BYTES
 
 
 def _corners(dims: Sequence[Dim]) -> list[Sizes]:

@@ -12,7 +12,7 @@ import typer
 
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import Against, ModelOption, Seed
+from ansorpy.cli.options import Against, ModelOption, Plugins, Seed
 
 if TYPE_CHECKING:
     from ansorpy.cli.lookup import Lookup
@@ -35,12 +35,14 @@ def bench(
     profile: Annotated[
         bool, typer.Option("--profile", help="Also time each kernel call inside whole runs.")
     ] = False,
+    plugin: Plugins = None,
     **arguments: Unpack[LookupArguments],
 ) -> None:
     """Time a network against other engines, one at a time, in alternating bursts.
 
     Where --dim lists sizes, at each of these.
     """
+    from ansorpy.api.parts import load_plugins
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import with_known_inputs
     from ansorpy.config import default_threads
@@ -48,6 +50,7 @@ def bench(
     from ansorpy.target import Target
     from ansorpy.writable import demand_writable
 
+    load_plugins(plugin or ())
     prints_json = json_file == Path("-")
     if json_file is not None and not prints_json:
         demand_writable(json_file)
@@ -56,7 +59,8 @@ def bench(
     target = target if isinstance(target, Target) else Target.parse(target)
     arguments["threads"] = target.threads(arguments.get("threads"))
     with with_known_inputs(Lookup(model, **arguments), original) as (lookup, network):
-        result, said = _timed(lookup, network, against or [], seed, profile, peer_threads)
+        given = {"seed": seed, "plugins": list(map(str, plugin or ()))}
+        result, said = _timed(lookup, network, against or [], given, profile, peer_threads)
     text = json.dumps(result, indent=2)
     if prints_json:
         print(text)
@@ -72,23 +76,28 @@ Said = list["Table | str"]
 
 
 def _timed(
-    lookup: Lookup, original: Path | None, against: Sequence[str], seed: int, profile: bool,
-    peer_threads: int,
+    lookup: Lookup, original: Path | None, against: Sequence[str], given: Mapping[str, Any],
+    profile: bool, peer_threads: int,
 ) -> tuple[dict[str, Any], Said]:  # fmt: skip
-    """The result as JSON and as what is printed."""
+    """The result as JSON and as what is printed.
+
+    Args:
+        given: The seed of the inputs, and what our engine loads first.
+    """
     from ansorpy.cli.profiling import profiles_of
     from ansorpy.cli.sizes import timed_sizes
 
+    seed = given["seed"]
     opened, points, sizes = timed_sizes(lookup, original)
     profiles = profiles_of(opened, sizes, seed) if profile else []
-    told = {"threads": peer_threads}
+    told = {"threads": peer_threads, "seed": seed}
     if len(points) == 1:
-        shapes = {"seed": seed, "shapes": sizes[0]}
-        contenders = [_ours(opened, "Ours", shapes)]
+        shapes = {"shapes": sizes[0]}
+        contenders = [_ours(opened, "Ours", {**given, **shapes})]
         contenders += _peers(opened, original, against, "open_peer", shapes | told)
         return _at_one_size(opened, contenders, original, profiles[0] if profiles else ())
-    all_shapes = {"seed": seed, "sizes": sizes}
-    contenders = [_ours(opened, "ours_at", all_shapes)]
+    all_shapes = {"sizes": sizes}
+    contenders = [_ours(opened, "ours_at", {**given, **all_shapes})]
     contenders += _peers(opened, original, against, "open_peer_at", all_shapes | told)
     return _at_sizes(opened, contenders, original, points, profiles)
 

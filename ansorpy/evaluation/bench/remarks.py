@@ -37,4 +37,4 @@ def remarks(run_ms: float, inside_ms: float | None, alone_ms: float | None) -> I
         reasons.append("a kernel alone finds its inputs and outputs in the caches of its cores")
     if len(parts) > 1:
         yield f"one run of ansorpy: {', '.join(parts)}"
-        yield f"these differ because {' and '.join(reasons)} (docs/cli.md)"
+        yield f"these differ because {' and '.join(reasons)} (docs/reference/cli.md)"

@@ -10,14 +10,21 @@ from onnx import GraphProto
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.elements import Elements
 from ansorpy.graph.ir import GraphBuilder
-from ansorpy.graph.ops import Cast, Elementwise, Fn, Reshape, Slice
+from ansorpy.graph.ops import Cast, Elementwise, Fn, Reshape, Slice, TensorType
 from ansorpy.ir.dtypes import DType
 from ansorpy.size_bounds import Bound, bound_text
 
-__all__ = ["Bounds"]
+__all__ = ["Bounds", "may_have_bounds"]
 
 _MOST_SIZES = 32
 """Numbers in a tensor that may be sizes: more than any shape has."""
+
+
+def may_have_bounds(kind: TensorType) -> bool:
+    """Whether a tensor of this type may hold sizes: one whole number, or a short list of them."""
+    is_whole = not kind.dtype.is_float and kind.dtype is not DType.BOOL
+    count = kind.size
+    return is_whole and len(kind.shape) <= 1 and isinstance(count, int) and count <= _MOST_SIZES
 
 
 class Bounds:
@@ -79,10 +86,7 @@ class Bounds:
             )
         bound, kind = self._given[name], builder.types[value]
         count = kind.size
-        if (
-            kind.dtype.is_float or kind.dtype is DType.BOOL or len(kind.shape) > 1
-            or not isinstance(count, int) or count > _MOST_SIZES or len(bound) not in (1, count)
-        ):  # fmt: skip
+        if not may_have_bounds(kind) or len(bound) not in (1, count):
             given = "" if len(bound) == 1 else f" and cannot have {len(bound)} bounds"
             raise UsageError(
                 f"{name} is {kind.dtype.value}{list(kind.shape)}{given}",

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto
 
-from ansorpy.frontend.onnx.bounded import Bounds
+from ansorpy.frontend.onnx.bounded import Bounds, may_have_bounds
 from ansorpy.frontend.onnx.dim_texts import dim_flags
 from ansorpy.frontend.onnx.elements import Elements, elements_of, evaluated, numbers_of
 from ansorpy.frontend.onnx.equations import Equation, negative, unequal
@@ -262,8 +262,7 @@ class NodeContext(Emits):
         if known is not None:
             return tuple(known.reshape(-1))
         if self.input(index) not in self.builder.constants:
-            is_size = not self.type(index).dtype.is_float
-            bound = self.node.input[index] if is_size else ""
+            bound = self.node.input[index] if may_have_bounds(self.type(index)) else ""
             raise self.unknown(what, self.input(index), bound)
         return self.constant_ints(index, what)
 
@@ -287,11 +286,13 @@ class NodeContext(Emits):
         raise Unsupported(f"{a} and {b}", f"either may be larger; {why}")
 
     def constant_shape(self, shape: Shape, dtype: DType) -> Shape:
-        """*shape*, of a constant to be made; refuses one that no library could hold."""
+        """*shape*, of a value that follows from sizes; refuses one of a constant that no library
+        could hold."""
         if any(least(extent) < 0 for extent in shape):
             raise Unsupported(f"input shape {shape}", "no size may be negative")
         try:
-            require_small(TensorType(shape, dtype))
+            if not dims_of(shape):
+                require_small(TensorType(shape, dtype))
         except LargeConstant as error:
             raise TooLarge(str(error)) from None
         return shape

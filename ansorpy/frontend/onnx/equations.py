@@ -140,6 +140,8 @@ def solved(equation: Equation, free: Collection[Dim]) -> tuple[Dim, Extent] | No
     if not isinstance(difference, Symbolic):
         return None
     difference = _without_factors(difference)
+    if not isinstance(difference, Symbolic):
+        return None
     for dim in reversed([*free]):
         found = _alone(difference, dim)
         if found is not None:
@@ -175,14 +177,14 @@ def _stepped(difference: Symbolic, free: Collection[Dim]) -> tuple[Dim, Extent] 
     return None
 
 
-def _without_factors(extent: Symbolic) -> Symbolic:
+def _without_factors(extent: Symbolic) -> Extent:
     """*extent* over what all of its terms have in common, as far as that is never 0."""
     common: AnyExtent = gcd(*(c for _, c in extent.terms))
     shared = reduce(and_, (Counter(atoms) for atoms, _ in extent.terms))
     for atom, count in shared.items():
         factor = Symbolic((((atom,), 1),))
         common = common * prod_of([factor] * count) if least(factor) > 0 else common
-    found: Symbolic = extent // common
+    found: Extent = extent // common
     return found
 
 

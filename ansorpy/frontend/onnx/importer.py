@@ -417,6 +417,8 @@ class Importer:
         given = [i.name for i in network_inputs(self.model) if i.name in self.values]
         names = {self.values[name]: name for name in given}
         blamed = reason.inputs if isinstance(reason, Unknown) else ()
+        is_outside = self.builder is self._network
+        bound = reason.bound if isinstance(reason, Unknown) and is_outside else ""
         needs = pinnable(blamed, names, self.builder.types)
         domain = "" if node.domain in STANDARD else node.domain
         self.rows.append(
@@ -425,10 +427,11 @@ class Importer:
                 node.op_type,
                 reason.attribute,
                 ", ".join(shapes),
-                advice_of(reason, needs, bounded=self.builder is self._network),
+                advice_of(reason, needs, bound),
                 needs,
                 domain,
                 opset_of(self.model, domain),
+                bound=bound,
             )
         )
         self._stand_in(node)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ansorpy.constants import constant_flags
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
-from ansorpy.frontend.onnx.context import Unknown, Unsupported
+from ansorpy.frontend.onnx.context import Unsupported
 from ansorpy.graph.ops import TensorType
 from ansorpy.ir.extents import most
 from ansorpy.size_bounds import bound_flag
@@ -43,14 +43,13 @@ def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:
     return [replace(found[0], count=len(found)) for found in groups.values()]
 
 
-def advice_of(reason: Unsupported, needs: Sequence[str], *, bounded: bool) -> str:
+def advice_of(reason: Unsupported, needs: Sequence[str], bound: str) -> str:
     """What to do about *reason*, which the values of the inputs *needs* would avoid.
 
     Args:
-        bounded: Whether bounds of tensors may be given here.
+        bound: The tensor whose bound would avoid it, too; empty if there is none.
     """
     said = f"give its value: {constant_flags(needs)}" if needs else reason.advice
-    bound = reason.bound if isinstance(reason, Unknown) and bounded else ""
     return f"{said}, or a bound: {bound_flag(bound)}" if bound else said
 
 

@@ -20,7 +20,7 @@ from ansorpy.frontend.onnx.control.values import Value
 from ansorpy.frontend.onnx.custom import CUSTOM, Definition, import_custom
 from ansorpy.frontend.onnx.images import patches, regions, resize, sampling, unpool
 from ansorpy.frontend.onnx.microsoft import OPERATORS as MICROSOFT
-from ansorpy.frontend.onnx.ml import features, linear, trees
+from ansorpy.frontend.onnx.ml import features, linear, support_vectors, trees
 from ansorpy.frontend.onnx.operators import (
     activation,
     attention,
@@ -106,6 +106,7 @@ OPERATORS: Mapping[str, Translate] = {
     **scatter.OPERATORS,
     **sorts.OPERATORS,
     **signal.OPERATORS,
+    **support_vectors.OPERATORS,
     **trees.OPERATORS,
     **unpool.OPERATORS,
 }

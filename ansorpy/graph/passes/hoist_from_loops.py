@@ -22,8 +22,9 @@ from ansorpy.graph.passes.loop_parts import (
     is_counted,
     needed,
     outer,
+    with_changed_loops,
 )
-from ansorpy.graph.regions import Loop, Result, with_bodies
+from ansorpy.graph.regions import Loop, Result
 from ansorpy.ir.extents import most
 
 __all__ = ["hoist_from_loops"]
@@ -34,21 +35,7 @@ _GROWTH = 2
 
 def hoist_from_loops(graph: Graph) -> Graph:
     """*graph* whose loops do only what differs from iteration to iteration, inner loops first."""
-    if not any(isinstance(node.op, Result) for node in graph.nodes):
-        return graph
-    graph = with_bodies(graph, hoist_from_loops)
-    builder = GraphBuilder.like(graph)
-    loops: dict[Loop, _Hoisted] = {}
-    for node in graph.nodes:
-        region = node.op.region if isinstance(node.op, Result) else None
-        if not isinstance(region, Loop) or not isinstance(node.op, Result):
-            builder.add_node(node)
-            continue
-        if region not in loops:
-            loops[region] = _Hoisted(builder, region, node.inputs)
-        made = loops[region]
-        builder.add_node(Node(Result(made.region, node.op.index), made.operands, node.output))
-    return builder.finish(graph.outputs)
+    return with_changed_loops(graph, _Hoisted)
 
 
 class _Hoisted:
@@ -72,6 +59,10 @@ class _Hoisted:
         self._along = self._by_rows() if is_whole else {}
         self._kept = self._worthwhile()
         self.region, self.operands = self._rebuilt(region)
+
+    def node(self, index: int, name: str) -> Node:
+        """The node that computes result number *index* of the loop as the value *name*."""
+        return Node(Result(self.region, index), self.operands, name)
 
     def _by_rows(self) -> dict[str, bool]:
         """The values that need only rows, by whether the last one comes first.

@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ansorpy.graph.emits import EmitsBeside
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.ops import Elementwise
-from ansorpy.graph.regions import Loop
+from ansorpy.graph.regions import Loop, Result, with_bodies
 from ansorpy.ir.extents import dims_of
 
 __all__ = [
     "LoopParts", "emitted_outside", "invariant_values", "is_counted", "needed", "outer",
+    "with_changed_loops",
 ]  # fmt: skip
+
+
+class ChangedLoop(Protocol):
+    """A loop that computes the same as another one, with fewer or more nodes beside it."""
+
+    def node(self, index: int, name: str) -> Node:
+        """The node that gives result number *index* of the other loop the name *name*."""
+
+
+def with_changed_loops(
+    graph: Graph, change: Callable[[GraphBuilder, Loop, Sequence[str]], ChangedLoop]
+) -> Graph:
+    """*graph* with what *change* makes of each loop and its operands, inner loops first.
+
+    It emits nodes beside the loop with the builder that it gets.
+    """
+    if not any(isinstance(node.op, Result) for node in graph.nodes):
+        return graph
+    graph = with_bodies(graph, lambda body: with_changed_loops(body, change))
+    builder = GraphBuilder.like(graph)
+    loops: dict[Loop, ChangedLoop] = {}
+    for node in graph.nodes:
+        region = node.op.region if isinstance(node.op, Result) else None
+        if not isinstance(region, Loop) or not isinstance(node.op, Result):
+            builder.add_node(node)
+            continue
+        if region not in loops:
+            loops[region] = change(builder, region, node.inputs)
+        builder.add_node(loops[region].node(node.op.index, node.output))
+    return builder.finish(graph.outputs)
 
 
 @dataclass(frozen=True)

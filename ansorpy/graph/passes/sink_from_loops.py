@@ -20,8 +20,9 @@ from ansorpy.graph.passes.loop_parts import (
     invariant_values,
     is_counted,
     needed,
+    with_changed_loops,
 )
-from ansorpy.graph.regions import Loop, Result, with_bodies
+from ansorpy.graph.regions import Loop, Result
 from ansorpy.ir.extents import most
 
 __all__ = ["sink_from_loops"]
@@ -32,20 +33,7 @@ _GROWTH = 4
 
 def sink_from_loops(graph: Graph) -> Graph:
     """*graph* whose loops write rows that need further sums as they are before these."""
-    if not any(isinstance(node.op, Result) for node in graph.nodes):
-        return graph
-    graph = with_bodies(graph, sink_from_loops)
-    builder = GraphBuilder.like(graph)
-    loops: dict[Loop, _Sunk] = {}
-    for node in graph.nodes:
-        region = node.op.region if isinstance(node.op, Result) else None
-        if not isinstance(region, Loop) or not isinstance(node.op, Result):
-            builder.add_node(node)
-            continue
-        if region not in loops:
-            loops[region] = _Sunk(builder, region, node.inputs)
-        builder.add_node(loops[region].node(node.op.index, node.output))
-    return builder.finish(graph.outputs)
+    return with_changed_loops(graph, _Sunk)
 
 
 class _Sunk:

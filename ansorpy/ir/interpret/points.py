@@ -1,4 +1,4 @@
-"""Evaluation of single elements of a definition in float64, computing only their dependences."""
+"""Evaluation of single elements of a definition, computing only their dependences."""
 
 from __future__ import annotations
 
@@ -31,8 +31,12 @@ def evaluate_points(
     | Mapping[PlaceholderOp | str, npt.ArrayLike],
     op: Tensor,
     points: npt.ArrayLike,
+    *,
+    wide: bool = True,
 ) -> npt.NDArray[np.float64]:
-    """The elements of *op* at *points*, an (n, ndim) array of indices, in float64 arithmetic.
+    """The elements of *op* at *points*, an (n, ndim) array of indices.
+
+    If *wide*, in float64 arithmetic; otherwise every value is rounded to its declared type.
 
     **Cost:** each needed element of *op* and of the tensors it depends on is computed once.
 
@@ -44,7 +48,7 @@ def evaluate_points(
         raise UsageError(f'points of "{op.name}" need shape (n, {op.ndim}), got {at.shape}')
     if op not in dag.ops:
         raise UsageError(f'"{op.name}" is not part of the definition')
-    reader = _PointReader(dict(checked_inputs(dag, inputs, wide=True)))
+    reader = _PointReader(dict(checked_inputs(dag, inputs, wide=wide)), wide)
     flat = reader.flat_index(op, tuple(at.T), None)
     with np.errstate(all="ignore"):
         found = reader.elements(op, np.broadcast_to(flat, len(at)), None)
@@ -61,8 +65,8 @@ def _where(at: Ints, mask: npt.NDArray[np.bool_]) -> Ints:
 class _PointReader(TensorReader):
     """Computes elements of an operator when they are first read."""
 
-    def __init__(self, values: dict[Tensor, npt.NDArray[Any]]):
-        super().__init__(values, wide=True)
+    def __init__(self, values: dict[Tensor, npt.NDArray[Any]], wide: bool):
+        super().__init__(values, wide=wide)
         self._known: dict[Tensor, npt.NDArray[np.bool_]] = {}
         self._values = values
 
@@ -70,7 +74,7 @@ class _PointReader(TensorReader):
         if isinstance(source, ComputeOp):
             self._compute(source, np.asarray(at), mask)
         found = super().elements(source, at, mask)
-        return np.asarray(found, dtype=np.float64)[()] if source.dtype.is_float else found
+        return np.asarray(found, np.float64)[()] if self.wide and source.dtype.is_float else found
 
     def _compute(self, op: ComputeOp, at: Ints, mask: Mask) -> None:
         if op.routine is not None:
@@ -78,7 +82,8 @@ class _PointReader(TensorReader):
                 self._values[op] = of_routine(op, self._values)
             return
         if op not in self._known:
-            kind = np.dtype(np.float64) if op.dtype.is_float else op.dtype.numpy
+            is_wide = self.wide and op.dtype.is_float
+            kind = np.dtype(np.float64) if is_wide else op.dtype.numpy
             self._known[op] = np.zeros(fixed(op.size), dtype=np.bool_)
             self._values[op] = np.zeros(fixed_all(op.shape), dtype=kind)
         known = self._known[op]
@@ -96,9 +101,10 @@ class _PointReader(TensorReader):
 
     def _bodies(self, op: ComputeOp, flat: Ints) -> npt.NDArray[Any]:
         indices = np.unravel_index(flat, fixed_all(op.shape)) if op.shape else ()
-        fast = contract_at(op, indices, lambda t, at: np.asarray(self.elements(t, at, None)))
-        if fast is not None:
-            return fast
+        if self.wide:
+            fast = contract_at(op, indices, lambda t, at: np.asarray(self.elements(t, at, None)))
+            if fast is not None:
+                return fast
         env: dict[Var, Value] = {}
         ones = [1] * len(op.reduce_axes)
         for axis, index in zip(op.axes, indices, strict=True):
@@ -108,5 +114,5 @@ class _PointReader(TensorReader):
         grid = [len(flat), *(fixed(axis.extent) for axis in op.reduce_axes)]
         if isinstance(op.body, Reduce):
             value = self.value(op.body.source, Frame(env))
-            return reduced(op.body, value, grid, 1, wide=True)
+            return reduced(op.body, value, grid, 1, wide=self.wide)
         return np.broadcast_to(self.value(op.body, Frame(env)), grid)

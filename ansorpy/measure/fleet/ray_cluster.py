@@ -26,7 +26,7 @@ __all__ = ["RayFleet", "connect"]
 
 _REACH_S = 10.0
 _TRIES = 3
-_START = "docs/workers.md says how to start one"
+_START = "docs/guides/workers.md says how to start one"
 
 
 class RayFleet:

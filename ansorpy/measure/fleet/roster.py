@@ -76,5 +76,5 @@ class Roster:
             *aside,
             *said,
         ]
-        hint = "`ansorpy doctor` on a node says what it may offer; see docs/workers.md"
+        hint = "`ansorpy doctor` on a node says what it may offer; see docs/guides/workers.md"
         return MissingDependency("\n".join(lines), hint=hint)

@@ -23,8 +23,7 @@ from ansorpy.measure.gpu.guard import GuardedDeviceArray, intact
 from ansorpy.measure.gpu.reference import DeviceReference
 from ansorpy.measure.run.buffers import turns
 from ansorpy.measure.run.device import Array
-from ansorpy.measure.run.inputs import input_array
-from ansorpy.measure.run.ranges import input_ranges
+from ansorpy.measure.run.inputs import drawn_inputs
 
 __all__ = ["GpuTask"]
 
@@ -45,11 +44,10 @@ class GpuTask:
     def __init__(self, dag: ComputeDAG, seed: int, device: Device) -> None:
         self.device = device
         self._dag = dag
-        ranges = input_ranges(dag)
         self._values: dict[str, Array] = {}
         self.given: dict[str, GuardedDeviceArray] = {}
-        for op in dag.args:
-            self._values[op.name] = input_array(op, seed, ranges.get(op.name))
+        for op, values in drawn_inputs(dag, seed):
+            self._values[op.name] = values
             region = GuardedDeviceArray(device, op.shape, op.dtype.numpy, dag.strides.get(op.name))
             self.given[op.name] = region
         self.outputs = [

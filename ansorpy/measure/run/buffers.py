@@ -14,8 +14,7 @@ from ansorpy.ir.loops import Role
 from ansorpy.ir.strides import dense_strides
 from ansorpy.measure.build.built import ParamSpec
 from ansorpy.measure.check.guard import GuardedArray
-from ansorpy.measure.run.inputs import input_array
-from ansorpy.measure.run.ranges import input_ranges
+from ansorpy.measure.run.inputs import drawn_inputs
 
 __all__ = ["Array", "CheckBuffers", "ConstantCopies", "TaskArrays", "turns"]
 
@@ -34,11 +33,9 @@ class TaskArrays:
 
     def __init__(self, dag: ComputeDAG, seed: int) -> None:
         self.dag = dag
-        ranges = input_ranges(dag)
         self.guarded: dict[str, GuardedArray] = {}
         self.inputs: dict[str, Array] = {}
-        for op in dag.args:
-            values = input_array(op, seed, ranges.get(op.name))
+        for op, values in drawn_inputs(dag, seed):
             apart = dag.strides.get(op.name)
             guarded = GuardedArray(op.shape, op.dtype.numpy, strides=apart)
             guarded.array[...] = values

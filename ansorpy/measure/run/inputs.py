@@ -1,22 +1,41 @@
 """Input values for timing and checking: standard normal, the same in every process.
 
 Zeros and constants would hide wrong indexing and distort timings (denormals, early exits).
-:mod:`ansorpy.measure.run.ranges` chooses the ranges of integers.
+:mod:`ansorpy.measure.run.ranges` chooses the ranges of integers, :mod:`ansorpy.measure.run.signs`
+which floats are positive.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import PlaceholderOp
+from ansorpy.measure.run.ranges import input_ranges
+from ansorpy.measure.run.signs import positive_inputs
 
-__all__ = ["input_array"]
+__all__ = ["drawn_inputs", "input_array"]
 
 _BLOCK = (1 << 20) + 7
 """Number of values drawn; larger tensors repeat them, rotated, as drawing more takes seconds."""
+
+
+def drawn_inputs(
+    dag: ComputeDAG, seed: int
+) -> Iterator[tuple[PlaceholderOp, npt.NDArray[np.generic]]]:
+    """Each placeholder of *dag* with its values, one after another.
+
+    Raises:
+        UsageError: As :func:`~ansorpy.measure.run.ranges.input_ranges`.
+    """
+    ranges, positive = input_ranges(dag), positive_inputs(dag)
+    for op in dag.args:
+        values = input_array(op, seed, ranges.get(op.name))
+        yield op, np.abs(values) if op.name in positive else values
 
 
 def input_array(

@@ -9,6 +9,7 @@ from math import prod, sqrt
 
 from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir import builders
+from ansorpy.ir.atoms import most
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Expr, as_expr
@@ -233,7 +234,7 @@ class _Stages:
             read = conv.data[tuple(indices[dim] for dim in range(conv.data.ndim))]
             ends = [n * w.dilation for n, w in zip(lengths, conv.windows, strict=True)]
             beyond = [x < limit for x, limit, end in zip(reached, inside, ends, strict=True)
-                      if end > limit]  # fmt: skip
+                      if most(end - limit) > 0]  # fmt: skip
             return builders.select(builders.all_of(*beyond), read, 0.0) if beyond else read
 
         return self._stage("fit", [("n", self.kept), ("e", lengths), ("c", self.channels)], value)

@@ -1,7 +1,7 @@
 """Checksums of a library, in a few bytes behind its ELF file, which loaders ignore.
 
 A library that was cut short or changed in transit is refused instead of run.  This is no protection
-from somebody who changes a library on purpose: a library is code (docs/trust.md).
+from somebody who changes a library on purpose: a library is code (docs/concepts/trust.md).
 """
 
 from __future__ import annotations

@@ -124,4 +124,7 @@ def linking(name: str, path: Path, linker: Linker) -> Iterator[Link]:
 def refuse_size(size: int) -> None:
     """Raise :class:`UsageError` if one library cannot hold *size* bytes of constants."""
     if size > MAX_BYTES:
-        raise UsageError(f"the constants take {size / 2**30:.2f} GiB; a library holds up to 2 GiB")
+        raise UsageError(
+            f"the constants take {size / 2**30:.2f} GiB; a library holds up to 2 GiB",
+            hint="run the network without a library: ansorpy run, or ansorpy.compile in Python",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from ansorpy.errors import ScheduleError
@@ -17,12 +18,12 @@ from ansorpy.schedule.lowering.stage_indices import StageIndices
 __all__ = ["EachElement"]
 
 
-class EachElement(StageIndices):
+class EachElement(StageIndices, ABC):
     """The loops of one stage over the elements that it computes in an iteration."""
 
+    @abstractmethod
     def _loop(self, level: int, body: Callable[[], Stmt]) -> Stmt:
         """Loop number *level* around *body*."""
-        raise NotImplementedError(type(self).__name__)
 
     def _initial(self, level: int) -> list[Stmt]:
         """Set this stage's box inside loop *level* to the reduction's identity."""

@@ -20,8 +20,7 @@ from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.text.serialize import dag_from_dict, dag_to_dict
 from ansorpy.measure.build.built import Built, ParamSpec, built_from_parts
-from ansorpy.measure.run.inputs import input_array
-from ansorpy.measure.run.ranges import input_ranges
+from ansorpy.measure.run.inputs import drawn_inputs
 
 __all__ = ["launch_stored", "main", "store"]
 
@@ -46,8 +45,7 @@ def launch_stored(folder: Path, device: Device) -> int:
 
 def _launch(dag: ComputeDAG, built: Built, device: Device) -> None:
     plan, cubin = unpacked(built.run.code)
-    ranges = input_ranges(dag)
-    given = {op.name: input_array(op, 0, ranges.get(op.name)) for op in dag.args}
+    given = {op.name: values for op, values in drawn_inputs(dag, 0)}
     places = []
     for spec in built.run_params:
         place = device.allocate(_bytes(spec))

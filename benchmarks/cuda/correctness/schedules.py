@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from ansorpy.errors import ForeignFile
 from benchmarks.command import say, write_whole
 from benchmarks.cuda.smoke.machine import SmokeGpu, real
+from benchmarks.cuda.stored import GpuRun
 from tests.campaigns.campaign import Tally, Worst
 from tests.campaigns.device import device_campaign
 from tests.campaigns.pool import Ended, ended
 
-__all__ = ["Failed", "Schedules", "check_schedules", "read_schedules"]
+__all__ = ["Failed", "Schedules", "check_schedules"]
 
 _EVERY_S = 2.0
 """Seconds between two writes of the file, unless a case failed."""
@@ -32,18 +32,19 @@ class Failed(BaseModel):
     seen: str
 
 
-class Schedules(BaseModel):
+class Schedules(GpuRun):
     """The cases that were run on one GPU, what was counted, and those that failed."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    gpu: str
     seed: int = 0
     cases: list[int] = []
     kinds: dict[str, int] = {}
     worst: dict[str, Worst] = {}
     failures: list[Failed] = []
     took_s: float = 0.0
+
+    @property
+    def made_with(self) -> str:
+        return f"{self.gpu} and seed {self.seed}"
 
     @property
     def programs(self) -> int:
@@ -102,24 +103,4 @@ def check_schedules(
             write_whole(file, run.model_dump_json(indent=2))
             stored = monotonic()
     write_whole(file, run.model_dump_json(indent=2))
-    return run
-
-
-def read_schedules(file: Path, gpu: str, seed: int) -> Schedules:
-    """The cases that *file* has of *gpu* and *seed*; empty if there is no such file.
-
-    Raises:
-        ForeignFile: The file contains something else, or is of another GPU or seed.
-    """
-    if not file.exists():
-        return Schedules(gpu=gpu, seed=seed)
-    try:
-        run = Schedules.model_validate_json(file.read_bytes())
-    except ValidationError as error:
-        raise ForeignFile(f"{file} has no schedules of a GPU: {error}") from None
-    if (run.gpu, run.seed) != (gpu, seed):
-        raise ForeignFile(
-            f"the schedules are of {run.gpu} and seed {run.seed}, not of {gpu} and seed {seed}",
-            hint="name another file with --json",
-        )
     return run

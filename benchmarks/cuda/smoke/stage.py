@@ -18,12 +18,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ansorpy.errors import ForeignFile
 from benchmarks.command import say, write_whole
 from benchmarks.cuda.smoke.checks import CHECKS
 from benchmarks.cuda.smoke.machine import Skipped, SmokeGpu, real
+from benchmarks.cuda.stored import GpuRun
 
-__all__ = ["Checked", "Checks", "SmokeRun", "check_all", "check_one", "read_smoke"]
+__all__ = ["Checked", "Checks", "SmokeRun", "check_all", "check_one"]
 
 Checks = Mapping[str, Callable[[SmokeGpu], str]]
 
@@ -45,12 +45,9 @@ class Checked(BaseModel):
         return f"{self.name}: {self.outcome}{self.said and ', ' + self.said} ({self.took_s:.0f} s)"
 
 
-class SmokeRun(BaseModel):
+class SmokeRun(GpuRun):
     """All checks on one GPU."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    gpu: str
     checks: list[Checked] = []
 
     @property
@@ -143,25 +140,6 @@ def _in_a_process(command: Sequence[str], name: str, limit_s: float) -> Checked 
         last = errors.strip().rpartition("\n")[2]
         said = f"the process ended with {process.returncode}: {last}"[:400]
         return Checked(name=name, outcome="failed", said=said, took_s=monotonic() - begin)
-
-
-def read_smoke(file: Path, gpu: str) -> SmokeRun:
-    """The outcomes for *gpu* in *file*; empty if there is no such file.
-
-    Raises:
-        ForeignFile: The file contains something else, or was written on another GPU.
-    """
-    if not file.exists():
-        return SmokeRun(gpu=gpu)
-    try:
-        run = SmokeRun.model_validate_json(file.read_bytes())
-    except ValidationError as error:
-        raise ForeignFile(f"{file} has no checks of a GPU: {error}") from None
-    if run.gpu != gpu:
-        raise ForeignFile(
-            f"the checks are of {run.gpu}, not of {gpu}", hint="name another file with --json"
-        )
-    return run
 
 
 if __name__ == "__main__":

@@ -68,14 +68,17 @@ def _verdict(case: SuiteCase, rng: np.random.Generator) -> str:
 def _run_on_other_data(
     case: SuiteCase, ready: Prepared, names: list[str], rng: np.random.Generator
 ) -> None:
-    """Run the same code with the elements of all other inputs in another order."""
+    """Run the same code with the elements of all other inputs in another order, or halved where
+    they decide sizes."""
     data: DataSet = case.data[0]
     free = [n for n, name in enumerate(names) if name not in ready.pinned]
     floats = [n for n in free if _is_float(data.inputs[n])]
     inputs = [
-        _permuted(given, rng) if n in (floats or free) else given
+        given if n not in (floats or free)
+        else _halved(given) if ready.bounds
+        else _permuted(given, rng)
         for n, given in enumerate(data.inputs)
-    ]
+    ]  # fmt: skip
     before = ready.versions
     found = ready.run(inputs)
     assert ready.versions == before, "other data were compiled again"
@@ -109,6 +112,11 @@ def _permuted(given: Any, rng: np.random.Generator) -> Any:
         return given and [_permuted(one, rng) for one in given]
     array = np.asarray(given)
     return rng.permuted(array.reshape(-1)).reshape(array.shape)
+
+
+def _halved(given: Any) -> Any:
+    """Half of all numbers, towards 0."""
+    return (np.asarray(given) / 2).astype(given.dtype)
 
 
 def _compare(case: SuiteCase, found: Any, wanted: Any) -> None:

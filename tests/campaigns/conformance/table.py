@@ -11,14 +11,14 @@ from tests.campaigns.conformance.results import VERDICTS, Result
 
 __all__ = ["PAGE", "page"]
 
-PAGE = Path(__file__).parents[3] / "docs" / "onnx_support.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "onnx_support.md"
 
 _HEAD = """# What of onnx's backend suite passes
 
 The {count:,} cases of the suite that need no GPU, run by `make conformance`: {counts}. One passes
-if the runner of onnx accepts its outputs, and if other data run the same code and agree with
-onnxruntime or the reference of onnx. *Folded* are cases all of whose inputs decide shapes: nothing
-is left to compile.
+if the runner of onnx accepts its outputs, and if other data, or smaller sizes where all inputs are
+sizes, run the same code and agree with onnxruntime or the reference of onnx. *Folded* are cases all
+of whose inputs must be known: nothing is left to compile.
 
 `python -m tests.campaigns.conformance --accept` makes this page from the results in
 `tests/campaigns/conformance/results.csv`; a test compares them.

@@ -20,7 +20,7 @@ MEMORY_BYTES = 6 << 30
 """Address space that a verb may take beyond what its process has: the constants of a model may take
 2 GiB, and a verb may hold them in two forms."""
 _CODES = (0, 2, 3, 4, 5, 6)
-"""Those of ``docs/cli.md`` but 1, an internal error, and 130, a user's."""
+"""Those of ``docs/reference/cli.md`` but 1, an internal error, and 130, a user's."""
 
 
 @contextlib.contextmanager

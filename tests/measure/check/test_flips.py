@@ -11,6 +11,7 @@ import pytest
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.measure.check.flips import may_flip, without_flips
@@ -66,6 +67,21 @@ def test_sums_of_floats_that_are_rounded_can_be_measured(tmp_path: Path) -> None
     d = compute((128, 128), lambda i, j: b.round(c[i, j] * 64.0), name="D")
     task = Task(ComputeDAG.of([a, w, d]), Target.host(), 1, name="rounded")
     options = MeasureOptions(lock_folder=tmp_path, check_points=128 * 128)
+    with LocalRunner(options) as runner:
+        [result] = runner.measure(task, [State.initial(task.dag)], incumbent_s=None)
+    assert result.ok, result.reason
+
+
+def test_a_row_that_a_whole_number_picks_can_be_measured(tmp_path: Path) -> None:
+    """log(2) / log(16) * 8 is 2 in float32, and less than 2 if only log(16) is rounded to it."""
+    table, log16 = placeholder((32, 3), name="T"), float(np.log(np.float32(16)))
+
+    def row(i: Expr) -> Expr:
+        return (b.log(i.astype(DType.FLOAT32) / 8.0) / log16 * 8.0).astype(DType.INT64)
+
+    picked = compute((29, 3), lambda i, j: table[b.maximum(row(i + 1), 0), j], name="P")
+    task = Task(ComputeDAG.of([table, picked]), Target.host(), 1, name="picked")
+    options = MeasureOptions(lock_folder=tmp_path, check_points=29 * 3)
     with LocalRunner(options) as runner:
         [result] = runner.measure(task, [State.initial(task.dag)], incumbent_s=None)
     assert result.ok, result.reason

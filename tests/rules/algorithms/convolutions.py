@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from ansorpy.ir import builders as ap
 from ansorpy.ir.expr import Expr
+from ansorpy.ir.extents import Extent
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 
 __all__ = ["convolution", "first_layout"]
 
 
 def convolution(
-    sizes: Sequence[int], taps: Sequence[int], ci: int, co: int, *, batch: int = 1, pad: int = 0,
+    sizes: Sequence[Extent], taps: Sequence[int], ci: int, co: int, *, batch: int = 1, pad: int = 0,
     stride: int = 1, dilation: int = 1, constant: bool = True,
 ) -> list[Tensor]:  # fmt: skip
     """Channels last, any number of windows, padded alike on all sides, then relu."""

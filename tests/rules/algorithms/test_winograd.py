@@ -12,7 +12,9 @@ from ansorpy.ir import builders as ap
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
+from ansorpy.ir.extents import dim
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.rewrite.sizes import dag_at
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.algorithms.base import DIRECT
@@ -131,3 +133,18 @@ def test_a_convolution_is_found_however_its_windows_are_written() -> None:
 
     [conv] = find_convolutions(ComputeDAG([compute((6, 6, 4), at, name="y")], [x, w]))
     assert [(window.stride, window.dilation) for window in conv.windows] == [(1, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("pad", [0, 1])
+def test_the_definitions_hold_for_all_sizes(pad: int) -> None:
+    h, w = dim("h", 8, 64, step=4), dim("w", 3, 64)
+    dag = ComputeDAG.of(convolution((2 * (h // 4), w), (3, 3), 4, 8, pad=pad))
+    made, rng = list(Winograd().rewrite_for_all(dag, CPU)), np.random.default_rng(pad)
+    assert len({d.name for d in made}) == len(made) > 1
+    for sizes in ({dag.dims[0]: 12, dag.dims[1]: 5}, {dag.dims[0]: 8, dag.dims[1]: 13}):
+        fixed = dag_at(dag, sizes)
+        given = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in fixed.args}
+        (want,) = run_dag(fixed, given)
+        for definition in made[:2]:
+            (got,) = run_dag(dag_at(definition.dag, sizes), given)
+            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)

@@ -24,6 +24,8 @@ __all__ = [
 ALIGNMENT = 64
 """Alignment in bytes: the size of a cache line and of the widest vector register."""
 _HUGE_PAGE = 2 << 20
+_TINY = 1 << 10
+"""Bytes up to which a result comes from numpy: aligning it would take longer than it saves."""
 _KEPT = 2
 """Unused areas that an allocator keeps: a caller that replaces its result with the next one
 alternates between two."""
@@ -65,7 +67,7 @@ def allocator(shape: Sequence[int], dtype: DTypeLike) -> Callable[[], NDArray[An
     kind, extents = np.dtype(dtype), tuple(shape)
     size = math.prod(extents) * kind.itemsize
     if size < _HUGE_PAGE:
-        return partial(aligned_empty, extents, kind)
+        return partial(np.empty if size <= _TINY else aligned_empty, extents, kind)
     unused: deque[mmap.mmap] = deque(maxlen=_KEPT)
     holder = ctypes.c_char * (size + _HUGE_PAGE)
 
@@ -92,7 +94,7 @@ def sized_allocator(dtype: DTypeLike) -> Callable[[Sequence[int]], NDArray[Any]]
     def allocate(shape: Sequence[int]) -> NDArray[Any]:
         size = math.prod(shape) * kind.itemsize
         if size < _HUGE_PAGE:
-            return aligned_empty(shape, kind)
+            return np.empty(shape, kind) if size <= _TINY else aligned_empty(shape, kind)
         try:
             area = unused.pop()
         except IndexError:

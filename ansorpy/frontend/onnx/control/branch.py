@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
 from ansorpy.frontend.onnx.control.scopes import Inner, Translator, body_of
-from ansorpy.frontend.onnx.control.values import Listed, Maybe, Value, leaves, with_leaves
+from ansorpy.frontend.onnx.control.values import Listed, Maybe, Rows, Value, leaves, with_leaves
 from ansorpy.graph.ir import Graph, Output
 from ansorpy.graph.ops import Fn, TensorType
 from ansorpy.graph.regions import Branches, Result
@@ -59,7 +59,7 @@ Kind = tuple[str, tuple[TensorType, ...]]
 
 def _kinds(inner: Inner, value: Value) -> Kind:
     """What kind of value this is, and the types of the tensors in it."""
-    kind = {Listed: "sequence", Maybe: "optional"}.get(type(value), "tensor")
+    kind = {Listed: "sequence", Maybe: "optional", Rows: "rows"}.get(type(value), "tensor")
     return kind, tuple(inner.builder.types[leaf] for leaf in leaves(value))
 
 

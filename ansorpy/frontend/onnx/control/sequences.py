@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import Cut, NodeContext, Unequal, Unsupported
 from ansorpy.frontend.onnx.control.scopes import Translator, body_of
-from ansorpy.frontend.onnx.control.values import Listed, Maybe, Value
+from ansorpy.frontend.onnx.control.values import Listed, Maybe, Rows, Value
 from ansorpy.graph.ops import Gather
 
 __all__ = ["OPERATORS", "identity"]
@@ -17,6 +17,9 @@ def _listed(translator: Translator, ctx: NodeContext, number: int = 0) -> Listed
     value = translator.value(ctx.node.input[number])
     if isinstance(value, Maybe):
         value = value.value if value.value is not None else Listed(())
+    if isinstance(value, Rows):
+        length = ctx.builder.types[value.value].shape[0]
+        raise ctx.undecided(f"a sequence of {length} tensors", [length])
     if not isinstance(value, Listed):
         raise Unsupported(f"input {number}", "it must be a sequence")
     return value
@@ -44,6 +47,9 @@ def construct(translator: Translator, ctx: NodeContext) -> list[Value]:
 
 def element(translator: Translator, ctx: NodeContext) -> list[Value]:
     """The tensor at a position; if that is computed, all must have the same type."""
+    held = translator.value(ctx.node.input[0])
+    if isinstance(held, Rows):
+        return [ctx.emit(Gather(0), [held.value, ctx.reshape(ctx.input(1), ())])]
     items = _listed(translator, ctx).items
     types = {ctx.builder.types[item] for item in items}
     if ctx.input(1) not in ctx.builder.constants and len(types) == 1:
@@ -75,6 +81,10 @@ def erase(translator: Translator, ctx: NodeContext) -> list[Value]:
 
 def length(translator: Translator, ctx: NodeContext) -> list[Value]:
     """The number of tensors in a sequence."""
+    held = translator.value(ctx.node.input[0])
+    if isinstance(held, Rows):
+        rows = ctx.builder.types[held.value].shape[0]
+        return [ctx.from_sizes(np.asarray(rows, object))]
     items = _listed(translator, ctx).items
     return [ctx.builder.add_constant(ctx.node.output[0], np.asarray(len(items), np.int64))]
 
@@ -83,14 +93,18 @@ def split(translator: Translator, ctx: NodeContext) -> list[Value]:
     """Parts of a tensor along an axis: of one element, of equal length, or of given lengths."""
     value, shape = ctx.input(), ctx.shape()
     axis = ctx.axis(ctx.attr("axis", 0), len(shape))
-    total = ctx.number(shape[axis], "the axis that is split")
-    if not ctx.has_input(1):
+    given = ctx.constant(1, "split") if ctx.has_input(1) else None
+    total = shape[axis]
+    if not isinstance(total, int):
+        if given is None or given.ndim == 0:
+            return [_rows(ctx, axis, 1 if given is None else int(given))]
+        raise Unequal((total, int(given.sum())))
+    if given is None:
         parts = [ctx.slice(value, {axis: Cut(n, 1)}) for n in range(total)]
         if not ctx.attr("keepdims", 1):
             rest = (*shape[:axis], *shape[axis + 1 :])
             parts = [ctx.reshape(part, rest) for part in parts]
         return [Listed(tuple(parts))]
-    given = ctx.constant(1, "split")
     each = [int(n) for n in given.reshape(-1)]
     if given.ndim == 0:
         each = [min(each[0], total - at) for at in range(0, total, each[0])] if each[0] > 0 else []
@@ -101,8 +115,36 @@ def split(translator: Translator, ctx: NodeContext) -> list[Value]:
     return [Listed(tuple(ctx.slice(value, {axis: Cut(at, n)}) for at, n in cuts))]
 
 
+def _rows(ctx: NodeContext, axis: int, size: int) -> Rows:
+    """Parts of *size* elements of an axis whose extent depends on sizes."""
+    shape = ctx.shape()
+    count = shape[axis] // size if size > 0 else 0
+    if count * size != shape[axis]:
+        raise ctx.undecided(f"parts of {size} of {shape[axis]} elements", [shape[axis]])
+    before, behind = shape[:axis], shape[axis + 1 :]
+    value = ctx.reshape(ctx.input(), (*before, count, size, *behind))
+    moved = ctx.transpose(value, (axis, *range(axis), *range(axis + 1, len(shape) + 1)))
+    keeps = ctx.has_input(1) or ctx.attr("keepdims", 1)
+    return Rows(moved if keeps else ctx.reshape(moved, (count, *before, *behind)))
+
+
+def _joined(ctx: NodeContext, value: str) -> str:
+    """The rows of *value* along an axis."""
+    shape = ctx.builder.types[value].shape
+    is_new = bool(ctx.attr("new_axis", 0))
+    axis = ctx.axis(ctx.attr("axis", 0), len(shape) - 1 + is_new)
+    moved = ctx.transpose(value, (*range(1, axis + 1), 0, *range(axis + 1, len(shape))))
+    if is_new:
+        return moved
+    rest = shape[1:]
+    return ctx.reshape(moved, (*rest[:axis], shape[0] * rest[axis], *rest[axis + 1 :]))
+
+
 def join(translator: Translator, ctx: NodeContext) -> list[Value]:
     """All tensors along an axis, which may be a new one."""
+    held = translator.value(ctx.node.input[0])
+    if isinstance(held, Rows):
+        return [_joined(ctx, held.value)]
     items = list(_listed(translator, ctx).items)
     if not items:
         raise Unsupported("an empty sequence", "give at least one tensor")

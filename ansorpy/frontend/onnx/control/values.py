@@ -1,7 +1,8 @@
 """What a name of an ONNX graph stands for: a tensor, a sequence of tensors, or an optional value.
 
 Sequences and optional values exist only while a model is imported: which tensors they consist of is
-known, the tensors themselves are values of the graph.
+known, the tensors themselves are values of the graph.  Where the length of a sequence depends on
+sizes, its tensors are the rows of one value.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Listed", "Maybe", "Value", "leaves", "with_leaves"]
+__all__ = ["Listed", "Maybe", "Rows", "Value", "leaves", "with_leaves"]
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,17 @@ class Listed:
 class Maybe:
     """An optional value, which may have none."""
 
-    value: str | Listed | None
+    value: str | Listed | Rows | None
 
 
-Value = str | Listed | Maybe
+@dataclass(frozen=True)
+class Rows:
+    """A sequence of the rows of a graph value: as many as its first extent says."""
+
+    value: str
+
+
+Value = str | Listed | Maybe | Rows
 """A name of a graph value, or what consists of graph values."""
 
 
@@ -36,6 +44,8 @@ def leaves(value: Value) -> tuple[str, ...]:
         return value.items
     if isinstance(value, Maybe):
         return () if value.value is None else leaves(value.value)
+    if isinstance(value, Rows):
+        return (value.value,)
     return (value,)
 
 
@@ -47,6 +57,6 @@ def with_leaves(value: Value, names: Iterator[str]) -> Value:
         if value.value is None:
             return value
         held = with_leaves(value.value, names)
-        assert isinstance(held, str | Listed)
+        assert isinstance(held, str | Listed | Rows)
         return Maybe(held)
-    return next(names)
+    return Rows(next(names)) if isinstance(value, Rows) else next(names)

@@ -21,13 +21,16 @@ from ansorpy.ir.sizes import at, fixed
 
 __all__ = ["SizedAxis", "computed_tables", "resized_by", "resized_to"]
 
+FLOAT64 = DType.FLOAT64
 _FREE = ("asymmetric", "half_pixel", "tf_half_pixel_for_nn", "pytorch_half_pixel")
 """Coordinates that depend on the scale only; the last one if the result has several elements."""
 _ROUNDED = {"floor": Fn.FLOOR, "ceil": Fn.CEIL}
 _MOST_TAPS = 64
 """Elements of which each result may be the weighted sum."""
 _LARGEST = 1 << 24
-"""Below this, products of float32 numbers and extents are exact where they are extents."""
+"""Below this, float32 has every integer."""
+_MOST_PARTS = 1 << 10
+"""The largest denominator of a fraction that a scale may stand for."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,20 @@ class SizedAxis:
 
 
 def resized_by(axis: int, size: AnyExtent, scale: float) -> SizedAxis:
-    """An axis of *size* elements times *scale*, rounded down; refuses products that are rounded."""
-    exact = ratio_of(scale).times(ratio_of(size))
-    made = SizedAxis(axis, size, exact.floor(), scale)
-    if most(exact.above) >= _LARGEST:
-        raise made.refused(f"scale {scale:g} of {size}")
-    return made
+    """An axis of *size* elements times *scale*, rounded to float32 and then down.
+
+    The new size is that of the fraction that *scale* stands for, such as 7/10; refuses a scale for
+    which this differs at some size.
+    """
+    meant = Fraction(scale).limit_denominator(_MOST_PARTS)
+    made = SizedAxis(axis, size, ratio_of(meant).times(ratio_of(size)).floor(), scale)
+    low, high = least(size), most(size)
+    if high < _LARGEST:
+        sizes = np.arange(low, high + 1)
+        rounded = np.floor(np.float32(scale) * sizes.astype(np.float32)).astype(np.int64)
+        if np.array_equal(rounded, sizes * meant.numerator // meant.denominator):
+            return made
+    raise made.refused(f"scale {scale:g} of {size}")
 
 
 def resized_to(axis: int, size: AnyExtent, out: AnyExtent) -> SizedAxis:
@@ -69,26 +80,29 @@ def resized_to(axis: int, size: AnyExtent, out: AnyExtent) -> SizedAxis:
 
 
 def computed_tables(ctx: NodeContext, axis: SizedAxis, rule: ResizeRule) -> tuple[str, str | None]:
-    """Source positions, and but for mode nearest weights, computed at run time: ``[out, taps]``."""
+    """Source positions, and but for mode nearest weights, computed at run time: ``[out, taps]``.
+
+    Coordinates are computed in float32 and weights in float64, as those of known sizes are.
+    """
     found = _coordinates(ctx, axis, rule.coordinates)
     if rule.mode == "nearest":
         places = _nearest(ctx, axis, found, rule.rounding)
         return ctx.cast(ctx.reshape(places, (axis.out, 1)), DType.INT32), None
-    place = ctx.reshape(found, (axis.out, 1))
+    place = ctx.cast(ctx.reshape(found, (axis.out, 1)), FLOAT64)
     stretch, least_stretch = _stretch(ctx, axis) if rule.antialias else (None, 1.0)
     reach = 1 if rule.mode == "linear" else 2
     start = int(np.floor(-reach / least_stretch)) + 1
     if 2 - 2 * start > _MOST_TAPS:
         raise axis.refused("antialias=1")
-    one = ctx.literal(1.0, DType.FLOAT32)
-    offsets = ctx.literal(np.arange(start, 2.0 - start), DType.FLOAT32)
+    one = ctx.literal(1.0, FLOAT64)
+    offsets = ctx.literal(np.arange(start, 2.0 - start), FLOAT64)
     taps = ctx.apply(Fn.ADD, ctx.apply(Fn.SUB, ctx.apply(Fn.CEIL, place), one), offsets)
     distance = ctx.apply(Fn.ABS, ctx.apply(Fn.SUB, taps, place))
     distance = distance if stretch is None else ctx.apply(Fn.MUL, distance, stretch)
     weights = _linear(ctx, distance) if reach == 1 else _cubic(ctx, distance, rule.cubic)
     if rule.exclude_outside:
-        size = ctx.size(axis.size, DType.FLOAT32)
-        zero = ctx.literal(0.0, DType.FLOAT32)
+        size = ctx.size(axis.size, FLOAT64)
+        zero = ctx.literal(0.0, FLOAT64)
         inside = ctx.apply(
             Fn.AND, ctx.apply(Fn.LESS_EQUAL, zero, taps), ctx.apply(Fn.LESS, taps, size)
         )
@@ -102,15 +116,17 @@ def _stretch(ctx: NodeContext, axis: SizedAxis) -> tuple[str, float]:
     """The factor of distances in an axis that shrinks, and its least value."""
     if axis.scale is not None:
         known = min(axis.scale, 1.0)
-        return ctx.literal(known, DType.FLOAT32), known
+        return ctx.literal(known, FLOAT64), known
     out, size = (ctx.size(e, DType.FLOAT32) for e in (axis.out, axis.size))
-    scale = ctx.apply(Fn.MIN, ctx.apply(Fn.DIV, out, size), ctx.literal(1.0, DType.FLOAT32))
-    return scale, min(least(axis.out) / most(axis.size), 1.0)
+    scale = ctx.cast(ctx.apply(Fn.DIV, out, size), FLOAT64)
+    return ctx.apply(Fn.MIN, scale, ctx.literal(1.0, FLOAT64)), min(
+        least(axis.out) / most(axis.size), 1.0
+    )
 
 
 def _linear(ctx: NodeContext, distance: str) -> str:
     """Weights that fall to 0 at a distance of 1."""
-    one, zero = (ctx.literal(v, DType.FLOAT32) for v in (1.0, 0.0))
+    one, zero = (ctx.literal(v, FLOAT64) for v in (1.0, 0.0))
     return ctx.apply(Fn.MAX, ctx.apply(Fn.SUB, one, distance), zero)
 
 
@@ -118,14 +134,14 @@ def _cubic(ctx: NodeContext, distance: str, a: float) -> str:
     """Weights of cubic convolution, which are 0 from a distance of 2 on."""
 
     def polynomial(*factors: float) -> str:
-        value = ctx.literal(factors[0], DType.FLOAT32)
+        value = ctx.literal(factors[0], FLOAT64)
         for factor in factors[1:]:
             value = ctx.apply(Fn.MUL, value, distance)
-            value = ctx.apply(Fn.ADD, value, ctx.literal(factor, DType.FLOAT32))
+            value = ctx.apply(Fn.ADD, value, ctx.literal(factor, FLOAT64))
         return value
 
     near, far = polynomial(a + 2, -(a + 3), 0.0, 1.0), polynomial(a, -5 * a, 8 * a, -4 * a)
-    one, two, zero = (ctx.literal(v, DType.FLOAT32) for v in (1.0, 2.0, 0.0))
+    one, two, zero = (ctx.literal(v, FLOAT64) for v in (1.0, 2.0, 0.0))
     far = ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, distance, two), far, zero)
     return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS_EQUAL, distance, one), near, far)
 

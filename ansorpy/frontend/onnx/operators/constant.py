@@ -13,7 +13,7 @@ from ansorpy.frontend.onnx.reader import array_of
 from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import Cast, Expand, Fn, Iota, Shape
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import AnyExtent, dims_of, extreme, least, prod_of
+from ansorpy.ir.extents import AnyExtent, dims_of, extreme, prod_of
 from ansorpy.ir.symbols import SizeOp
 
 __all__ = ["OPERATORS"]
@@ -38,17 +38,14 @@ def constant_of_shape(ctx: NodeContext) -> str:
     tensor: TensorProto = ctx.attr("value", numpy_helper.from_array(np.zeros(1, np.float32)))
     dtype = dtype_of(tensor.data_type)
     fill = array_of(tensor)
-    wanted = ctx.extents(0, "input shape")
-    if dims_of(wanted):
-        return _filled(ctx, wanted, fill.reshape(-1)[:1])
-    shape = ctx.constant_shape(wanted, dtype)
+    shape = ctx.constant_shape(ctx.extents(0, "input shape"), dtype)
+    if dims_of(shape):
+        return _filled(ctx, shape, fill.reshape(-1)[:1])
     return _add(ctx, np.full(shape, fill.reshape(-1)[0], fill.dtype))
 
 
 def _filled(ctx: NodeContext, shape: Shape, fill: Array) -> str:
     """The one element *fill*, repeated to a *shape* that depends on dimensions."""
-    if any(least(extent) < 0 for extent in shape):
-        raise Unsupported(f"input shape {shape}", "no size may be negative")
     one = ctx.builder.add_constant(f"{ctx.node.output[0]}.const", fill.reshape((1,) * len(shape)))
     return ctx.emit(Expand(shape), [one])
 

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from ansorpy.frontend.onnx.context import Cut, NodeContext, Unsupported, dtype_of
 from ansorpy.graph.ops import Fn, Gather, MatMul, Pad, PadMode
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.extents import least
+from ansorpy.ir.extents import AnyExtent, extreme, least
+from ansorpy.ir.symbols import SizeOp
 
 __all__ = ["OPERATORS"]
 
+FLOAT64 = DType.FLOAT64
 Matrix = NDArray[np.float64]
 
 
@@ -21,13 +23,17 @@ def _window(*weights: float) -> Callable[[NodeContext], str]:
     """The sum of *weights*, each times the cosine of so many periods over the window's size."""
 
     def build(ctx: NodeContext) -> str:
-        (size,) = ctx.constant_ints(0, "size")
-        dtype = dtype_of(ctx.attr("output_datatype", 1))
-        ctx.constant_shape((size,), dtype)
+        (size,) = ctx.extents(0, "size")
+        ctx.constant_shape((size,), FLOAT64)
         length = size if ctx.attr("periodic", 1) else size - 1
-        turns = 2 * np.pi * np.arange(size) / max(length, 1)
-        values = sum(weight * np.cos(n * turns) for n, weight in enumerate(weights))
-        return ctx.builder.add_constant(ctx.node.output[0], np.asarray(values).astype(dtype.numpy))
+        period = ctx.size(extreme(SizeOp.MAX, length, 1), FLOAT64)
+        turns = ctx.apply(Fn.DIV, ctx.cast(ctx.places(size), FLOAT64), period)
+        total = ctx.literal(weights[0], FLOAT64)
+        for n, weight in enumerate(weights[1:], 1):
+            angle = ctx.apply(Fn.MUL, turns, ctx.literal(2 * np.pi * n, FLOAT64))
+            wave = ctx.apply(Fn.MUL, ctx.apply(Fn.COS, angle), ctx.literal(weight, FLOAT64))
+            total = ctx.apply(Fn.ADD, total, wave)
+        return ctx.cast(total, dtype_of(ctx.attr("output_datatype", 1)))
 
     return build
 
@@ -126,32 +132,49 @@ def stft(ctx: NodeContext) -> str:
 
 
 def mel_weight_matrix(ctx: NodeContext) -> str:
-    """Triangular filters, evenly spaced on the mel scale; all parameters must be known."""
-    (bins,), (length,), (rate,) = (
-        ctx.constant_ints(n, name)
-        for n, name in enumerate(("num_mel_bins", "dft_length", "sample_rate"))
-    )
-    low, high = (
-        float(ctx.constant(n, name).item())
-        for n, name in ((3, "lower_edge_hertz"), (4, "upper_edge_hertz"))
-    )
-    dtype = dtype_of(ctx.attr("output_datatype", 1))
+    """Triangular filters, evenly spaced on the mel scale: a row for each frequency."""
+    (bins,), (length,) = ctx.extents(0, "num_mel_bins"), ctx.extents(1, "dft_length")
     spectrum = length // 2 + 1
-    ctx.constant_shape((spectrum, bins), dtype)
-    mels = 2595 * np.log10(1 + np.array([low, high]) / 700)
-    steps = mels[0] + np.arange(bins + 2) * ((mels[1] - mels[0]) / (bins + 2))
-    hertz = 700 * (10 ** (steps / 2595) - 1)
-    edges = ((length + 1) * hertz // rate).astype(np.int64)
-    found = np.zeros((spectrum, bins))
-    for n in range(bins):
-        first, top, last = edges[n : n + 3]
-        if top == first:
-            found[top, n] = 1
-        else:
-            found[first : top + 1, n] = (np.arange(first, top + 1) - first) / (top - first)
-        if last > top:
-            found[top:last, n] = (last - np.arange(top, last)) / (last - top)
-    return ctx.builder.add_constant(ctx.node.output[0], found.astype(dtype.numpy))
+    ctx.constant_shape((spectrum, bins), FLOAT64)
+    edges = _mel_edges(ctx, bins, ctx.size(length + 1, FLOAT64))
+    first, top, last = (ctx.reshape(ctx.slice(edges, {0: Cut(n, bins)}), (1, bins))
+                        for n in range(3))  # fmt: skip
+    place = ctx.cast(ctx.places(spectrum, 1), FLOAT64)
+    zero, one = (ctx.literal(float(number), FLOAT64) for number in range(2))
+
+    def side(start: str, end: str) -> str:
+        """From 0 at *start* to 1 at *end*; 1 if these are alike."""
+        way = ctx.apply(Fn.SUB, end, start)
+        is_point = ctx.apply(Fn.EQUAL, way, zero)
+        share = ctx.apply(Fn.DIV, ctx.apply(Fn.SUB, place, start),
+                          ctx.apply(Fn.WHERE, is_point, one, way))  # fmt: skip
+        inside = ctx.apply(Fn.EQUAL, place, end)
+        return ctx.apply(Fn.WHERE, is_point, ctx.cast(inside, FLOAT64), share)
+
+    is_rising = ctx.apply(Fn.LESS_EQUAL, place, top)
+    height = ctx.apply(Fn.WHERE, is_rising, side(first, top), side(last, top))
+    return ctx.cast(ctx.apply(Fn.MAX, height, zero), dtype_of(ctx.attr("output_datatype", 1)))
+
+
+def _mel_edges(ctx: NodeContext, bins: AnyExtent, count: str) -> str:
+    """``[bins + 2]``: the frequencies between which filters lie, of *count* up to the rate."""
+    rate, low, high = (ctx.reshape(ctx.cast(ctx.input(n), FLOAT64), ()) for n in (2, 3, 4))
+
+    def number(value: float) -> str:
+        return ctx.literal(value, FLOAT64)
+
+    def mels(hertz: str) -> str:
+        raised = ctx.apply(Fn.ADD, ctx.apply(Fn.DIV, hertz, number(700.0)), number(1.0))
+        return ctx.apply(Fn.MUL, ctx.apply(Fn.LOG, raised), number(2595 / np.log(10)))
+
+    start = mels(low)
+    step = ctx.apply(Fn.DIV, ctx.apply(Fn.SUB, mels(high), start), ctx.size(bins + 2, FLOAT64))
+    steps = ctx.apply(Fn.MUL, ctx.cast(ctx.places(bins + 2), FLOAT64), step)
+    raised = ctx.apply(Fn.EXP, ctx.apply(
+        Fn.MUL, ctx.apply(Fn.ADD, steps, start), number(np.log(10) / 2595)
+    ))  # fmt: skip
+    hertz = ctx.apply(Fn.MUL, ctx.apply(Fn.SUB, raised, number(1.0)), number(700.0))
+    return ctx.apply(Fn.FLOOR, ctx.apply(Fn.DIV, ctx.apply(Fn.MUL, hertz, count), rate))
 
 
 OPERATORS: dict[str, Callable[[NodeContext], str]] = {

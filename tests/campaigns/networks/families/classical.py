@@ -1,4 +1,4 @@
-"""Operators of ai.onnx.ml on numbers: features, linear models and trees."""
+"""Operators of ai.onnx.ml on numbers: features, linear models, support vectors and trees."""
 
 from __future__ import annotations
 
@@ -112,6 +112,29 @@ def support_vectors(net: Growing) -> None:
     )  # fmt: skip
 
 
+def pairwise_support_vectors(net: Growing) -> None:
+    """Votes of pairs of classes, perhaps with probabilities.
+
+    onnxruntime passes over the softmax of a single score.
+    """
+    x = _table(net, net.count(1, 5))
+    classes = net.count(2, 4)
+    each = [net.count(1, 3) for _ in range(classes)]
+    pairs = classes * (classes - 1) // 2
+    parameters: dict[str, Any] = {}
+    if net.chance():
+        parameters = {"prob_a": [-1.0 - abs(a) for a in _some(net, pairs)],
+                      "prob_b": _some(net, pairs)}  # fmt: skip
+    net.several(
+        "ai.onnx.ml.SVMClassifier", x, outputs=2, classlabels_ints=list(range(classes)),
+        vectors_per_class=each, coefficients=_some(net, (classes - 1) * sum(each)),
+        support_vectors=_some(net, sum(each) * x.shape[1]), rho=_some(net, pairs),
+        kernel_type=net.one_of(["LINEAR", "RBF", "POLY", "SIGMOID"]),
+        kernel_params=[0.4, 0.2, 2.0], post_transform=net.one_of(["NONE", "LOGISTIC"]),
+        **parameters,
+    )  # fmt: skip
+
+
 def _forest(net: Growing, width: int, modes: list[str]) -> dict[str, list[Any]]:
     """Nodes of some trees, in which each inner node has two, by attribute; leaves are LEAF."""
     found: dict[str, list[Any]] = {
@@ -210,6 +233,6 @@ def _held(numbers: list[float]) -> Any:
 
 
 CLASSICAL: dict[Callable[[Growing], None], float] = {
-    features: 0.5, missing: 0.3, labels: 0.4, linear: 0.4, support_vectors: 0.3, trees: 0.4,
-    joined_trees: 0.3,
+    features: 0.5, missing: 0.3, labels: 0.4, linear: 0.4, support_vectors: 0.3,
+    pairwise_support_vectors: 0.3, trees: 0.4, joined_trees: 0.3,
 }  # fmt: skip

@@ -33,7 +33,7 @@ def mapped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-@pytest.mark.parametrize("shape", [(), (0, 3), (7, 5), LARGE, (3, *LARGE)])
+@pytest.mark.parametrize("shape", [(0, 3), (7, 37), LARGE, (3, *LARGE)])
 def test_arrays_are_aligned_and_writable(shape: tuple[int, ...]) -> None:
     allocate = allocator(shape, np.float32)
     for _ in range(2):
@@ -43,6 +43,13 @@ def test_arrays_are_aligned_and_writable(shape: tuple[int, ...]) -> None:
         boundary = HUGE if array.nbytes >= HUGE else ALIGNMENT
         assert not array.size or array.ctypes.data % boundary == 0
         array.fill(1)
+
+
+@pytest.mark.parametrize("shape", [(), (7, 5)])
+def test_tiny_arrays_are_writable(shape: tuple[int, ...]) -> None:
+    for array in (allocator(shape, np.float32)(), sized_allocator(np.float32)(shape)):
+        array.fill(1)
+        assert array.shape == shape and array.dtype == np.float32 and array.flags.aligned
 
 
 def test_a_result_that_replaces_the_last_one_takes_no_new_memory(mapped: list[int]) -> None:
