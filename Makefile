@@ -5,6 +5,7 @@
 # make wheel-test  the wheel, installed into an empty environment of every Python at hand
 # make check   formatting, lint, strict types
 # make bench   the benchmark suite of benchmarks/
+# make screenshots  the pictures of the report in docs/; needs chromium
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -13,6 +14,7 @@ STAMP  := $(VENV)/.installed
 PEERS  := $(VENV)/.peers
 NVRTC  := $(VENV)/.nvrtc
 SITE   := $(VENV)/.site
+CHARTS := $(VENV)/.charts
 DEMO   ?= demo
 EFFORT ?= quick
 JOBS   ?= auto
@@ -20,7 +22,10 @@ JOBS   ?= auto
 SOURCES := ansorpy tests $(wildcard benchmarks) $(wildcard examples)
 LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
 
-.PHONY: demo test conformance wheel-test docs check bench clean
+BROWSER := $(shell command -v chromium || command -v google-chrome)
+SHOT    := $(BROWSER) --headless --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=8000
+
+.PHONY: demo test conformance wheel-test docs check bench screenshots clean
 .DELETE_ON_ERROR:
 
 $(STAMP): requirements/pinned.txt requirements/linker.txt pyproject.toml
@@ -43,6 +48,10 @@ $(SITE): requirements/docs.txt $(STAMP)
 	$(BIN)/python -m pip install --quiet -r requirements/docs.txt
 	touch $@
 
+$(CHARTS): requirements/report.txt $(STAMP)
+	$(BIN)/python -m pip install --quiet -r requirements/report.txt
+	touch $@
+
 demo: $(PEERS)
 	mkdir -p $(DEMO)
 	$(BIN)/python -m examples.light_model squeezenet $(DEMO)/squeezenet.onnx --seed 0
@@ -52,7 +61,7 @@ demo: $(PEERS)
 
 # The tests start hundreds of processes: compiled modules are kept, whatever the shell prefers.
 test: export PYTHONDONTWRITEBYTECODE =
-test: $(NVRTC)
+test: $(NVRTC) $(CHARTS)
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 conformance: $(STAMP)
@@ -73,6 +82,16 @@ check: $(STAMP)
 bench: $(PEERS)
 	$(BIN)/python -m benchmarks.ops --json ops.json
 	$(BIN)/python -m benchmarks.networks --json networks.json
+
+# A network's records, another engine's times and its outputs make a report with every part.
+screenshots: demo $(CHARTS)
+	@test -n "$(BROWSER)" || { echo "pictures of the report need chromium; on Debian: apt install chromium"; exit 5; }
+	$(BIN)/ansorpy bench $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --against onnxruntime openvino --profile --json $(DEMO)/bench.json
+	$(BIN)/ansorpy verify $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --json > $(DEMO)/verify.json
+	$(BIN)/ansorpy report $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --html $(DEMO)/report.html --bench $(DEMO)/bench.json --verify $(DEMO)/verify.json
+	$(SHOT) --window-size=1280,1240 --screenshot=docs/pictures/report.png file://$(abspath $(DEMO))/report.html
+	$(SHOT) --window-size=390,1400 --screenshot=docs/pictures/report-phone.png file://$(abspath $(DEMO))/report.html
+	$(SHOT) --window-size=1280,1240 --blink-settings=preferredColorScheme=0 --screenshot=docs/pictures/report-dark.png file://$(abspath $(DEMO))/report.html
 
 clean:
 	rm -rf $(VENV) $(DEMO) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -200,7 +200,7 @@ def tune_networks(networks: Networks, request: Request) -> list[Finished]:
         request.listener(Planned(networks.projects, request, tuner.plan(weights)))
         tuner.run(
             weights,
-            _tuned_networks(networks),
+            networks.tuned,
             lambda tuning: _report(networks, tuner, tuning),
             share=1 - SHARE if any(project.is_sized for project in networks.projects) else 1.0,
         )
@@ -231,14 +231,6 @@ def _finished(timings: Timings, project: Project) -> Finished:
         timings.allot(portion(group) / rest if rest else 1.0)
         programs[group] = chosen_for_all(timings, group, found[group])
     return Finished(project, [programs[group] for group in project.groups])
-
-
-def _tuned_networks(networks: Networks) -> tuple[TunedNetwork, ...]:
-    """The networks for the objective; empty for one network whose partition is fixed."""
-    [*projects], [*specs] = networks.projects, networks.specs
-    plain = all(s.weight == 1.0 and s.latency_bound is None and s.baseline is None for s in specs)
-    alone = len(projects) == 1 and plain and not projects[0].regions
-    return () if alone else networks.tuned
 
 
 def _report(networks: Networks, tuner: Tuner, tuning: Tuning) -> None:

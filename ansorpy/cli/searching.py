@@ -19,6 +19,7 @@ from ansorpy.evaluation.proofs import ProofCounts
 from ansorpy.evaluation.tables import show
 from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
+from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.export import export as export_plan
 from ansorpy.runtime.export import export_versions
 from ansorpy.runtime.library.forms import Pack
@@ -69,10 +70,11 @@ def _show_activities(profiler: Profiler, request: Request) -> None:
 
 def write_library(
     runs: Sequence[tuple[Networks, Request]], library: Path, pack: Pack | None
-) -> None:
+) -> list[ExecutionPlan]:
     """Compile a network to *library*; print its path, time and memory use.
 
-    C is written if the name ends in ``.c``, whatever target the programs were chosen for.
+    Returns the plan of each version.  C is written if the name ends in ``.c``, whatever target the
+    programs were chosen for.
 
     Args:
         runs: The network for each target that the library has a version for.
@@ -102,3 +104,4 @@ def write_library(
     for plan in plans:
         print(plan.footprint if len(plans) == 1 else f"{plan.target.name}: {plan.footprint}")
     print(ProofCounts.of(found))
+    return plans

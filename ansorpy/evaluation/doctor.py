@@ -86,7 +86,10 @@ def examine(*, calibrate: bool = False) -> Examination:
 
 
 _NEEDED = ("numpy", "islpy", "lightgbm", "networkx", "pydantic", "onnx", "typer", "rich", "jinja2")
-_OPTIONAL = (("onnxruntime", "verify"), ("openvino", "bench"), ("torch", "bench"), ("ray", "ray"))
+_OPTIONAL = (
+    ("onnxruntime", "verify"), ("openvino", "bench"), ("torch", "bench"), ("ray", "ray"),
+    ("vl-convert-python", "report"),
+)  # fmt: skip
 
 
 def _guarded(look: Callable[[], Finding]) -> Finding:

@@ -56,6 +56,11 @@ class CompiledModel(Model):
         return CompiledModel(plan, name)
 
     @property
+    def plan(self) -> ExecutionPlan:
+        """Its calls, with the code and the memory of each."""
+        return self._plan
+
+    @property
     def footprint(self) -> Footprint:
         """The memory that a run needs, at the largest sizes of its dimensions."""
         return self._plan.footprint

@@ -258,7 +258,8 @@ class TaskSearch:
         for group in groups.values():
             self._learn([(c, end.result) for c, end in group], [_trial_of(e) for _, e in group])
         self.context.model.refit()
-        self.trials.journal.note("refit", {"task": self.task.key, "trials": self.history.trials})
+        event = {"task": self.task.key, "trials": self.history.trials, "scores": _scores(found)}
+        self.trials.journal.note("refit", event)
 
     def _learn(
         self, group: Sequence[tuple[Candidate, MeasureResult]], trials: Sequence[int | None]
@@ -308,6 +309,15 @@ def training_seconds(result: MeasureResult) -> float:
     """The time the model is trained on, programs stopped early included; infinite for failures."""
     timed = result.kind in (TrialKind.OK, TrialKind.SLOW)
     return result.median_s if timed else float("inf")
+
+
+def _scores(found: Sequence[_Found]) -> list[tuple[int, float]]:
+    """The results of the programs that ran, by number, and the scores they were picked with."""
+    return [
+        (end.record.number, float(f"{candidate.score:.4g}"))
+        for candidate, end in found
+        if end.result.ok and end.record is not None
+    ]
 
 
 def _correlation(found: Sequence[_Found]) -> float | None:

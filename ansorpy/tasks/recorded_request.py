@@ -11,12 +11,13 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.known_trials import KnownTrials
-from ansorpy.measure.records.rows import Position
+from ansorpy.measure.records.rows import Event, Position
 from ansorpy.measure.task_conditions import TaskConditions, conditions_of
 from ansorpy.rules.placed_sketch import SketchSampler
 from ansorpy.rules.presets import preset_for
@@ -25,7 +26,7 @@ from ansorpy.tasks.objective import TunedNetwork
 
 __all__ = [
     "RecordedPart", "RunRequest", "Setting", "TaskRequest", "adjusted", "described", "differences",
-    "place_of", "preset_name", "request_of",
+    "place_of", "preset_name", "read_request", "request_of",
 ]  # fmt: skip
 
 _PRESETS = ("default", "ansor")
@@ -125,6 +126,21 @@ def request_of(
         networks=networks,
         began=known.began,
     )
+
+
+def read_request(event: Event, database: Database) -> RunRequest:
+    """The request that *event*, the first of a run, holds.
+
+    Raises:
+        ForeignFile: Another version recorded it, or it is damaged.
+    """
+    try:
+        return RunRequest.model_validate(event.body)
+    except ValidationError as error:
+        raise ForeignFile(
+            f"{database.path}: run {event.session} was recorded by an incompatible version: "
+            f"{error.errors()[0]['msg']}"
+        ) from None
 
 
 def described(value: object) -> Setting:

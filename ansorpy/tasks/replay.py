@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from ansorpy.cost.saved import SavedModel
-from ansorpy.errors import ForeignFile, NoValidProgram, UsageError, VerificationFailed
+from ansorpy.errors import NoValidProgram, UsageError, VerificationFailed
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.journal import Diverged, ReplayEnded, ReplayJournal
@@ -32,6 +30,7 @@ from ansorpy.tasks.recorded_request import (
     described,
     differences,
     place_of,
+    read_request,
 )
 from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_with_trials
 
@@ -129,7 +128,7 @@ class _Replay:
     given: TuneOptions | None
 
     def result(self, builder: BuildService) -> Rerun:
-        request = self._request()
+        request = read_request(self.events[0], self.database)
         options = self._options(request)
         journal = ReplayJournal(self.events)
         trials = ReplayedTrials(self.database, journal, request.began, self.run)
@@ -155,15 +154,6 @@ class _Replay:
             ended=self._ended(),
             tasks=tuple(self._rebuilt(outcomes, builder)),
         )
-
-    def _request(self) -> RunRequest:
-        try:
-            return RunRequest.model_validate(self.events[0].body)
-        except ValidationError as error:
-            raise ForeignFile(
-                f"{self.database.path}: run {self.run} was recorded by an incompatible version: "
-                f"{error.errors()[0]['msg']}"
-            ) from None
 
     def _options(self, request: RunRequest) -> TuneOptions:
         """The run's options, restored from the recorded names and numbers unless given."""

@@ -24,6 +24,10 @@ def compile(
     emit: Emit = None,
     pack: PackOption = None,
     latency_bound: LatencyBound = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="Also write an HTML page about the search."),
+    ] = None,
     plugin: Plugins = None,
     **arguments: Unpack[CompileArguments],
 ) -> None:
@@ -33,6 +37,7 @@ def compile(
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.request import Request
     from ansorpy.cli.files import emitted_path
+    from ansorpy.cli.reporting import demand_report, write_report
     from ansorpy.cli.searching import accounted, write_library
     from ansorpy.cli.values import latencies_by_network, targets_of
     from ansorpy.runtime.export import check_exportable
@@ -47,6 +52,10 @@ def compile(
     library = emitted_path(model, output, emit)
     for request in requests:
         check_exportable(library, emitted_target(library, request.target, request.threads), pack)
+    if report is not None:
+        demand_report(report, requests[0])
     with accounted(requests[0]):
         runs = [(open_networks([spec], request), request) for request in requests]
-        write_library(runs, library, pack)
+        plans = write_library(runs, library, pack)
+    if report is not None:
+        write_report(report, requests[0].db, tasks=runs[0][0].tasks, plan=plans[0])

@@ -3,20 +3,70 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Annotated, Unpack
 
-from ansorpy.cli.options import AsJson, DatabaseFile
+import typer
+
+from ansorpy.api.arguments import LookupArguments
+from ansorpy.cli.arguments import with_options
+from ansorpy.cli.options import AsJson
 
 __all__ = ["report"]
 
 
-def report(database: DatabaseFile = None, as_json: AsJson = False) -> None:
-    """Summarize a tuning database: best time of each task, failures by kind with a first reason."""
-    from ansorpy.cli.files import open_database
+@with_options
+def report(
+    model: Annotated[
+        Path | None,
+        typer.Argument(metavar="[MODEL]", help="With --html: the network, an .onnx file."),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a run as an HTML page with charts."),
+    ] = None,
+    run: Annotated[
+        int | None, typer.Option(min=1, help="--html: number of the run; default: the last one.")
+    ] = None,
+    bench: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="--html: also show a result of bench --json."),
+    ] = None,
+    verify: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="--html: also show one of verify --json.")
+    ] = None,
+    as_json: AsJson = False,
+    **arguments: Unpack[LookupArguments],
+) -> None:
+    """Summarize a tuning database: best time of each task, failures by kind with a first reason.
+
+    With --html, write a run as one page that needs no network connection.
+    """
+    from ansorpy.cli.lookup import Lookup
+    from ansorpy.cli.reporting import recorded_plan, write_report
     from ansorpy.config import default_database
+    from ansorpy.errors import UsageError
+
+    named = arguments.get("db")
+    database = default_database() if named is None else Path(named)
+    only_html = {"MODEL": model, "--run": run, "--bench": bench, "--verify": verify}
+    given = [name for name, value in only_html.items() if value is not None]
+    if html is None and given:
+        raise UsageError(f"{given[0]} is for a page", hint="name its file: --html out.html")
+    if html is None:
+        _summarize(database, as_json)
+        return
+    lookup = None if model is None else Lookup(model, **arguments)
+    plan = None if lookup is None else recorded_plan(lookup)
+    tasks = () if lookup is None else [task.key for task in lookup.project.all_tasks]
+    write_report(html, database, run=run, tasks=tasks, plan=plan, bench=bench, verified=verify)
+
+
+def _summarize(path: Path, as_json: bool) -> None:
+    from ansorpy.cli.files import open_database
     from ansorpy.evaluation.tables import show
     from ansorpy.evaluation.tuning import failures_table, summaries, tasks_table
 
-    path = database or default_database()
     with open_database(path) as opened:
         tasks, unsigned = summaries(opened), opened.unsigned()
     if as_json:

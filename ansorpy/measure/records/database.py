@@ -254,6 +254,13 @@ class Database:
         )
         return [read_row(Record, row, self.path) for row in rows]
 
+    def measured(self, task_key: str) -> list[Record]:
+        """All results of a task's trials, those that later ones replaced too, as they came."""
+        rows = self._do(
+            f"{RECORDS} WHERE task_key = ? AND {BELIEVED} ORDER BY results.id", (task_key,)
+        )
+        return [read_row(Record, row, self.path) for row in rows]
+
     def best(self, task_key: str) -> Record | None:
         """A task's fastest correct trial whose schedule can be read back."""
         found = next(iter(self.fastest(task_key, 1)), None)

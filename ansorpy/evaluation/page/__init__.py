@@ -1,0 +1,1 @@
+"""A tuning run as one HTML page; :mod:`ansorpy.evaluation.page.write` writes it."""
