@@ -54,6 +54,7 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
+        """Number of axes."""
         return len(self.shape)
 
     @property
@@ -63,7 +64,11 @@ class Tensor:
 
     @property
     def bytes(self) -> AnyExtent:
+        """Bytes of all elements."""
         return self.size * self.dtype.bytes
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self.name}: {self.dtype.value}[{', '.join(map(str, self.shape))}]>"
 
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
         items = indices if isinstance(indices, tuple) else (indices,)
@@ -92,6 +97,8 @@ class PlaceholderOp(Tensor):
     dtype: DType
     constant: bool
 
+    __repr__ = Tensor.__repr__
+
 
 @node
 class ComputeOp(Tensor):
@@ -113,6 +120,8 @@ class ComputeOp(Tensor):
     attrs: Attrs = Attrs()
     routine: Routine | None = None
     dtype: DType = field(init=False)  # computed once, because it depends on all earlier stages
+
+    __repr__ = Tensor.__repr__
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "body", unique_nodes(self.body))

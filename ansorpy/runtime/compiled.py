@@ -107,6 +107,13 @@ class CompiledModel(Model):
         pool = None if self._loaded is None else self._loaded.pool
         return export(self._plan, Path(path), pool=pool)
 
+    def _shown(self) -> tuple[dict[str, str | None], dict[str, str], list[str]]:
+        facts, folded, tables = super()._shown()
+        plan, names = self._plan, [step.name for step in self._plan.steps]
+        alone = "" if plan.median_s is None else f", {plan.median_s * 1e3:.4g} ms in all alone"
+        facts |= {"target": plan.target.name, "calls": f"{len(names)}{alone}"}
+        return facts, folded | {"Calls, in order": "\n".join(names)}, tables
+
     def _in_memory(self) -> InMemory:
         if self._loaded is None:
             raise UsageError(

@@ -41,7 +41,7 @@ from ansorpy.schedule.steps import (
     storage,
 )
 from ansorpy.schedule.steps.base import Count, Number, Step
-from ansorpy.schedule.text import stages_text
+from ansorpy.schedule.text import stages_text, state_card, state_summary
 
 __all__ = ["History", "IterRef", "StageRef", "State"]
 
@@ -55,7 +55,7 @@ class History(tuple[Step, ...]):
         return "\n".join(step.call() for step in self)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class State:
     """An immutable (partial) program: every primitive returns a new state.
 
@@ -168,8 +168,9 @@ class State:
         """The program as a loop nest; with *stage*, only its loops, *marked* ones with ``>``."""
         return stages_text(self, stage, marked or set())
 
-    def __str__(self) -> str:
-        return self.text()
+    __str__ = text
+    __repr__ = state_summary
+    _repr_html_ = state_card
 
     # Building new states
 
