@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 from ansorpy.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from ansorpy.api.evaluate.bench import bench
+    from ansorpy.api.evaluate.verify import verify
     from ansorpy.api.networks import NetworkSpec, compile, compile_many
     from ansorpy.api.operators import build, tune
     from ansorpy.api.parts import PARTS
@@ -76,6 +78,7 @@ __all__ = [
     "all_of",
     "argmax",
     "argmin",
+    "bench",
     "build",
     "ceil",
     "compile",
@@ -107,6 +110,7 @@ __all__ = [
     "tanh",
     "tune",
     "unregister_op",
+    "verify",
 ]  # fmt: skip
 
 _HOME = {
@@ -121,6 +125,7 @@ _HOME = {
     "Task": "ansorpy.ir.task",
     "Tensor": "ansorpy.ir.tensor",
     "NetworkSpec": "ansorpy.api.networks",
+    "bench": "ansorpy.api.evaluate.bench",
     "build": "ansorpy.api.operators",
     "compile_many": "ansorpy.api.networks",
     "compile": "ansorpy.api.networks",
@@ -133,6 +138,7 @@ _HOME = {
     "replay": "ansorpy.api.replay",
     "tune": "ansorpy.api.operators",
     "unregister_op": "ansorpy.frontend.onnx.registry",
+    "verify": "ansorpy.api.evaluate.verify",
 }
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from ansorpy.api.evaluate.lookup import demand_database
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.inputs import port_shapes, random_value
 from ansorpy.ir.extents import dim_extent, dims_of
@@ -23,7 +24,7 @@ from ansorpy.runtime.ports import Port, described
 from ansorpy.size_ranges import AnySize
 
 __all__ = [
-    "demand_database", "feeds", "library_path", "open_database", "save_arrays",
+    "feeds", "library_path", "open_database", "save_arrays",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -41,14 +42,6 @@ def open_database(path: Path) -> Database:
     """Open the database *path*, which must exist, to report what it says, whoever wrote it."""
     demand_database(path)
     return Database(path, believe=Believe.ALL)
-
-
-def demand_database(path: Path) -> None:
-    """Raise :class:`ForeignFile` if the database does not exist: reading never creates one."""
-    if not path.exists():
-        raise ForeignFile(
-            f"there is no database {path}", hint="name another file, or tune something first"
-        )
 
 
 def library_path(model: Path, output: Path | None, suffix: str = ".so") -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorpy.api.evaluate.models import is_library, onnx_beside
 from ansorpy.cli.files import (
     Array,
     feeds,
@@ -15,7 +16,6 @@ from ansorpy.cli.files import (
     open_database,
     save_arrays,
 )
-from ansorpy.cli.models import is_library, onnx_beside
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.extents import dim
 from ansorpy.runtime.ports import Port

@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import ansorpy as ap
-from ansorpy.cli.engine import Ours, sendable
+from ansorpy.api.evaluate.engine import Ours, sendable
 from ansorpy.cli.main import main
 from ansorpy.evaluation.bench import turns
 from ansorpy.evaluation.bench.turns import Timing

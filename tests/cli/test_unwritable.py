@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from ansorpy.api import networks, train_model
-from ansorpy.cli import models
+from ansorpy.api.evaluate import bench, models
 from ansorpy.cli.main import main
-from ansorpy.evaluation.bench import turns
 from ansorpy.measure.records import repair, schema
 from ansorpy.measure.records.database import Database
 
@@ -22,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         raise AssertionError("the work began")
 
     for module, name in (
-        (networks, "open_networks"), (turns, "compare"), (models, "open_model"),
+        (networks, "open_networks"), (bench, "compare"), (models, "open_model"),
         (train_model, "train_model"), (repair, "repair"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, work)

@@ -18,9 +18,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ansorpy.cli import comparison
-from ansorpy.cli.engine import Ours
-from ansorpy.cli.lookup import Lookup
+from ansorpy.api.evaluate import bench, verify
+from ansorpy.api.evaluate.engine import Ours
+from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.cli.main import main
 from ansorpy.cost.analytic.limits import Limits
 from ansorpy.errors import UsageError
@@ -474,13 +474,13 @@ def test_bench_and_verify_pass_the_precision_on(
         asked.append(given.arguments if isinstance(given, Lookup) else given[0].arguments)
         raise UsageError("enough")
 
-    monkeypatch.setattr(turns, "compare", stop)
-    monkeypatch.setattr(comparison, "verify_model", stop)
+    monkeypatch.setattr(bench, "compare", stop)
+    monkeypatch.setattr(verify, "open_model", stop)
     for verb in ("bench", "verify"):
         assert main([verb, str(folder / "net.onnx"), "--precision", "strict"]) == 2
     contender, verified = asked
     assert verified == {"precision": "strict"}
-    monkeypatch.setattr("ansorpy.cli.engine.open_model", stop)
+    monkeypatch.setattr("ansorpy.api.evaluate.engine.open_model", stop)
     with pytest.raises(UsageError):
         Ours(**contender)
     assert asked[-1]["precision"] == "strict"

@@ -86,7 +86,7 @@ def _tasks(database: Database, as_json: bool) -> None:
 
 
 def _repair(path: Path, output: Path | None, as_json: bool) -> None:
-    from ansorpy.cli.files import demand_database
+    from ansorpy.api.evaluate.lookup import demand_database
     from ansorpy.evaluation.tables import Table, show
     from ansorpy.measure.records.repair import repair
     from ansorpy.writable import demand_writable

@@ -40,10 +40,10 @@ def export(
 ) -> None:
     """Write a library or C file of the best recorded programs; those missing are predicted."""
     from ansorpy.api.c_export import emitted_target
+    from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.parts import load_plugins
     from ansorpy.cli.files import library_path
-    from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.searching import write_library
     from ansorpy.errors import UsageError
     from ansorpy.runtime.export import check_exportable
