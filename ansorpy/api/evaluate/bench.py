@@ -12,7 +12,7 @@ from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.evaluate.engine import sendable
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.evaluate.models import is_library, onnx_beside, with_known_inputs
-from ansorpy.api.evaluate.profiling import profiles_of
+from ansorpy.api.evaluate.profiling import profiles_of, trace_of
 from ansorpy.api.evaluate.sizes import timed_sizes
 from ansorpy.config import default_threads
 from ansorpy.evaluation.bench.processes import Contender
@@ -37,6 +37,7 @@ def bench(
     against: Sequence[str] = (),
     seed: int = 0,
     profile: bool = False,
+    trace: str | Path | None = None,
     progress: Callable[[str], None] = lambda line: None,
     **arguments: Unpack[LookupArguments],
 ) -> Comparison | SizesComparison:
@@ -52,6 +53,8 @@ def bench(
         against: Engines: ``"onnxruntime"``, ``"openvino"``, ``"reference"``.
         seed: Seed of the inputs.
         profile: Also time each call of an ONNX file's kernels inside whole runs.
+        trace: Write what each thread does in some runs of an ONNX file, at the first size, to this
+            JSON file, for Perfetto.
         progress: Receives a line after each round.
         **arguments
 
@@ -59,8 +62,8 @@ def bench(
         All timed calls of each engine, in seconds; with several sizes, those at each.
 
     Raises:
-        UsageError: *network* is missing, an engine, size or name is unknown, or *profile* is set
-            for a library.
+        UsageError: *network* is missing, an engine, size or name is unknown, or *profile* or
+            *trace* is given for a library.
         MissingDependency: An engine is not installed, or there is no linker to export with.
         EngineFailure: The process of an engine died or hung.
         ForeignFile, UnsupportedModel: A file cannot be read or compiled.
@@ -77,7 +80,9 @@ def bench(
             Lookup(Path(model), **arguments), None if network is None else Path(network)
         )
         lookup, original = stack.enter_context(known)
-        return _Bench(original, against, seed, peer_threads, profile, progress).run(lookup)
+        traced = None if trace is None else Path(trace)
+        timed = _Bench(original, against, seed, peer_threads, profile, traced, progress)
+        return timed.run(lookup)
 
 
 class _Bench:
@@ -85,19 +90,22 @@ class _Bench:
 
     def __init__(
         self, original: Path | None, against: Sequence[str], seed: int, peer_threads: int,
-        profile: bool, progress: Callable[[str], None],
+        profile: bool, trace: Path | None, progress: Callable[[str], None],
     ) -> None:  # fmt: skip
         self._original = original
         self._against = against
         self._seed = seed
         self._peer_threads = peer_threads
         self._profile = profile
+        self._trace = trace
         self._progress = progress
 
     def run(self, lookup: Lookup) -> Comparison | SizesComparison:
         """Time the network of *lookup* at one size or at several."""
         opened, points, sizes = timed_sizes(lookup, self._original)
         profiles = profiles_of(opened, sizes, self._seed) if self._profile else []
+        if self._trace is not None:
+            trace_of(opened, sizes[0], self._seed).save(self._trace)
         name, threads = (self._original or lookup.model).stem, opened.arguments["threads"] or 1
         probe = CoreProbe(threads)
         if len(points) == 1:

@@ -28,6 +28,10 @@ def bench(
     profile: Annotated[
         bool, typer.Option("--profile", help="Also time each kernel call inside whole runs.")
     ] = False,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write what each thread does in runs, for Perfetto."),
+    ] = None,
     **arguments: Unpack[LookupArguments],
 ) -> None:
     """Time a network against other engines, one at a time, in alternating bursts.
@@ -39,11 +43,12 @@ def bench(
     from ansorpy.writable import demand_writable
 
     prints_json = json_file == Path("-")
-    if json_file is not None and not prints_json:
-        demand_writable(json_file)
+    for file in (None if prints_json else json_file, trace):
+        if file is not None:
+            demand_writable(file)
     result = timed(
-        model, original, against=against or (), seed=seed, profile=profile, progress=_progress,
-        **arguments,
+        model, original, against=against or (), seed=seed, profile=profile, trace=trace,
+        progress=_progress, **arguments,
     )  # fmt: skip
     text = json.dumps(result.to_dict(), indent=2)
     if prints_json:

@@ -11,7 +11,7 @@ from enum import Enum
 
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.build import compile_ir
-from ansorpy.codegen.llvm.objects.clock import STAMP_SOURCE
+from ansorpy.codegen.llvm.objects.clock import stamp_source
 from ansorpy.errors import CodegenError
 from ansorpy.runtime.control import Argument, Memory
 from ansorpy.runtime.cpu_features import CHECK, emit_cpu_check, is_x86
@@ -53,6 +53,7 @@ class EntrySource:
         features: CPU features that ``init`` checks.
         is_timed: Each run writes the nanoseconds that each call took to the elements behind the
             first of ``i64 <name>_stamps[1 + calls]``; only one run at a time is then possible.
+        is_traced: Timed calls are events, too (:mod:`ansorpy.codegen.llvm.threads.traced`).
     """
 
     plan: ExecutionPlan
@@ -61,6 +62,7 @@ class EntrySource:
     metadata: str = ""
     features: tuple[str, ...] = ()
     is_timed: bool = False
+    is_traced: bool = False
 
 
 def build_entry(source: EntrySource) -> bytes:
@@ -121,7 +123,7 @@ def _constant_globals(source: EntrySource) -> list[str]:
     if source.is_timed:
         count = 1 + len(plan.steps)
         lines.append(f"@{name}_stamps = global [{count} x i64] zeroinitializer, align 8")
-        lines.append(STAMP_SOURCE)
+        lines.append(stamp_source(records=source.is_traced))
     if source.metadata:
         data = source.metadata.encode() + b"\0"
         text = "".join(f"\\{byte:02X}" for byte in data)
