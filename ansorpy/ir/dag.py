@@ -174,6 +174,7 @@ class ComputeDAG:
         return f"<ComputeDAG {self.signature}>"
 
     def is_output(self, op: Tensor) -> bool:
+        """Whether *op* is one of the outputs."""
         return op in self.outputs
 
     @cached_property

@@ -36,6 +36,7 @@ class DType(Enum):
 
     @property
     def bytes(self) -> int:
+        """Bytes of an element in memory."""
         return self.bits // 8
 
     @property
@@ -45,14 +46,17 @@ class DType(Enum):
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a floating-point type."""
         return "float" in self.value
 
     @property
     def is_int(self) -> bool:
+        """Whether it is an integer type."""
         return "int" in self.value
 
     @property
     def is_signed(self) -> bool:
+        """Whether it has negative values."""
         return not self.value.startswith("u") and self is not DType.BOOL
 
     @property
@@ -89,6 +93,7 @@ class DType(Enum):
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
+        """The type of numpy's arrays; bfloat16 is that of ``ml_dtypes``."""
         found: np.dtype[np.generic] = np.dtype(
             ml_dtypes.bfloat16 if self is DType.BFLOAT16 else self.value
         )

@@ -136,7 +136,12 @@ def placeholder(
     name: str,
     constant: bool = False,
 ) -> PlaceholderOp:
-    """Declare an input of *shape*; if *constant*, it is bound once, not passed in each call."""
+    """Declare an input of *shape*; if *constant*, it is bound once, not passed in each call.
+
+    Raises:
+        ValueError: An extent is below 1, the type is unknown, or the shape of a constant depends on
+            dimensions.
+    """
     extents = _checked(shape, name)
     if constant and dims_of(extents):
         raise ValueError(f"{name}: a constant is bound once, so its shape cannot depend on a call")
@@ -144,7 +149,11 @@ def placeholder(
 
 
 def reduce_axis(extent: Extent, *, name: str) -> Axis:
-    """Declare an axis to reduce over."""
+    """Declare an axis to reduce over, with *extent* iterations.
+
+    Raises:
+        ValueError: *extent* is below 1.
+    """
     if isinstance(extent, int) and extent < 1:
         raise ValueError(f"reduce axis {name} has extent {extent}; it must be at least 1")
     return Axis(name, extent, AxisKind.REDUCE)
