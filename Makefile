@@ -3,6 +3,7 @@
 # make conformance  all of onnx's backend suite; stop it and start it again as you like
 # make check   formatting, lint, strict types
 # make bench   the benchmark suite of benchmarks/
+# make gallery executes the notebooks of docs/gallery again
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -17,7 +18,7 @@ JOBS   ?= auto
 SOURCES := ansorpy tests $(wildcard benchmarks) $(wildcard examples)
 LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
 
-.PHONY: demo test conformance check bench clean
+.PHONY: demo test conformance check bench gallery clean
 .DELETE_ON_ERROR:
 
 $(STAMP): requirements/pinned.txt requirements/linker.txt pyproject.toml
@@ -59,6 +60,10 @@ check: $(STAMP)
 bench: $(PEERS)
 	$(BIN)/python -m benchmarks.ops --json ops.json
 	$(BIN)/python -m benchmarks.networks --json networks.json
+
+gallery: $(STAMP) requirements/docs.txt
+	$(BIN)/python -m pip install --quiet -r requirements/docs.txt
+	$(BIN)/python -m examples.notebooks
 
 clean:
 	rm -rf $(VENV) $(DEMO) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ansorpy as ap
-from ansorpy.api.evaluate.bench import Comparison, SizesComparison
+from ansorpy.evaluation.bench.result import Comparison, SizesComparison
 from ansorpy.evaluation.verify import Verification
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.kernel import Kernel
