@@ -13,10 +13,11 @@ __all__ = ["card", "grid"]
 
 _LINE = "1px solid rgba(128,128,128,.35)"
 _CARD = (
-    f"display:inline-block;max-width:100%;border:{_LINE};border-radius:6px;padding:.5em .8em;"
-    "text-align:left"
+    f"display:inline-block;box-sizing:border-box;max-width:100%;border:{_LINE};border-radius:6px;"
+    "padding:.5em .8em;text-align:left"
 )
-_TABLE = "border-collapse:collapse;margin:.4em 0"
+_TABLE = "border-collapse:collapse;margin:.4em 0;color:inherit;font-size:inherit"
+"""Old pages let tables inherit neither."""
 _CODE = "max-height:24em;overflow:auto;margin:.4em 0;line-height:1.25"
 
 
@@ -38,6 +39,7 @@ def card(
         f"<tr>{_cell(name, 'opacity:.7;')}{_cell(value)}</tr>"
         for name, value in facts.items() if value
     )  # fmt: skip
+    table = f'<table style="{_TABLE}">{rows}</table>' if rows else ""
     details = "".join(
         f"<details><summary>{escape(heading)}</summary>"
         f'<pre style="{_CODE}">{escape(text)}</pre></details>'
@@ -45,7 +47,7 @@ def card(
     )
     return (
         f'<div style="{_CARD}"><b>{escape(kind)}</b> <code>{escape(name)}</code>'
-        f'<table style="{_TABLE}">{rows}</table>{"".join(tables)}{details}</div>'
+        f"{table}{''.join(tables)}{details}</div>"
     )
 
 

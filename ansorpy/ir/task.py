@@ -107,7 +107,7 @@ class Task:
             "runs on": self._conditions, "precision": self.precision, "sizes": ", ".join(self._at)
         }  # fmt: skip
         if not self.dag.dims:
-            facts["work"] = f"{self.flops:.4g} operations, {self.bytes:.4g} bytes at least"
+            facts["work"] = f"{self.flops:,.0f} operations, {self.bytes:,} bytes at least"
         return card("Task", self.name, facts, {"Definition": text(self.dag)})
 
     @property
