@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Unpack
@@ -85,42 +86,39 @@ def bench(
         return timed.run(lookup)
 
 
+@dataclass(frozen=True)
 class _Bench:
-    """How a network is timed."""
+    """How a network, compiled from the *original* ONNX file, is timed."""
 
-    def __init__(
-        self, original: Path | None, against: Sequence[str], seed: int, peer_threads: int,
-        profile: bool, trace: Path | None, progress: Callable[[str], None],
-    ) -> None:  # fmt: skip
-        self._original = original
-        self._against = against
-        self._seed = seed
-        self._peer_threads = peer_threads
-        self._profile = profile
-        self._trace = trace
-        self._progress = progress
+    original: Path | None
+    against: Sequence[str]
+    seed: int
+    peer_threads: int
+    profile: bool
+    trace: Path | None
+    progress: Callable[[str], None]
 
     def run(self, lookup: Lookup) -> Comparison | SizesComparison:
         """Time the network of *lookup* at one size or at several."""
-        opened, points, sizes = timed_sizes(lookup, self._original)
-        profiles = profiles_of(opened, sizes, self._seed) if self._profile else []
-        if self._trace is not None:
-            trace_of(opened, sizes[0], self._seed).save(self._trace)
-        name, threads = (self._original or lookup.model).stem, opened.arguments["threads"] or 1
+        opened, points, sizes = timed_sizes(lookup, self.original)
+        profiles = profiles_of(opened, sizes, self.seed) if self.profile else []
+        if self.trace is not None:
+            trace_of(opened, sizes[0], self.seed).save(self.trace)
+        name, threads = (self.original or lookup.model).stem, opened.arguments["threads"] or 1
         probe = CoreProbe(threads)
         if len(points) == 1:
-            given: dict[str, object] = {"seed": self._seed, "shapes": sizes[0]}
+            given: dict[str, object] = {"seed": self.seed, "shapes": sizes[0]}
             timings = compare(
                 [_ours(opened, "Ours", given), *self._peers(opened, "open_peer", given)],
-                progress=self._progress, is_disturbed=probe.is_disturbed,
+                progress=self.progress, is_disturbed=probe.is_disturbed,
             )  # fmt: skip
             calls = profiles[0] if profiles else []
             return Comparison(name, threads, timings, _kernels_ms(opened, calls), calls)
-        given = {"seed": self._seed, "sizes": sizes}
+        given = {"seed": self.seed, "sizes": sizes}
         at_each = compare_sizes(
             [_ours(opened, "ours_at", given), *self._peers(opened, "open_peer_at", given)],
             dict(enumerate(map(named, points))),
-            progress=self._progress, is_disturbed=probe.is_disturbed,
+            progress=self.progress, is_disturbed=probe.is_disturbed,
         )  # fmt: skip
         return SizesComparison(name, threads, points, [*at_each], profiles)
 
@@ -128,9 +126,9 @@ class _Bench:
         self, lookup: Lookup, factory: str, given: Mapping[str, object]
     ) -> Iterator[Contender]:
         """The others in the given order, made by a *factory* of the engines' protocol."""
-        for name in dict.fromkeys(self._against):
-            path = str(onnx_beside(lookup.model, self._original))
-            peer = {"name": name, "path": path, "threads": self._peer_threads, **given}
+        for name in dict.fromkeys(self.against):
+            path = str(onnx_beside(lookup.model, self.original))
+            peer = {"name": name, "path": path, "threads": self.peer_threads, **given}
             yield Contender(name, f"ansorpy.evaluation.engines.protocol:{factory}", peer)
 
 
