@@ -87,6 +87,9 @@ def test_kernels() -> None:
     assert repr(kernel) == "<Kernel C: 'A', 'B' -> 'C', never timed>"
     text = shown(kernel)
     assert "float32[6, 7]" in text and "never timed" in text and "for k in 0..5" in text
+    assert "as written" in text
+    state, _ = ap.State.initial(product()).split("C", "i", (2,))
+    assert "state.split('C', 'i', (2,))" in shown(ap.build(state, threads=1))
 
 
 def test_models(rng: np.random.Generator) -> None:

@@ -18,6 +18,7 @@ from ansorpy.runtime.execution_plan import ExecutionPlan, constant_ports, kernel
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.ports import Array, Port, one_of, own_result, ports_grid
+from ansorpy.runtime.schedules import states_of
 from ansorpy.runtime.sizes import SizedPorts
 from ansorpy.target import Target
 
@@ -171,8 +172,12 @@ class Kernel:
             "target": self.target.name,
             "constants": ", ".join(port.name for port in self.constants),
         }
+        folded = {"Loops that run": self.program}
+        if self._task.schedule:
+            histories = [str(state.history) for state in states_of(self._task.schedule)]
+            folded["Schedule"] = "\n\n".join(filter(None, histories)) or "as written"
         tables = [ports_grid(self.inputs, self.outputs)]
-        return card("Kernel", self.name, facts, {"Loops that run": self.program}, tables)
+        return card("Kernel", self.name, facts, folded, tables)
 
     @property
     def _time(self) -> str:
