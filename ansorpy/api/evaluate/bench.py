@@ -30,6 +30,10 @@ from ansorpy.target import Target
 __all__ = ["bench"]
 
 
+def _silent(line: str) -> None:
+    """Show no progress."""
+
+
 @with_arguments
 def bench(
     model: str | Path | CompiledModel,
@@ -39,7 +43,7 @@ def bench(
     seed: int = 0,
     profile: bool = False,
     trace: str | Path | None = None,
-    progress: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], None] | None = None,
     **arguments: Unpack[LookupArguments],
 ) -> Comparison | SizesComparison:
     """Time *model* and other engines in turn, in bursts; where *dims* lists sizes, at each.
@@ -82,7 +86,8 @@ def bench(
         )
         lookup, original = stack.enter_context(known)
         traced = None if trace is None else Path(trace)
-        timed = _Bench(original, against, seed, peer_threads, profile, traced, progress)
+        told = progress or _silent
+        timed = _Bench(original, against, seed, peer_threads, profile, traced, told)
         return timed.run(lookup)
 
 
