@@ -5,6 +5,7 @@
 # make wheel-test  the wheel, installed into an empty environment of every Python at hand
 # make check   formatting, lint, strict types
 # make bench   the benchmark suite of benchmarks/
+# make gallery executes the notebooks of docs/gallery again
 # make screenshots  the pictures of the report in docs/; needs chromium
 
 PYTHON ?= python3
@@ -25,7 +26,7 @@ LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
 BROWSER := $(shell command -v chromium || command -v google-chrome)
 SHOT    := $(BROWSER) --headless --no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=8000
 
-.PHONY: demo test conformance wheel-test docs check bench screenshots clean
+.PHONY: demo test conformance wheel-test docs gallery check bench screenshots clean
 .DELETE_ON_ERROR:
 
 $(STAMP): requirements/pinned.txt requirements/linker.txt pyproject.toml
@@ -92,6 +93,9 @@ screenshots: demo $(CHARTS)
 	$(SHOT) --window-size=1280,1240 --screenshot=docs/pictures/report.png file://$(abspath $(DEMO))/report.html
 	$(SHOT) --window-size=390,1400 --screenshot=docs/pictures/report-phone.png file://$(abspath $(DEMO))/report.html
 	$(SHOT) --window-size=1280,1240 --blink-settings=preferredColorScheme=0 --screenshot=docs/pictures/report-dark.png file://$(abspath $(DEMO))/report.html
+gallery: $(STAMP) requirements/gallery.txt
+	$(BIN)/python -m pip install --quiet -r requirements/gallery.txt
+	$(BIN)/python -m examples.notebooks
 
 clean:
 	rm -rf $(VENV) $(DEMO) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

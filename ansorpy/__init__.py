@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING
 from ansorpy.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from ansorpy.api.evaluate.bench import bench
+    from ansorpy.api.evaluate.report import report
+    from ansorpy.api.evaluate.verify import verify
     from ansorpy.api.networks import NetworkSpec, compile, compile_many
     from ansorpy.api.operators import build, tune
     from ansorpy.api.parts import PARTS
@@ -76,6 +79,7 @@ __all__ = [
     "all_of",
     "argmax",
     "argmin",
+    "bench",
     "build",
     "ceil",
     "compile",
@@ -97,6 +101,7 @@ __all__ = [
     "reduce_axis",
     "register_op",
     "replay",
+    "report",
     "round",
     "rsqrt",
     "select",
@@ -107,6 +112,7 @@ __all__ = [
     "tanh",
     "tune",
     "unregister_op",
+    "verify",
 ]  # fmt: skip
 
 _HOME = {
@@ -121,6 +127,7 @@ _HOME = {
     "Task": "ansorpy.ir.task",
     "Tensor": "ansorpy.ir.tensor",
     "NetworkSpec": "ansorpy.api.networks",
+    "bench": "ansorpy.api.evaluate.bench",
     "build": "ansorpy.api.operators",
     "compile_many": "ansorpy.api.networks",
     "compile": "ansorpy.api.networks",
@@ -133,6 +140,8 @@ _HOME = {
     "replay": "ansorpy.api.replay",
     "tune": "ansorpy.api.operators",
     "unregister_op": "ansorpy.frontend.onnx.registry",
+    "report": "ansorpy.api.evaluate.report",
+    "verify": "ansorpy.api.evaluate.verify",
 }
 
 

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from ansorpy.errors import MissingDependency, UsageError
 
 __all__ = [
-    "CACHE", "CALIBRATE", "DB", "DEBUG", "DEVICE", "DUMP", "KNOBS", "NUM_THREADS", "SEED",
+    "CACHE", "CALIBRATE", "DB", "DEBUG", "DEVICE", "DUMP", "KNOBS", "NUM_THREADS", "PERF", "SEED",
     "STATE", "VERIFY", "Knob", "available_cores", "cache_folder", "cgroup_quota",
     "compiler_command", "default_database", "default_threads", "ray_cluster", "ray_uses_tls",
     "state_folder",
@@ -126,7 +126,14 @@ CALIBRATE: Knob[bool] = Knob(
     _flag,
     "0 or 1",
 )
-KNOBS = (NUM_THREADS, DEVICE, DEBUG, DUMP, VERIFY, SEED, CACHE, DB, STATE, CALIBRATE)
+PERF: Knob[bool] = Knob(
+    "ANSORPY_PERF",
+    "1 names the functions of programs in memory for Linux perf, in /tmp/perf-PID.map",
+    False,
+    _flag,
+    "0 or 1",
+)
+KNOBS = (NUM_THREADS, DEVICE, DEBUG, DUMP, VERIFY, SEED, CACHE, DB, STATE, CALIBRATE, PERF)
 
 
 def cache_folder() -> Path:

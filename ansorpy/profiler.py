@@ -14,10 +14,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
+from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
 
-__all__ = ["Activity", "Profiler", "charge", "profiled"]
+__all__ = ["Activity", "Profiler", "Span", "charge", "profiled"]
+
+_LEAST_SPAN_S = 1e-3
 
 
 class Activity(Enum):
@@ -52,6 +55,15 @@ class Activity(Enum):
     OTHER = "other"
 
 
+@dataclass
+class Span:
+    """A time in which one activity was the innermost; start and end are readings of the clock."""
+
+    activity: Activity
+    start: float
+    end: float
+
+
 class Profiler:
     """Measures seconds by activity while entered; time in a nested instance counts for both.
 
@@ -61,6 +73,7 @@ class Profiler:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._seconds: dict[Activity, float] = {}
+        self._spans: list[Span] = []
         self._stack: list[Activity] = []
         self._since = 0.0
         self._outer: Profiler | None = None
@@ -100,6 +113,12 @@ class Profiler:
         """Total seconds."""
         return sum(self.seconds.values())
 
+    def take_spans(self) -> list[Span]:
+        """The spans since the last call, in order; those below a millisecond are left out."""
+        self._count()
+        spans, self._spans = self._spans, []
+        return spans
+
     def enter(self, activity: Activity) -> None:
         """Count time for *activity* from now on."""
         self._count()
@@ -119,8 +138,14 @@ class Profiler:
         self._add(activity, moved)
 
     def _count(self) -> None:
-        now = self._clock()
-        self._add(self._stack[-1], now - self._since)
+        now, activity = self._clock(), self._stack[-1]
+        self._add(activity, now - self._since)
+        last = self._spans[-1] if self._spans else None
+        is_same = last is not None and last.activity is activity
+        if last is not None and is_same and self._since - last.end < _LEAST_SPAN_S:
+            last.end = now
+        elif now - self._since >= _LEAST_SPAN_S:
+            self._spans.append(Span(activity, self._since, now))
         self._since = now
 
     def _take(self, inner: Mapping[Activity, float]) -> None:

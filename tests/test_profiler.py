@@ -24,6 +24,21 @@ class Clock:
         return self.now
 
 
+def test_spans_are_merged_and_taken_once() -> None:
+    clock = Clock()
+    with Profiler(clock) as run:
+        for _ in range(3):
+            with profiled(Activity.SEARCH):
+                clock.now += 1
+                with profiled(Activity.RECORD):
+                    clock.now += 0.0005  # too short to be shown
+        with profiled(Activity.MODEL):
+            clock.now += 2
+        found = [(s.activity, s.start, round(s.end, 6)) for s in run.take_spans()]
+        assert found == [(Activity.SEARCH, 0.0, 3.0015), (Activity.MODEL, 3.0015, 5.0015)]
+        assert run.take_spans() == []
+
+
 def test_the_innermost_activity_is_charged() -> None:
     clock = Clock()
     with Profiler(clock) as run:

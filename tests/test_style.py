@@ -163,9 +163,9 @@ def private_uses(tree: ast.Module) -> Iterator[str]:
 
 
 def is_private(name: str) -> bool:
-    """Not of named tuples, whose methods have an underscore."""
+    """Not of named tuples, nor `_repr_html_`, which is a notebook's."""
     of_tuples = ("_asdict", "_fields", "_make", "_replace")
-    return name.startswith("_") and not name.startswith("__") and name not in of_tuples
+    return name.startswith("_") and not name.endswith("_") and name not in of_tuples
 
 
 def test_tests_go_through_public_names() -> None:

@@ -30,7 +30,7 @@ from ansorpy.measure.records.journal import RecordingJournal
 from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.records.sessions import warn_of_writers
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.interfaces import Expecting, Machines, Observer, Runner, Sharing
+from ansorpy.measure.run.interfaces import Building, Expecting, Machines, Observer, Runner, Sharing
 from ansorpy.measure.run.proved import ProvedRunner
 from ansorpy.measure.run.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.versions import versions
@@ -421,6 +421,10 @@ class _StoppableRunner:
     def computing(self) -> AbstractContextManager[None]:
         """Hold the cores shared while computing, if the runner times on this machine."""
         return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
+
+    def take_build_times(self) -> list[tuple[float, float]]:
+        """When each build since the last call began and ended, if the runner knows."""
+        return self.runner.take_build_times() if isinstance(self.runner, Building) else []
 
     def measure(
         self,

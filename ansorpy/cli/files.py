@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.evaluation.inputs import port_shapes, random_value
 from ansorpy.ir.extents import dim_extent, dims_of
-from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.results import Believe
 from ansorpy.runtime.library.forms import Form, form_of
 from ansorpy.runtime.ports import Port, described
 from ansorpy.size_ranges import AnySize
 
 __all__ = [
-    "demand_database", "emitted_path", "feeds", "open_database", "save_arrays",
+    "emitted_path", "feeds", "save_arrays",
 ]  # fmt: skip
 
 Array = NDArray[np.generic]
@@ -36,20 +34,6 @@ _NOT_NUMPY = (
     tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """What numpy, its parser of headers and zipfile raise for other files and damaged ones."""
-
-
-def open_database(path: Path) -> Database:
-    """Open the database *path*, which must exist, to report what it says, whoever wrote it."""
-    demand_database(path)
-    return Database(path, believe=Believe.ALL)
-
-
-def demand_database(path: Path) -> None:
-    """Raise :class:`ForeignFile` if the database does not exist: reading never creates one."""
-    if not path.exists():
-        raise ForeignFile(
-            f"there is no database {path}", hint="name another file, or tune something first"
-        )
 
 
 def emitted_path(model: Path, output: Path | None, emit: Form | None) -> Path:

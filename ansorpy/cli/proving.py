@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ansorpy.api.evaluate.lookup import Lookup
+from ansorpy.api.evaluate.models import finished_from, is_library
 from ansorpy.cli.kernels import library_kernels
-from ansorpy.cli.lookup import Lookup
-from ansorpy.cli.models import finished_from, is_library
 from ansorpy.evaluation.kernels import part_name
 from ansorpy.evaluation.proofs import StaticVerification
 from ansorpy.measure.proofs.prover import Prover

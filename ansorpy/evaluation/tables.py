@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import TextIO
 
+from ansorpy.notebook import grid
+
 __all__ = ["Table", "show"]
 
 
@@ -30,6 +32,9 @@ class Table:
             )
             lines.append("  ".join(padded).rstrip())
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return grid(self.heading, self.rows, self.numeric, self.title)
 
 
 def show(table: Table, file: TextIO | None = None) -> None:

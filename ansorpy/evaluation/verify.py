@@ -40,7 +40,7 @@ class OutputCheck:
         return not self.problem and self.error <= self.tolerance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
     """The checks of all outputs against one reference."""
 
@@ -83,6 +83,13 @@ class Verification:
         heading = ("output", "error", "tolerance", "largest", "result")
         numeric = frozenset(heading[1:4])
         return Table(f"{self.model} against {self.against}", heading, rows, numeric)
+
+    def __repr__(self) -> str:
+        result = "ok" if self.ok else "differs"
+        return f"<Verification {self.model} against {self.against}: {result}>"
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     def demand(self) -> None:
         """Raise :class:`VerificationFailed`, naming the outputs, unless all passed."""

@@ -164,7 +164,17 @@ class ComputeDAG:
                 needed.update(self.reads(compute))
         return tuple(compute for compute in self.computes if compute in needed)
 
+    @property
+    def signature(self) -> str:
+        """Its arguments and outputs as text: ``A, B -> C``."""
+        args, outputs = (", ".join(op.name for op in ops) for ops in (self.args, self.outputs))
+        return f"{args} -> {outputs}".strip()
+
+    def __repr__(self) -> str:
+        return f"<ComputeDAG {self.signature}>"
+
     def is_output(self, op: Tensor) -> bool:
+        """Whether *op* is one of the outputs."""
         return op in self.outputs
 
     @cached_property

@@ -37,6 +37,7 @@ class DType(Enum):
 
     @property
     def bytes(self) -> int:
+        """Bytes of an element in memory."""
         return self.bits // 8
 
     @property
@@ -46,14 +47,17 @@ class DType(Enum):
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a floating-point type."""
         return "float" in self.value
 
     @property
     def is_int(self) -> bool:
+        """Whether it is an integer type."""
         return "int" in self.value
 
     @property
     def is_signed(self) -> bool:
+        """Whether it has negative values."""
         return not self.value.startswith("u") and self is not DType.BOOL
 
     @property
@@ -90,6 +94,7 @@ class DType(Enum):
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
+        """The type of numpy's arrays; bfloat16 is that of ``ml_dtypes``."""
         found: np.dtype[np.generic] = np.dtype(
             ml_dtypes.bfloat16 if self is DType.BFLOAT16 else self.value
         )

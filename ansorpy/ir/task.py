@@ -11,7 +11,9 @@ from ansorpy.ir.analysis.flops import flops
 from ansorpy.ir.analysis.similarity import class_hash
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.sizes import fixed
+from ansorpy.ir.text.printer import text
 from ansorpy.ir.text.serialize import structural_hash
+from ansorpy.notebook import card
 from ansorpy.target import Target
 
 __all__ = ["Precision", "Task"]
@@ -22,7 +24,7 @@ Precision: TypeAlias = Literal["default", "strict", "tf32"]
 error, ``"tf32"`` also permits rounding float32 factors to TF32."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """A definition to tune under stated conditions; records apply to tasks with the same ``key``.
 
@@ -96,3 +98,19 @@ class Task:
     def bytes(self) -> int:
         """Minimum bytes of memory traffic: each argument read once, each output written once."""
         return sum(fixed(op.bytes) for op in (*self.dag.args, *self.dag.outputs))
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}: {self.dag.signature}, {self._conditions}>"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "runs on": self._conditions, "precision": self.precision, "sizes": ", ".join(self._at)
+        }  # fmt: skip
+        if not self.dag.dims:
+            facts["work"] = f"{self.flops:,.0f} operations, {self.bytes:,} bytes at least"
+        return card("Task", self.name, facts, {"Definition": text(self.dag)})
+
+    @property
+    def _conditions(self) -> str:
+        threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
+        return f"{threads} on {self.target.name}"

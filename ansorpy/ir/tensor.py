@@ -54,6 +54,7 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
+        """Number of axes."""
         return len(self.shape)
 
     @property
@@ -63,7 +64,11 @@ class Tensor:
 
     @property
     def bytes(self) -> AnyExtent:
+        """Bytes of all elements."""
         return self.size * self.dtype.bytes
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self.name}: {self.dtype.value}[{', '.join(map(str, self.shape))}]>"
 
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
         items = indices if isinstance(indices, tuple) else (indices,)
@@ -92,6 +97,8 @@ class PlaceholderOp(Tensor):
     dtype: DType
     constant: bool
 
+    __repr__ = Tensor.__repr__
+
 
 @node
 class ComputeOp(Tensor):
@@ -114,6 +121,8 @@ class ComputeOp(Tensor):
     routine: Routine | None = None
     dtype: DType = field(init=False)  # computed once, because it depends on all earlier stages
 
+    __repr__ = Tensor.__repr__
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "body", unique_nodes(self.body))
         make_room(self.body)
@@ -127,7 +136,12 @@ def placeholder(
     name: str,
     constant: bool = False,
 ) -> PlaceholderOp:
-    """Declare an input of *shape*; if *constant*, it is bound once, not passed in each call."""
+    """Declare an input of *shape*; if *constant*, it is bound once, not passed in each call.
+
+    Raises:
+        ValueError: An extent is below 1, the type is unknown, or the shape of a constant depends on
+            dimensions.
+    """
     extents = _checked(shape, name)
     if constant and dims_of(extents):
         raise ValueError(f"{name}: a constant is bound once, so its shape cannot depend on a call")
@@ -135,7 +149,11 @@ def placeholder(
 
 
 def reduce_axis(extent: Extent, *, name: str) -> Axis:
-    """Declare an axis to reduce over."""
+    """Declare an axis to reduce over, with *extent* iterations.
+
+    Raises:
+        ValueError: *extent* is below 1.
+    """
     if isinstance(extent, int) and extent < 1:
         raise ValueError(f"reduce axis {name} has extent {extent}; it must be at least 1")
     return Axis(name, extent, AxisKind.REDUCE)

@@ -19,7 +19,7 @@ from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
 from ansorpy.target import Target
 
-__all__ = ["RUNTIMES", "Runtime", "TimedCalls", "runtime_of"]
+__all__ = ["RUNTIMES", "Records", "Runtime", "TimedCalls", "TracedCalls", "runtime_of"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,25 @@ class TimedCalls:
 
     executable: Runs
     spent_ns: NDArray[np.int64]
+
+
+class Records(Protocol):
+    """Keeps the events of runs (:class:`ansorpy.codegen.llvm.threads.traced.Recorder`)."""
+
+    @property
+    def lost(self) -> int: ...
+
+    def clear(self) -> None: ...
+
+    def events(self) -> NDArray[np.int64]: ...
+
+
+@dataclass(frozen=True)
+class TracedCalls:
+    """``records`` keeps what each thread does in runs of ``executable``."""
+
+    executable: Runs
+    records: Records
 
 
 class Runtime(Protocol):
@@ -42,6 +61,13 @@ class Runtime(Protocol):
 
     def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
         """Load *plan* with timestamps after each call."""
+
+    def traced(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TracedCalls:
+        """Load *plan* so that runs record what each thread does.
+
+        Raises:
+            UsageError: What runs elsewhere, on a GPU, cannot be recorded.
+        """
 
     def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
         """GPU kernels that a call of *code* launches; 0 on CPUs, which call it directly.

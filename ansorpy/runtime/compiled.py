@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ansorpy.codegen.llvm.objects.memory import aligned_empty
+from ansorpy.codegen.llvm.threads.traced_runs import trace_of_runs
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
 from ansorpy.ir.symbols import Dim
@@ -18,8 +20,9 @@ from ansorpy.runtime.execution_plan import ExecutionPlan, plan_network
 from ansorpy.runtime.export import export
 from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.model import Model, Signature
+from ansorpy.runtime.model import Model, Runs, Signature
 from ansorpy.target import Target
+from ansorpy.trace import Trace
 
 __all__ = ["CompiledModel"]
 
@@ -82,21 +85,47 @@ class CompiledModel(Model):
         if runs < 1:
             raise UsageError(f"runs must be at least 1, got {runs}")
         timed = self._in_memory().timed()
-        arrays, outputs = self._fed(feeds)
-        given = self._sharing.fill(arrays, self._none_given, outputs)
-        results = [
-            aligned_empty(port.shape, port.dtype) if array is None else array
-            for port, array in zip(outputs, given, strict=True)
-        ]
-        used = self.threads if threads is None else threads
-        run = timed.executable.prepare(arrays, results, used)
+        run = self._prepared(timed.executable, feeds, threads)
         run()
         seconds = np.empty((runs, len(self._plan.steps)))
         for row in seconds:
             run()
             row[:] = timed.spent_ns * 1e-9
         medians = np.median(seconds, axis=0).tolist()
-        return [(step.name, time) for step, time in zip(self._plan.steps, medians, strict=True)]
+        return [(step.name, median) for step, median in zip(self._plan.steps, medians, strict=True)]
+
+    def trace(
+        self, feeds: Mapping[str, Any], *, runs: int = 3, threads: int | None = None
+    ) -> Trace:
+        """Return what each thread does, and when, in some runs: kernels, their parts, and waits.
+
+        The first run is not traced.  Reading the clock takes some 50 ns for each part.
+
+        Args:
+            feeds: Every input by name.
+            runs: Traced runs, one after the other.
+
+        Raises:
+            UsageError: This model is for another machine or a GPU, or *runs* is below 1.
+        """
+        if runs < 1:
+            raise UsageError(f"runs must be at least 1, got {runs}")
+        traced = self._in_memory().traced()
+        run = self._prepared(traced.executable, feeds, threads)
+        run()
+        traced.records.clear()
+        times = []
+        for _ in range(runs):
+            start = time.monotonic_ns()
+            run()
+            times.append((start, time.monotonic_ns()))
+        if traced.records.lost:
+            raise UsageError(
+                f"{traced.records.lost} events of {runs} runs did not fit into a trace",
+                hint="trace fewer runs",
+            )
+        names = [step.name for step in self._plan.steps]
+        return trace_of_runs(self.name, names, times, traced.records.events())
 
     def kernels(self, sizes: Mapping[Dim, int]) -> list[int]:
         """How many GPU kernels each call launches at these *sizes*; 0 on CPUs."""
@@ -113,6 +142,25 @@ class CompiledModel(Model):
             MissingDependency: There is no linker.
         """
         return export(self._plan, Path(path), pack)
+
+    def _prepared(
+        self, executable: Runs, feeds: Mapping[str, Any], threads: int | None
+    ) -> Callable[[], None]:
+        """A function that computes all outputs from *feeds* by *executable*."""
+        arrays, outputs = self._fed(feeds)
+        given = self._sharing.fill(arrays, self._none_given, outputs)
+        results = [
+            aligned_empty(port.shape, port.dtype) if array is None else array
+            for port, array in zip(outputs, given, strict=True)
+        ]
+        return executable.prepare(arrays, results, self.threads if threads is None else threads)
+
+    def _shown(self) -> tuple[dict[str, str | None], dict[str, str], list[str]]:
+        facts, folded, tables = super()._shown()
+        plan, names = self._plan, [step.name for step in self._plan.steps]
+        alone = "" if plan.median_s is None else f", {plan.median_s * 1e3:.4g} ms in all alone"
+        facts |= {"target": plan.target.name, "calls": f"{len(names)}{alone}"}
+        return facts, folded | {"Calls, in order": "\n".join(names)}, tables
 
     def _in_memory(self) -> InMemory:
         if self._loaded is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import CodegenError, UsageError
@@ -217,7 +218,7 @@ def _places(arena: ArenaPlan) -> dict[str, Argument]:
 
 
 def plan_kernel(
-    task: CompiledTask, constants: Mapping[str, Array], *, target: Target, threads: int
+    task: CompiledTask, constants: Mapping[str, Any], *, target: Target, threads: int
 ) -> ExecutionPlan:
     """Make the plan of one kernel with its *constants* bound.
 
@@ -225,7 +226,7 @@ def plan_kernel(
         UsageError: A constant is missing, unknown, or of another shape or type, or the kernel
             works on parts of larger tensors.
     """
-    _check_constants(task.built, constants)
+    constants = _checked_constants(task.built, constants)
     apart = [spec.name for spec in task.built.run_params if spec.strides is not None]
     if apart:
         raise UsageError(
@@ -262,19 +263,22 @@ def constant_ports(built: Built) -> tuple[Port, ...]:
     return tuple({port.name: port for port in _ports(given)}.values())
 
 
-def _check_constants(built: Built, constants: Mapping[str, Array]) -> None:
+def _checked_constants(built: Built, constants: Mapping[str, Any]) -> dict[str, Array]:
+    """*constants* as arrays that can be packed; raises :class:`UsageError` for wrong ones."""
+    found = {}
     ports = {port.name: port for port in constant_ports(built)}
     expected = ", ".join(ports) or "no constants"
     for name, array in constants.items():
         if name not in ports:
             raise UsageError(f"{name!r} is not a constant of this kernel, which takes {expected}")
-        check_array("constant", ports[name], array)
+        found[name] = check_array("constant", ports[name], array)
     missing = [name for name in ports if name not in constants]
     if missing:
         raise UsageError(
             f"the constants {', '.join(missing)} are not bound",
             hint=f"call kernel.bind({', '.join(f'{name}=array' for name in ports)}) first",
         )
+    return found
 
 
 def _named(task: CompiledTask, call: Call) -> dict[str, Array]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.runtime.backends import TimedCalls, runtime_of
+from ansorpy.runtime.backends import TimedCalls, TracedCalls, runtime_of
 from ansorpy.runtime.constants import growing, make_pool, settled
 from ansorpy.runtime.execution_plan import ExecutionPlan
 from ansorpy.runtime.model import Runs
@@ -29,6 +29,14 @@ class InMemory:
     def timed(self) -> TimedCalls:
         """Load the same code and constants again, with timestamps after each call."""
         return runtime_of(self.plan.target).timed(_packed(self.plan), self.pool)
+
+    def traced(self) -> TracedCalls:
+        """Load the same code and constants again, so that runs record what each thread does.
+
+        Raises:
+            UsageError: The code runs on a GPU.
+        """
+        return runtime_of(self.plan.target).traced(_packed(self.plan), self.pool)
 
 
 def load_plan(plan: ExecutionPlan, name: str) -> InMemory:

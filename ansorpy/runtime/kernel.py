@@ -7,14 +7,18 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import numpy as np
+
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
+from ansorpy.notebook import card
 from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan, constant_ports, kernel_ports, plan_kernel
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.ports import Array, Port, one_of
+from ansorpy.runtime.ports import Array, Port, one_of, own_result, ports_grid
+from ansorpy.runtime.schedules import states_of
 from ansorpy.runtime.sizes import SizedPorts
 from ansorpy.target import Target
 
@@ -60,7 +64,7 @@ class Kernel:
         """Median time of one run on the tuning machine, or ``None`` if it was never timed."""
         return None if self._task.median_s is None else self._task.median_s * 1e3
 
-    def bind(self, **constants: Array) -> Kernel:
+    def bind(self, **constants: Any) -> Kernel:
         """Bind the constants and pack them for the code; returns the kernel itself.
 
         The arrays are copied into the kernel.  Binding again replaces all of them; calls already
@@ -70,7 +74,7 @@ class Kernel:
             UsageError: A constant is missing, unknown, or of another shape or type.
         """
         self._plan(constants)
-        copies = {name: array.copy() for name, array in constants.items()}
+        copies = {name: np.array(value) for name, value in constants.items()}
         if self.target.runs_on_host():
             self._loaded = load_plan(self._plan(copies), "kernel")
         else:
@@ -86,19 +90,22 @@ class Kernel:
         """Run once; returns the output, or a tuple when there are several.
 
         Args:
-            arrays: The inputs, in the definition's order; C-contiguous.  On a GPU also
-                arrays in GPU memory that have ``__cuda_array_interface__`` or support DLPack.
+            arrays: The inputs, in the definition's order; C-contiguous arrays of numpy, or others
+                that support DLPack, such as those of torch and jax.  On a GPU also arrays in GPU
+                memory that have ``__cuda_array_interface__`` or support DLPack.
             out: Array (or one for each output) to write to, instead of allocating numpy arrays.
 
         Raises:
             UsageError: Wrong number, shape, type or layout of arrays, a size out of range, or
                 unbound constants.
         """
-        outputs = self._check_inputs(arrays)
+        inputs, outputs = self._check_inputs(arrays)
         given = [None] * len(outputs) if out is None else self._given(out, outputs)
         loaded = self._loaded or self._load()
         used = self.threads if threads is None else threads
-        results = loaded.executable.run(arrays, given, used)
+        results = loaded.executable.run(inputs, given, used)
+        if out is not None:
+            results = [*map(own_result, _listed(out), given, results)]
         return results[0] if len(results) == 1 else tuple(results)
 
     def prepare(self, *arrays: Any, out: Any, threads: int | None = None) -> Callable[[], None]:
@@ -110,10 +117,11 @@ class Kernel:
         Raises:
             UsageError: As for a call of the kernel.
         """
-        outputs = self._given(out, self._check_inputs(arrays))
+        inputs, ports = self._check_inputs(arrays)
+        outputs = self._given(out, ports)
         loaded = self._loaded or self._load()
         used = self.threads if threads is None else threads
-        return loaded.executable.prepare(arrays, outputs, used)
+        return loaded.executable.prepare(inputs, outputs, used)
 
     def export(self, path: str | Path, pack: str | None = None) -> Path:
         """Write the shared library *path* with header and example; see :func:`export`."""
@@ -123,8 +131,8 @@ class Kernel:
             plan = self._plan(self._constants)
         return export(plan, Path(path), pack)
 
-    def _check_inputs(self, arrays: Sequence[Any]) -> Sequence[Port]:
-        """Check *arrays*; returns the outputs, with shapes as the arrays state them."""
+    def _check_inputs(self, arrays: Sequence[Any]) -> tuple[list[Any], Sequence[Port]]:
+        """*arrays* as the code reads them, and the outputs, with shapes as they state them."""
         if len(arrays) != len(self.inputs):
             names = one_of(self.inputs)
             raise UsageError(
@@ -133,20 +141,18 @@ class Kernel:
         ports = self.inputs, self.outputs
         if self._sized is not None:
             ports = self._sized.at(arrays)
-        for port, array in zip(ports[0], arrays, strict=True):
-            self._check("input", port, array)
-        return ports[1]
+        checked = [self._check("input", *pair) for pair in zip(ports[0], arrays, strict=True)]
+        return checked, ports[1]
 
     def _given(self, out: Any, outputs: Sequence[Port]) -> list[Any]:
-        given = list(out) if isinstance(out, list | tuple) else [out]
+        given = _listed(out)
         if len(given) != len(self.outputs):
             raise UsageError(
                 f"{self.name} has {len(self.outputs)} outputs ({one_of(self.outputs)}), "
                 f"but out= has {len(given)} arrays"
             )
-        for port, array in zip(outputs, given, strict=True):
-            self._check("output", port, array, written=True)
-        return given
+        pairs = zip(outputs, given, strict=True)
+        return [self._check("output", *pair, written=True) for pair in pairs]
 
     def _load(self) -> InMemory:
         with self._loading:
@@ -154,10 +160,32 @@ class Kernel:
                 self._loaded = load_plan(self._plan(self._constants), "kernel")
             return self._loaded
 
-    def _plan(self, constants: Mapping[str, Array]) -> ExecutionPlan:
+    def _plan(self, constants: Mapping[str, Any]) -> ExecutionPlan:
         return plan_kernel(self._task, constants, target=self.target, threads=self.threads)
 
     def __repr__(self) -> str:
         ends = " -> ".join(one_of(ports) for ports in (self.inputs, self.outputs))
-        time = "never timed" if self.median_ms is None else f"{self.median_ms:.4g} ms"
-        return f"<Kernel {self.name}: {ends}, {time}>"
+        return f"<Kernel {self.name}: {ends}, {self._time}>"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "time": self._time,
+            "threads": str(self.threads),
+            "target": self.target.name,
+            "constants": ", ".join(port.name for port in self.constants),
+        }
+        folded = {"Loops that run": self.program}
+        if self._task.schedule:
+            histories = [str(state.history) for state in states_of(self._task.schedule)]
+            folded["Schedule"] = "\n\n".join(filter(None, histories)) or "as written"
+        tables = [ports_grid(self.inputs, self.outputs)]
+        return card("Kernel", self.name, facts, folded, tables)
+
+    @property
+    def _time(self) -> str:
+        return "never timed" if self.median_ms is None else f"{self.median_ms:.4g} ms"
+
+
+def _listed(out: Any) -> list[Any]:
+    """The arrays of ``out=``, which is one of them or has several."""
+    return list(out) if isinstance(out, list | tuple) else [out]

@@ -16,10 +16,19 @@ import numpy as np
 from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
 from ansorpy.ir.alias import Alias
-from ansorpy.runtime.footprint import Footprint
+from ansorpy.notebook import card
+from ansorpy.runtime.footprint import Footprint, bytes_text
 from ansorpy.runtime.library.shared_library import open_library
 from ansorpy.runtime.packed import packed_input, packed_kinds, unpack, with_packing
-from ansorpy.runtime.ports import Array, Port, accepted, check_array, one_of
+from ansorpy.runtime.ports import (
+    Array,
+    Port,
+    accepted,
+    check_array,
+    one_of,
+    own_result,
+    ports_grid,
+)
 from ansorpy.runtime.sharing import Sharing
 from ansorpy.runtime.sizes import Ports, SizedPorts
 
@@ -47,11 +56,12 @@ class Operands:
     Args:
         accept: Returns the array that the code reads for an array given by the caller, copied if
             necessary.
-        check: Rejects an array that the code cannot read or write in place.
+        check: Returns an array of the caller as the code reads or writes it in place, which needs
+            no copy; it refuses any other.
     """
 
     accept: Callable[[Port, Any], Any] = accepted
-    check: Callable[..., None] = check_array
+    check: Callable[..., Any] = check_array
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,7 @@ class Model:
 
     @property
     def name(self) -> str:
+        """The network's name."""
         return self._signature.name
 
     @property
@@ -139,7 +150,8 @@ class Model:
         """Compute the outputs *names* (``None``: all) from *feeds*; returns them in that order.
 
         Args:
-            feeds: Every input by name.  Non-contiguous arrays are copied.  On a GPU also
+            feeds: Every input by name: numpy arrays, or others that support DLPack, such as those
+                of torch and jax.  Only arrays that are not contiguous are copied.  On a GPU also
                 arrays in GPU memory that have ``__cuda_array_interface__`` or support DLPack.
                 An input that an output continues in its memory is a part of a larger array
                 (:meth:`with_room`).
@@ -160,7 +172,32 @@ class Model:
         results = executable.run(arrays, given, used)
         for number, kind in self._packed[1].items():
             unpack(results[number], kind)
-        return results if wanted is None else [results[n] for n in wanted]
+        numbers = range(len(results)) if wanted is None else wanted
+        if outputs is None:
+            return [results[n] for n in numbers]
+        return [own_result(o, given[n], results[n]) for o, n in zip(outputs, numbers, strict=True)]
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Compute all outputs; returns the output, or a tuple when there are several.
+
+        Args:
+            arrays: Inputs in order, as :meth:`run` takes them.
+            named: The other inputs, by name; :meth:`run` takes names that Python cannot write.
+
+        Raises:
+            UsageError: As :meth:`run`, or an input is given twice, or there are too many.
+        """
+        if len(arrays) > len(self._inputs):
+            raise UsageError(
+                f"{self.name} has {len(self._inputs)} inputs ({one_of(self._signature.inputs)}), "
+                f"got {len(arrays)}"
+            )
+        feeds = dict(zip(self._inputs, arrays, strict=False))
+        twice = [name for name in named if name in feeds]
+        if twice:
+            raise UsageError(f"input {twice[0]!r} is given twice: in order, and by name")
+        results = self.run(None, feeds | named)
+        return results[0] if len(results) == 1 else tuple(results)
 
     def prepare(
         self, feeds: Mapping[str, Any], outputs: Sequence[Any], *, threads: int | None = None
@@ -184,15 +221,17 @@ class Model:
                 copies.append((packed_input(port, kind, array), array, kind))
                 arrays[number] = copies[-1][0]
             elif number in self._sharing.inputs:
-                self._sharing.check_input(number, port, array)
+                arrays[number] = self._sharing.check_input(number, port, array)
             else:
-                self._check("input", port, array)
-        given = self._sharing.fill(arrays, self._given(None, ports[1], outputs), ports[1])
+                arrays[number] = self._check("input", port, array)
+        given: list[Any] = self._sharing.fill(
+            arrays, self._given(None, ports[1], outputs), ports[1]
+        )
         used = self._signature.threads if threads is None else threads
         run = self._executable().prepare(arrays, given, used)
         if not any(self._packed):
             return run
-        made = [(outputs[number], kind) for number, kind in self._packed[1].items()]
+        made = [(given[number], kind) for number, kind in self._packed[1].items()]
         return with_packing(run, copies, made)
 
     def with_room(self, feeds: Mapping[str, Any], capacity: int | None = None) -> dict[str, Any]:
@@ -311,21 +350,28 @@ class Model:
                 f"{len(expected)} outputs are requested ({one_of(expected)}), but outputs= has "
                 f"{len(outputs)} arrays"
             )
+        found: list[Any] = [None] * len(ports)
         for number, port, array in zip(numbers, expected, outputs, strict=True):
             if number in self._sharing.outputs:
-                self._sharing.check_output(number, port, array)
+                found[number] = self._sharing.check_output(number, port, array)
             else:
-                self._check("output", port, array, written=True)
-        if wanted is None:
-            return outputs
-        by_number = dict(zip(wanted, outputs, strict=True))
-        return [by_number.get(n) for n in range(len(ports))]
+                found[number] = self._check("output", port, array, written=True)
+        return found
 
     def __repr__(self) -> str:
         ends = " -> ".join(
             one_of(ports) for ports in (self._signature.inputs, self._signature.outputs)
         )
         return f"<Model {self.name}: {ends}>"
+
+    def _repr_html_(self) -> str:
+        return card("Model", self.name, *self._shown())
+
+    def _shown(self) -> tuple[dict[str, str | None], dict[str, str], list[str]]:
+        """What a notebook shows: facts, texts to unfold, and tables."""
+        memory = self.footprint or f"{bytes_text(self.constant_bytes)} of constants"
+        facts: dict[str, str | None] = {"threads": str(self.threads), "memory": str(memory)}
+        return facts, {}, [ports_grid(self._signature.inputs, self._signature.outputs)]
 
 
 def load(path: str | Path) -> Model:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.codegen.llvm.objects.jit import load
+from ansorpy.codegen.llvm.threads.traced import Recorder
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
-from ansorpy.runtime.backends import TimedCalls
+from ansorpy.runtime.backends import TimedCalls, TracedCalls
 from ansorpy.runtime.cpu_features import missing_features, required_features
 from ansorpy.runtime.entry.module import EntrySource, build_entry
 from ansorpy.runtime.executable import Code, Executable
@@ -25,7 +26,10 @@ from ansorpy.runtime.model import Operands
 from ansorpy.target import Target
 from ansorpy.writable import demand_writable
 
-__all__ = ["Entry", "NativeRuntime"]
+__all__ = ["Entry", "NativeRuntime", "traced_entry"]
+
+_MOST_EVENTS = 1 << 20
+"""That a trace keeps: 40 MB."""
 
 
 class NativeRuntime:
@@ -39,6 +43,9 @@ class NativeRuntime:
 
     def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
         return Entry(plan, pool, "timed", _codes(plan), is_timed=True).timed_calls
+
+    def traced(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TracedCalls:
+        return traced_entry(plan, pool, _codes(plan), {})
 
     def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
         return 0
@@ -78,6 +85,7 @@ class Entry:
         imports: Addresses of calls that are loaded already, by symbol.
         owner: Keeps the imported code loaded.
         is_timed: A run records the time that each call takes.
+        is_traced: These are events as well; *imports* has the function that keeps them.
     """
 
     def __init__(
@@ -90,12 +98,16 @@ class Entry:
         owner: object = None,
         *,
         is_timed: bool = False,
+        is_traced: bool = False,
     ) -> None:
         required = required_features(plan.target)
-        source = EntrySource(plan, name, features=required, is_timed=is_timed)
+        source = EntrySource(plan, name, features=required, is_timed=is_timed, is_traced=is_traced)
         parts = ["init", "plan", "run", "pool", *(["stamps"] if is_timed else [])]
         symbols = [f"{name}_{part}" for part in parts]
-        self._library = load([build_entry(source), *codes], symbols=symbols, imports=imports)
+        self._library = load(
+            [build_entry(source), *codes], symbols=symbols, imports=imports,
+            labels={step.code.symbol: step.name for step in reversed(plan.steps) if step.name},
+        )  # fmt: skip
         init, plan_, run, where = (self._library.address(symbol) for symbol in symbols[:4])
         ctypes.c_void_p.from_address(where).value = pool.ctypes.data
         owners = (self._library, pool, owner)
@@ -110,6 +122,22 @@ class Entry:
         address = self._library.address(f"{self._name}_stamps")
         stamps = (ctypes.c_int64 * self._stamps).from_address(address)
         return TimedCalls(self.executable, np.ctypeslib.as_array(stamps)[1:])
+
+
+def traced_entry(
+    plan: ExecutionPlan,
+    pool: NDArray[np.uint8],
+    codes: Sequence[bytes],
+    imports: Mapping[str, int],
+    owner: object = None,
+) -> TracedCalls:
+    """Link *plan* so that runs record events; the arguments are those of :class:`Entry`."""
+    recorder = Recorder(_MOST_EVENTS)
+    entry = Entry(
+        plan, pool, "traced", codes, {**imports, **recorder.imports}, (owner, recorder),
+        is_timed=True, is_traced=True,
+    )  # fmt: skip
+    return TracedCalls(entry.executable, recorder)
 
 
 def _codes(plan: ExecutionPlan) -> list[bytes]:

@@ -13,16 +13,21 @@ from numpy.typing import NDArray
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.narrow import Narrow, element_type
+from ansorpy.notebook import grid
 
 if TYPE_CHECKING:
     from ansorpy.ir.extents import AnyExtent
 
 __all__ = [
-    "MAX_RANK", "Array", "CTensor", "Port", "accepted", "c_tensors", "check_array", "check_kind",
-    "described", "fits", "one_of",
+    "MAX_RANK", "ON_CPU", "Array", "CTensor", "Port", "accepted", "c_tensors", "check_array",
+    "check_kind", "described", "dlpack_device", "fits", "host_array", "one_of",
+    "own_result", "ports_grid",
 ]  # fmt: skip
 
 Array = NDArray[Any]
+
+ON_CPU = (1, 3)
+"""DLPack's device types of plain and pinned host memory."""
 
 MAX_RANK = 8
 """Maximum rank of a tensor in the C interface."""
@@ -77,27 +82,57 @@ def c_tensors(ports: Sequence[Port]) -> ctypes.Array[CTensor]:
     return table
 
 
-def check_array(role: str, port: Port, array: object, *, written: bool = False) -> None:
-    """Raise :class:`UsageError` unless compiled code can use *array* in place for *port*.
+def dlpack_device(value: Any) -> int | None:
+    """The type of device, in DLPack's numbers, whose memory holds *value*; None if unknown."""
+    ask = getattr(value, "__dlpack_device__", None)
+    return None if ask is None else int(ask()[0])
+
+
+def host_array(role: str, port: Port, value: Any) -> Any:
+    """*value* as a numpy array of the same memory if it supports DLPack on the CPU, or as it is.
+
+    Raises:
+        UsageError: It does not hand its memory over.
+    """
+    if isinstance(value, np.ndarray) or dlpack_device(value) not in ON_CPU:
+        return value
+    try:
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError) as error:
+        raise UsageError(f"{role} {port.name!r} cannot be used: {error}") from error
+
+
+def check_array(role: str, port: Port, value: object, *, written: bool = False) -> Array:
+    """Return *value* as the array that compiled code uses in place for *port*.
 
     Args:
         role: ``"input"``, ``"output"`` or ``"constant"``, for the message.
+        value: A numpy array, or one in the CPU's memory that supports DLPack.
         written: The array is written to.
+
+    Raises:
+        UsageError: It has another shape, type or layout, or is read-only but must be written.
     """
-    if isinstance(array, np.ndarray) and fits(port, array):
+    array = check_kind(role, port, value)
+    if fits(port, array):
         if written and not array.flags.writeable:
             raise UsageError(f"{role} {port.name!r} is read-only")
-        return
-    lacks = "aligned" if check_kind(role, port, array).flags.c_contiguous else "contiguous"
+        return array
+    lacks = "aligned" if array.flags.c_contiguous else "contiguous"
     raise UsageError(f"{role} {port.name!r} is not {lacks} in memory", hint="pass array.copy()")
 
 
-def check_kind(role: str, port: Port, array: object) -> Array:
-    """Return *array*; raises :class:`UsageError` unless its shape and type are those of *port*."""
+def check_kind(role: str, port: Port, value: object) -> Array:
+    """Return *value* as a numpy array of the same memory.
+
+    Raises:
+        UsageError: Its shape or type is not that of *port*, or it is no array.
+    """
+    array = host_array(role, port, value)
     if not isinstance(array, np.ndarray):
         raise UsageError(
             f"{role} {port.name!r} must be a numpy array, got {type(array).__name__}",
-            hint=f"pass {described(port.shape, port.dtype)}",
+            hint=f"pass {described(port.shape, port.dtype)}, of numpy or of a library with DLPack",
         )
     if array.shape != port.shape or array.dtype != port.dtype:
         raise UsageError(
@@ -109,10 +144,9 @@ def check_kind(role: str, port: Port, array: object) -> Array:
 
 def accepted(port: Port, value: object) -> Array:
     """Return *value* as an array that compiled code can read, copying it if not contiguous."""
-    array = np.asarray(value)
+    array = np.asarray(host_array("input", port, value))
     if not fits(port, array):
-        array = np.require(array, requirements=("C", "A"))
-        check_array("input", port, array)
+        array = check_array("input", port, np.require(array, requirements=("C", "A")))
     return array
 
 
@@ -126,6 +160,24 @@ def fits(port: Port, array: Array) -> bool:
 def described(shape: Sequence[int], dtype: np.dtype[Any]) -> str:
     """Format a shape and type for messages: ``1x3x224x224 of float32``."""
     return f"{'x'.join(map(str, shape)) or 'a scalar'} of {dtype}"
+
+
+def own_result(given: Any, array: Any, result: Any) -> Any:
+    """What a call returns for the output that it wrote to *array*, the memory of the *given* one.
+
+    *result* is *array* itself, or the part of it that a run has filled.
+    """
+    return given if result is array else result
+
+
+def ports_grid(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
+    """A row of HTML for each input and output."""
+    rows = [
+        (role, port.name, f"{port.dtype}[{', '.join(map(str, port.shape))}]")
+        for role, ports in (("input", inputs), ("output", outputs))
+        for port in ports
+    ]
+    return grid(("", "name", "type"), rows)
 
 
 def one_of(ports: Iterable[Port]) -> str:

@@ -147,11 +147,16 @@ class Sharing:
                     )
         return found
 
-    def check_output(self, number: int, port: Port, array: Any) -> None:
-        """Check that *array*, which will be written, is a part of memory like that of *port*."""
-        self._checked("output", self.outputs[number], port, array)
+    def check_output(self, number: int, port: Port, value: Any) -> Array:
+        """Return *value*, which will be written; it must be a part of memory like that of *port*.
+
+        Raises:
+            UsageError: It is not, has another shape or type, or is read-only.
+        """
+        array = self._checked("output", self.outputs[number], port, value)
         if not array.flags.writeable:
             raise UsageError(f"output {port.name!r} is read-only")
+        return array
 
     def _checked(self, role: str, alias: Alias, port: Port, array: Any) -> Array:
         made = check_kind(role, port, array)

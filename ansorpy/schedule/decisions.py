@@ -58,7 +58,7 @@ def known(factors: Product) -> int | None:
 
 @dataclass(frozen=True, repr=False)
 class OneOf:
-    """One of *values*."""
+    """A choice among *values*, left to the search: ``state.split("C", "j", (OneOf((8, 16)),))``."""
 
     values: tuple[int, ...]
 

@@ -41,7 +41,7 @@ from ansorpy.schedule.steps import (
     storage,
 )
 from ansorpy.schedule.steps.base import Count, Number, Step
-from ansorpy.schedule.text import stages_text
+from ansorpy.schedule.text import stages_text, state_card, state_summary
 
 __all__ = ["History", "IterRef", "StageRef", "State"]
 
@@ -55,7 +55,7 @@ class History(tuple[Step, ...]):
         return "\n".join(step.call() for step in self)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class State:
     """An immutable (partial) program: every primitive returns a new state.
 
@@ -168,8 +168,9 @@ class State:
         """The program as a loop nest; with *stage*, only its loops, *marked* ones with ``>``."""
         return stages_text(self, stage, marked or set())
 
-    def __str__(self) -> str:
-        return self.text()
+    __str__ = text
+    __repr__ = state_summary
+    _repr_html_ = state_card
 
     # Building new states
 
@@ -179,10 +180,11 @@ class State:
         return replace(after, history=History((*self.history, step)))
 
     def replace_stage(self, new: Stage) -> State:
-        stages = tuple(new if stage.name == new.name else stage for stage in self.stages)
-        return replace(self, stages=stages)
+        """This state with *new* in place of its stage of that name."""
+        return replace(self, stages=tuple(new if s.name == new.name else s for s in self.stages))
 
     def with_dag(self, dag: ComputeDAG, stages: tuple[Stage, ...]) -> State:
+        """This state with other stages, whose operators are those of *dag*."""
         return replace(self, current_dag=dag, stages=stages)
 
     def open(self, *decisions: Decision) -> State:
@@ -389,8 +391,7 @@ class State:
         The fragments are new stages, ``<operand>.warp`` and ``<stage>.warp``.  *rows* is an axis
         of one factor alone, *columns* of the other, *depth* is summed over.
         """
-        step = mma.MmaStep(self._on(stage), intrinsic, rows, columns, depth)
-        return self.do(step)
+        return self.do(mma.MmaStep(self._on(stage), intrinsic, rows, columns, depth))
 
     def hold(self, stage: StageRef, intrinsic: str) -> State:
         """Keep a stage in the registers of warps, in fragments like the sums of *intrinsic*."""

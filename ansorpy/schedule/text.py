@@ -1,13 +1,16 @@
-"""Print a state as the loop nest that it represents."""
+"""Print a state as the loop nest that it represents, as one line, or for a notebook."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import AxisKind, Reduce, ReduceKind
 from ansorpy.ir.loops import ForKind
+from ansorpy.ir.text.printer import text
+from ansorpy.notebook import card
 from ansorpy.schedule.decisions import known
 from ansorpy.schedule.lowering.loop_kinds import marked_parallel, marked_vector
 from ansorpy.schedule.stage import Iter, Marked, SplitRelation, Stage
@@ -16,11 +19,30 @@ from ansorpy.schedule.tables.size import Size
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["stages_text"]
+__all__ = ["stages_text", "state_card", "state_summary"]
 
 _UPDATES = {
     ReduceKind.SUM: "+=", ReduceKind.PROD: "*=", ReduceKind.MAX: "max=", ReduceKind.MIN: "min=",
 }  # fmt: skip
+
+
+def state_summary(state: State) -> str:
+    """What *state* computes, and how many stages, steps and open decisions it has, as one line."""
+    counts = {"stage": state.stages, "step": state.history, "open decision": state.decisions}
+    parts = [f"{len(of)} {name}{'' if len(of) == 1 else 's'}" for name, of in counts.items() if of]
+    return f"<State of {state.definition.signature}: {', '.join(parts)}>"
+
+
+def state_card(state: State) -> str:
+    """*state* as HTML: its loops, the steps that made it, and its definition."""
+    folded = {"Schedule": str(state.history)} if state.history else {}
+    return card(
+        "State",
+        state.definition.signature,
+        {"open": ", ".join(decision.name for decision in state.decisions)},
+        {**folded, "Definition": text(state.definition)},
+        [f"<pre>{escape(state.text())}</pre>"],
+    )
 
 
 def stages_text(state: State, only: str | None, marked: set[str]) -> str:

@@ -18,6 +18,7 @@ from ansorpy.measure.records.rows import Event, Position, Record, Scheduled
 from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, out_of_time
 from ansorpy.measure.trial_end import OnEnd, TrialEnd
+from ansorpy.profiler import Span
 from ansorpy.schedule.state import State
 from ansorpy.search.history import Best
 from ansorpy.search.trials import Trials
@@ -62,6 +63,8 @@ class ReplayedTrials(Trials):
     def keep_model(self, digest: str, text: str) -> None: ...
 
     def note_ending(self, reason: str) -> None: ...
+
+    def note_times(self, spans: Sequence[Span]) -> None: ...
 
     def _measure(self, task: Task, states: Sequence[State], on_end: OnEnd) -> None:
         """Report the recorded results.

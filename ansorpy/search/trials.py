@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -11,14 +12,15 @@ from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.journal import Journal, RecordingJournal
+from ansorpy.measure.records.journal import TIMES, Journal, RecordingJournal
 from ansorpy.measure.records.known_trials import KnownTrials
 from ansorpy.measure.records.recording import measure_recorded
 from ansorpy.measure.records.rows import Record, Scheduled
 from ansorpy.measure.records.samples import Samples
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run.interfaces import Retimer, Runner, Sharing
+from ansorpy.measure.run.interfaces import Building, Retimer, Runner, Sharing
 from ansorpy.measure.trial_end import OnEnd, TrialEnd
+from ansorpy.profiler import Span
 from ansorpy.schedule.state import State
 from ansorpy.search.history import Best
 
@@ -113,6 +115,10 @@ class Trials(ABC):
         """Store why the run stopped measuring; an empty reason means that it continues."""
 
     @abstractmethod
+    def note_times(self, spans: Sequence[Span]) -> None:
+        """Store what the run did when, for its trace; *spans* are those since the last call."""
+
+    @abstractmethod
     def _measure(self, task: Task, states: Sequence[State], on_end: OnEnd) -> None:
         """Measure *states*, none of which has a known result; call *on_end* for each."""
 
@@ -155,6 +161,17 @@ class MeasuredTrials(Trials):
 
     def note_ending(self, reason: str) -> None:
         self.database.sessions.note_ending(reason)
+
+    def note_times(self, spans: Sequence[Span]) -> None:
+        builds = self.runner.take_build_times() if isinstance(self.runner, Building) else []
+        since = time.time() - time.perf_counter()  # of the clock that both read
+        activities = [
+            [span.activity.value, round(since + span.start, 6), round(since + span.end, 6)]
+            for span in spans
+        ]
+        built = [[round(since + start, 6), round(since + end, 6)] for start, end in builds]
+        if activities or built:
+            self.database.sessions.log(TIMES, {"activities": activities, "builds": built})
 
     def _measure(self, task: Task, states: Sequence[State], on_end: OnEnd) -> None:
         measure_recorded(self.runner, self.database, task, states, on_end)

@@ -14,7 +14,7 @@ from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import NoValidProgram, UsageError, VerificationFailed
 from ansorpy.measure.build.built import Built
 from ansorpy.measure.records.database import Database
-from ansorpy.measure.records.journal import Diverged, ReplayEnded, ReplayJournal
+from ansorpy.measure.records.journal import TIMES, Diverged, ReplayEnded, ReplayJournal
 from ansorpy.measure.records.rows import Event
 from ansorpy.measure.run.interfaces import BuildService
 from ansorpy.rules.placed_sketch import SketchSampler
@@ -109,7 +109,7 @@ def rerun(
             no registered name.
         ForeignFile: The run's events are damaged.
     """
-    events = database.sessions.events(run)
+    events = [event for event in database.sessions.events(run) if event.kind != TIMES]
     starts = [n for n, event in enumerate(events) if event.kind == "request"]
     if not starts:
         known = ", ".join(str(s.id) for s in database.sessions.all()) or "none"

@@ -250,6 +250,7 @@ class _Run:
             size = self.options.round_size or self.pace.size(at, tasks, left_s)
             with until(self._moment(self._reserved_s)):
                 spent = self.searches[at].step(min(size, self._allowed(at)))
+            self.trials.note_times(self.profiler.take_spans())
             after_s = self._left_s(self._reserved_s)
             if left_s is not None and after_s is not None:
                 self.pace.note(at, tasks[at].rounds == 0, spent, left_s - after_s)
@@ -282,6 +283,7 @@ class _Run:
             if gradient[at] and (left_s is None or left_s > least_retime_s(search.history)):
                 with profiled(Activity.RETIME), until(self._moment(0.0)):
                     search.retime()
+        self.trials.note_times(self.profiler.take_spans())
         self._report(Progress(Phase.FINISHED))
 
     def lacks(self, at: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ansorpy.cli.engine import ours_at
+from ansorpy.api.evaluate.engine import ours_at
 from ansorpy.errors import AnsorpyError
 from ansorpy.evaluation.bench.processes import Contender, EngineProcess
 from ansorpy.evaluation.bench.turns import compare, compare_sizes
@@ -40,7 +40,7 @@ from benchmarks.dynamic.suite import DynamicModel, shapes_at
 
 __all__ = ["PARTS", "Bench", "Counts"]
 
-OURS_AT, OURS_FIXED = "ansorpy.cli.engine:ours_at", "ansorpy.cli.engine:Ours"
+OURS_AT, OURS_FIXED = "ansorpy.api.evaluate.engine:ours_at", "ansorpy.api.evaluate.engine:Ours"
 PEER_AT = "ansorpy.evaluation.engines.protocol:open_peer_at"
 OUR_STEPS, ORT_STEPS = "benchmarks.dynamic.steps:OurSteps", "benchmarks.dynamic.steps:OrtSteps"
 """What engines' processes call."""

@@ -6,20 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 
 import ansorpy as ap
 from ansorpy.api.alternatives import fastest
+from ansorpy.api.evaluate.verify import verify
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
-from ansorpy.cli.comparison import verify_model
-from ansorpy.cli.lookup import Lookup
 from ansorpy.errors import AnsorpyError
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import compare
 from ansorpy.evaluation.engines.names import PEERS
-from ansorpy.evaluation.verify import DEFAULT_TOLERANCE
 from ansorpy.ir.task import Task
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.measure.records.database import Database
@@ -144,16 +141,7 @@ def _compile(path: Path, threads: int, tuned: Tuned, settings: Settings) -> None
 
 def _checked(path: Path, threads: int, settings: Settings) -> float:
     """The largest error of any output; raises if it exceeds the tolerance."""
-    with TemporaryDirectory(prefix="networks-") as folder:
-        found = verify_model(
-            Lookup(path, db=settings.db, threads=threads),
-            path,
-            Path(folder),
-            against="onnxruntime",
-            tolerance=DEFAULT_TOLERANCE,
-            weights_seed=None,
-            input_seed=settings.seed,
-        )
+    found = verify(path, db=settings.db, threads=threads, seed=settings.seed)
     found.demand()
     return max(check.error for check in found.checks)
 
@@ -166,7 +154,7 @@ def _contender(name: str, path: Path, threads: int, settings: Settings) -> Conte
     if name == OURS:
         records = {"db": str(settings.db), "threads": threads}
         ours = {"path": str(path), "arguments": records}
-        return Contender(name, "ansorpy.cli.engine:Ours", ours)
+        return Contender(name, "ansorpy.api.evaluate.engine:Ours", ours)
     arguments = {"name": name, "path": str(path), "threads": threads}
     return Contender(name, "ansorpy.evaluation.engines.protocol:open_peer", arguments)
 

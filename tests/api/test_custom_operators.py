@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import ansorpy as ap
 from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.evaluate.engine import Ours
 from ansorpy.api.parts import load_plugins
-from ansorpy.cli.engine import Ours
 from ansorpy.cli.main import main
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx.custom import CUSTOM

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
-from ansorpy.cli.lookup import Lookup
+from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.cli.main import main
 from ansorpy.runtime.model import load
 from tests.runtime.growing import decoder

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from numpy.typing import ArrayLike
 
-from ansorpy.cli.lookup import Lookup
+from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.cli.main import main
 from ansorpy.runtime.model import load
 from tests.frontend.test_pinned import summed

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorpy.api.evaluate.lookup import open_database
+from ansorpy.api.evaluate.models import is_library, onnx_beside
 from ansorpy.cli.files import (
     Array,
     emitted_path,
     feeds,
-    open_database,
     save_arrays,
 )
-from ansorpy.cli.models import is_library, onnx_beside
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.ir.extents import dim
 from ansorpy.runtime.ports import Port

@@ -10,9 +10,9 @@ import onnx
 import pytest
 
 import ansorpy as ap
-from ansorpy.cli.engine import Ours, sendable
+from ansorpy.api.evaluate import bench
+from ansorpy.api.evaluate.engine import Ours, sendable
 from ansorpy.cli.main import main
-from ansorpy.evaluation.bench import turns
 from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.ir.extents import Extent
 from ansorpy.ir.tensor import Tensor
@@ -151,7 +151,7 @@ def test_each_size_has_a_profile(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     timing = {"ansorpy": Timing("1", 0, [[1e-3]], [1e-3])}
-    monkeypatch.setattr(turns, "compare_sizes", lambda c, sizes, **options: [timing] * len(sizes))
+    monkeypatch.setattr(bench, "compare_sizes", lambda c, sizes, **options: [timing] * len(sizes))
     command = ["bench", str(folder / "net.onnx"), "--threads", "1", "--db", str(folder / "t.db"),
                "--dim", "rows=2,5", "--dim", "cols=3", "--profile"]  # fmt: skip
     assert main([*command, "--json", "-"]) == 0

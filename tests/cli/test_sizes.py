@@ -13,15 +13,13 @@ import onnx
 import pytest
 
 import ansorpy as ap
-from ansorpy.cli import sizes
+from ansorpy.api.evaluate import bench, models, sizes
+from ansorpy.api.evaluate.sizes import points_of
 from ansorpy.cli.main import main
-from ansorpy.cli.sizes import points_of
 from ansorpy.errors import UsageError
-from ansorpy.evaluation.bench import turns
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.evaluation.inputs import port_shapes
-from ansorpy.runtime.library import shared_library
 from ansorpy.runtime.ports import Port
 from ansorpy.size_ranges import AnySize, SizeRange, dims_of
 from benchmarks.dynamic.suite import TINY
@@ -65,7 +63,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         input_ports=(Port("x", (1, rows, 3), F32),), named_dims={"rows": rows}, threads=1,
         median_ms=None,
     )  # fmt: skip
-    for home in (shared_library, sizes):
+    for home in (models, sizes, bench):
         monkeypatch.setattr(home, "read_library", lambda path: (described, None))
     return str(path)
 
@@ -86,8 +84,8 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[Contender]:
         asked[:] = contenders
         return {c.name: Timing("1", 0, [[1e-3]], [1e-3]) for c in contenders}
 
-    monkeypatch.setattr(turns, "compare_sizes", at_sizes)
-    monkeypatch.setattr(turns, "compare", at_one)
+    monkeypatch.setattr(bench, "compare_sizes", at_sizes)
+    monkeypatch.setattr(bench, "compare", at_one)
     return asked
 
 

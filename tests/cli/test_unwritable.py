@@ -10,9 +10,9 @@ import pytest
 from onnx import numpy_helper
 
 from ansorpy.api import networks, train_model
-from ansorpy.cli import models, searching
+from ansorpy.api.evaluate import bench, models
+from ansorpy.cli import searching
 from ansorpy.cli.main import main
-from ansorpy.evaluation.bench import turns
 from ansorpy.measure.records import repair, schema
 from ansorpy.measure.records.database import Database
 from ansorpy.runtime.library import linker
@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         raise AssertionError("the work began")
 
     for module, name in (
-        (networks, "open_networks"), (turns, "compare"), (models, "open_model"),
+        (networks, "open_networks"), (bench, "compare"), (models, "open_model"),
         (train_model, "train_model"), (repair, "repair"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, work)

@@ -18,13 +18,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ansorpy.cli import comparison
-from ansorpy.cli.engine import Ours
-from ansorpy.cli.lookup import Lookup
+from ansorpy.api.evaluate import bench, verify
+from ansorpy.api.evaluate.engine import Ours
+from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.cli.main import main
 from ansorpy.cost.analytic.limits import Limits
 from ansorpy.errors import UsageError
-from ansorpy.evaluation.bench import processes, turns
+from ansorpy.evaluation.bench import processes
 from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.evaluation.profile import CallTime, profile_table
 from ansorpy.evaluation.randomize import random_weights
@@ -34,6 +34,7 @@ from ansorpy.rates import Rates
 from ansorpy.tasks.tune import Ending
 from tests.frontend.models import graph_model, node
 from tests.graph.attentions import transformer
+from tests.traces import assert_is_trace
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("small_population", "short_turns")]
 
@@ -104,7 +105,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """``bench`` finds a millisecond for ours, without running anything."""
     timing = Timing("1", 0, [[1e-3]], [1e-3])
-    monkeypatch.setattr(turns, "compare", lambda *given, **options: {"ansorpy": timing})
+    monkeypatch.setattr(bench, "compare", lambda *given, **options: {"ansorpy": timing})
 
 
 @pytest.fixture
@@ -246,11 +247,14 @@ def test_bench_profiles_the_calls_of_a_network(
     out = folder / "profile.json"
     arguments = [
         "bench", str(folder / "net.onnx"), "--dim", "batch=1", "--db", str(folder / "t.db"),
-        "--threads", "2", "--profile", "--json", str(out),
+        "--threads", "2", "--profile", "--json", str(out), "--trace", str(folder / "trace.json"),
     ]  # fmt: skip
     assert main(arguments) == 0
     calls = json.loads(out.read_text())["calls"]
     assert len(calls) > 3 and "conv3x3" in calls[0]["name"]
+    slices = assert_is_trace(json.loads((folder / "trace.json").read_text()))
+    traced = {event["name"] for track in slices.values() for event in track}
+    assert traced >= {call["name"] for call in calls}
     for call in calls:
         assert call["inside_s"] > 0 and call["alone_s"] > 0 and call["least_s"] >= 0
     inside_ms = sum(call["inside_s"] for call in calls) * 1e3
@@ -474,13 +478,13 @@ def test_bench_and_verify_pass_the_precision_on(
         asked.append(given.arguments if isinstance(given, Lookup) else given[0].arguments)
         raise UsageError("enough")
 
-    monkeypatch.setattr(turns, "compare", stop)
-    monkeypatch.setattr(comparison, "verify_model", stop)
+    monkeypatch.setattr(bench, "compare", stop)
+    monkeypatch.setattr(verify, "open_model", stop)
     for verb in ("bench", "verify"):
         assert main([verb, str(folder / "net.onnx"), "--precision", "strict"]) == 2
     contender, verified = asked
     assert verified == {"precision": "strict"}
-    monkeypatch.setattr("ansorpy.cli.engine.open_model", stop)
+    monkeypatch.setattr("ansorpy.api.evaluate.engine.open_model", stop)
     with pytest.raises(UsageError):
         Ours(**contender)
     assert asked[-1]["precision"] == "strict"

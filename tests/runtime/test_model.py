@@ -31,6 +31,21 @@ def test_run_computes_every_output(rng: Rng) -> None:
             np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_a_model_is_called_with_its_inputs(rng: Rng) -> None:
+    model, layers = programs.model(rng)
+    x = programs.feed(rng)
+    for results in (model(x), model(x=x)):
+        assert isinstance(results, tuple)
+        for result, expected in zip(results, programs.expected(layers, x), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(UsageError, match=r"has 1 inputs \('x'\), got 2"):
+        model(x, x)
+    with pytest.raises(UsageError, match="input 'x' is given twice: in order, and by name"):
+        model(x, x=x)
+    with pytest.raises(UsageError, match="was not given input 'x'; its inputs are 'x'"):
+        model()
+
+
 def test_outputs_by_name_and_into_given_arrays(rng: Rng) -> None:
     model, layers = programs.model(rng)
     x = programs.feed(rng)

@@ -33,13 +33,14 @@ def compile(
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
     from ansorpy.api.emitted import emitted_target
+    from ansorpy.api.evaluate.report import demand_report, write_report
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.request import Request
     from ansorpy.cli.files import emitted_path
-    from ansorpy.cli.reporting import demand_report, write_report
     from ansorpy.cli.searching import accounted, write_library
     from ansorpy.cli.values import latencies_by_network, targets_of
+    from ansorpy.evaluation.page.facts import Shown
     from ansorpy.runtime.export import check_exportable
 
     load_plugins(plugin or ())
@@ -58,4 +59,5 @@ def compile(
         runs = [(open_networks([spec], request), request) for request in requests]
         plans = write_library(runs, library, pack)
     if report is not None:
-        write_report(report, requests[0].db, tasks=runs[0][0].tasks, plan=plans[0])
+        tasks = runs[0][0].tasks
+        print(f"wrote {write_report(report, requests[0].db, tasks=tasks, shown=Shown(plans[0]))}")

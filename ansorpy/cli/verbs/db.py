@@ -49,7 +49,7 @@ def db(
 ) -> None:
     """List the tasks or runs of a tuning database, replay a run and compare, train a cost model on
     all its trials, or save what can be read of a damaged one."""
-    from ansorpy.cli.files import open_database
+    from ansorpy.api.evaluate.lookup import open_database
     from ansorpy.config import default_database
     from ansorpy.errors import UsageError
 
@@ -86,7 +86,7 @@ def _tasks(database: Database, as_json: bool) -> None:
 
 
 def _repair(path: Path, output: Path | None, as_json: bool) -> None:
-    from ansorpy.cli.files import demand_database
+    from ansorpy.api.evaluate.lookup import demand_database
     from ansorpy.evaluation.tables import Table, show
     from ansorpy.measure.records.repair import repair
     from ansorpy.writable import demand_writable

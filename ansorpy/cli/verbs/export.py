@@ -28,10 +28,10 @@ def export(
 ) -> None:
     """Write a library of the best recorded programs; those missing are predicted."""
     from ansorpy.api.emitted import emitted_target
+    from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.parts import load_plugins
     from ansorpy.cli.files import emitted_path
-    from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.searching import write_library
     from ansorpy.cli.values import targets_of
     from ansorpy.runtime.export import check_exportable

@@ -25,8 +25,13 @@ def report(
         Path | None,
         typer.Option("--html", metavar="FILE", help="Write a run as an HTML page with charts."),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write what a run did when, for Perfetto."),
+    ] = None,
     run: Annotated[
-        int | None, typer.Option(min=1, help="--html: number of the run; default: the last one.")
+        int | None,
+        typer.Option(min=1, help="--html, --trace: number of the run; default: the last one."),
     ] = None,
     bench: Annotated[
         Path | None,
@@ -42,28 +47,39 @@ def report(
 
     With --html, write a run as one page that needs no network connection.
     """
-    from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.reporting import recorded_plan, write_report
+    from ansorpy.api.evaluate.report import report as written
     from ansorpy.config import default_database
     from ansorpy.errors import UsageError
 
     named = arguments.get("db")
     database = default_database() if named is None else Path(named)
-    only_html = {"MODEL": model, "--run": run, "--bench": bench, "--verify": verify}
-    given = [name for name, value in only_html.items() if value is not None]
+    of_page = {"MODEL": model, "--bench": bench, "--verify": verify}
+    of_run = {} if trace is not None else {"--run": run}
+    given = [name for name, value in {**of_page, **of_run}.items() if value is not None]
     if html is None and given:
         raise UsageError(f"{given[0]} is for a page", hint="name its file: --html out.html")
-    if html is None:
+    if trace is not None:
+        _trace(database, run, trace)
+    if html is not None:
+        page = written(html, model, run=run, bench=bench, verified=verify, **arguments)
+        print(f"wrote {page}")
+    if html is None and trace is None:
         _summarize(database, as_json)
-        return
-    lookup = None if model is None else Lookup(model, **arguments)
-    plan = None if lookup is None else recorded_plan(lookup)
-    tasks = () if lookup is None else [task.key for task in lookup.project.all_tasks]
-    write_report(html, database, run=run, tasks=tasks, plan=plan, bench=bench, verified=verify)
+
+
+def _trace(path: Path, run: int | None, trace: Path) -> None:
+    from ansorpy.api.evaluate.lookup import open_database
+    from ansorpy.evaluation.tuning_trace import trace_of_tuning
+    from ansorpy.writable import demand_writable
+
+    demand_writable(trace)
+    with open_database(path) as opened:
+        found = trace_of_tuning(opened, run)
+    print(f"wrote {found.save(trace)}: {found!r}")
 
 
 def _summarize(path: Path, as_json: bool) -> None:
-    from ansorpy.cli.files import open_database
+    from ansorpy.api.evaluate.lookup import open_database
     from ansorpy.evaluation.tables import show
     from ansorpy.evaluation.tuning import failures_table, summaries, tasks_table
 

@@ -28,10 +28,10 @@ def run(
     **arguments: Unpack[HostLookupArguments],
 ) -> None:
     """Run a compiled network once; inputs that are not given are random with seed 0."""
+    from ansorpy.api.evaluate.lookup import Lookup
+    from ansorpy.api.evaluate.models import open_model, with_own_sizes
     from ansorpy.api.parts import load_plugins
     from ansorpy.cli.files import feeds, save_arrays
-    from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.models import open_model, with_own_sizes
     from ansorpy.evaluation.outputs import outputs_json, outputs_table
     from ansorpy.evaluation.tables import show
     from ansorpy.writable import demand_writable

@@ -14,9 +14,9 @@ from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, Plugins
 
 if TYPE_CHECKING:
+    from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.project import Project
     from ansorpy.api.tuner import Tuner
-    from ansorpy.cli.lookup import Lookup
     from ansorpy.evaluation.kernels import ShownKernel
     from ansorpy.ir.task import Task
     from ansorpy.runtime.footprint import Footprint
@@ -58,9 +58,9 @@ def show(
 
     Of a library, print the kernels: each schedule below the sizes that it serves.
     """
+    from ansorpy.api.evaluate.lookup import Lookup
+    from ansorpy.api.evaluate.models import is_library
     from ansorpy.api.parts import load_plugins
-    from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.models import is_library
     from ansorpy.cli.program_text import require_form
 
     load_plugins(plugin or ())
@@ -80,7 +80,7 @@ def show(
 
 
 def _show_limits(lookup: Lookup, as_json: bool) -> None:
-    from ansorpy.cli.profiling import predictions_of
+    from ansorpy.api.evaluate.profiling import predictions_of
     from ansorpy.evaluation.profile import bounds_table, profile_table
     from ansorpy.evaluation.tables import show as show_table
 
@@ -143,8 +143,8 @@ def _is_kernel(project: Project, wanted: str) -> bool:
 
 
 def _show_kernel(lookup: Lookup, wanted: str, form: str, as_json: bool) -> None:
+    from ansorpy.api.evaluate.models import finished_from
     from ansorpy.cli.kernels import kernels_of
-    from ansorpy.cli.models import finished_from
     from ansorpy.cli.program_text import program_text
     from ansorpy.cli.tasks import selected
 
@@ -246,9 +246,9 @@ def _chosen(lookup: Lookup) -> tuple[Footprint, list[ShownKernel]]:
     """
     from ansorpy.api.alternatives import fastest
     from ansorpy.api.assemble import plan_of
+    from ansorpy.api.evaluate.models import finished_from
     from ansorpy.api.tuner import open_tuner
     from ansorpy.cli.kernels import kernels_of
-    from ansorpy.cli.models import finished_from
     from ansorpy.ir.extents import most
     from ansorpy.runtime.footprint import Footprint
 

@@ -17,8 +17,8 @@ from ansorpy.cli.options import Baseline, LatencyBound, ModelFiles, NetworkWeigh
 from ansorpy.options import those
 
 if TYPE_CHECKING:
+    from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import Finished
-    from ansorpy.cli.lookup import Lookup
 
 __all__ = ["tune"]
 
@@ -33,10 +33,10 @@ def tune(
     **arguments: Unpack[CompileArguments],
 ) -> None:
     """Tune the tasks of networks and keep the records; no library is written."""
+    from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks, tune_networks
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.request import Request
-    from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.searching import accounted, followed
     from ansorpy.cli.values import latencies_by_network, network_names, weights_by_network
 

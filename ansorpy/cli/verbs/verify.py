@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
@@ -14,8 +13,7 @@ from ansorpy.cli.arguments import with_options
 from ansorpy.cli.options import AsJson, ModelOption, Plugins, Seed
 
 if TYPE_CHECKING:
-    from ansorpy.cli.lookup import Lookup
-    from ansorpy.evaluation.verify import Verification
+    from ansorpy.api.evaluate.lookup import Lookup
 
 __all__ = ["verify"]
 
@@ -48,35 +46,20 @@ def verify(
     With --static, prove instead that its programs stay in their buffers, have no data races and
     read nothing before it is written.
     """
+    from ansorpy.api.evaluate.lookup import Lookup
+    from ansorpy.api.evaluate.models import with_own_sizes
+    from ansorpy.api.evaluate.verify import verify as verified
     from ansorpy.api.parts import load_plugins
-    from ansorpy.cli.comparison import verify_model
-    from ansorpy.cli.lookup import Lookup
-    from ansorpy.cli.models import is_library, onnx_beside, with_known_inputs, with_own_sizes
-    from ansorpy.errors import UsageError
     from ansorpy.evaluation.tables import show
 
     load_plugins(plugin or ())
-    lookup = Lookup(model, **arguments)
     if static:
-        _prove(with_own_sizes(lookup, original), as_json=as_json)
+        _prove(with_own_sizes(Lookup(model, **arguments), original), as_json=as_json)
         return
-    if random_weights is not None and is_library(model):
-        raise UsageError(
-            "the weights of a library are fixed", hint="give the .onnx file with --random-weights"
-        )
-    with (
-        TemporaryDirectory(prefix="ansorpy-") as folder,
-        with_known_inputs(lookup, original) as (ours, network),
-    ):
-        result: Verification = verify_model(
-            with_own_sizes(ours, network),
-            onnx_beside(ours.model, network),
-            Path(folder),
-            against=against,
-            tolerance=tolerance,
-            weights_seed=random_weights,
-            input_seed=seed,
-        )
+    result = verified(
+        model, original, against=against, tolerance=tolerance, random_weights=random_weights,
+        seed=seed, **arguments,
+    )  # fmt: skip
     print(json.dumps(result.to_dict(), indent=2)) if as_json else show(result.table())
     result.demand()
 

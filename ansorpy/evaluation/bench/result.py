@@ -4,47 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from math import log
 from statistics import geometric_mean
 from typing import Any
 
 from ansorpy.config import available_cores
+from ansorpy.evaluation.bench.remarks import remarks, unsettled
 from ansorpy.evaluation.bench.turns import Timing
+from ansorpy.evaluation.profile import CallTime, bounds_table, profile_table
 from ansorpy.evaluation.tables import Table
 from ansorpy.target import machine_name
 
-__all__ = ["Comparison", "SizesComparison"]
+__all__ = ["Comparison", "SizesComparison", "named"]
 
 _MARKS = "*+xo"
 """Of the engines in a plot; more than these are not drawn."""
 
 
-@dataclass(frozen=True)
-class Comparison:
+class _Shown:
+    """What is printed of a result, as text and in a notebook."""
+
+    def parts(self) -> list[Table | str]:
+        """The tables and lines to print, in order."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n".join(p.text() if isinstance(p, Table) else p for p in self.parts())
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            p._repr_html_() if isinstance(p, Table) else f"<pre>{escape(p)}</pre>"
+            for p in self.parts()
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(_Shown):
     """Engines timed alongside each other on one model.
 
     ``kernels_ms`` is what the kernels of ansorpy's program took in all, each alone, while they were
-    tuned; None if that is unknown.
+    tuned; None if that is unknown.  ``calls`` are the times of its calls, if they were asked for.
     """
 
     model: str
     threads: int
     timings: Mapping[str, Timing]
     kernels_ms: float | None = None
+    calls: Sequence[CallTime] = ()
+
+    def __repr__(self) -> str:
+        times = (f"{name} {t.median_ms:.4g} ms" for name, t in self.timings.items())
+        return f"<Comparison {_title(self.model, self.threads)}: {', '.join(times)}>"
+
+    def parts(self) -> list[Table | str]:
+        inside_ms = sum(call.seconds for call in self.calls) * 1e3 if self.calls else None
+        run_ms = next(iter(self.timings.values())).median_ms
+        said = remarks(run_ms, inside_ms, self.kernels_ms)
+        return [self.table(), *unsettled(self.timings), *said, *_profile(self.calls)]
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON-serializable values.
 
         These are model, threads, machine and kernels_ms, and for each engine median, min, the range
-        of the bursts' medians, whether they settled, runs and repeated.
+        of the bursts' medians, whether they settled, runs and repeated; and the calls, if timed.
         """
-        return {
+        found = {
             "model": self.model,
             "threads": self.threads,
             "machine": _machine(),
             "kernels_ms": self.kernels_ms,
             "engines": _engines(self.timings),
         }
+        return found | _calls(self.calls)
 
     def table(self) -> Table:
         """One row per engine, with its time as a multiple of the first one's."""
@@ -66,23 +98,44 @@ class Comparison:
         )
 
 
-@dataclass(frozen=True)
-class SizesComparison:
+@dataclass(frozen=True, repr=False)
+class SizesComparison(_Shown):
     """Engines timed alongside each other on one model, at each of several sizes.
 
-    ``sizes`` are those of the dimensions, by name; ``timings`` has an entry for each.
+    ``sizes`` are those of the dimensions, by name; ``timings`` has an entry for each, and
+    ``profiles`` the times of the calls at each, if they were asked for.
     """
 
     model: str
     threads: int
     sizes: Sequence[Mapping[str, int]]
     timings: Sequence[Mapping[str, Timing]]
+    profiles: Sequence[Sequence[CallTime]] = ()
+
+    def __repr__(self) -> str:
+        title, count = _title(self.model, self.threads), len(self.sizes)
+        return f"<SizesComparison {title}: {', '.join(self.timings[0])} at {count} sizes>"
+
+    def parts(self) -> list[Table | str]:
+        unsteady = [
+            f"{named(size)}: {line}"
+            for size, timings in zip(self.sizes, self.timings, strict=True)
+            for line in unsettled(timings)
+        ]
+        profiles = [
+            part
+            for size, calls in zip(self.sizes, self.profiles, strict=False)
+            for part in _profile(calls, named(size))
+        ]
+        return [self.table(), self.plot(), *unsteady, *profiles]
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON-serializable values: as :class:`Comparison` for each size."""
         rows = [
-            {"dims": dict(size), "engines": _engines(timings)}
-            for size, timings in zip(self.sizes, self.timings, strict=True)
+            {"dims": dict(size), "engines": _engines(timings)} | _calls(calls)
+            for size, timings, calls in zip(
+                self.sizes, self.timings, self.profiles or [()] * len(self.sizes), strict=True
+            )
         ]
         return {
             "model": self.model,
@@ -140,6 +193,19 @@ class SizesComparison:
 
     def _others(self) -> list[str]:
         return list(self.timings[0])[1:]
+
+
+def named(size: Mapping[str, int]) -> str:
+    """The sizes of dimensions as text: ``batch=8, seq=128``."""
+    return ", ".join(f"{name}={number}" for name, number in size.items())
+
+
+def _profile(calls: Sequence[CallTime], title: str = "") -> list[Table | str]:
+    return [profile_table(calls, title), bounds_table(calls)] if calls else []
+
+
+def _calls(calls: Sequence[CallTime]) -> dict[str, Any]:
+    return {"calls": [call.to_dict() for call in calls]} if calls else {}
 
 
 def _ratio(timings: Mapping[str, Timing], name: str) -> float:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 from cachetools import LRUCache
 from pydantic import ValidationError
@@ -52,6 +55,13 @@ def _demand_dump_folder() -> None:
         demand_writable(folder / "program.txt")
 
 
+_KEPT_TIMES = 4096
+"""That nobody has asked for."""
+
+BuildTime: TypeAlias = tuple[float, float]
+"""Readings of ``time.perf_counter`` at the start and the end of a build."""
+
+
 class Builder:
     """A pool of build workers, started when first needed unless :meth:`start` was called.
 
@@ -84,6 +94,7 @@ class Builder:
         self.timeout_s = timeout_s
         self.lock_folder = lock_folder
         self._built = LRUCache[bytes, Built](kept)
+        self._ended: deque[BuildTime] = deque(maxlen=_KEPT_TIMES)
         self.workers = [Worker(module, memory_bytes=memory_bytes) for _ in range(workers)]
 
     def start(self) -> None:
@@ -135,7 +146,11 @@ class Builder:
             lock_cores(sorted(os.sched_getaffinity(0)), self.lock_folder, shared=True),
         ):
             for index, outcome in ask_all(self.workers, wanted, self.timeout_s):
-                yield order[index], _interpreted(outcome)
+                answer = _interpreted(outcome)
+                if isinstance(answer, Built):
+                    now = time.perf_counter()
+                    self._ended.append((now - answer.build_s, now))
+                yield order[index], answer
 
     def remember(self, task: Task, state: State, built: Built) -> None:
         """Cache *built*, made elsewhere, as the result of building *state*.
@@ -145,6 +160,10 @@ class Builder:
         [message] = build_requests(task, [state])
         if not built.sizes:
             self._built[_key(message)] = built
+
+    def take_times(self) -> list[BuildTime]:
+        """When each build since the last call began and ended, in the order of their ends."""
+        return [self._ended.popleft() for _ in range(len(self._ended))]
 
     def close(self) -> None:
         """End the workers."""

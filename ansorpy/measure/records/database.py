@@ -247,6 +247,11 @@ class Database:
             raise ForeignFile(f"{self.path} {what} {number}, to which an event refers")
         return read_row(Record, row, self.path)
 
+    def measured_by(self, session: int) -> list[Record]:
+        """What the run with this number measured, in the order in which it ended."""
+        rows = self._do(f"{RECORDS} WHERE results.session = ? ORDER BY results.id", (session,))
+        return [read_row(Record, row, self.path) for row in rows]
+
     def records(self, task_key: str, at: Position = NOW) -> list[Record]:
         """All finished trials of a task, failures included, in the order they were started."""
         rows = self._do(

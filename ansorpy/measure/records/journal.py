@@ -18,7 +18,12 @@ from ansorpy.errors import ForeignFile
 from ansorpy.measure.records.database import Database
 from ansorpy.measure.records.rows import Event
 
-__all__ = ["Diverged", "Journal", "RecordingJournal", "ReplayEnded", "ReplayJournal"]
+__all__ = ["TIMES", "Diverged", "Journal", "RecordingJournal", "ReplayEnded", "ReplayJournal"]
+
+TIMES = "times"
+"""Kind of the events that say when a run did what, by the system's clock, for its trace.  They are
+recorded beside the journal and are no part of what a replay repeats: ``activities`` has name, start
+and end of each, ``builds`` start and end."""
 
 Body = Mapping[str, object]
 

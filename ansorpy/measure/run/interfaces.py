@@ -13,7 +13,7 @@ from ansorpy.measure.trial_end import TrialEnd
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "BuildService", "Expecting", "Machines", "Observer", "Retimer", "Runner", "Sharing",
+    "BuildService", "Building", "Expecting", "Machines", "Observer", "Retimer", "Runner", "Sharing",
     "Streaming",
 ]  # fmt: skip
 
@@ -53,6 +53,14 @@ class Runner(Protocol):
         observer: Observer | None = None,
     ) -> list[MeasureResult]:
         """Return one result per candidate, in order; *incumbent_s*: best known time of *task*."""
+
+
+@runtime_checkable
+class Building(Protocol):
+    """A runner that knows when its workers built."""
+
+    def take_build_times(self) -> list[tuple[float, float]]:
+        """When each build since the last call began and ended, by ``time.perf_counter``."""
 
 
 @runtime_checkable

@@ -240,6 +240,10 @@ class LocalRunner(BuildingRunner):
             return self._builder.build_each(task, candidates)
         return enumerate(self._builder.build(task, candidates))
 
+    def take_build_times(self) -> list[tuple[float, float]]:
+        """When each build since the last call began and ended, by ``time.perf_counter``."""
+        return self._builder.take_times() if isinstance(self._builder, Builder) else []
+
     def remember(self, task: Task, state: State, built: Built) -> None:
         """Take *built*, made elsewhere, for the result of building *state*."""
         if isinstance(self._builder, Builder):

@@ -17,7 +17,7 @@ from ansorpy.codegen.c.generator import style_of
 from ansorpy.codegen.c.loader import flags_of, load
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.errors import AnsorpyError, MissingDependency
-from ansorpy.runtime.backends import TimedCalls
+from ansorpy.runtime.backends import TimedCalls, TracedCalls
 from ansorpy.runtime.c.source import binary_of, c_source, is_apart
 from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
@@ -28,7 +28,7 @@ from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import library_name
 from ansorpy.runtime.library.metadata import Metadata
 from ansorpy.runtime.model import Operands, Runs
-from ansorpy.runtime.native import Entry
+from ansorpy.runtime.native import Entry, traced_entry
 from ansorpy.target import Target
 from ansorpy.writable import demand_writable
 
@@ -49,6 +49,10 @@ class CRuntime:
 
     def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
         return _entry(plan, pool, "timed", is_timed=True).timed_calls
+
+    def traced(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TracedCalls:
+        here, imports, library = _linked(plan)
+        return traced_entry(here, pool, (), imports, library)
 
     def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
         return 0
@@ -108,10 +112,14 @@ def _write(
 def _entry(
     plan: ExecutionPlan, pool: NDArray[np.uint8], name: str, *, is_timed: bool = False
 ) -> Entry:
-    """The calls of *plan*, compiled from C, with entry functions that LLVM compiles for this
-    machine."""
+    """The calls of *plan* with entry functions that LLVM compiles for this machine."""
+    here, imports, library = _linked(plan)
+    return Entry(here, pool, name, imports=imports, owner=library, is_timed=is_timed)
+
+
+def _linked(plan: ExecutionPlan) -> tuple[ExecutionPlan, dict[str, int], object]:
+    """*plan* for this machine, the addresses of its calls, compiled from C, and their library."""
     codes = plan.objects
     library = load(codes)
     imports = {code.symbol: library.address(code.symbol) for code in codes}
-    here = replace(plan, target=Target.host())
-    return Entry(here, pool, name, imports=imports, owner=library, is_timed=is_timed)
+    return replace(plan, target=Target.host()), imports, library

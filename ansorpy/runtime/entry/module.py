@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ansorpy.codegen.llvm.emit.text import FunctionText
 from ansorpy.codegen.llvm.objects.build import compile_ir
-from ansorpy.codegen.llvm.objects.clock import STAMP_SOURCE
+from ansorpy.codegen.llvm.objects.clock import stamp_source
 from ansorpy.errors import CodegenError
 from ansorpy.runtime.constants import scratch_bytes, workspace_bytes
 from ansorpy.runtime.control import Argument, Memory
@@ -51,6 +51,7 @@ class EntrySource:
         features: CPU features that ``init`` checks.
         is_timed: Each run writes the nanoseconds that each call took to the elements behind the
             first of ``i64 <name>_stamps[1 + calls]``; only one run at a time is then possible.
+        is_traced: Timed calls are events, too (:mod:`ansorpy.codegen.llvm.threads.traced`).
     """
 
     plan: ExecutionPlan
@@ -59,6 +60,7 @@ class EntrySource:
     metadata: str = ""
     features: tuple[str, ...] = ()
     is_timed: bool = False
+    is_traced: bool = False
 
     @property
     def made_bytes(self) -> int:
@@ -123,7 +125,7 @@ def _constant_globals(source: EntrySource) -> list[str]:
     if source.is_timed:
         count = 1 + len(plan.steps)
         lines.append(f"@{name}_stamps = global [{count} x i64] zeroinitializer, align 8")
-        lines.append(STAMP_SOURCE)
+        lines.append(stamp_source(records=source.is_traced))
     if source.metadata:
         lines.append(metadata_global(name, source.metadata))
     places = source.places

@@ -14,12 +14,18 @@ import numpy as np
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.strides import dense_strides
-from ansorpy.runtime.ports import Array, Port, accepted, check_array, described
+from ansorpy.runtime.ports import (
+    ON_CPU,
+    Array,
+    Port,
+    accepted,
+    check_array,
+    described,
+    dlpack_device,
+)
 
 __all__ = ["Operand", "accept_operand", "check_operand", "operand"]
 
-_ON_CPU = (1, 3)
-"""DLPack device types of plain and pinned host memory."""
 _DEFAULT_STREAM = 1
 """CUDA's handle of the default stream, for callers that specify none."""
 
@@ -54,9 +60,7 @@ def operand(role: str, port: Port, value: object, *, written: bool = False) -> O
     """
     interface, owner = _interface(value)
     if interface is None:
-        host = _from_dlpack(value)
-        check_array(role, port, host, written=written)
-        assert isinstance(host, np.ndarray)
+        host = check_array(role, port, value, written=written)
         if host.nbytes != port.bytes:  # packed elements, at the start of an array of unpacked ones
             host = host.reshape(-1).view(np.uint8)[: port.bytes]
         return Operand(host, owner=value)
@@ -94,17 +98,17 @@ def _producer(role: str, port: Port, value: Any) -> Producer:
     return hand_over
 
 
-def check_operand(role: str, port: Port, value: object, *, written: bool = False) -> None:
-    """Raise :class:`UsageError` unless :func:`operand` accepts *value*."""
+def check_operand(role: str, port: Port, value: object, *, written: bool = False) -> object:
+    """Return *value*; raises :class:`UsageError` unless :func:`operand` accepts it."""
     operand(role, port, value, written=written)
+    return value
 
 
 def accept_operand(port: Port, value: object) -> Any:
     """Prepare *value* as an input: host arrays are made contiguous, GPU arrays must already be."""
     if _interface(value)[0] is None:
-        return accepted(port, _from_dlpack(value))
-    check_operand("input", port, value)
-    return value
+        return accepted(port, value)
+    return check_operand("input", port, value)
 
 
 def _interface(value: Any) -> tuple[Mapping[str, Any] | None, object]:
@@ -115,24 +119,12 @@ def _interface(value: Any) -> tuple[Mapping[str, Any] | None, object]:
     if isinstance(value, np.ndarray):
         return None, value
     found = getattr(value, "__cuda_array_interface__", None)
-    if found is None and _dlpack_kind(value) not in (None, *_ON_CPU):
+    if found is None and dlpack_device(value) not in (None, *ON_CPU):
         from cupy import from_dlpack
 
         value = from_dlpack(value)
         found = {k: v for k, v in value.__cuda_array_interface__.items() if k != "stream"}
     return found, value
-
-
-def _dlpack_kind(value: object) -> int | None:
-    ask = getattr(value, "__dlpack_device__", None)
-    return None if ask is None else int(ask()[0])
-
-
-def _from_dlpack(value: Any) -> object:
-    """Return *value*'s host memory as a numpy array, or *value* itself if it offers none."""
-    if isinstance(value, np.ndarray) or _dlpack_kind(value) not in _ON_CPU:
-        return value
-    return np.from_dlpack(value)
 
 
 def _is_dense(interface: Mapping[str, Any], dtype: np.dtype[Any]) -> bool:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ansorpy.codegen.cuda.device.driver import device_for
 from ansorpy.codegen.cuda.launch.packed import unpacked
 from ansorpy.codegen.object_code import ObjectCode
-from ansorpy.errors import AnsorpyError, MissingDependency
-from ansorpy.runtime.backends import TimedCalls
+from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
+from ansorpy.runtime.backends import TimedCalls, TracedCalls
 from ansorpy.runtime.constants import make_pool
 from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.execution_plan import ExecutionPlan
@@ -41,6 +41,12 @@ class GpuRuntime:
     def timed(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TimedCalls:
         executable = TimedGpuExecutable(plan, pool, device_for(plan.target))
         return TimedCalls(executable, executable.spent_ns)
+
+    def traced(self, plan: ExecutionPlan, pool: NDArray[np.uint8]) -> TracedCalls:
+        raise UsageError(
+            "what runs on a GPU cannot be traced here",
+            hint="use nsys, or the times of bench --profile",
+        )
 
     def kernels(self, code: ObjectCode, sizes: Sequence[int]) -> int:
         return len(unpacked(code.code)[0].at(sizes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["NOW", "NOW_SOURCE", "SPENT", "STAMP_SOURCE", "START"]
+__all__ = ["NOW", "NOW_SOURCE", "RECORD", "SPENT", "START", "stamp_source"]
 
 _CLOCK_MONOTONIC = 1
 
@@ -33,8 +33,21 @@ SPENT = "spent"
 Slot 0 becomes the current time.
 """
 
-STAMP_SOURCE = f"""{NOW_SOURCE}
+RECORD = "record_event"
+"""``void record_event(i64 kind, i64 number, i64 start, i64 end)``: keeps an event
+(:mod:`ansorpy.codegen.llvm.threads.traced`)."""
+
+
+def stamp_source(*, records: bool) -> str:
+    """The functions :data:`START` and :data:`SPENT`; with *records*, ``spent`` keeps an event too.
+
+    Its kind is 0, and its number is one less than that of the slot.
+    """
+    declaration = f"declare void @{RECORD}(i64, i64, i64, i64)" if records else ""
+    record = f"call void @{RECORD}(i64 0, i64 %event, i64 %before, i64 %time)" if records else ""
+    return f"""{NOW_SOURCE}
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+{declaration}
 
 define internal void @{START}(ptr %slots, i64 %count) {{
   %first = getelementptr i8, ptr %slots, i64 8
@@ -53,6 +66,8 @@ define internal void @{SPENT}(ptr %slots, i64 %number) {{
   %known = load i64, ptr %slot, align 8
   %total = add i64 %known, %spent
   store i64 %total, ptr %slot, align 8
+  %event = sub i64 %number, 1
+  {record}
   store i64 %time, ptr %slots, align 8
   ret void
 }}

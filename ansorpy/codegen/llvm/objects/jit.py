@@ -10,9 +10,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit.functions import TEAM
+from ansorpy.codegen.llvm.objects.perf_map import functions_of, write_map
 from ansorpy.codegen.llvm.threads.team import STOP, needs_team, team_object
 from ansorpy.codegen.object_code import ObjectCode
 from ansorpy.codegen.singletons import singleton
+from ansorpy.config import PERF
 from ansorpy.errors import CodegenError
 from ansorpy.target import Target
 
@@ -67,13 +69,15 @@ def load(
     *,
     symbols: Sequence[str] = (),
     imports: Mapping[str, int] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Library:
-    """Link *objects* into this process.
+    """Link *objects* into this process.  With ``ANSORPY_PERF``, ``perf`` knows their functions.
 
     Args:
         objects: Results of ``build``, or raw object files, whose functions *symbols* must name.
         symbols: Functions to look up in addition to those of the :class:`ObjectCode` items.
         imports: Addresses of functions that the objects call and this process already has.
+        labels: Names of functions for ``perf``, by symbol.
 
     Raises:
         CodegenError: A symbol is undefined.
@@ -86,17 +90,24 @@ def load(
     for image in images:
         builder.add_object_img(image)
     builder.add_current_process()
-    if TEAM not in wanted and any(needs_team(image) for image in images):
-        builder.import_symbol(TEAM, _team().address(TEAM))
-    for symbol, address in (imports or {}).items():
+    given = dict(imports or {})
+    if TEAM not in (*wanted, *given) and any(needs_team(image) for image in images):
+        given[TEAM] = _team().address(TEAM)
+    for symbol, address in given.items():
         builder.import_symbol(symbol, address)
-    for symbol in wanted:
+    is_mapped = PERF.get()
+    if is_mapped:
+        wanted += [f.name for image in images for f in functions_of(image) if f.is_global]
+    for symbol in dict.fromkeys(wanted):
         builder.export_symbol(symbol)
     try:
         tracker = builder.link(_linker(), f"ansorpy.{next(_names)}")
     except RuntimeError as error:
         raise CodegenError(f"the object code cannot be loaded: {error}") from error
-    return Library(tracker, wanted)
+    library = Library(tracker, wanted)
+    if is_mapped:
+        write_map(images, library.address, labels or {})
+    return library
 
 
 @singleton

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ansorpy.cli.engine import random_inputs
-from ansorpy.cli.lookup import Lookup
-from ansorpy.cli.models import from_records, is_library
+from ansorpy.api.evaluate.engine import random_inputs
+from ansorpy.api.evaluate.lookup import Lookup
+from ansorpy.api.evaluate.models import from_records, is_library
 from ansorpy.cost.bound import limits_of
 from ansorpy.errors import UsageError
 from ansorpy.evaluation.profile import CallTime
@@ -17,6 +17,7 @@ from ansorpy.ir.symbols import Dim
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.runtime.sizes import sizes_told, told_by
 from ansorpy.tasks.predict import predicted_seconds
+from ansorpy.trace import Trace
 
 if TYPE_CHECKING:
     from ansorpy.api.networks import Finished
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ansorpy.runtime.compiled import CompiledModel
     from ansorpy.runtime.footprint import Footprint
 
-__all__ = ["predictions_of", "profiles_of"]
+__all__ = ["predictions_of", "profiles_of", "trace_of"]
 
 
 def profiles_of(lookup: Lookup, sizes: Sequence[Shapes], seed: int) -> list[list[CallTime]]:
@@ -37,12 +38,7 @@ def profiles_of(lookup: Lookup, sizes: Sequence[Shapes], seed: int) -> list[list
     Raises:
         UsageError: The file is a library, in which all calls are inside a single function.
     """
-    if is_library(lookup.model):
-        raise UsageError(
-            f"{lookup.model} is a library: its calls cannot be timed one by one",
-            hint="give the ONNX file instead, with --db naming the records it was made from",
-        )
-    finished, model = from_records(lookup)
+    finished, model = _opened(lookup)
     profiles = []
     for shapes in sizes:
         feeds = model.with_room(random_inputs(model, shapes, seed))
@@ -50,6 +46,26 @@ def profiles_of(lookup: Lookup, sizes: Sequence[Shapes], seed: int) -> list[list
         calls = _Calls(finished, model, _sizes(model, shapes))
         profiles.append([calls.time(n, seconds) for n, (_, seconds) in enumerate(times)])
     return profiles
+
+
+def trace_of(lookup: Lookup, shapes: Shapes, seed: int) -> Trace:
+    """What each thread does in some runs of the network, on inputs of *shapes* drawn with *seed*.
+
+    Raises:
+        UsageError: The file is a library, or the network runs on a GPU.
+    """
+    _, model = _opened(lookup)
+    feeds = model.with_room(random_inputs(model, shapes, seed))
+    return model.trace(feeds, threads=lookup.arguments.get("threads"))
+
+
+def _opened(lookup: Lookup) -> tuple[Finished, CompiledModel]:
+    if is_library(lookup.model):
+        raise UsageError(
+            f"{lookup.model} is a library: its calls cannot be timed one by one",
+            hint="give the ONNX file instead, with --db naming the records it was made from",
+        )
+    return from_records(lookup)
 
 
 def predictions_of(lookup: Lookup) -> tuple[list[CallTime], Footprint]:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ansorpy.api.arguments import LookupArguments
-from ansorpy.cli.lookup import Lookup
-from ansorpy.cli.models import is_library, with_own_sizes
+from ansorpy.api.evaluate.lookup import Lookup
+from ansorpy.api.evaluate.models import is_library, with_own_sizes
 from ansorpy.evaluation.inputs import input_specs, port_shapes, read_model
 from ansorpy.runtime.library.shared_library import read_library
 from ansorpy.size_ranges import AnySize, SizeRange, size_of

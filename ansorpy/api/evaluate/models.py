@@ -6,17 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ansorpy.api.arguments import LookupArguments
-from ansorpy.cli.lookup import Lookup
+from ansorpy.api.assemble import model_of
+from ansorpy.api.evaluate.lookup import Lookup
+from ansorpy.api.networks import Finished, Networks, NetworkSpec, tune_networks
 from ansorpy.errors import UsageError
+from ansorpy.evaluation.inputs import dimension_sizes, port_shapes, read_model
+from ansorpy.evaluation.onnx_edit import save
+from ansorpy.frontend.onnx.pinned import with_constants
+from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.library.shared_library import read_library
+from ansorpy.runtime.model import Model, load
 from ansorpy.size_ranges import AnySize
-
-if TYPE_CHECKING:
-    from ansorpy.api.networks import Finished
-    from ansorpy.runtime.compiled import CompiledModel
-    from ansorpy.runtime.model import Model
 
 __all__ = [
     "finished_from", "from_records", "given_shapes", "is_library", "onnx_beside", "open_model",
@@ -44,7 +47,7 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
     if model is None:
         raise UsageError(
             f"{path} is a library; the comparison needs the network it was made from",
-            hint="give the network with --model net.onnx",
+            hint="give the network with --model net.onnx; in Python as the second argument",
         )
     return model
 
@@ -59,10 +62,6 @@ def with_known_inputs(
     Raises:
         UsageError: There is no such input, or it has another shape or type.
     """
-    from ansorpy.evaluation.inputs import read_model
-    from ansorpy.evaluation.onnx_edit import save
-    from ansorpy.frontend.onnx.pinned import with_constants
-
     constants = lookup.arguments.get("constants")
     network = original if is_library(lookup.model) else lookup.model
     if not constants or network is None:
@@ -82,9 +81,6 @@ def given_shapes(lookup: Lookup) -> dict[str, tuple[AnySize, ...]]:
     Raises:
         UsageError: A dimension of the library has no size.
     """
-    from ansorpy.evaluation.inputs import port_shapes
-    from ansorpy.runtime.library.shared_library import read_library
-
     if is_library(lookup.model):
         metadata, *_ = read_library(lookup.model)
         return {**port_shapes(metadata.input_ports, lookup.arguments.get("dims") or {})}
@@ -100,8 +96,6 @@ def with_own_sizes(lookup: Lookup, original: Path | None = None) -> Lookup:
     Raises:
         UsageError: The user gave other sizes than the library has, or a name that is unknown.
     """
-    from ansorpy.runtime.library.shared_library import read_library
-
     given = lookup.arguments
     if is_library(lookup.model) and given.get("alias"):
         raise UsageError(
@@ -146,7 +140,6 @@ def _shown(name: str, shape: Sequence[AnySize]) -> str:
 
 
 def _dimensions(original: Path, shapes: Mapping[str, Sequence[AnySize]]) -> dict[str, set[AnySize]]:
-    from ansorpy.evaluation.inputs import dimension_sizes, read_model
 
     return dimension_sizes(read_model(original), shapes)
 
@@ -157,8 +150,6 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
     Args:
         instead: A modified copy of the ONNX file, which is compiled in its place.
     """
-    from ansorpy.runtime.model import load
-
     if is_library(lookup.model):
         return load(lookup.model)
     lookup.warn_of_predictions()
@@ -167,8 +158,6 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
 
 def from_records(lookup: Lookup) -> tuple[Finished, CompiledModel]:
     """The ONNX file's programs and model, compiled from the records without tuning."""
-    from ansorpy.api.assemble import model_of
-
     finished = finished_from(lookup)
     threads = lookup.request.threads
     return finished, model_of(finished.project, finished.chosen, threads)
@@ -176,10 +165,6 @@ def from_records(lookup: Lookup) -> tuple[Finished, CompiledModel]:
 
 def finished_from(lookup: Lookup) -> Finished:
     """The ONNX file's programs, chosen from the records without tuning."""
-    from ansorpy.api.networks import Networks, NetworkSpec, tune_networks
-    from ansorpy.cli.searching import followed
-
     networks = Networks([lookup.project], [NetworkSpec(lookup.model)])
-    with followed(lookup.request, quiet=True) as request:
-        [finished] = tune_networks(networks, request)
+    [finished] = tune_networks(networks, lookup.request)
     return finished

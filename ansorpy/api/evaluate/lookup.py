@@ -7,20 +7,22 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+from ansorpy.api.alternatives import fastest
 from ansorpy.api.arguments import LookupArguments, SearchArguments, SizeArguments
+from ansorpy.api.project import Project, open_project
+from ansorpy.api.request import Request
 from ansorpy.constants import constant_text
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.task import Task
+from ansorpy.measure.records.database import Database
+from ansorpy.measure.records.results import Believe
 from ansorpy.options import declared, those
 from ansorpy.size_bounds import bound_text
 from ansorpy.size_ranges import SizeRange
 
-if TYPE_CHECKING:
-    from ansorpy.api.project import Project
-    from ansorpy.api.request import Request
-    from ansorpy.ir.task import Task
-
-__all__ = ["Lookup"]
+__all__ = ["Lookup", "demand_database", "open_database"]
 
 
 class Lookup:
@@ -37,9 +39,6 @@ class Lookup:
         Raises:
             ForeignFile: There is no database with the given name.
         """
-        from ansorpy.api.request import Request
-        from ansorpy.cli.files import demand_database
-
         named = self.arguments.get("db")
         if named is not None:
             demand_database(Path(named))
@@ -48,8 +47,6 @@ class Lookup:
     @cached_property
     def project(self) -> Project:
         """The network, whose task keys are those of the records."""
-        from ansorpy.api.project import open_project
-
         return open_project(self.model, self.request, **those(SizeArguments, self.arguments))
 
     def command(self, verb: str, *options: str) -> str:
@@ -64,9 +61,6 @@ class Lookup:
 
         Predicted programs do not count, although they are recorded when they are checked.
         """
-        from ansorpy.api.alternatives import fastest
-        from ansorpy.measure.records.database import Database
-
         tuned: dict[str, float] = {}
         if self.request.db.exists():
             with Database(self.request.db) as database:
@@ -80,6 +74,20 @@ class Lookup:
                 f"tuned; to tune them, run: {self.command('tune')}",
                 file=sys.stderr,
             )
+
+
+def demand_database(path: Path) -> None:
+    """Raise :class:`ForeignFile` if the database does not exist: reading never creates one."""
+    if not path.exists():
+        raise ForeignFile(
+            f"there is no database {path}", hint="name another file, or tune something first"
+        )
+
+
+def open_database(path: Path) -> Database:
+    """Open the database *path*, which must exist, to report what it says, whoever wrote it."""
+    demand_database(path)
+    return Database(path, believe=Believe.ALL)
 
 
 def _words(flag: str, value: Any, default: object) -> Iterator[str]:

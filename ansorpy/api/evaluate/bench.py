@@ -1,0 +1,158 @@
+"""Timing of a network next to other engines, each in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Unpack
+
+from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.evaluate.engine import sendable
+from ansorpy.api.evaluate.lookup import Lookup
+from ansorpy.api.evaluate.models import is_library, onnx_beside, with_known_inputs
+from ansorpy.api.evaluate.profiling import profiles_of, trace_of
+from ansorpy.api.evaluate.sizes import timed_sizes
+from ansorpy.api.parts import load_plugins
+from ansorpy.config import default_threads
+from ansorpy.evaluation.bench.processes import Contender
+from ansorpy.evaluation.bench.result import Comparison, SizesComparison, named
+from ansorpy.evaluation.bench.turns import compare, compare_sizes
+from ansorpy.evaluation.profile import CallTime
+from ansorpy.measure.probe.disturbance import CoreProbe
+from ansorpy.options import with_arguments
+from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.library.shared_library import read_library
+from ansorpy.runtime.model import Model
+from ansorpy.target import Target
+
+__all__ = ["bench"]
+
+
+def _silent(line: str) -> None:
+    """Show no progress."""
+
+
+@with_arguments
+def bench(
+    model: str | Path | CompiledModel,
+    network: str | Path | None = None,
+    *,
+    against: Sequence[str] = (),
+    seed: int = 0,
+    profile: bool = False,
+    trace: str | Path | None = None,
+    plugins: Sequence[str | Path] = (),
+    progress: Callable[[str], None] | None = None,
+    **arguments: Unpack[LookupArguments],
+) -> Comparison | SizesComparison:
+    """Time *model* and other engines in turn, in bursts; where *dims* lists sizes, at each.
+
+    Each engine has a process of its own, and all but one are stopped.  The bursts end when the
+    medians no longer move.
+
+    Args:
+        model: A model that was compiled in this process, which is exported first; or the path of a
+            library, or of an ONNX file, which is compiled from the records without tuning.
+        network: The ONNX file that *model* was made from; needed with *against*.
+        against: Engines: ``"onnxruntime"``, ``"openvino"``, ``"reference"``.
+        seed: Seed of the inputs.
+        profile: Also time each call of an ONNX file's kernels inside whole runs.
+        trace: Write what each thread does in some runs of an ONNX file, at the first size, to this
+            JSON file, for Perfetto.
+        plugins: Scripts or modules that register operators of the model.
+        progress: Receives a line after each round.
+        **arguments
+
+    Returns:
+        All timed calls of each engine, in seconds; with several sizes, those at each.
+
+    Raises:
+        UsageError: *network* is missing, an engine, size or name is unknown, or *profile* or
+            *trace* is given for a library.
+        MissingDependency: An engine is not installed, or there is no linker to export with.
+        EngineFailure: The process of an engine died or hung.
+        ForeignFile, UnsupportedModel: A file cannot be read or compiled.
+    """
+    load_plugins(plugins)
+    peer_threads = arguments.get("threads") or default_threads()
+    target = arguments.get("target") or "host"
+    target = target if isinstance(target, Target) else Target.parse(target)
+    arguments["threads"] = target.threads(arguments.get("threads"))
+    with ExitStack() as stack:
+        if isinstance(model, Model):
+            folder = stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))
+            model = model.export(Path(folder, "model.so"))
+        known = with_known_inputs(
+            Lookup(Path(model), **arguments), None if network is None else Path(network)
+        )
+        lookup, original = stack.enter_context(known)
+        traced = None if trace is None else Path(trace)
+        told = progress or _silent
+        loaded = [str(plugin) for plugin in plugins]
+        timed = _Bench(original, against, seed, peer_threads, profile, traced, loaded, told)
+        return timed.run(lookup)
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """How a network, compiled from the *original* ONNX file, is timed."""
+
+    original: Path | None
+    against: Sequence[str]
+    seed: int
+    peer_threads: int
+    profile: bool
+    trace: Path | None
+    plugins: Sequence[str]
+    progress: Callable[[str], None]
+
+    def run(self, lookup: Lookup) -> Comparison | SizesComparison:
+        """Time the network of *lookup* at one size or at several."""
+        opened, points, sizes = timed_sizes(lookup, self.original)
+        profiles = profiles_of(opened, sizes, self.seed) if self.profile else []
+        if self.trace is not None:
+            trace_of(opened, sizes[0], self.seed).save(self.trace)
+        name, threads = (self.original or lookup.model).stem, opened.arguments["threads"] or 1
+        probe = CoreProbe(threads)
+        if len(points) == 1:
+            given: dict[str, object] = {"seed": self.seed, "shapes": sizes[0]}
+            timings = compare(
+                [self._ours(opened, "Ours", given), *self._peers(opened, "open_peer", given)],
+                progress=self.progress, is_disturbed=probe.is_disturbed,
+            )  # fmt: skip
+            calls = profiles[0] if profiles else []
+            return Comparison(name, threads, timings, _kernels_ms(opened, calls), calls)
+        given = {"seed": self.seed, "sizes": sizes}
+        at_each = compare_sizes(
+            [self._ours(opened, "ours_at", given), *self._peers(opened, "open_peer_at", given)],
+            dict(enumerate(map(named, points))),
+            progress=self.progress, is_disturbed=probe.is_disturbed,
+        )  # fmt: skip
+        return SizesComparison(name, threads, points, [*at_each], profiles)
+
+    def _ours(self, lookup: Lookup, factory: str, given: Mapping[str, object]) -> Contender:
+        """Our engine, made by a *factory* of :mod:`ansorpy.api.evaluate.engine`."""
+        ours = {"path": str(lookup.model), "arguments": sendable(lookup.arguments), **given}
+        ours["plugins"] = self.plugins
+        return Contender("ansorpy", f"ansorpy.api.evaluate.engine:{factory}", ours)
+
+    def _peers(
+        self, lookup: Lookup, factory: str, given: Mapping[str, object]
+    ) -> Iterator[Contender]:
+        """The others in the given order, made by a *factory* of the engines' protocol."""
+        for name in dict.fromkeys(self.against):
+            path = str(onnx_beside(lookup.model, self.original))
+            peer = {"name": name, "path": path, "threads": self.peer_threads, **given}
+            yield Contender(name, f"ansorpy.evaluation.engines.protocol:{factory}", peer)
+
+
+def _kernels_ms(lookup: Lookup, calls: Sequence[CallTime]) -> float | None:
+    """What our kernels took alone while tuning: by the library, or by the records of *calls*."""
+    if is_library(lookup.model):
+        metadata = read_library(lookup.model)[0]
+        return metadata.median_ms if metadata.threads == lookup.arguments.get("threads") else None
+    alone = [call.alone_s for call in calls if call.alone_s is not None]
+    return sum(alone) * 1e3 if calls and len(alone) == len(calls) else None

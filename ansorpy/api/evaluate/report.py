@@ -1,0 +1,120 @@
+"""The HTML report of a tuning run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Unpack
+
+from ansorpy.api.arguments import LookupArguments
+from ansorpy.api.assemble import plan_of
+from ansorpy.api.evaluate.lookup import Lookup, open_database
+from ansorpy.api.evaluate.models import finished_from, is_library
+from ansorpy.api.request import Request
+from ansorpy.config import default_database
+from ansorpy.errors import UsageError
+from ansorpy.evaluation.bench.result import Comparison
+from ansorpy.evaluation.page.facts import Shown
+from ansorpy.evaluation.page.results import read_bench, read_verified
+from ansorpy.evaluation.page.write import demand_charts, write_page
+from ansorpy.evaluation.verify import Verification
+from ansorpy.options import with_arguments
+from ansorpy.runtime.execution_plan import ExecutionPlan
+from ansorpy.writable import demand_writable
+
+__all__ = ["demand_report", "report", "write_report"]
+
+
+@with_arguments
+def report(
+    path: str | Path,
+    network: str | Path | None = None,
+    *,
+    run: int | None = None,
+    bench: str | Path | Mapping[str, Any] | Comparison | None = None,
+    verified: str | Path | Mapping[str, Any] | Verification | None = None,
+    **arguments: Unpack[LookupArguments],
+) -> Path:
+    """Write a tuning run of the database as one HTML page that needs no network connection.
+
+    Args:
+        path: The page.
+        network: The ONNX file that was tuned: its tasks and its memory plan are shown.  Otherwise,
+            all tasks of the run are.
+        run: The number of the run; default: the last one that searched.
+        bench: What :func:`ansorpy.bench` returned, or the file of ``ansorpy bench``.
+        verified: What :func:`ansorpy.verify` returned, or the file of ``ansorpy verify``.
+        **arguments
+
+    Returns:
+        *path*.
+
+    Raises:
+        UsageError: There is no such run, *network* is a library, or *path* cannot be written.
+        MissingDependency: The library that draws charts is not installed.
+        ForeignFile: There is no such database, or a file is no result.
+    """
+    named = arguments.get("db")
+    plan, tasks = None, list[str]()
+    if network is not None:
+        lookup = Lookup(Path(network), **arguments)
+        plan, tasks = _recorded_plan(lookup), [task.key for task in lookup.project.all_tasks]
+    timed = bench.to_dict() if isinstance(bench, Comparison) else bench
+    right = verified.to_dict() if isinstance(verified, Verification) else verified
+    shown = Shown(
+        plan,
+        None if timed is None else read_bench(_file(timed)),
+        None if right is None else read_verified(_file(right)),
+    )
+    database = default_database() if named is None else Path(named)
+    return write_report(Path(path), database, run=run, tasks=tasks, shown=shown)
+
+
+def write_report(
+    path: Path,
+    database: Path,
+    *,
+    run: int | None = None,
+    tasks: Collection[str] = (),
+    shown: Shown | None = None,
+) -> Path:
+    """As :func:`~ansorpy.evaluation.page.write.write_page`; returns *path*."""
+    with open_database(database) as opened:
+        write_page(path, opened, run=run, tasks=tasks, shown=shown)
+    return path
+
+
+def demand_report(path: Path, request: Request) -> None:
+    """Check that a report of a search can be written; call this before the search.
+
+    Raises:
+        UsageError: *request* searches nothing, or *path* cannot be written.
+        MissingDependency: The library that draws charts is not installed.
+    """
+    if request.budget is None:
+        raise UsageError(
+            "a report shows a search, and this effort measures nothing",
+            hint="leave out --report, or search: --effort quick",
+        )
+    demand_charts()
+    demand_writable(path)
+
+
+def _file(given: str | Path | Mapping[str, Any]) -> Path | Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else Path(given)
+
+
+def _recorded_plan(lookup: Lookup) -> ExecutionPlan:
+    """The plan of a network, with the programs that were recorded for it.
+
+    Raises:
+        UsageError: The file is a library.
+    """
+    if is_library(lookup.model):
+        raise UsageError(
+            f"{lookup.model} is a library, which does not name its tasks",
+            hint="give the ONNX file that it was made from",
+        )
+    lookup.warn_of_predictions()
+    finished = finished_from(lookup)
+    return plan_of(finished.project, finished.chosen, lookup.request.threads)

@@ -1,0 +1,160 @@
+"""Comparison of a network's outputs with those of another engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Unpack
+
+from ansorpy.api.arguments import HostLookupArguments
+from ansorpy.api.evaluate.lookup import Lookup
+from ansorpy.api.evaluate.models import (
+    given_shapes,
+    is_library,
+    onnx_beside,
+    open_model,
+    with_known_inputs,
+    with_own_sizes,
+)
+from ansorpy.config import default_threads
+from ansorpy.constants import constant_flags
+from ansorpy.errors import UsageError
+from ansorpy.evaluation.engines.protocol import open_engine
+from ansorpy.evaluation.inputs import input_specs, port_shapes, random_feeds, read_model
+from ansorpy.evaluation.onnx_edit import save, softmax_inputs_as_outputs
+from ansorpy.evaluation.randomize import random_weights as with_random_weights
+from ansorpy.evaluation.verify import DEFAULT_TOLERANCE, Verification, compare_outputs
+from ansorpy.options import with_arguments
+from ansorpy.runtime.model import Model
+from ansorpy.size_ranges import AnySize
+
+__all__ = ["verify"]
+
+
+@with_arguments
+def verify(
+    model: str | Path | Model,
+    network: str | Path | None = None,
+    *,
+    against: str = "onnxruntime",
+    tolerance: float = DEFAULT_TOLERANCE,
+    random_weights: int | None = None,
+    seed: int = 0,
+    **arguments: Unpack[HostLookupArguments],
+) -> Verification:
+    """Compare the outputs of *model* with those of another engine, on random inputs.
+
+    Args:
+        model: A model, the path of a library, or that of an ONNX file, which is compiled from the
+            records without tuning.
+        network: The ONNX file that *model* was made from, if that is a model or a library.
+        against: ``"onnxruntime"`` or ``"reference"``, the evaluator of the onnx package.
+        tolerance: Error allowed, relative to the largest element of an output.
+        random_weights: Seed; draw the network's weights at random first.
+        seed: Seed of the inputs.
+        **arguments
+
+    Returns:
+        The error of each output; ``ok`` says whether all are within the tolerance, and ``demand()``
+        raises :class:`~ansorpy.errors.VerificationFailed` if not.
+
+    Raises:
+        UsageError: *network* is missing or is another one, an engine or size is unknown, or
+            *random_weights* is given for a library or model, whose weights are fixed.
+        MissingDependency: onnxruntime is not installed.
+        ForeignFile, UnsupportedModel: A file cannot be read or compiled.
+    """
+    if against not in ("onnxruntime", "reference"):
+        raise UsageError(
+            f"cannot verify against {against!r}", hint="choose onnxruntime or reference"
+        )
+    is_fixed = isinstance(model, Model) or is_library(Path(model))
+    if random_weights is not None and is_fixed:
+        raise UsageError(
+            "the weights of a library are fixed", hint="give the .onnx file with --random-weights"
+        )
+    comparison = _Comparison(against, tolerance, random_weights, seed, arguments.get("threads"))
+    given = None if network is None else Path(network)
+    if isinstance(model, Model):
+        return comparison.of_model(model, given, arguments.get("dims") or {})
+    with with_known_inputs(Lookup(Path(model), **arguments), given) as (known, original):
+        lookup = with_own_sizes(known, original)
+        options = lookup.arguments
+        return comparison.run(
+            lookup.model.name,
+            onnx_beside(lookup.model, original),
+            lambda reference: open_model(lookup, instead=reference),
+            given_shapes(lookup),
+            options.get("dims") or {},
+            options,
+        )
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """How a network is compared with an engine; *weights* and *inputs* are seeds."""
+
+    against: str
+    tolerance: float
+    weights: int | None
+    inputs: int
+    threads: int | None
+
+    def of_model(
+        self, model: Model, network: Path | None, dims: Mapping[str, AnySize]
+    ) -> Verification:
+        """Compare *model*, which was made from *network*."""
+        if network is None:
+            raise UsageError(
+                f"the comparison needs the network that {model.name} was made from",
+                hint="pass the path of its ONNX file as the second argument",
+            )
+        shapes = port_shapes(model.get_inputs(), dims)
+        return self.run(model.name, network, lambda _: model, {**shapes}, dims)
+
+    def run(
+        self,
+        name: str,
+        network: Path,
+        opened: Callable[[Path], Model],
+        shapes: Mapping[str, Sequence[AnySize]],
+        dims: Mapping[str, AnySize],
+        arguments: HostLookupArguments | None = None,
+    ) -> Verification:
+        """Compare what *opened* makes of a copy of *network* with what the engine makes of it.
+
+        The copy has random weights, if these are wanted, and the inputs of its final softmaxes as
+        additional outputs.
+        """
+        source = read_model(network)
+        if self.weights is not None:
+            source = with_random_weights(source, self.weights)
+        extended, softmaxes = softmax_inputs_as_outputs(source)
+        specs = input_specs(extended, shapes, dims, (arguments or {}).get("bounds"))
+        with TemporaryDirectory(prefix="ansorpy-") as folder:
+            reference = Path(folder, network.name)
+            save(extended, reference)
+            feeds = random_feeds(specs, self.inputs)
+            engine = open_engine(
+                self.against, str(reference), feeds, self.threads or default_threads()
+            )
+            engine.run()
+            theirs = {output: value.copy() for output, value in engine.outputs().items()}
+            ours = opened(reference)
+        _demand_inputs(ours, [spec.name for spec in specs])
+        names, fed = [output.name for output in ours.get_outputs()], ours.with_room(feeds)
+        results = dict(zip(names, ours.run(names, fed, threads=self.threads), strict=True))
+        return compare_outputs(name, self.against, results, theirs, softmaxes, self.tolerance)
+
+
+def _demand_inputs(model: Model, names: Iterable[str]) -> None:
+    """Raise :class:`UsageError` if *model* lacks some of the inputs *names*."""
+    own = {port.name for port in model.get_inputs()}
+    missing = [name for name in names if name not in own]
+    if missing:
+        raise UsageError(
+            f"{model.name} has no input {missing[0]!r}, as the network has",
+            hint=f"give the values that it was compiled with: {constant_flags(missing)}",
+        )

@@ -1,0 +1,83 @@
+"""The names of functions in memory for Linux ``perf``: ``/tmp/perf-PID.map``.
+
+``perf report`` and flame graphs look up addresses without a file in this map, whose lines are the
+address, the size and the name of a function.  Source: tools/perf/Documentation/jit-interface.txt.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Function", "functions_of", "map_path", "write_map"]
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_SYMTAB, _FUNCTION, _GLOBAL = 2, 2, 1
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that an object file defines, *offset* bytes into a *section*.
+
+    ``is_global``: whether a linker finds it by its name.
+    """
+
+    name: str
+    section: int
+    offset: int
+    size: int
+    is_global: bool
+
+
+def map_path() -> Path:
+    """The map of this process, where ``perf`` looks for it."""
+    return Path(f"/tmp/perf-{os.getpid()}.map")
+
+
+def functions_of(image: bytes) -> Iterator[Function]:
+    """The functions that the 64-bit ELF object *image* defines."""
+    fields = _HEADER.unpack_from(image, 0)
+    table, entry, count = fields[6], fields[11], fields[12]
+    sections = [_SECTION.unpack_from(image, table + n * entry) for n in range(count)]
+    for _, kind, _, _, start, size, link, *_ in sections:
+        if kind != _SYMTAB:
+            continue
+        names = sections[link][4]
+        for at in range(start, start + size, _SYMBOL.size):
+            name, info, _, section, offset, length = _SYMBOL.unpack_from(image, at)
+            if info & 15 == _FUNCTION and section:
+                end = image.index(b"\0", names + name)
+                text = image[names + name : end].decode()
+                yield Function(text, section, offset, length, info >> 4 == _GLOBAL)
+
+
+def write_map(
+    images: Sequence[bytes], address_of: Callable[[str], int], labels: Mapping[str, str]
+) -> None:
+    """Add the functions of *images*, which are loaded, to the map of this process.
+
+    Args:
+        address_of: Returns where a global function is; others lie in its section beside it.
+        labels: Names to show instead of symbols, also where these begin a longer name.
+    """
+    lines = []
+    for image in images:
+        functions = list(functions_of(image))
+        starts = {f.section: address_of(f.name) - f.offset for f in functions if f.is_global}
+        lines += [
+            f"{starts[f.section] + f.offset:x} {f.size:x} {_shown(f.name, labels)}\n"
+            for f in functions
+            if f.section in starts
+        ]
+    with map_path().open("a") as file:
+        file.writelines(lines)
+
+
+def _shown(name: str, labels: Mapping[str, str]) -> str:
+    symbol, dot, rest = name.partition(".")
+    return labels.get(symbol, symbol) + dot + rest

@@ -1,0 +1,85 @@
+"""Verifying and timing from Python: what the command line prints, as objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import ansorpy as ap
+from ansorpy.api.evaluate import bench as benching
+from ansorpy.errors import UsageError, VerificationFailed
+from ansorpy.evaluation.bench.processes import Contender
+from ansorpy.evaluation.bench.turns import Timing
+from ansorpy.runtime.compiled import CompiledModel
+from tests.graph.nets import Net
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    net = Net(x=(3, 8))
+    path = tmp_path_factory.mktemp("evaluate") / "net.onnx"
+    onnx.save(net.model(net.op("Relu", net.op("MatMul", "x", net.normal(8, 5)))), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def compiled(network: Path) -> CompiledModel:
+    return ap.compile(network, effort="none", threads=1, db=network.parent / "t.db")
+
+
+def test_a_model_in_memory_is_verified(network: Path, compiled: CompiledModel) -> None:
+    found = ap.verify(compiled, network)
+    assert found.ok and repr(found) == "<Verification net against onnxruntime: ok>"
+    found.demand()
+    wrong = ap.verify(compiled, network, against="reference", tolerance=0.0)
+    if not wrong.ok:
+        with pytest.raises(VerificationFailed, match="1 of 1 outputs differ from reference"):
+            wrong.demand()
+
+
+def test_a_library_is_verified(network: Path, compiled: CompiledModel, tmp_path: Path) -> None:
+    library = compiled.export(tmp_path / "net.so")
+    assert ap.verify(library, network, seed=3).ok
+    assert ap.verify(ap.load(library), network, seed=3).ok
+    with pytest.raises(UsageError, match="the comparison needs the network it was made from"):
+        ap.verify(library)
+
+
+def test_another_network_is_refused(network: Path, compiled: CompiledModel) -> None:
+    other = network.with_name("other.onnx")
+    model = onnx.load(network)
+    renamed = helper.make_tensor_value_info("unlike", 1, [3, 8])
+    model.graph.input[0].CopyFrom(renamed)
+    model.graph.node[0].input[0] = "unlike"
+    onnx.save(model, other)
+    with pytest.raises(UsageError, match="has no input named x"):
+        ap.verify(compiled, other)
+    with pytest.raises(UsageError, match="needs the network that net was made from"):
+        ap.verify(compiled)
+    with pytest.raises(UsageError, match="the weights of a library are fixed"):
+        ap.verify(compiled, network, random_weights=1)
+    with pytest.raises(UsageError, match="cannot verify against 'torch'"):
+        ap.verify(compiled, network, against="torch")
+
+
+def test_bench_exports_a_model_and_names_its_peers(
+    network: Path, compiled: CompiledModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Contender] = []
+
+    def compare(contenders: list[Contender], **options: object) -> dict[str, Timing]:
+        asked.extend(contenders)
+        assert np.isfinite(ap.load(asked[0].arguments["path"])(np.ones((3, 8), "f4"))).all()
+        return {c.name: Timing("1", 0, [[2e-3, 1e-3]], [1.5e-3]) for c in contenders}
+
+    monkeypatch.setattr(benching, "compare", compare)
+    found = ap.bench(compiled, network, against=["onnxruntime"], threads=1)
+    assert [c.name for c in asked] == ["ansorpy", "onnxruntime"]
+    assert asked[1].arguments["path"] == str(network)
+    assert repr(found) == "<Comparison net, 1 thread: ansorpy 1.5 ms, onnxruntime 1.5 ms>"
+    assert "onnxruntime" in str(found) and "<table" in found._repr_html_()
+    assert found.to_dict()["engines"]["ansorpy"]["median_ms"] == 1.5
