@@ -17,7 +17,7 @@ from ansorpy.runtime.compiled_task import CompiledTask
 from ansorpy.runtime.execution_plan import ExecutionPlan, constant_ports, kernel_ports, plan_kernel
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.ports import Array, Port, one_of, own_result, ports_grid
+from ansorpy.runtime.ports import Array, Port, host_array, one_of, own_result, ports_grid
 from ansorpy.runtime.schedules import states_of
 from ansorpy.runtime.sizes import SizedPorts
 from ansorpy.target import Target
@@ -74,7 +74,10 @@ class Kernel:
             UsageError: A constant is missing, unknown, or of another shape or type.
         """
         self._plan(constants)
-        copies = {name: np.array(value) for name, value in constants.items()}
+        copies = {
+            port.name: np.array(host_array("constant", port, constants[port.name]))
+            for port in self.constants
+        }
         if self.target.runs_on_host():
             self._loaded = load_plan(self._plan(copies), "kernel")
         else:

@@ -82,7 +82,7 @@ def test_too_little_memory_is_one_plain_error(
         (["db", "runs", "--db", "t.db", "--run", "1"], "are for a replay"),
         (["db", "t.db"], "'t.db' is not one of 'tasks', 'runs', 'replay', 'model', 'repair'"),
         (["db", "runs", "t.db"], "unexpected extra argument"),
-        (["report", "t.db"], "unexpected extra argument"),
+        (["report", "t.onnx"], "MODEL is for a page"),
     ],
 )
 def test_wrong_use_is_exit_2(
