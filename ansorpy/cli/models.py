@@ -180,6 +180,6 @@ def finished_from(lookup: Lookup) -> Finished:
     from ansorpy.cli.searching import followed
 
     networks = Networks([lookup.project], [NetworkSpec(lookup.model)])
-    with followed(lookup.request, quiet=True) as request:
+    with followed(lookup.request, results=False) as (request, _):
         [finished] = tune_networks(networks, request)
     return finished

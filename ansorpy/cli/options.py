@@ -11,7 +11,7 @@ from ansorpy.config import SEED
 
 __all__ = [
     "Against", "AsJson", "Baseline", "DatabaseFile", "LatencyBound", "ModelFile",
-    "ModelFiles", "ModelOption", "NetworkWeight", "Plugins", "Seed", "TaskName",
+    "ModelFiles", "ModelOption", "NetworkWeight", "Plugins", "Quiet", "Seed", "TaskName", "Verbose",
 ]  # fmt: skip
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx file.")]
@@ -49,6 +49,12 @@ Plugins = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, envvar=SEED.name, help="Seed of all random choices.")]
+Quiet = Annotated[
+    bool, typer.Option("-q", "--quiet", help="Say nothing but warnings, errors and the result.")
+]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Also show the plan, and where the time went.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Against = Annotated[
     list[str] | None, typer.Option(metavar="ENGINE...", help="onnxruntime, openvino, reference.")

@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ansorpy.api.assemble import kernels_median_s, model_of, plan_of
 from ansorpy.api.c_export import emitted_target, in_c
+from ansorpy.api.display.board import Board
+from ansorpy.api.display.text import comparisons, latency
 from ansorpy.api.networks import Networks, tune_networks
 from ansorpy.api.request import Request
 from ansorpy.cli.interrupt import graceful_interrupt
-from ansorpy.cli.progress import ProgressDisplay, milliseconds
+from ansorpy.cli.progress import SearchReport, Talk
 from ansorpy.errors import Interrupted, NoValidProgram
 from ansorpy.evaluation.proofs import ProofCounts
 from ansorpy.evaluation.tables import show
 from ansorpy.evaluation.tuning import activities_table
 from ansorpy.profiler import Activity, Profiler, profiled
 from ansorpy.runtime.export import export as export_plan
+from ansorpy.runtime.footprint import Footprint
 
-__all__ = ["accounted", "followed", "write_library"]
+__all__ = ["Written", "accounted", "followed", "write_library"]
 
 
 @contextmanager
-def followed(request: Request, *, quiet: bool = False) -> Iterator[Request]:
-    """*request* with its search shown on stderr and stopped by Ctrl-C where nothing is lost.
+def followed(
+    request: Request, talk: Talk | None = None, *, results: bool = True
+) -> Iterator[tuple[Request, Board]]:
+    """*request* with its search shown and stopped by Ctrl-C where nothing is lost, and its board.
 
-    *quiet*: only progress is shown.
+    Args:
+        talk: How much is shown; default: what a terminal or a log needs.
+        results: Whether plan and results are shown besides the progress.
 
     Raises:
         Interrupted: The user stopped the search; the records so far are in the database.
     """
-    with graceful_interrupt() as interrupt, ProgressDisplay(quiet=quiet) as display:
+    report = SearchReport(talk or Talk(), results=results)
+    with graceful_interrupt() as interrupt, report:
         try:
-            yield replace(request, stop=interrupt.stop_here, listener=display)
+            yield replace(request, stop=interrupt.stop_here, listener=report), report.board
         except KeyboardInterrupt:
             raise Interrupted(
                 f"interrupted; the trials so far are in {request.db}",
@@ -44,33 +54,88 @@ def followed(request: Request, *, quiet: bool = False) -> Iterator[Request]:
 
 
 @contextmanager
-def accounted(request: Request) -> Iterator[None]:
-    """Print how the run spent its time on stderr when the block ends, if *request* measures.
+def accounted(request: Request, talk: Talk) -> Iterator[None]:
+    """When the block ends, print how the run spent its time, if *request* measures.
 
-    This happens even if the user stopped the run or no program was correct.
+    This happens only if *talk* is verbose, and even if the user stopped the run or no program was
+    correct.
     """
     profiler = Profiler()
     try:
         with profiler:
             yield
     except (Interrupted, NoValidProgram):
-        _show_activities(profiler, request)
+        _show_activities(profiler, request, talk)
         raise
-    _show_activities(profiler, request)
+    _show_activities(profiler, request, talk)
 
 
-def _show_activities(profiler: Profiler, request: Request) -> None:
-    if request.budget is not None:
+def _show_activities(profiler: Profiler, request: Request, talk: Talk) -> None:
+    if request.budget is not None and talk.verbose and talk.shows_text:
         show(activities_table(profiler.seconds), sys.stderr)
 
 
-def write_library(networks: Networks, request: Request, library: Path) -> None:
-    """Compile the one network of *networks* to *library*; print its path, time and memory use.
+@dataclass(frozen=True)
+class Written:
+    """A library, or a C file, that was written.
+
+    Args:
+        kernels_s: Sum of what its kernels took alone; None if they were never timed.
+        board: What the search reported.
+    """
+
+    library: Path
+    kernels_s: float | None
+    memory: Footprint
+    proofs: ProofCounts
+    request: Request
+    board: Board
+
+    @property
+    def header(self) -> Path:
+        """The header that declares its functions."""
+        return self.library.with_suffix(".h")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The last event of a verb with ``--json``."""
+        untuned_s = self.board.untuned_s
+        return {
+            "event": "result",
+            "library": str(self.library),
+            "header": str(self.header),
+            "kernels_ms": None if self.kernels_s is None else self.kernels_s * 1e3,
+            "untuned_ms": None if untuned_s is None else untuned_s * 1e3,
+            "peers_ms": {name: s * 1e3 for name, s in self.board.peers.items()},
+            "trials": self.board.got,
+            "records": str(self.request.db),
+            "memory": self.memory.to_dict(),
+            "proofs": asdict(self.proofs),
+        }
+
+    def said(self, next_command: str) -> str:
+        """What was reached, where everything is, and the command to go on with, in lines."""
+        parts = [] if self.kernels_s is None else [f"{latency(self.kernels_s)} in kernels"]
+        parts += comparisons(self.board)
+        lines = [
+            f"wrote {self.library}" + (f" ({', '.join(parts)})" if parts else ""),
+            str(self.memory),
+            str(self.proofs),
+            f"header {self.header}, records in {self.request.db}",
+        ]
+        return "\n".join([*lines, f"next: {next_command}"] if next_command else lines)
+
+    def tell(self, talk: Talk, next_command: str) -> None:
+        """Print the result on stdout."""
+        print(json.dumps(self.to_dict()) if talk.json else self.said(next_command))
+
+
+def write_library(networks: Networks, request: Request, library: Path, talk: Talk) -> Written:
+    """Compile the one network of *networks* to *library*.
 
     C is written if the name ends in ``.c``, whatever target the programs were chosen for.
     """
     target = emitted_target(library, request.target, request.threads)
-    with followed(request) as following:
+    with followed(request, talk) as (following, board):
         [finished] = tune_networks(networks, following)
     total_s = kernels_median_s(finished.project, finished.chosen)
     with profiled(Activity.ASSEMBLE):
@@ -81,8 +146,5 @@ def write_library(networks: Networks, request: Request, library: Path) -> None:
             project, chosen = in_c(finished.project, finished.chosen, target)
             plan = plan_of(project, chosen, request.threads)
             written, memory = export_plan(plan, library), plan.footprint
-    print(
-        f"wrote {written}" + ("" if total_s is None else f" ({milliseconds(total_s)} in kernels)")
-    )
-    print(memory)
-    print(ProofCounts.of([proof for program in finished.chosen for proof in program.proofs]))
+    proofs = ProofCounts.of([proof for program in finished.chosen for proof in program.proofs])
+    return Written(written, total_s, memory, proofs, request, board)

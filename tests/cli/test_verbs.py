@@ -375,7 +375,7 @@ def test_tune_takes_several_networks_and_says_how_to_go_on(
     arguments = ["--trials", "4", "--threads", "1", "--dim", "batch=1", "--db", db,
                  "--weight", "other=2", "--objective", "latency_bounds",
                  "--latency-bound", "1us"]  # fmt: skip
-    assert main(["tune", *models, *arguments]) == 0
+    assert main(["tune", "-v", *models, *arguments]) == 0
     out, err = capsys.readouterr()
     assert "plan: about 4 trials" in err and "ended: all trials" in err and "share" in err
     commands = [line.partition("with: ")[2] for line in out.splitlines() if "with: " in line]
@@ -393,7 +393,7 @@ def test_ways_to_cut_a_network_are_measured_listed_and_replayed(
     network, db = str(tmp_path / "net.onnx"), str(tmp_path / "t.db")
     onnx.save(transformer(2), network)
     shared = ["--threads", "1", "--db", db]
-    assert main(["tune", network, "--trials-per-task", "4", *shared]) == 0
+    assert main(["tune", "-v", network, "--trials-per-task", "4", *shared]) == 0
     err = capsys.readouterr().err
     assert "(and 3 of other ways to partition it)" in err
     assert "ways to partition it" in err and "three kernels" in err and "*" in err
@@ -544,8 +544,8 @@ def test_predictions_are_said_until_a_search_has_tried_the_tasks(
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(folder: Path, tmp_path: Path) -> None:
     database = tmp_path / "c.db"
-    command = [sys.executable, "-m", "ansorpy", "tune", str(folder / "net.onnx"), "--dim",
-               "batch=1", "--trials", "5000", "--db", str(database)]  # fmt: skip
+    command = [sys.executable, "-m", "ansorpy", "tune", "-v", str(folder / "net.onnx"),
+               "--dim", "batch=1", "--trials", "5000", "--db", str(database)]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stderr is not None

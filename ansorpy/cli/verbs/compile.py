@@ -9,7 +9,7 @@ import typer
 
 from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import LatencyBound, ModelFile, Plugins
+from ansorpy.cli.options import AsJson, LatencyBound, ModelFile, Plugins, Quiet, Verbose
 from ansorpy.options import those
 
 __all__ = ["compile"]
@@ -23,6 +23,9 @@ def compile(
     ] = None,
     latency_bound: LatencyBound = None,
     plugin: Plugins = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
     **arguments: Unpack[CompileArguments],
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
@@ -31,6 +34,8 @@ def compile(
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.request import Request
     from ansorpy.cli.files import library_path
+    from ansorpy.cli.next_command import after_library
+    from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, write_library
     from ansorpy.cli.values import latencies_by_network
     from ansorpy.runtime.export import check_exportable
@@ -43,5 +48,7 @@ def compile(
     )  # fmt: skip
     library = library_path(model, output)
     check_exportable(library, emitted_target(library, request.target, request.threads))
-    with accounted(request):
-        write_library(open_networks([spec], request), request, library)
+    talk = Talk(quiet, verbose, as_json)
+    with accounted(request, talk):
+        written = write_library(open_networks([spec], request), request, library, talk)
+    written.tell(talk, after_library(library, model))

@@ -10,7 +10,7 @@ import typer
 
 from ansorpy.api.arguments import ExportArguments, LookupArguments, NetworkArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import ModelFile, Plugins
+from ansorpy.cli.options import AsJson, ModelFile, Plugins, Quiet
 from ansorpy.options import those
 
 __all__ = ["Emitted", "export"]
@@ -36,6 +36,8 @@ def export(
         Emitted, typer.Option("--emit", help="What to write; an output name ending in .c means C.")
     ] = Emitted.library,
     plugin: Plugins = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
     **arguments: Unpack[ExportArguments],
 ) -> None:
     """Write a library or C file of the best recorded programs; those missing are predicted."""
@@ -44,6 +46,8 @@ def export(
     from ansorpy.api.parts import load_plugins
     from ansorpy.cli.files import library_path
     from ansorpy.cli.lookup import Lookup
+    from ansorpy.cli.next_command import after_library
+    from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import write_library
     from ansorpy.errors import UsageError
     from ansorpy.runtime.export import check_exportable
@@ -57,4 +61,5 @@ def export(
     spec = NetworkSpec(model, **those(NetworkArguments, arguments))
     networks = open_networks([spec], request)
     lookup.warn_of_predictions()
-    write_library(networks, request, library)
+    talk = Talk(quiet, json=as_json)
+    write_library(networks, request, library, talk).tell(talk, after_library(library, model))
