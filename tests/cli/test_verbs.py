@@ -305,8 +305,11 @@ def test_show_lists_tasks_and_prints_programs(
 def test_explain_gives_reasons(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--task", "0"]) == 0
     text = capsys.readouterr().out
-    assert "MultiLevelTiling" in text and "sketch 0:" in text
+    assert "MultiLevelTiling" in text and "sketch 0:" in text and "skip:" not in text
     assert re.search(r"definition direct, takes at least [0-9.e-]+ ms", text)
+    assert main(["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--all", "--json"]) == 0
+    tasks = json.loads(capsys.readouterr().out)["tasks"]
+    assert "skip: " in tasks[0]["text"] and len(tasks[0]["text"]) > 3 * len(text)
 
 
 def test_explain_prints_what_stages_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
