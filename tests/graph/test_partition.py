@@ -77,7 +77,7 @@ def test_a_channel_shuffle_is_read_through_by_the_next_padded_convolution() -> N
     c = net.relu(net.op("Add", net.conv(b, 24, 24, 1, group=3), a))
     network = checked(net.model(net.op("GlobalAveragePool", c)))
     assert titles(network) == [
-        "transpose_groupconv1x1_add_relu_5x6x24",
+        "groupconv1x1_add_relu_from_nchw_5x6x24",
         "shuffle_groupconv3x3_add_5x6x24",
         "groupconv1x1_add_add_relu_5x6x24",
         "reduce_sum_mul_1x1x24",
