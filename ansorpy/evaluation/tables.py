@@ -42,7 +42,10 @@ def show(table: Table, file: TextIO | None = None) -> None:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    drawn = RichTable(title=table.title or None, title_justify="left", box=SIMPLE_HEAD)
+    drawn = RichTable(
+        title=table.title or None, title_justify="left", box=SIMPLE_HEAD, show_edge=False,
+        pad_edge=False, padding=(0, 1, 0, 0),
+    )  # fmt: skip
     for name in table.heading:
         is_number = name in table.numeric
         drawn.add_column(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
@@ -12,11 +11,13 @@ import typer
 
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import Against, ModelOption, Seed
+from ansorpy.cli.options import Against, AsJson, ModelOption, Quiet, Seed
 
 if TYPE_CHECKING:
     from ansorpy.cli.lookup import Lookup
+    from ansorpy.cli.status_line import StatusLine
     from ansorpy.evaluation.bench.processes import Contender
+    from ansorpy.evaluation.bench.turns import Policy
     from ansorpy.evaluation.profile import CallTime
     from ansorpy.evaluation.tables import Table
 
@@ -29,12 +30,19 @@ def bench(
     original: ModelOption = None,
     against: Against = None,
     seed: Seed = 0,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Result as JSON; - for stdout.")
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Also write the result, as JSON."),
     ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Also time each kernel call inside whole runs.")
+        bool, typer.Option("--profile", help="Also time each kernel inside whole runs.")
     ] = False,
+    streams: Annotated[
+        int,
+        typer.Option("--streams", min=1, help="Callers at the same time, each with --threads."),
+    ] = 1,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
     **arguments: Unpack[LookupArguments],
 ) -> None:
     """Time a network against other engines, one at a time, in alternating bursts.
@@ -43,28 +51,33 @@ def bench(
     """
     from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import with_known_inputs
+    from ansorpy.cli.status_line import StatusLine
     from ansorpy.config import default_threads
     from ansorpy.evaluation.tables import Table, show
     from ansorpy.target import Target
     from ansorpy.writable import demand_writable
 
-    prints_json = json_file == Path("-")
-    if json_file is not None and not prints_json:
-        demand_writable(json_file)
+    if output is not None:
+        demand_writable(output)
     peer_threads = arguments.get("threads") or default_threads()
     target = arguments.get("target") or "host"
     target = target if isinstance(target, Target) else Target.parse(target)
     arguments["threads"] = target.threads(arguments.get("threads"))
-    with with_known_inputs(Lookup(model, **arguments), original) as (lookup, network):
-        result, said = _timed(lookup, network, against or [], seed, profile, peer_threads)
-    text = json.dumps(result, indent=2)
-    if prints_json:
-        print(text)
-        return
-    for part in said:
-        show(part) if isinstance(part, Table) else print(part)
-    if json_file is not None:
-        json_file.write_text(text + "\n")
+    with (
+        with_known_inputs(Lookup(model, **arguments), original) as (lookup, network),
+        StatusLine(quiet=quiet, as_json=as_json) as status,
+    ):
+        result, said = _timed(
+            lookup, network, against or [], seed, status,
+            profile=profile, peer_threads=peer_threads, streams=streams,
+        )  # fmt: skip
+    if as_json:
+        print(json.dumps({"event": "result", **result}))
+    else:
+        for part in said:
+            show(part) if isinstance(part, Table) else print(part)
+    if output is not None:
+        output.write_text(json.dumps(result, indent=2) + "\n")
 
 
 Said = list["Table | str"]
@@ -72,54 +85,60 @@ Said = list["Table | str"]
 
 
 def _timed(
-    lookup: Lookup, original: Path | None, against: Sequence[str], seed: int, profile: bool,
-    peer_threads: int,
+    lookup: Lookup, original: Path | None, against: Sequence[str], seed: int, status: StatusLine,
+    *, profile: bool, peer_threads: int, streams: int,
 ) -> tuple[dict[str, Any], Said]:  # fmt: skip
     """The result as JSON and as what is printed."""
     from ansorpy.cli.profiling import profiles_of
     from ansorpy.cli.sizes import timed_sizes
+    from ansorpy.evaluation.bench.turns import Policy
 
     opened, points, sizes = timed_sizes(lookup, original)
     profiles = profiles_of(opened, sizes, seed) if profile else []
-    told = {"threads": peer_threads}
+    told, policy = {"threads": peer_threads}, Policy(streams=streams)
     if len(points) == 1:
         shapes = {"seed": seed, "shapes": sizes[0]}
         contenders = [_ours(opened, "Ours", shapes)]
         contenders += _peers(opened, original, against, "open_peer", shapes | told)
-        return _at_one_size(opened, contenders, original, profiles[0] if profiles else ())
+        calls = profiles[0] if profiles else ()
+        return _at_one_size(opened, contenders, original, calls, policy, status)
     all_shapes = {"seed": seed, "sizes": sizes}
     contenders = [_ours(opened, "ours_at", all_shapes)]
     contenders += _peers(opened, original, against, "open_peer_at", all_shapes | told)
-    return _at_sizes(opened, contenders, original, points, profiles)
+    return _at_sizes(opened, contenders, original, points, profiles, policy, status)
 
 
 def _at_one_size(
     lookup: Lookup, contenders: Sequence[Contender], original: Path | None,
-    calls: Sequence[CallTime],
+    calls: Sequence[CallTime], policy: Policy, status: StatusLine,
 ) -> tuple[dict[str, Any], Said]:  # fmt: skip
-    from ansorpy.evaluation.bench.remarks import remarks, unsettled
+    from ansorpy.evaluation.bench.remarks import account, unsettled
     from ansorpy.evaluation.bench.result import Comparison
     from ansorpy.evaluation.bench.turns import compare
     from ansorpy.evaluation.profile import bounds_table, profile_table
     from ansorpy.measure.probe.disturbance import CoreProbe
 
     threads = lookup.arguments["threads"] or 1
-    timings = compare(contenders, progress=_progress, is_disturbed=CoreProbe(threads).is_disturbed)
+    disturbed = CoreProbe(threads).is_disturbed
+    timings = compare(contenders, policy, progress=status, is_disturbed=disturbed)
     name = (original or lookup.model).stem
-    comparison = Comparison(name, threads, timings, _kernels_ms(lookup, calls))
+    comparison = Comparison(name, threads, timings, _kernels_ms(lookup, calls), policy.streams)
     result = comparison.to_dict()
     inside_ms = sum(call.seconds for call in calls) * 1e3 if calls else None
-    ours = remarks(timings["ansorpy"].median_ms, inside_ms, comparison.kernels_ms)
-    said: Said = [comparison.table(), *unsettled(timings), *ours]
+    ours = account(timings["ansorpy"].median_ms, inside_ms, comparison.kernels_ms)
+    said: Said = [comparison.table(), comparison.bars(), comparison.precisions()]
+    said += unsettled(timings)
+    said += ["", ours] if ours is not None and policy.streams == 1 else []
     if calls:
         result["calls"] = [call.to_dict() for call in calls]
-        said += [profile_table(calls), bounds_table(calls)]
+        said += ["", profile_table(calls), "", bounds_table(calls)]
     return result, said
 
 
 def _at_sizes(
     lookup: Lookup, contenders: Sequence[Contender], original: Path | None,
-    points: Sequence[Mapping[str, int]], profiles: Sequence[Sequence[CallTime]],
+    points: Sequence[Mapping[str, int]], profiles: Sequence[Sequence[CallTime]], policy: Policy,
+    status: StatusLine,
 ) -> tuple[dict[str, Any], Said]:  # fmt: skip
     from ansorpy.evaluation.bench.remarks import unsettled
     from ansorpy.evaluation.bench.result import SizesComparison
@@ -129,7 +148,7 @@ def _at_sizes(
 
     threads = lookup.arguments["threads"] or 1
     timings = [*compare_sizes(
-        contenders, dict(enumerate(map(_named, points))), progress=_progress,
+        contenders, dict(enumerate(map(_named, points))), policy, progress=status,
         is_disturbed=CoreProbe(threads).is_disturbed,
     )]  # fmt: skip
     comparison = SizesComparison((original or lookup.model).stem, threads, points, timings)
@@ -147,10 +166,6 @@ def _at_sizes(
 
 def _named(point: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={size}" for name, size in point.items())
-
-
-def _progress(line: str) -> None:
-    print(line, file=sys.stderr)
 
 
 def _kernels_ms(lookup: Lookup, calls: Sequence[CallTime]) -> float | None:

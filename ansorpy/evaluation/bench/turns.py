@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
+from math import ceil
 from statistics import median
 
 from ansorpy.errors import AnsorpyError
@@ -31,6 +33,7 @@ class Policy:
         rounds: Minimum and maximum number of bursts per engine.
         settled: Medians are settled if the last three rounds moved none of them by more than this
             fraction.
+        streams: Concurrent callers, each with an engine of its own.
     """
 
     burst_s: float = 0.3
@@ -40,14 +43,17 @@ class Policy:
     rounds: tuple[int, int] = (7, 25)
     settled: float = 0.01
     load_timeout_s: float = 900.0
+    streams: int = 1
 
 
 @dataclass
 class Timing:
     """All timed calls of one engine, in seconds, and its own version string.
 
-    ``repeated`` counts bursts that were disturbed and repeated; ``settled`` says whether the median
-    was steady when the bursts ended (:attr:`Policy.settled`).
+    ``precision`` is that of its arithmetic, if it says so; ``rates`` has the calls a second of each
+    burst, of all concurrent callers together.  ``repeated`` counts bursts that were disturbed and
+    repeated; ``settled`` says whether the median was steady when the bursts ended
+    (:attr:`Policy.settled`).
     """
 
     version: str = ""
@@ -55,6 +61,8 @@ class Timing:
     bursts_s: list[list[float]] = field(default_factory=list)
     medians_s: list[float] = field(default_factory=list)
     settled: bool = True
+    precision: str = ""
+    rates: list[float] = field(default_factory=list)
 
     @property
     def runs(self) -> int:
@@ -77,8 +85,28 @@ class Timing:
         """Fastest timed call."""
         return min(map(min, self.bursts_s)) * 1e3
 
-    def add(self, calls_s: Sequence[float]) -> None:
-        """Add one burst; ``medians_s`` keeps the running median after it."""
+    @property
+    def per_s(self) -> float:
+        """Calls a second of all callers: the median of the bursts' rates."""
+        return median(self.rates)
+
+    @property
+    def spread(self) -> float:
+        """Half the range of the bursts' medians, as a fraction of the median."""
+        low, high = self.bursts_ms
+        return (high - low) / 2 / self.median_ms
+
+    def percentile_ms(self, percent: float) -> float:
+        """The time that *percent* of all timed calls took at most."""
+        calls_s = sorted(chain(*self.bursts_s))
+        return calls_s[ceil(len(calls_s) * percent / 100) - 1] * 1e3
+
+    def add(self, calls_s: Sequence[float], per_s: float | None = None) -> None:
+        """Add one burst, of one caller unless its rate *per_s* is given.
+
+        ``medians_s`` keeps the running median after it.
+        """
+        self.rates.append(len(calls_s) / sum(calls_s) if per_s is None else per_s)
         self.bursts_s.append(list(calls_s))
         self.medians_s.append(median(map(median, self.bursts_s)))
 
@@ -147,7 +175,7 @@ def _loaded(
             progress(f"loading {contender.name}")
             process = stack.enter_context(EngineProcess(contender))
             try:
-                versions[process] = process.load(policy.load_timeout_s)
+                versions[process] = process.load(policy.load_timeout_s, policy.streams)
             except AnsorpyError as error:
                 if left_out is None:
                     raise
@@ -163,12 +191,15 @@ def _settled(
     size: int | None,
 ) -> dict[str, Timing]:
     """Bursts in turn, until the medians settle or the rounds are over."""
-    timings = {process.name: Timing(version) for process, version in versions.items()}
+    timings = {
+        process.name: Timing(version, precision=process.precision)
+        for process, version in versions.items()
+    }
     for turn in range(policy.rounds[1] if timings else 0):
         for process in _alternating(list(versions), turn):
             before = undisturbed.repeated
             timing = timings[process.name]
-            timing.add(undisturbed(partial(_burst, process, policy, size)))
+            timing.add(*undisturbed(partial(_burst, process, policy, size)))
             timing.repeated += undisturbed.repeated - before
         progress(f"round {turn + 1}: " + _line(timings))
         for timing in timings.values():
@@ -183,8 +214,10 @@ def _alternating(processes: list[EngineProcess], turn: int) -> list[EngineProces
     return processes if turn % 2 == 0 else processes[::-1]
 
 
-def _burst(process: EngineProcess, policy: Policy, size: int | None) -> list[float]:
-    """Seconds of each timed call."""
+def _burst(
+    process: EngineProcess, policy: Policy, size: int | None
+) -> tuple[list[float], float]:  # fmt: skip
+    """Seconds of each timed call, and the calls a second."""
     request = {
         "size": size,
         "untimed_s": policy.untimed_s,
@@ -193,7 +226,7 @@ def _burst(process: EngineProcess, policy: Policy, size: int | None) -> list[flo
         "most_calls": policy.most_calls,
     }
     answer = process.ask("burst", request, policy.load_timeout_s)
-    return [nanoseconds * 1e-9 for nanoseconds in answer["calls_ns"]]
+    return [nanoseconds * 1e-9 for nanoseconds in answer["calls_ns"]], answer["per_s"]
 
 
 def _line(timings: Mapping[str, Timing]) -> str:
