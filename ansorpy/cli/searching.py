@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from ansorpy.api.assemble import kernels_median_s, model_of, plan_of
 from ansorpy.api.c_export import emitted_target, in_c
 from ansorpy.api.display.board import Board
 from ansorpy.api.display.text import comparisons, latency
+from ansorpy.api.events import PeerTimed
 from ansorpy.api.networks import Networks, tune_networks
 from ansorpy.api.request import Request
 from ansorpy.cli.interrupt import graceful_interrupt
@@ -129,13 +130,17 @@ class Written:
         print(json.dumps(self.to_dict()) if talk.json else self.said(next_command))
 
 
-def write_library(networks: Networks, request: Request, library: Path, talk: Talk) -> Written:
-    """Compile the one network of *networks* to *library*.
+def write_library(
+    networks: Networks, request: Request, library: Path, talk: Talk, peers: Sequence[PeerTimed] = ()
+) -> Written:
+    """Compile the one network of *networks* to *library*, and compare it with *peers*.
 
     C is written if the name ends in ``.c``, whatever target the programs were chosen for.
     """
     target = emitted_target(library, request.target, request.threads)
     with followed(request, talk) as (following, board):
+        for peer in peers:
+            following.listener(peer)
         [finished] = tune_networks(networks, following)
     total_s = kernels_median_s(finished.project, finished.chosen)
     with profiled(Activity.ASSEMBLE):

@@ -37,7 +37,7 @@ def comparisons(board: Board) -> list[str]:
     total_s = board.total_s
     found: list[str] = []
     if total_s is None:
-        return found
+        return [f"{name} takes {latency(seconds)}" for name, seconds in board.peers.items()]
     if board.gain is not None and board.untuned_s is not None:
         found.append(f"{board.gain:.2f}x as fast as untuned ({latency(board.untuned_s)})")
     for name, seconds in board.peers.items():
@@ -47,9 +47,10 @@ def comparisons(board: Board) -> list[str]:
 
 def reached(board: Board) -> str:
     """What the search reached, in one line."""
-    if board.total_s is None:
-        return f"{board.missing} of {len(board.rows)} tasks have no measured program"
-    return ", ".join([f"{latency(board.total_s)} in kernels", *comparisons(board)])
+    first = f"{board.missing} of {len(board.rows)} tasks have no measured program"
+    if board.total_s is not None:
+        first = f"{latency(board.total_s)} in kernels"
+    return ", ".join([first, *comparisons(board)])
 
 
 def status(board: Board) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import AsJson, LatencyBound, ModelFile, Plugins, Quiet, Verbose
+from ansorpy.cli.options import Against, AsJson, LatencyBound, ModelFile, Plugins, Quiet, Verbose
 from ansorpy.options import those
 
 __all__ = ["compile"]
@@ -21,6 +21,7 @@ def compile(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so.")
     ] = None,
+    against: Against = None,
     latency_bound: LatencyBound = None,
     plugin: Plugins = None,
     quiet: Quiet = False,
@@ -35,6 +36,7 @@ def compile(
     from ansorpy.api.request import Request
     from ansorpy.cli.files import library_path
     from ansorpy.cli.next_command import after_library
+    from ansorpy.cli.peers import peers_timed
     from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, write_library
     from ansorpy.cli.values import latencies_by_network
@@ -49,6 +51,8 @@ def compile(
     library = library_path(model, output)
     check_exportable(library, emitted_target(library, request.target, request.threads))
     talk = Talk(quiet, verbose, as_json)
+    peers = peers_timed(model, arguments, against or ())
     with accounted(request, talk):
-        written = write_library(open_networks([spec], request), request, library, talk)
+        networks = open_networks([spec], request)
+        written = write_library(networks, request, library, talk, peers)
     written.tell(talk, after_library(library, model))
