@@ -121,8 +121,7 @@ class Board:
     def _end(self, event: Tuned) -> None:
         self.ended, self.phase, self.current = event.tuning.ended.value, Phase.FINISHED, ""
         for outcome in event.tuning.outcomes:
-            row = self.rows.setdefault(outcome.task.key, Row(outcome.task.name))
-            row.planned = outcome.allotment.planned
+            self.rows.setdefault(outcome.task.key, Row(outcome.task.name))
 
     @property
     def failures(self) -> dict[TrialKind, int]:
