@@ -262,7 +262,7 @@ def test_bench_profiles_the_calls_of_a_network(
             for c in calls
         ]
     )
-    assert table.rows[-1][:2] == ("all", f"{inside_ms * 1e3:.1f}")
+    assert table.rows[-1][:3] == ("all", str(len(calls)), f"{inside_ms * 1e3:.1f}")
 
 
 @pytest.mark.usefixtures("no_turns", "slow_machine")
@@ -335,7 +335,13 @@ def test_export_uses_the_records(folder: Path, capsys: pytest.CaptureFixture[str
     arguments = ["export", str(folder / "net.onnx"), "-o", str(folder / "again.so"), "--dim",
                  "batch=1", "--db", str(folder / "t.db"), "--threads", "2"]  # fmt: skip
     assert main(arguments) == 0
-    assert "again.so" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "again.so" in out and f"records in {folder / 't.db'}" in out and "next: " in out
+    assert main([*arguments, "--json"]) == 0
+    *events, result = map(json.loads, capsys.readouterr().out.splitlines())
+    assert events[0]["event"] == "plan" and result["event"] == "result"
+    assert result["library"].endswith("again.so") and result["kernels_ms"] > 0
+    assert result["memory"]["peak_bytes"] > 0 and result["proofs"]["refuted"] == 0
     with Database(folder / "t.db") as database:
         assert sum(database.trials(t.key) for t in database.tasks()) == 6
 

@@ -177,12 +177,12 @@ def test_several_callers_have_engines_of_their_own() -> None:
     engines = [Sleeper(0.002), Sleeper(0.002)]
     calls = bursts(engines, untimed_s=0.0, burst_s=0.0, least_calls=5, most_calls=5)
     assert [len(one) for one in calls] == [5, 5] and [e.calls for e in engines] == [6, 6]
-    timing = Timing("1")
-    timing.add([0.002] * 10, per_s=900.0)
+    timing = Timing("1", streams=2)
+    timing.add([0.002] * 10)
     comparison = Comparison("net", 1, {"a": timing, "b": timing}, streams=2)
     assert comparison.table().title == "net, 1 thread, 2 callers at once"
-    assert comparison.table().rows[1][-2:] == ("900.0", "1.00x")
-    assert comparison.bars(4).splitlines() == ["a  ████ 900 calls/s", "b  ████ 900 calls/s"]
+    assert comparison.table().rows[1][-2:] == ("1000.0", "1.00x")
+    assert comparison.bars(4).splitlines() == ["a  ████ 1000 calls/s", "b  ████ 1000 calls/s"]
 
 
 def test_spread_percentiles_and_precisions_are_said() -> None:

@@ -22,9 +22,8 @@ def make_handlers() -> Mapping[str, Handler]:
     """The handlers ``load``, which returns the engine's version and precision, and ``burst``.
 
     ``load`` opens the engine once for each of the concurrent callers.  ``burst`` returns the
-    nanoseconds of each timed call, and how many calls a second there were; where it names a size,
-    the engine has several.  An error is returned as ``failed``, with its message, its hint, and the
-    exit code of its kind.
+    nanoseconds of each timed call; where it names a size, the engine has several.  An error is
+    returned as ``failed``, with its message, its hint, and the exit code of its kind.
     """
     loaded: list[Any] = []
 
@@ -42,8 +41,7 @@ def make_handlers() -> Mapping[str, Handler]:
         for engine in loaded if size is not None else ():
             engine.choose(size)
         calls_ns = bursts(loaded, **fields)
-        per_s = sum(len(calls) / max(sum(calls), 1) * 1e9 for calls in calls_ns)
-        return Message("timed", {"calls_ns": [*chain(*calls_ns)], "per_s": per_s})
+        return Message("timed", {"calls_ns": [*chain(*calls_ns)]})
 
     return {"load": reporting(load), "burst": reporting(timed)}
 

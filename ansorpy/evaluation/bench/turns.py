@@ -50,10 +50,9 @@ class Policy:
 class Timing:
     """All timed calls of one engine, in seconds, and its own version string.
 
-    ``precision`` is that of its arithmetic, if it says so; ``rates`` has the calls a second of each
-    burst, of all concurrent callers together.  ``repeated`` counts bursts that were disturbed and
-    repeated; ``settled`` says whether the median was steady when the bursts ended
-    (:attr:`Policy.settled`).
+    ``precision`` is that of its arithmetic, if it says so; the calls are those of ``streams``
+    concurrent callers.  ``repeated`` counts bursts that were disturbed and repeated; ``settled``
+    says whether the median was steady when the bursts ended (:attr:`Policy.settled`).
     """
 
     version: str = ""
@@ -62,7 +61,7 @@ class Timing:
     medians_s: list[float] = field(default_factory=list)
     settled: bool = True
     precision: str = ""
-    rates: list[float] = field(default_factory=list)
+    streams: int = 1
 
     @property
     def runs(self) -> int:
@@ -88,7 +87,7 @@ class Timing:
     @property
     def per_s(self) -> float:
         """Calls a second of all callers: the median of the bursts' rates."""
-        return median(self.rates)
+        return median(self.streams * len(burst) / sum(burst) for burst in self.bursts_s)
 
     @property
     def spread(self) -> float:
@@ -101,12 +100,8 @@ class Timing:
         calls_s = sorted(chain(*self.bursts_s))
         return calls_s[ceil(len(calls_s) * percent / 100) - 1] * 1e3
 
-    def add(self, calls_s: Sequence[float], per_s: float | None = None) -> None:
-        """Add one burst, of one caller unless its rate *per_s* is given.
-
-        ``medians_s`` keeps the running median after it.
-        """
-        self.rates.append(len(calls_s) / sum(calls_s) if per_s is None else per_s)
+    def add(self, calls_s: Sequence[float]) -> None:
+        """Add one burst; ``medians_s`` keeps the running median after it."""
         self.bursts_s.append(list(calls_s))
         self.medians_s.append(median(map(median, self.bursts_s)))
 
@@ -192,14 +187,14 @@ def _settled(
 ) -> dict[str, Timing]:
     """Bursts in turn, until the medians settle or the rounds are over."""
     timings = {
-        process.name: Timing(version, precision=process.precision)
+        process.name: Timing(version, precision=process.precision, streams=policy.streams)
         for process, version in versions.items()
     }
     for turn in range(policy.rounds[1] if timings else 0):
         for process in _alternating(list(versions), turn):
             before = undisturbed.repeated
             timing = timings[process.name]
-            timing.add(*undisturbed(partial(_burst, process, policy, size)))
+            timing.add(undisturbed(partial(_burst, process, policy, size)))
             timing.repeated += undisturbed.repeated - before
         progress(f"round {turn + 1}: " + _line(timings))
         for timing in timings.values():
@@ -214,10 +209,8 @@ def _alternating(processes: list[EngineProcess], turn: int) -> list[EngineProces
     return processes if turn % 2 == 0 else processes[::-1]
 
 
-def _burst(
-    process: EngineProcess, policy: Policy, size: int | None
-) -> tuple[list[float], float]:  # fmt: skip
-    """Seconds of each timed call, and the calls a second."""
+def _burst(process: EngineProcess, policy: Policy, size: int | None) -> list[float]:
+    """Seconds of each timed call."""
     request = {
         "size": size,
         "untimed_s": policy.untimed_s,
@@ -226,7 +219,7 @@ def _burst(
         "most_calls": policy.most_calls,
     }
     answer = process.ask("burst", request, policy.load_timeout_s)
-    return [nanoseconds * 1e-9 for nanoseconds in answer["calls_ns"]], answer["per_s"]
+    return [nanoseconds * 1e-9 for nanoseconds in answer["calls_ns"]]
 
 
 def _line(timings: Mapping[str, Timing]) -> str:

@@ -1,0 +1,52 @@
+"""What a verb says while it works: text, nothing, or events."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from ansorpy.cli.progress import SearchReport, Talk
+from ansorpy.cli.status_line import StatusLine
+from ansorpy.search.events import Phase
+from tests.api.display.events import LARGE, planned, report
+
+
+def said(talk: Talk, tmp_path: Path) -> str:
+    file = io.StringIO()
+    with SearchReport(talk, file) as shown:
+        shown(planned(tmp_path / "t.db", trials=8))
+        shown(report(phase=Phase.FINISHED, total_trials=8, trial_limit=8, total_s=1e-3))
+    assert shown.board.total_s == 1e-3
+    return file.getvalue()
+
+
+def test_the_plan_is_shown_if_asked_for(tmp_path: Path) -> None:
+    short, long = said(Talk(), tmp_path), said(Talk(verbose=True), tmp_path)
+    assert short == f"trials 8/8  best 1.000 ms  {LARGE.name}: -\n"
+    assert long.startswith("plan: about 8 trials in ") and long.endswith(short)
+
+
+def test_quiet_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(Talk(quiet=True), tmp_path) == ""
+    with StatusLine(quiet=True) as status:
+        status("round 1")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_events_go_to_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(Talk(json=True), tmp_path) == ""
+    with StatusLine(as_json=True) as status:
+        status("round 1")
+    events = [*map(json.loads, capsys.readouterr().out.splitlines())]
+    assert [event["event"] for event in events] == ["plan", "progress", "progress"]
+    assert events[-1]["text"] == "round 1"
+
+
+def test_a_status_line_comes_seldom_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with StatusLine() as status:
+        for number in range(3):
+            status(f"round {number}")
+    assert capsys.readouterr().err == "round 0\n"
