@@ -120,7 +120,7 @@ def _at_one_size(
 
     threads = lookup.arguments["threads"] or 1
     disturbed = CoreProbe(threads).is_disturbed
-    timings = compare(contenders, policy, progress=status, is_disturbed=disturbed)
+    timings = compare(contenders, policy=policy, progress=status, is_disturbed=disturbed)
     name = (original or lookup.model).stem
     comparison = Comparison(name, threads, timings, _kernels_ms(lookup, calls), policy.streams)
     result = comparison.to_dict()
@@ -148,7 +148,7 @@ def _at_sizes(
 
     threads = lookup.arguments["threads"] or 1
     timings = [*compare_sizes(
-        contenders, dict(enumerate(map(_named, points))), policy, progress=status,
+        contenders, dict(enumerate(map(_named, points))), policy=policy, progress=status,
         is_disturbed=CoreProbe(threads).is_disturbed,
     )]  # fmt: skip
     comparison = SizesComparison((original or lookup.model).stem, threads, points, timings)
