@@ -114,7 +114,8 @@ class SearchReport:
         if failures.rows:
             show(failures, self._file)
         print(f"ended: {event.tuning.ended.value}", file=self._file)
-        print(f"reached: {reached(self.board)}", file=self._file)
+        if event.tuning.interrupted:
+            print(f"reached: {reached(self.board)}", file=self._file)
 
     def _draw_result(self) -> None:
         from rich.console import Console

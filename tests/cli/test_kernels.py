@@ -162,7 +162,7 @@ def test_each_size_has_a_profile(
     assert few["calls"][0]["least_s"] <= many["calls"][0]["least_s"]
     assert main(command) == 0
     sections = capsys.readouterr().out
-    assert sections.index("\nrows=2, cols=3\ncall") < sections.index("\nrows=5, cols=3\ncall")
+    assert sections.index("\nrows=2, cols=3\nkernel") < sections.index("\nrows=5, cols=3\nkernel")
 
 
 def test_our_engine_takes_ranges_as_they_are_sent(folder: Path) -> None:

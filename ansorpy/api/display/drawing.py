@@ -60,9 +60,9 @@ def _budget(board: Board) -> Table:
     grid = Table.grid(padding=(0, 1), expand=True)
     for ratio in (None, 1, None):
         grid.add_column(no_wrap=True, ratio=ratio)
-    planned = board.trial_limit or board.planned
-    about = "" if board.trial_limit else "~"
-    trials = f"{board.trials} of {about}{planned} trials" if planned else f"{board.trials} trials"
+    trials = f"{board.got} of ~{board.planned} trials"
+    if board.trial_limit:  # those of earlier runs count, too
+        trials = f"{board.trials} of {board.trial_limit} trials"
     left_s = board.left_s()
     left = "" if left_s is None else f"{clock(left_s)} left"
     bar = ProgressBar(total=1.0, completed=board.done(), complete_style="cyan")

@@ -48,7 +48,7 @@ def tune(
     **arguments: Unpack[CompileArguments],
 ) -> None:
     """Tune the tasks of networks and keep the records; no library is written."""
-    from ansorpy.api.display.text import latency
+    from ansorpy.api.display.text import comparisons, latency
     from ansorpy.api.networks import NetworkSpec, open_networks, tune_networks
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.request import Request
@@ -82,7 +82,8 @@ def tune(
     if as_json:
         print(json.dumps(_result(found, request.db, board)))
         return
-    print(f"tuned {len(networks.tasks)} tasks, records in {request.db}")
+    compared = "".join(f", {part}" for part in comparisons(board))
+    print(f"tuned {len(networks.tasks)} tasks{compared}; records in {request.db}")
     for one in found:
         total_s = one["kernels_ms"]
         time = "not timed" if total_s is None else f"{latency(total_s * 1e-3)} in kernels"
