@@ -87,7 +87,7 @@ bench: $(PEERS)
 # A network's records, another engine's times and its outputs make a report with every part.
 screenshots: demo $(CHARTS)
 	@test -n "$(BROWSER)" || { echo "pictures of the report need chromium; on Debian: apt install chromium"; exit 5; }
-	$(BIN)/ansorpy bench $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --against onnxruntime openvino --profile --json $(DEMO)/bench.json
+	$(BIN)/ansorpy bench $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --against onnxruntime openvino --profile -o $(DEMO)/bench.json
 	$(BIN)/ansorpy verify $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --json > $(DEMO)/verify.json
 	$(BIN)/ansorpy report $(DEMO)/squeezenet.onnx --db $(DEMO)/squeezenet.db --html $(DEMO)/report.html --bench $(DEMO)/bench.json --verify $(DEMO)/verify.json
 	$(SHOT) --window-size=1280,1240 --screenshot=docs/pictures/report.png file://$(abspath $(DEMO))/report.html

@@ -15,8 +15,9 @@ MAX_FILE, MAX_FUNCTION, MAX_NESTING, MAX_MODULES = 450, 60, 4, 24
 
 # Loaded where first needed: `import ansorpy` stays light and optional parts stay optional.
 LAZY = {
-    "cupy", "grpc", "importlib", "islpy", "jinja2", "lightgbm", "llvmlite", "networkx", "onnx",
-    "onnxruntime", "openvino", "pydantic", "ray", "rich", "scipy", "torch", "typer", "vl_convert",
+    "IPython", "cupy", "grpc", "importlib", "islpy", "jinja2", "lightgbm", "llvmlite", "networkx",
+    "onnx", "onnxruntime", "openvino", "pydantic", "ray", "rich", "scipy", "torch", "typer",
+    "vl_convert",
     "ziglang",
 }  # fmt: skip
 

@@ -13,16 +13,36 @@ from ansorpy.search.events import Event
 from ansorpy.tasks.trial_plan import TrialPlan
 from ansorpy.tasks.tune import Tuning
 
-__all__ = ["Planned", "Tuned"]
+__all__ = ["PeerTimed", "Planned", "Tuned"]
 
 
 @dataclass(frozen=True)
 class Planned(Event):
-    """Reported before anything is measured; ``plan`` is None if nothing will be measured."""
+    """Reported before anything is measured.
+
+    Args:
+        networks: The networks; empty if a single operator is tuned.
+        plan: None if nothing will be measured.
+    """
 
     networks: Sequence[Project]
     request: Request
     plan: TrialPlan | None
+
+    @property
+    def name(self) -> str:
+        """The networks' names, or the operator's."""
+        if self.networks:
+            return ", ".join(network.name for network in self.networks)
+        return self.plan.tasks[0].task.name if self.plan else ""
+
+
+@dataclass(frozen=True)
+class PeerTimed(Event):
+    """Another engine runs the network in ``seconds``."""
+
+    name: str
+    seconds: float
 
 
 @dataclass(frozen=True)

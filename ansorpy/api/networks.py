@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from ansorpy.api.alternatives import decide, fastest, timed_regions
 from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
 from ansorpy.api.assemble import model_of
+from ansorpy.api.display.shown import Shown, shown
 from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.memory_limit import choose_within
 from ansorpy.api.project import Project, open_project
@@ -244,6 +245,7 @@ def compile(
     model: str | Path | onnx.ModelProto,
     *,
     latency_bound: float | None = None,
+    progress: Shown = "auto",
     **arguments: Unpack[CompileArguments],
 ) -> CompiledModel:
     """Compile the ONNX network *model*, tuning its tasks first.
@@ -254,6 +256,8 @@ def compile(
     Args:
         model: A path or a loaded model.
         latency_bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
+        progress: How the search is shown: on a terminal or in a notebook (``"auto"``), elsewhere
+            too (True), not at all (False); or a function that receives its events.
         **arguments
 
     Raises:
@@ -265,19 +269,22 @@ def compile(
         KeyboardInterrupt: The user stopped the search.
     """
     spec = NetworkSpec(model, latency_bound=latency_bound, **those(NetworkArguments, arguments))
-    [compiled] = compile_many([spec], **those(SearchArguments, arguments))
+    [compiled] = compile_many([spec], progress=progress, **those(SearchArguments, arguments))
     return compiled
 
 
 @with_arguments
 def compile_many(
     networks: Sequence[NetworkSpec | str | Path | onnx.ModelProto],
+    *,
+    progress: Shown = "auto",
     **arguments: Unpack[SearchArguments],
 ) -> list[CompiledModel]:
     """Compile several ONNX networks with one budget; tasks they share are tuned once.
 
     Args:
         networks: A path, a loaded model or a :class:`NetworkSpec` for each network.
+        progress: As in :func:`ansorpy.compile`.
         **arguments
 
     Raises:
@@ -289,8 +296,9 @@ def compile_many(
     """
     if not networks:
         raise UsageError("there is no network to compile")
-    request = Request.of(**arguments)
     specs = [n if isinstance(n, NetworkSpec) else NetworkSpec(n) for n in networks]
-    finished = tune_networks(open_networks(specs, request), request)
+    with shown(progress) as listener:
+        request = Request.of(listener=listener, **arguments)
+        finished = tune_networks(open_networks(specs, request), request)
     with profiled(Activity.ASSEMBLE):
         return [model_of(done.project, done.chosen, request.threads) for done in finished]

@@ -9,6 +9,8 @@ from typing import Unpack
 
 from ansorpy.api.arguments import SearchArguments
 from ansorpy.api.assemble import kernel_of
+from ansorpy.api.display.shown import Shown, shown
+from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.request import Request, as_target, require_memory
 from ansorpy.api.sized.program import chosen_for_all, lowered_parts
 from ansorpy.api.sized.task_group import TaskGroup
@@ -41,6 +43,7 @@ def tune(
     tensors: Sequence[Tensor],
     *,
     rules: Sequence[SketchRule] | None = None,
+    progress: Shown = "auto",
     **arguments: Unpack[SearchArguments],
 ) -> Kernel:
     """Search for the fastest program that computes the outputs among *tensors* from the others.
@@ -55,6 +58,8 @@ def tune(
     Args:
         tensors: The placeholders in calling order, then the outputs.
         rules: Sketch derivation rules in order; default: the target's preset.
+        progress: How the search is shown: on a terminal or in a notebook (``"auto"``), elsewhere
+            too (True), not at all (False); or a function that receives its events.
         **arguments
 
     Returns:
@@ -69,15 +74,27 @@ def tune(
 
     Paper: OSDI'20 §3.
     """
-    request = Request.of(network=False, **arguments)
-    if rules is not None:
-        request = replace(request, preset=_preset(request.target, rules))
-    definition = _definition(tensors)
+    with shown(progress) as listener:
+        request = Request.of(network=False, listener=listener, **arguments)
+        if rules is not None:
+            request = replace(request, preset=_preset(request.target, rules))
+        return _tuned(_definition(tensors), request)
+
+
+def _tuned(definition: ComputeDAG, request: Request) -> Kernel:
+    """The fastest kernel for *definition* that a search finds."""
     if definition.dims:
         build(State.initial(definition), target=request.target)  # refused before the search
     group = TaskGroup.of(definition, partial(_task, request))
     with open_tuner(request) as tuner:
-        tuner.run(group.weights(group.least), share=1 - SHARE if definition.dims else 1.0)
+        weights = group.weights(group.least)
+        request.listener(Planned((), request, tuner.plan(weights)))
+        calls = {task.key: weight for task, weight in weights.items()}
+        tuner.run(
+            weights,
+            report=lambda tuning: request.listener(Tuned(tuning, tuner.database, calls, ())),
+            share=1 - SHARE if definition.dims else 1.0,
+        )
         found = tuner.choose([*group.tasks])
         if not definition.dims:
             return kernel_of(found[0])

@@ -9,11 +9,33 @@ from typing import Annotated, Any, ParamSpec, get_args
 
 import typer
 
+from ansorpy.api.arguments import (
+    LimitArguments,
+    NetworkArguments,
+    SearchArguments,
+    TaskArguments,
+)
+from ansorpy.cli.completion import completion_of
+from ansorpy.cli.options import MODEL_PANEL, SEARCH_PANEL
 from ansorpy.options import Argument, declared, parameters
 
 __all__ = ["with_options"]
 
 P = ParamSpec("P")
+
+_FIRST = ("effort", "time_limit", "target", "threads", "db")
+_PANELS = {
+    argument.name: panel
+    for kind, panel in (
+        (SearchArguments, SEARCH_PANEL),
+        (LimitArguments, SEARCH_PANEL),
+        (TaskArguments, MODEL_PANEL),
+        (NetworkArguments, MODEL_PANEL),
+    )
+    for argument in declared(kind)
+    if argument.name not in _FIRST
+}
+"""The groups of options in ``--help`` below those that most users need."""
 
 
 def with_options(verb: Callable[P, None]) -> Callable[P, None]:
@@ -38,7 +60,14 @@ def with_options(verb: Callable[P, None]) -> Callable[P, None]:
 
 def _spelled(argument: Argument) -> inspect.Parameter:
     option = argument.option
-    said = typer.Option(argument.flag, help=option.help, metavar=option.metavar, min=option.least)
+    said = typer.Option(
+        argument.flag,
+        help=option.help,
+        metavar=option.metavar,
+        min=option.least,
+        autocompletion=completion_of(argument.name),
+        rich_help_panel=_PANELS.get(argument.name),
+    )
     return inspect.Parameter(
         argument.name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -28,11 +28,28 @@ from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
 from ansorpy.evaluation.engines.names import ENGINE_NAMES
 from ansorpy.version import __version__
 
-__all__ = ["VERBS", "main"]
+__all__ = ["HELP", "VERBS", "main"]
 
 VERBS: tuple[Callable[..., Any], ...] = (
-    compile, tune, run, bench, verify, show, explain, report, export, package, db, doctor,
+    compile, tune, export, package, run, bench, verify, show, explain, report, db, doctor,
 )  # fmt: skip
+
+_COMPILE, _CHECK, _LOOK = "Compile networks", "Check and time", "Look inside, and keep records"
+HELP: dict[str, tuple[str, str]] = {
+    "compile": (_COMPILE, "compile net.onnx -o net.so --time-limit 10m"),
+    "tune": (_COMPILE, "tune detect.onnx classify.onnx --time-limit 1h"),
+    "export": (_COMPILE, "export net.onnx -o net.so"),
+    "package": (_COMPILE, "package net.so --wheel"),
+    "run": (_CHECK, "run net.so --input x=x.npy --save out.npz"),
+    "bench": (_CHECK, "bench net.so --model net.onnx --against onnxruntime openvino"),
+    "verify": (_CHECK, "verify net.so --model net.onnx --against onnxruntime"),
+    "show": (_LOOK, "show net.onnx --task 0 --as program"),
+    "explain": (_LOOK, "explain net.onnx --task 0"),
+    "report": (_LOOK, "report --db tune.db"),
+    "db": (_LOOK, "db runs --db tune.db"),
+    "doctor": (_LOOK, "doctor"),
+}
+"""The purpose of each verb, by which the help is grouped, and an example."""
 
 EXIT_INTERNAL, EXIT_USAGE = 1, 2
 
@@ -47,13 +64,14 @@ def _command(verbs: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
         help="Compile ONNX networks by searching for fast programs.",
         epilog=_EPILOG,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_common)
     for verb in verbs:
-        app.command(verb.__name__)(verb)
+        panel, example = HELP.get(verb.__name__, (None, ""))
+        epilog = f"Example: ansorpy {example}" if example else None
+        app.command(verb.__name__, rich_help_panel=panel, epilog=epilog)(verb)
     return typer.main.get_command(app)
 
 

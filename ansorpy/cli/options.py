@@ -7,13 +7,18 @@ from typing import Annotated
 
 import typer
 
+from ansorpy.cli.completion import completion_of
 from ansorpy.config import SEED
 from ansorpy.runtime.library.forms import Form, Pack
 
 __all__ = [
-    "Against", "AsJson", "Baseline", "DatabaseFile", "Emit", "LatencyBound", "ModelFile",
-    "ModelFiles", "ModelOption", "NetworkWeight", "PackOption", "Plugins", "Seed", "TaskName",
+    "MODEL_PANEL", "SEARCH_PANEL", "Against", "AsJson", "Baseline", "DatabaseFile", "Emit",
+    "LatencyBound", "ModelFile", "ModelFiles", "ModelOption", "NetworkWeight", "PackOption",
+    "Plugins", "Quiet", "Seed", "TaskName", "Verbose",
 ]  # fmt: skip
+
+MODEL_PANEL, SEARCH_PANEL = "The model and its arithmetic", "How to search"
+"""Groups of options in ``--help``."""
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx file.")]
 ModelFiles = Annotated[
@@ -30,16 +35,29 @@ DatabaseFile = Annotated[
 LatencyBound = Annotated[
     list[str] | None,
     typer.Option(
-        "--latency-bound", metavar="[NET=]5ms", help="Sufficient latency, for latency_bounds."
+        "--latency-bound",
+        metavar="[NET=]5ms",
+        help="Sufficient latency, for latency_bounds.",
+        rich_help_panel=SEARCH_PANEL,
     ),
 ]
 Baseline = Annotated[
     list[str] | None,
-    typer.Option("--baseline", metavar="[NET=]9ms", help="Latency that geomean compares with."),
+    typer.Option(
+        "--baseline",
+        metavar="[NET=]9ms",
+        help="Latency that geomean compares with.",
+        rich_help_panel=SEARCH_PANEL,
+    ),
 ]
 NetworkWeight = Annotated[
     list[str] | None,
-    typer.Option("--weight", metavar="NET=N", help="Importance relative to the other networks."),
+    typer.Option(
+        "--weight",
+        metavar="NET=N",
+        help="Importance relative to the other networks.",
+        rich_help_panel=SEARCH_PANEL,
+    ),
 ]
 Plugins = Annotated[
     list[Path] | None,
@@ -47,6 +65,7 @@ Plugins = Annotated[
         "--plugin",
         metavar="FILE",
         help="A Python script or importable module that registers your own parts or operators.",
+        rich_help_panel=SEARCH_PANEL,
     ),
 ]
 Emit = Annotated[
@@ -66,9 +85,20 @@ PackOption = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, envvar=SEED.name, help="Seed of all random choices.")]
+Quiet = Annotated[
+    bool, typer.Option("-q", "--quiet", help="Say nothing but warnings, errors and the result.")
+]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Also show the plan, and where the time went.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Against = Annotated[
-    list[str] | None, typer.Option(metavar="ENGINE...", help="onnxruntime, openvino, reference.")
+    list[str] | None,
+    typer.Option(
+        metavar="ENGINE...",
+        help="onnxruntime, openvino, reference.",
+        autocompletion=completion_of("against"),
+    ),
 ]
 ModelOption = Annotated[
     Path | None, typer.Option("--model", help="The .onnx file that the library was made from.")

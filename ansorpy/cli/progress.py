@@ -1,13 +1,17 @@
-"""Progress of a search: a live line on a terminal, occasional plain lines elsewhere, and tables."""
+"""What the terminal says about a search: the plan, its progress, and what was found."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TextIO
 
+from ansorpy.api.display.base import Display
+from ansorpy.api.display.board import Board
+from ansorpy.api.display.json_lines import JsonLines
+from ansorpy.api.display.shown import display_for
+from ansorpy.api.display.text import reached
 from ansorpy.api.events import Planned, Tuned
 from ansorpy.api.project import Project
 from ansorpy.api.request import Request
@@ -17,59 +21,75 @@ from ansorpy.evaluation.kernels import reach_table
 from ansorpy.evaluation.tables import show
 from ansorpy.evaluation.trial_plan import plan_table
 from ansorpy.evaluation.tuning import failures_table, summaries, tasks_table
-from ansorpy.measure.result import TrialKind
-from ansorpy.search.events import Event, Phase, Progress
+from ansorpy.search.events import Event
 
-if TYPE_CHECKING:
-    from rich.live import Live
-
-__all__ = ["ProgressDisplay", "milliseconds", "plan_text", "progress_text"]
-
-# Seconds between plain lines while nothing improves.
-QUIET_S = 10.0
+__all__ = ["SearchReport", "Talk", "plan_text"]
 
 
-class ProgressDisplay:
-    """A listener that shows plan, best latency, trials, failures by kind, time left and results.
+@dataclass(frozen=True)
+class Talk:
+    """How much a verb says while it works.
 
-    With *quiet*, neither the plan nor tables are shown.
+    Args:
+        quiet: Only warnings and errors.
+        verbose: Also the plan of each task, ways to cut networks, and where the time went.
+        json: Events on stdout, one JSON object a line, instead of text.
     """
 
-    def __init__(self, file: TextIO | None = None, *, quiet: bool = False) -> None:
+    quiet: bool = False
+    verbose: bool = False
+    json: bool = False
+
+    @property
+    def shows_text(self) -> bool:
+        """Whether there is text for people."""
+        return not (self.quiet or self.json)
+
+
+class SearchReport:
+    """A listener that shows the plan, the progress and the results of a search, as *talk* says.
+
+    ``board`` has what the search has reported so far.
+
+    Args:
+        results: Whether to show plan and results besides the progress.
+    """
+
+    def __init__(
+        self, talk: Talk, file: TextIO | None = None, *, results: bool = True
+    ) -> None:  # fmt: skip
+        self.board = Board()
+        self._talk = talk
         self._file = file or sys.stderr
-        self._quiet = quiet
-        self._failures: dict[str, Mapping[TrialKind, int]] = {}
-        self._best: dict[str, float | None] = {}
-        self._printed_at = 0.0
-        self._live: Live | None = None
+        self._results = results and talk.shows_text
+        self._display = self._opened()
 
-    def __enter__(self) -> ProgressDisplay:
-        if self._file.isatty():
-            from rich.console import Console
-            from rich.live import Live
+    def _opened(self) -> Display | None:
+        if self._talk.json:
+            return JsonLines(sys.stdout)
+        return None if self._talk.quiet else display_for(self.board, self._file)
 
-            console = Console(file=self._file, highlight=False)
-            self._live = Live(console=console, refresh_per_second=4, transient=True)
-            self._live.start()
+    def __enter__(self) -> SearchReport:
+        if self._display is not None:
+            self._display.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
+    def __exit__(self, *exception: object) -> None:
+        if self._display is not None:
+            self._display.__exit__(*exception)
 
     def __call__(self, event: Event) -> None:
         """Show one report."""
-        if isinstance(event, Progress):
-            self._show_progress(event)
-        elif isinstance(event, Planned) and not self._quiet:
-            self._show_plan(event)
-        elif isinstance(event, Tuned) and not self._quiet:
-            self._show_result(event)
+        self.board(event)
+        if self._display is None:
+            return
+        self._display(event)
+        if self._results and isinstance(event, Planned | Tuned):
+            with self._display.paused():
+                if isinstance(event, Planned):
+                    self._show_plan(event)
+                else:
+                    self._show_result(event)
 
     def _show_plan(self, event: Planned) -> None:
         for project in event.networks:
@@ -77,43 +97,32 @@ class ProgressDisplay:
             reaches = network_reach(project)
             if reaches:
                 show(reach_table(reaches, len(project.network.workloads())), self._file)
-        if event.plan is not None:
+        if event.plan is not None and self._talk.verbose:
             show(plan_table(event.plan), self._file)
 
     def _show_result(self, event: Tuned) -> None:
-        for found in event.regions:
+        for found in event.regions if self._talk.verbose else ():
             if found:
                 show(alternatives_table(found), self._file)
         run = {outcome.task.key: outcome.allotment for outcome in event.tuning.outcomes}
         tasks = summaries(event.database, event.weights)
-        show(tasks_table(tasks, run=run), self._file)
+        if self._file.isatty() and not self._talk.verbose:
+            self._draw_result()
+        else:
+            show(tasks_table(tasks, run=run), self._file)
         failures = failures_table(tasks)
         if failures.rows:
             show(failures, self._file)
         print(f"ended: {event.tuning.ended.value}", file=self._file)
+        if event.tuning.interrupted:
+            print(f"reached: {reached(self.board)}", file=self._file)
 
-    def _show_progress(self, progress: Progress) -> None:
-        improved = progress.task != "" and progress.best_s != self._best.get(progress.task)
-        if progress.task:
-            self._best[progress.task] = progress.best_s
-            self._failures[progress.task] = progress.failures or {}
-        line = progress_text(progress, self.failures)
-        if self._live is not None:
-            from rich.text import Text
+    def _draw_result(self) -> None:
+        from rich.console import Console
 
-            self._live.update(Text(line))
-        elif improved or time.monotonic() - self._printed_at >= QUIET_S:
-            self._printed_at = time.monotonic()
-            print(line, file=self._file, flush=True)
+        from ansorpy.api.display.drawing import Result
 
-    @property
-    def failures(self) -> dict[TrialKind, int]:
-        """Failed trials of all tasks by kind."""
-        total: dict[TrialKind, int] = {}
-        for counts in self._failures.values():
-            for kind, count in counts.items():
-                total[kind] = total.get(kind, 0) + count
-        return total
+        Console(file=self._file, highlight=False).print(Result(self.board))
 
 
 def plan_text(project: Project, request: Request) -> str:
@@ -123,39 +132,20 @@ def plan_text(project: Project, request: Request) -> str:
     others = len(project.all_tasks) - tasks
     more = f" (and {others} of other ways to partition it)" if others else ""
     text = f"{project.name}: {calls} kernels, {tasks} different tasks{more}, for {where}"
+    return f"{text}; {_limits_text(request)}"
+
+
+def _limits_text(request: Request) -> str:
     budget = request.budget
     if budget is None:
-        return f"{text}; nothing is measured"
-    limits = []
-    if budget.trials is not None:
-        limits.append(f"{budget.trials} trials")
-    if budget.trials_per_task is not None:
-        limits.append(f"{budget.trials_per_task} trials per task")
-    if budget.time_limit_s is not None:
-        limits.append(f"{budget.time_limit_s:g} s")
-    return f"{text}; tuning up to {', '.join(limits)}, records in {request.db}"
-
-
-def progress_text(progress: Progress, failures: Mapping[TrialKind, int]) -> str:
-    """One line with trials, best total, the task's best time, failures by kind, and time left."""
-    limit = "" if progress.trial_limit is None else f"/{progress.trial_limit}"
-    if progress.phase is Phase.PICKED:
-        return f"program {progress.total_trials}{limit} chosen: {progress.task}"
-    parts = [f"trials {progress.total_trials}{limit}"]
-    if progress.total_s is not None:
-        parts.append(f"best {milliseconds(progress.total_s)}")
-    if progress.task:
-        best = "-" if progress.best_s is None else milliseconds(progress.best_s)
-        parts.append(f"{progress.task}: {best}")
-    if failures:
-        counts = sorted(failures.items(), key=lambda item: -item[1])
-        parts.append("failed " + ", ".join(f"{count} {kind.value}" for kind, count in counts))
-    if progress.left_s is not None:
-        left = max(0, round(progress.left_s))
-        parts.append(f"{left // 60}:{left % 60:02d} left")
-    return "  ".join(parts)
-
-
-def milliseconds(seconds: float) -> str:
-    """Format a latency in milliseconds, or in microseconds if it is below one millisecond."""
-    return f"{seconds * 1e3:.3f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} us"
+        return "nothing is measured"
+    limits: Sequence[str] = [
+        text
+        for text, limit in (
+            (f"{budget.trials} trials", budget.trials),
+            (f"{budget.trials_per_task} trials per task", budget.trials_per_task),
+            (f"{budget.time_limit_s or 0:g} s", budget.time_limit_s),
+        )
+        if limit is not None
+    ]
+    return f"tuning up to {', '.join(limits)}, records in {request.db}"

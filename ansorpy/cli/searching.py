@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ansorpy.api.assemble import kernels_median_s
+from ansorpy.api.display.board import Board
+from ansorpy.api.display.text import comparisons, latency
 from ansorpy.api.emitted import emitted_plan, emitted_target
+from ansorpy.api.events import PeerTimed
 from ansorpy.api.networks import Networks, tune_networks
 from ansorpy.api.request import Request
 from ansorpy.cli.interrupt import graceful_interrupt
-from ansorpy.cli.progress import ProgressDisplay, milliseconds
+from ansorpy.cli.progress import SearchReport, Talk
 from ansorpy.errors import Interrupted, NoValidProgram
 from ansorpy.evaluation.proofs import ProofCounts
 from ansorpy.evaluation.tables import show
@@ -25,21 +30,26 @@ from ansorpy.runtime.export import export_versions
 from ansorpy.runtime.library.forms import Pack
 from ansorpy.runtime.library.linker import refuse_size
 
-__all__ = ["accounted", "followed", "write_library"]
+__all__ = ["Version", "Written", "accounted", "followed", "write_library"]
 
 
 @contextmanager
-def followed(request: Request, *, quiet: bool = False) -> Iterator[Request]:
-    """*request* with its search shown on stderr and stopped by Ctrl-C where nothing is lost.
+def followed(
+    request: Request, talk: Talk | None = None, *, results: bool = True
+) -> Iterator[tuple[Request, Board]]:
+    """*request* with its search shown and stopped by Ctrl-C where nothing is lost, and its board.
 
-    *quiet*: only progress is shown.
+    Args:
+        talk: How much is shown; default: what a terminal or a log needs.
+        results: Whether plan and results are shown besides the progress.
 
     Raises:
         Interrupted: The user stopped the search; the records so far are in the database.
     """
-    with graceful_interrupt() as interrupt, ProgressDisplay(quiet=quiet) as display:
+    report = SearchReport(talk or Talk(), results=results)
+    with graceful_interrupt() as interrupt, report:
         try:
-            yield replace(request, stop=interrupt.stop_here, listener=display)
+            yield replace(request, stop=interrupt.stop_here, listener=report), report.board
         except KeyboardInterrupt:
             raise Interrupted(
                 f"interrupted; the trials so far are in {request.db}",
@@ -48,33 +58,108 @@ def followed(request: Request, *, quiet: bool = False) -> Iterator[Request]:
 
 
 @contextmanager
-def accounted(request: Request) -> Iterator[None]:
-    """Print how the run spent its time on stderr when the block ends, if *request* measures.
+def accounted(request: Request, talk: Talk) -> Iterator[None]:
+    """When the block ends, print how the run spent its time, if *request* measures.
 
-    This happens even if the user stopped the run or no program was correct.
+    This happens only if *talk* is verbose, and even if the user stopped the run or no program was
+    correct.
     """
     profiler = Profiler()
     try:
         with profiler:
             yield
     except (Interrupted, NoValidProgram):
-        _show_activities(profiler, request)
+        _show_activities(profiler, request, talk)
         raise
-    _show_activities(profiler, request)
+    _show_activities(profiler, request, talk)
 
 
-def _show_activities(profiler: Profiler, request: Request) -> None:
-    if request.budget is not None:
+def _show_activities(profiler: Profiler, request: Request, talk: Talk) -> None:
+    if request.budget is not None and talk.verbose and talk.shows_text:
         show(activities_table(profiler.seconds), sys.stderr)
 
 
-def write_library(
-    runs: Sequence[tuple[Networks, Request]], library: Path, pack: Pack | None
-) -> list[ExecutionPlan]:
-    """Compile a network to *library*; print its path, time and memory use.
+@dataclass(frozen=True)
+class Version:
+    """What a library has for one target.
 
-    Returns the plan of each version.  C is written if the name ends in ``.c``, whatever target the
-    programs were chosen for.
+    Args:
+        kernels_s: Sum of what its kernels took alone; None if they were never timed.
+        board: What the search reported.
+    """
+
+    plan: ExecutionPlan
+    kernels_s: float | None
+    proofs: ProofCounts
+    board: Board
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON-serializable values."""
+        untuned_s = self.board.untuned_s
+        return {
+            "target": self.plan.target.name,
+            "kernels_ms": None if self.kernels_s is None else self.kernels_s * 1e3,
+            "untuned_ms": None if untuned_s is None else untuned_s * 1e3,
+            "peers_ms": {name: s * 1e3 for name, s in self.board.peers.items()},
+            "trials": self.board.got,
+            "memory": self.plan.footprint.to_dict(),
+            "proofs": asdict(self.proofs),
+        }
+
+    def said(self, name: str) -> list[str]:
+        """What was reached, in lines that begin with *name*."""
+        parts = [] if self.kernels_s is None else [f"{latency(self.kernels_s)} in kernels"]
+        parts += comparisons(self.board)
+        lines = [", ".join(parts), str(self.plan.footprint), str(self.proofs)]
+        return [f"{name}{line}" for line in lines if line]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A library, or another form, that was written: with a version for each of its targets."""
+
+    path: Path
+    versions: Sequence[Version]
+    records: Path
+
+    @property
+    def header(self) -> Path:
+        """The header that declares its functions."""
+        return self.path.with_suffix(".h")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The last event of a verb with ``--json``."""
+        return {
+            "event": "result",
+            "library": str(self.path),
+            "header": str(self.header),
+            "records": str(self.records),
+            "versions": [version.to_dict() for version in self.versions],
+        }
+
+    def said(self, next_command: str) -> str:
+        """What was reached, where everything is, and the command to go on with, in lines."""
+        lines = [f"wrote {self.path}"]
+        for version in self.versions:
+            lines += version.said(f"{version.plan.target.name}: " if self.versions[1:] else "")
+        lines.append(f"header {self.header}, records in {self.records}")
+        return "\n".join([*lines, f"next: {next_command}"] if next_command else lines)
+
+    def tell(self, talk: Talk, next_command: str) -> None:
+        """Print the result on stdout."""
+        print(json.dumps(self.to_dict()) if talk.json else self.said(next_command))
+
+
+def write_library(
+    runs: Sequence[tuple[Networks, Request]],
+    library: Path,
+    pack: Pack | None,
+    talk: Talk,
+    peers: Sequence[PeerTimed] = (),
+) -> Written:
+    """Compile a network to *library*, and compare it with *peers*.
+
+    C is written if the name ends in ``.c``, whatever target the programs were chosen for.
 
     Args:
         runs: The network for each target that the library has a version for.
@@ -82,26 +167,28 @@ def write_library(
     Raises:
         UsageError: No library holds constants of this size.
     """
-    plans, times, found = [], [], []
-    for networks, request in runs:
-        if emitted_target(library, request.target, request.threads) is request.target:
-            [project] = networks.projects
-            refuse_size(project.constant_bytes)
-        with followed(request) as following:
-            [finished] = tune_networks(networks, following)
-        with profiled(Activity.ASSEMBLE):
-            plan = emitted_plan(finished.project, finished.chosen, library, request.threads, pack)
-        plans.append(plan)
-        times.append(kernels_median_s(finished.project, finished.chosen))
-        found += [proof for program in finished.chosen for proof in program.proofs]
+    versions = [_version(*run, library, pack, talk, peers) for run in runs]
+    plans = [version.plan for version in versions]
     with profiled(Activity.ASSEMBLE):
         if len(plans) == 1:
             written = export_plan(plans[0], library, pack)
         else:
             written = export_versions(plans, library, pack)
-    known = ", ".join(f"{milliseconds(time)} in kernels" for time in times if time is not None)
-    print(f"wrote {written}" + (f" ({known})" if known else ""))
-    for plan in plans:
-        print(plan.footprint if len(plans) == 1 else f"{plan.target.name}: {plan.footprint}")
-    print(ProofCounts.of(found))
-    return plans
+    return Written(written, versions, runs[0][1].db)
+
+
+def _version(
+    networks: Networks, request: Request, library: Path, pack: Pack | None, talk: Talk,
+    peers: Sequence[PeerTimed],
+) -> Version:  # fmt: skip
+    if emitted_target(library, request.target, request.threads) is request.target:
+        [project] = networks.projects
+        refuse_size(project.constant_bytes)
+    with followed(request, talk) as (following, board):
+        for peer in peers:
+            following.listener(peer)
+        [finished] = tune_networks(networks, following)
+    with profiled(Activity.ASSEMBLE):
+        plan = emitted_plan(finished.project, finished.chosen, library, request.threads, pack)
+    proofs = ProofCounts.of([proof for program in finished.chosen for proof in program.proofs])
+    return Version(plan, kernels_median_s(finished.project, finished.chosen), proofs, board)

@@ -46,34 +46,35 @@ class CallTime:
 
 
 def profile_table(calls: Sequence[CallTime], title: str = "", time: str = "us") -> Table:
-    """One row per call, in order, and their sums; the calls' own times are named *time*."""
-    known = [call.alone_s for call in calls if call.alone_s is not None]
-    alone_s = sum(known) if len(known) == len(calls) else None
+    """One row per kernel, the longest first, and their sums; the calls' own times are named *time*.
+
+    Calls of the same name with the same limits are calls of one kernel.
+    """
+    alike: dict[tuple[str, Limits], list[CallTime]] = {}
+    for call in calls:
+        alike.setdefault((call.name, call.limits), []).append(call)
     all_s = sum(call.seconds for call in calls)
-    rows = [
-        _row(
-            call.name, call.kernels, call.seconds, call.alone_s, call.limits.least_s,
-            call.limits.bound, all_s,
-        )
-        for call in calls
-    ]  # fmt: skip
-    least_s = sum(call.limits.least_s for call in calls)
-    rows.append(_row("all", sum(c.kernels for c in calls), all_s, alone_s, least_s, "", all_s))
+    groups = sorted(alike.values(), key=lambda group: -sum(call.seconds for call in group))
+    rows = [_row(group[0].name, group, group[0].limits.bound, all_s) for group in groups]
+    rows.append(_row("all", calls, "", all_s))
     heading = (
-        "call", "kernels", time, "us alone", "us at least", "bound by", "of roofline", "share",
+        "kernel", "calls", "kernels", time, "us alone", "us at least", "bound by", "of roofline",
+        "share",
     )  # fmt: skip
     return _without_kernels(Table(title, heading, tuple(rows), _numeric(heading)), calls)
 
 
-def _row(
-    name: str, kernels: int, seconds: float, alone_s: float | None, least_s: float, bound: str,
-    all_s: float,
-) -> tuple[str, ...]:  # fmt: skip
+def _row(name: str, calls: Sequence[CallTime], bound: str, all_s: float) -> tuple[str, ...]:
+    """The sums of *calls*."""
+    seconds = sum(call.seconds for call in calls)
+    least_s = sum(call.limits.least_s for call in calls)
+    alone = [call.alone_s for call in calls if call.alone_s is not None]
     return (
         name,
-        str(kernels),
+        str(len(calls)),
+        str(sum(call.kernels for call in calls)),
         f"{seconds * 1e6:.1f}",
-        "" if alone_s is None else f"{alone_s * 1e6:.1f}",
+        f"{sum(alone) * 1e6:.1f}" if len(alone) == len(calls) else "",
         f"{least_s * 1e6:.1f}",
         bound,
         _share(least_s, seconds, 0),
@@ -101,7 +102,7 @@ def bounds_table(calls: Sequence[CallTime], time: str = "us") -> Table:
 
 
 def _numeric(heading: Sequence[str]) -> frozenset[str]:
-    return frozenset(heading) - {"call", "bound by"}
+    return frozenset(heading) - {"kernel", "bound by"}
 
 
 def _without_kernels(table: Table, calls: Sequence[CallTime]) -> Table:

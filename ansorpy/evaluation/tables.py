@@ -43,12 +43,19 @@ def show(table: Table, file: TextIO | None = None) -> None:
     if not file.isatty():
         print(table.text(), file=file)
         return
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    drawn = RichTable(title=table.title or None, title_justify="left")
+    drawn = RichTable(
+        title=table.title or None, title_justify="left", box=SIMPLE_HEAD, show_edge=False,
+        pad_edge=False, padding=(0, 1, 0, 0),
+    )  # fmt: skip
     for name in table.heading:
-        drawn.add_column(name, justify="right" if name in table.numeric else "left")
+        is_number = name in table.numeric
+        drawn.add_column(
+            name, justify="right" if is_number else "left", no_wrap=is_number, overflow="fold"
+        )
     for row in table.rows:
         drawn.add_row(*row)
-    Console(file=file).print(drawn)
+    Console(file=file, highlight=False).print(drawn)

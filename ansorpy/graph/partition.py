@@ -12,7 +12,7 @@ from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.fusion import Group, fuse
 from ansorpy.graph.ir import Graph, NarrowPort, Node, Output
 from ansorpy.graph.network import Call, Counted, Network, Subview, TensorInfo
-from ansorpy.graph.ops import Conv, ConvTranspose, Pool, Shape, TensorType
+from ansorpy.graph.ops import Conv, ConvTranspose, Op, Pool, Shape, TensorType, Transpose
 from ansorpy.graph.order import in_order
 from ansorpy.graph.placement import place_values
 from ansorpy.graph.regions import Branches, Region, Result
@@ -279,10 +279,18 @@ _MOST_NAMED = 24
 def _title(graph: Graph, group: Group) -> str:
     """``conv3x3s2_add_relu_112x112x64``: operators, then the stored shape without a batch of 1.
 
-    For a long group, it names the first operators and counts the others.
+    A convolution or pooling that reads or writes another layout says so behind its operators:
+    ``conv3x3s2_relu_from_nchw``.  For a long group, it names the first operators and counts the
+    others.
     """
     parts: list[str] = []
-    for node in group.nodes:
+    layouts: list[str] = []
+    slides = [isinstance(node.op, Conv | ConvTranspose | Pool) for node in group.nodes]
+    for number, node in enumerate(group.nodes):
+        layout = _layout(node.op, before=any(slides[number:]), after=any(slides[:number]))
+        if layout:
+            layouts.append(layout)
+            continue
         label = node.op.label
         if isinstance(node.op, Conv | ConvTranspose):
             label += _window(graph.types[node.inputs[1]].shape[: len(node.op.strides)], node.op)
@@ -294,7 +302,24 @@ def _title(graph: Graph, group: Group) -> str:
         parts[_MOST_NAMED - 1 :] = [f"{len(parts) - _MOST_NAMED + 1}more"]
     shape = graph.types[group.output].shape
     said = shape[1:] if shape[:1] == (1,) and len(shape) > 1 else shape
-    return "_".join([*parts, "x".join(map(str, said))])
+    return "_".join([*parts, *layouts, "x".join(map(str, said))])
+
+
+_CHANNELS_FIRST = {3: "ncw", 4: "nchw", 5: "ncdhw"}
+"""Layouts of images and sequences, by rank."""
+
+
+def _layout(op: Op, *, before: bool, after: bool) -> str:
+    """The change of layout that *op* is, *before* or *after* an operator with windows.
+
+    This is ``from_nchw`` or ``to_nchw``; empty if it is none.
+    """
+    if not isinstance(op, Transpose) or len(op.perm) not in _CHANNELS_FIRST:
+        return ""
+    first, rank = _CHANNELS_FIRST[len(op.perm)], len(op.perm)
+    if before and op.perm == (0, *range(2, rank), 1):
+        return f"from_{first}"
+    return f"to_{first}" if after and op.perm == (0, rank - 1, *range(1, rank - 1)) else ""
 
 
 def _window(kernel: Shape, op: Conv | ConvTranspose | Pool) -> str:

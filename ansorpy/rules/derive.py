@@ -6,16 +6,12 @@ that it derives continue at the stage that it returns.  A state past its first s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.task import Precision
-from ansorpy.ir.text.relations import relations_text
-from ansorpy.rules.algorithms.base import Definition, definitions
-from ansorpy.rules.base import Derived
 from ansorpy.rules.verdict import Answer, Verdict
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -25,11 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BREADTH",
+    "Applied",
     "Derivation",
     "TraceRow",
     "derive",
-    "explain",
-    "explain_relations",
     "generate_sketches",
 ]
 
@@ -52,14 +47,30 @@ class TraceRow:
 
 
 @dataclass(frozen=True)
+class Applied:
+    """A step to a sketch: *rule* changed *stage*; its result was the *number*-th of *of*."""
+
+    stage: str
+    rule: str
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        which = f" ({self.number + 1} of {self.of})" if self.of > 1 else ""
+        return f"{self.stage} {self.rule}{which}"
+
+
+@dataclass(frozen=True)
 class Derivation:
     """The sketches of a definition, and the verdicts that led to them, in order.
 
-    ``left_out`` counts the states that were dropped because there were too many.
+    ``paths`` has the rules that made each sketch.  ``left_out`` counts the states that were dropped
+    because there were too many.
     """
 
     sketches: tuple[State, ...]
     trace: tuple[TraceRow, ...]
+    paths: tuple[tuple[Applied, ...], ...]
     left_out: int = 0
 
 
@@ -73,23 +84,34 @@ def derive(definition: ComputeDAG, target: Target, preset: Preset) -> Derivation
     A routine has one program, which no rule changes.
     """
     if definition.routine is not None:
-        return Derivation((State.initial(definition),), ())
-    level: list[Derived] = [(State.initial(definition), len(definition.ops) - 1)]
-    sketches: list[State] = []
+        return Derivation((State.initial(definition),), (), ((),))
+    level = [_Branch(State.initial(definition), len(definition.ops) - 1)]
+    sketches: list[_Branch] = []
     trace: list[TraceRow] = []
     branch = left_out = 0
     while level:
-        following: list[Derived] = []
-        for state, stage_id in level:
-            if stage_id < 0:
-                sketches.append(state)
+        following: list[_Branch] = []
+        for one in level:
+            if one.stage_id < 0:
+                sketches.append(one)
                 continue
-            following += _one_stage(state, stage_id, target, preset, branch, trace)
+            following += _one_stage(one, target, preset, branch, trace)
             branch += 1
         level = _thinned(following)
         left_out += len(following) - len(level)
     kept = _thinned(sketches)
-    return Derivation(tuple(kept), tuple(trace), left_out + len(sketches) - len(kept))
+    left_out += len(sketches) - len(kept)
+    states, paths = tuple(one.state for one in kept), tuple(one.path for one in kept)
+    return Derivation(states, tuple(trace), paths, left_out)
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A state whose stages down to *stage_id* are still to be visited, and what made it."""
+
+    state: State
+    stage_id: int
+    path: tuple[Applied, ...] = ()
 
 
 BREADTH = 512
@@ -112,70 +134,20 @@ def _thinned(level: list[T]) -> list[T]:
 
 
 def _one_stage(
-    state: State,
-    stage_id: int,
-    target: Target,
-    preset: Preset,
-    branch: int,
-    trace: list[TraceRow],
-) -> list[Derived]:
-    name, found = state.stage(stage_id).name, list[Derived]()
+    at: _Branch, target: Target, preset: Preset, branch: int, trace: list[TraceRow]
+) -> Iterator[_Branch]:
+    name = at.state.stage(at.stage_id).name
     for rule in preset.sketch:
-        verdict = rule.meets(state, stage_id, target)
-        made = list(rule.apply(state, stage_id, target)) if verdict.applies else []
-        trace.append(TraceRow(branch, name, type(rule).__name__, verdict, len(made)))
-        found += made
+        verdict, named = rule.meets(at.state, at.stage_id, target), type(rule).__name__
+        made = list(rule.apply(at.state, at.stage_id, target)) if verdict.applies else []
+        trace.append(TraceRow(branch, name, named, verdict, len(made)))
+        for number, (state, stage_id) in enumerate(made):
+            step = (Applied(name, named, number, len(made)),) if state is not at.state else ()
+            yield _Branch(state, stage_id, at.path + step)
         if verdict.answer is Answer.APPLY_AND_SKIP_REST:
             break
-    return found
 
 
 def generate_sketches(definition: ComputeDAG, target: Target, preset: Preset) -> list[State]:
     """All sketches of *definition*, in the order in which they are found."""
     return list(derive(definition, target, preset).sketches)
-
-
-def explain(
-    dag: ComputeDAG,
-    target: Target,
-    preset: Preset,
-    precision: Precision = "default",
-    remark: Callable[[Definition], str] = lambda definition: "",
-) -> str:
-    """For each definition, a table of rule, stage, verdict and reason, then its sketches.
-
-    *remark* returns text to print after a definition's name.
-    """
-    parts: list[str] = []
-    for definition in definitions(dag, preset.algorithms, target, precision):
-        derivation = derive(definition.dag, target, preset)
-        error = f", error {definition.error:.1e} of the largest output" * bool(definition.error)
-        parts += [
-            f"definition {definition.name}{error}{remark(definition)}\n",
-            *_rows(derivation.trace),
-            *_left_out(derivation.left_out),
-            *_sketch_texts(derivation.sketches),
-            "",
-        ]
-    return "\n".join(parts).rstrip("\n")
-
-
-def explain_relations(
-    dag: ComputeDAG, target: Target, preset: Preset, precision: Precision = "default"
-) -> str:
-    """For each definition, the access relations of its stages, which the rules examine."""
-    found = definitions(dag, preset.algorithms, target, precision)
-    return "\n\n".join(f"definition {d.name}\n\n{relations_text(d.dag)}" for d in found)
-
-
-def _rows(trace: Sequence[TraceRow]) -> list[str]:
-    return [f"{'#':>3}  {'stage':<20} {'rule':<30} verdict", *map(str, trace)]
-
-
-def _left_out(states: int) -> list[str]:
-    text = f"\n{states} states were left out: there were more than {BREADTH} at once"
-    return [text] if states else []
-
-
-def _sketch_texts(sketches: Sequence[State]) -> list[str]:
-    return [f"\nsketch {n}:\n{sketch.text()}" for n, sketch in enumerate(sketches)]

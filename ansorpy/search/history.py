@@ -32,10 +32,11 @@ class History:
 
     ``finalists`` are its fastest correct programs, best first, including those other tuners found.
     ``retimed`` is True when the finalists have been timed again, alternating, and have not changed
-    since.  ``best_after`` and ``trials_after`` hold the best seconds (infinite until a program was
-    correct) and the number of trials after each round.  ``since_gain`` counts trials since the best
-    time last fell by at least the share ``gain``.  ``earlier`` counts trials of previous runs,
-    which plateau detection ignores.
+    since.  ``first_s`` has the seconds of the first correct program, which the cost model chose
+    before anything was measured.  ``best_after`` and ``trials_after`` hold the best seconds
+    (infinite until a program was correct) and the number of trials after each round.
+    ``since_gain`` counts trials since the best time last fell by at least the share ``gain``.
+    ``earlier`` counts trials of previous runs, which plateau detection ignores.
     """
 
     keep: int = 4
@@ -47,6 +48,7 @@ class History:
     retimed: bool = False
     failures: dict[TrialKind, int] = field(default_factory=dict)
     reasons: dict[TrialKind, str] = field(default_factory=dict)
+    first_s: float | None = None
     best_after: list[float] = field(default_factory=list)
     trials_after: list[int] = field(default_factory=list)
     _gained_s: float = float("inf")
@@ -123,6 +125,7 @@ class History:
             self.failures[result.kind] = self.failures.get(result.kind, 0) + 1
             self.reasons.setdefault(result.kind, result.reason)
         elif result.ok:
+            self.first_s = self.first_s or result.median_s
             self._note_gain(result)
 
     def _note_gain(self, result: MeasureResult) -> None:

@@ -281,8 +281,10 @@ class TaskSearch:
             Progress(
                 phase,
                 task=self.task.name,
+                key=self.task.key,
                 trials=history.trials,
                 best_s=history.best_s,
+                first_s=history.first_s,
                 failures=dict(history.failures),
                 correlation=correlation,
                 trial=trial,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +15,8 @@ from ansorpy.tasks.alternatives import claimed_calls, leader_calls, timed
 from ansorpy.tasks.progress import TaskProgress
 
 __all__ = [
-    "Floats", "Objective", "TunedNetwork", "is_known", "latency_gradient", "latency_s", "misses",
+    "Floats", "Objective", "Totals", "TunedNetwork", "is_known", "latency_gradient", "latency_s",
+    "misses", "totals",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -74,8 +75,48 @@ def latency_s(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> float:
 
     In each region, the fastest alternative counts.
     """
-    calls = sum((leader_calls(r, tasks) for r in network.regions), np.array(network.calls))
-    return float(calls @ _known_s(tasks))
+    return float(_calls_now(network, tasks) @ _known_s(tasks))
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the networks of a run take, weighted.
+
+    Args:
+        best_s: Seconds with the fastest program of each task; None while a network cannot run.
+        untuned_s: Seconds with the first correct program of each task; None likewise.
+        calls: Calls of each task, with regions cut in their fastest known ways.
+    """
+
+    best_s: float | None
+    untuned_s: float | None
+    calls: tuple[float, ...]
+
+
+def totals(
+    networks: Sequence[TunedNetwork],
+    tasks: Sequence[TaskProgress],
+    firsts: Sequence[float | None],
+) -> Totals:
+    """The totals of *networks*; *firsts* has the seconds of the first program of each task."""
+    pairs = zip(tasks, firsts, strict=True)
+    untuned = [replace(task, best_after=(first or float("inf"),)) for task, first in pairs]
+    calls = sum(network.weight * _calls_now(network, tasks) for network in networks)
+    return Totals(
+        _total_s(networks, tasks), _total_s(networks, untuned), tuple(np.asarray(calls).tolist())
+    )
+
+
+def _total_s(networks: Sequence[TunedNetwork], tasks: Sequence[TaskProgress]) -> float | None:
+    if not all(is_known(network, tasks) for network in networks):
+        return None
+    return sum(network.weight * latency_s(network, tasks) for network in networks)
+
+
+def _calls_now(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> Floats:
+    """Calls of each task; in each region, those of the fastest alternative."""
+    calls: Floats = np.array(network.calls, np.float64)
+    return sum((leader_calls(region, tasks) for region in network.regions), calls)
 
 
 def is_known(network: TunedNetwork, tasks: Sequence[TaskProgress]) -> bool:

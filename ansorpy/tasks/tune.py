@@ -26,7 +26,7 @@ from ansorpy.search.task_search import SearchOptions, TaskSearch
 from ansorpy.search.trials import MeasuredTrials, Trials
 from ansorpy.tasks.allotment import Allotment, allotments
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.objective import Objective, TunedNetwork, is_known, latency_s, misses
+from ansorpy.tasks.objective import Objective, Totals, TunedNetwork, misses, totals
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.overtime import revived
 from ansorpy.tasks.pace import Pace, least_retime_s, retime_s
@@ -197,7 +197,7 @@ class _Run:
         self.is_overtime = False
         # Reports come after every trial, but few change a task's best time.
         self.totalled: list[float | None] = []
-        self.total_s: float | None = None
+        self.totals = Totals(None, None, ())
         self.rng = np.random.default_rng(self.options.search.seed)
         self.searches = [
             TaskSearch(entry.task, entry.source, model, trials, self._options(number), self._report)
@@ -381,18 +381,13 @@ class _Run:
             return 0.0
         return min(limit / 10, sum(retime_s(search.history) for search in self.searches))
 
-    def _total_s(self) -> float | None:
-        """Seconds of all networks, weighted; None while one cannot run yet."""
-        tasks = self._live()
-        if not all(is_known(network, tasks) for network in self.networks):
-            return None
-        return sum(network.weight * latency_s(network, tasks) for network in self.networks)
-
     def _report(self, progress: Progress) -> None:
         """Pass on a report, with the totals of the whole run added."""
         best = [search.history.best_s for search in self.searches]
         if best != self.totalled:
-            self.totalled, self.total_s = best, self._total_s()
+            self.totalled = best
+            firsts = [search.history.first_s for search in self.searches]
+            self.totals = totals(self.networks, self._live(), firsts)
         limit = self.budget.trials
         if limit is None and self.budget.trials_per_task is not None:
             limit = self.budget.trials_per_task * len(self.searches)
@@ -402,7 +397,9 @@ class _Run:
                 progress,
                 total_trials=self._spent,
                 trial_limit=limit,
-                total_s=self.total_s,
+                total_s=self.totals.best_s,
+                untuned_s=self.totals.untuned_s,
+                calls={e.task.key: n for e, n in zip(self.tasks, self.totals.calls, strict=True)},
                 left_s=None if time_s is None else time_s - self.journal.shown_s(),
                 seconds=self.profiler.seconds,
             )

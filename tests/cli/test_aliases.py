@@ -58,8 +58,8 @@ def test_verbs_make_memory_with_room(folder: Path, capsys: pytest.CaptureFixture
         assert main(["run", *model, *sizes, "--save", saved]) == 0
         assert np.load(saved)["concat_key"].shape == (1, 3, 6, 5)
         capsys.readouterr()
-        assert main(["bench", *model, *same, *sizes, "--json", "-"]) == 0
-        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        assert main(["bench", *model, *same, *sizes, "--json"]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert list(found["engines"]) == ["ansorpy"]
 
 

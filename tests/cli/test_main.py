@@ -32,6 +32,15 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
     assert f"ansorpy {verb}" in capsys.readouterr().out
 
 
+def test_every_verb_has_a_purpose_and_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(module.HELP) == [verb.__name__ for verb in module.VERBS]
+    for verb, (_, example) in module.HELP.items():
+        assert main([verb, "--help"]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert f"Example: ansorpy {example}" in said and example.startswith(verb)
+        assert all(word in said for word in example.split() if word.startswith("-"))
+
+
 def test_without_arguments_there_is_the_help_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     said = capsys.readouterr()

@@ -1,54 +1,52 @@
-"""Progress says best latency, trials, failures by cause and time left, in plain lines off a TTY."""
+"""What a verb says while it works: text, nothing, or events."""
 
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
 
-from ansorpy.cli.progress import ProgressDisplay, milliseconds, progress_text
-from ansorpy.measure.result import TrialKind
-from ansorpy.search.events import Phase, Progress
+import pytest
 
-
-def _report(**values: object) -> Progress:
-    return Progress(**{"phase": Phase.SEARCHING, "task": "conv", "total_trials": 3, **values})  # type: ignore[arg-type]
-
-
-def test_a_full_line() -> None:
-    progress = _report(trial_limit=64, best_s=0.0012, total_s=0.5, left_s=61.4)
-    text = progress_text(progress, {TrialKind.CRASH: 2, TrialKind.TIMEOUT: 5})
-    assert text == (
-        "trials 3/64  best 500.000 ms  conv: 1.200 ms  failed 5 timeout, 2 crash  1:01 left"
-    )
+from ansorpy.cli.progress import SearchReport, Talk
+from ansorpy.cli.status_line import StatusLine
+from ansorpy.search.events import Phase
+from tests.api.display.events import LARGE, planned, report
 
 
-def test_a_line_before_anything_is_known() -> None:
-    assert progress_text(_report(), {}) == "trials 3  conv: -"
-
-
-def test_latencies() -> None:
-    assert milliseconds(0.0123) == "12.300 ms"
-    assert milliseconds(0.0000123) == "12.3 us"
-
-
-def test_plain_lines_come_on_improvement_only() -> None:
+def said(talk: Talk, tmp_path: Path) -> str:
     file = io.StringIO()
-    with ProgressDisplay(file) as display:
-        display(_report(best_s=0.002))
-        display(_report(best_s=0.002))
-        display(_report(best_s=0.001))
-    lines = file.getvalue().splitlines()
-    assert [line.split("conv: ")[1] for line in lines] == ["2.000 ms", "1.000 ms"]
+    with SearchReport(talk, file) as shown:
+        shown(planned(tmp_path / "t.db", trials=8))
+        shown(report(phase=Phase.FINISHED, total_trials=8, trial_limit=8, total_s=1e-3))
+    assert shown.board.total_s == 1e-3
+    return file.getvalue()
 
 
-def test_failures_of_all_tasks_add_up() -> None:
-    file = io.StringIO()
-    with ProgressDisplay(file) as display:
-        display(_report(failures={TrialKind.CRASH: 1}))
-        display(_report(failures={TrialKind.CRASH: 2}))
-        display(_report(task="pool", failures={TrialKind.CRASH: 1, TrialKind.TIMEOUT: 1}))
-    assert display.failures == {TrialKind.CRASH: 3, TrialKind.TIMEOUT: 1}
+def test_the_plan_is_shown_if_asked_for(tmp_path: Path) -> None:
+    short, long = said(Talk(), tmp_path), said(Talk(verbose=True), tmp_path)
+    assert short == f"trials 8/8  best 1.000 ms  {LARGE.name}: -\n"
+    assert long.startswith("plan: about 8 trials in ") and long.endswith(short)
 
 
-def test_choosing_without_measuring() -> None:
-    progress = _report(phase=Phase.PICKED, trial_limit=27)
-    assert progress_text(progress, {}) == "program 3/27 chosen: conv"
+def test_quiet_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(Talk(quiet=True), tmp_path) == ""
+    with StatusLine(quiet=True) as status:
+        status("round 1")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_events_go_to_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(Talk(json=True), tmp_path) == ""
+    with StatusLine(as_json=True) as status:
+        status("round 1")
+    events = [*map(json.loads, capsys.readouterr().out.splitlines())]
+    assert [event["event"] for event in events] == ["plan", "progress", "progress"]
+    assert events[-1]["text"] == "round 1"
+
+
+def test_a_status_line_comes_seldom_off_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with StatusLine() as status:
+        for number in range(3):
+            status(f"round {number}")
+    assert capsys.readouterr().err == "round 0\n"

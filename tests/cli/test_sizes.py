@@ -104,8 +104,8 @@ def test_a_list_of_sizes_is_timed_size_by_size(
     printed = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in printed[2:5]] == ["5", "7", "40"]
     assert printed[5].split() == ["mean", "1.00x"] and "* ansorpy, + openvino" in printed[6]
-    assert main([*asked, "--json", "-"]) == 0
-    data = json.loads(capsys.readouterr().out)
+    assert main([*asked, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert [row["dims"]["rows"] for row in data["sizes"]] == [5, 7, 40]
     assert list(data["sizes"][0]["engines"]) == ["ansorpy"]
 

@@ -220,7 +220,7 @@ def test_bench_writes_the_documented_json(folder: Path) -> None:
     out = folder / "bench.json"
     arguments = [
         "bench", str(folder / "net.so"), "--model", str(folder / "net.onnx"), "--against",
-        "onnxruntime", "--threads", "1", "--json", str(out),
+        "onnxruntime", "--threads", "1", "-o", str(out),
     ]  # fmt: skip
     assert main(arguments) == 0
     data = json.loads(out.read_text())
@@ -233,10 +233,10 @@ def test_bench_writes_the_documented_json(folder: Path) -> None:
 def test_bench_prints_its_table_even_if_the_disk_is_full(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", str(folder / "net.so"), "--json", "/dev/full"]) == 6
+    assert main(["bench", str(folder / "net.so"), "-o", "/dev/full"]) == 6
     said = capsys.readouterr()
     assert "No space left" in said.err and "median ms" in said.out and "1.000" in said.out
-    assert "one run of ansorpy: 1 ms, " in said.out and "did not settle" not in said.out
+    assert "one run of ansorpy" in said.out and "did not settle" not in said.out
 
 
 def test_bench_profiles_the_calls_of_a_network(
@@ -247,7 +247,7 @@ def test_bench_profiles_the_calls_of_a_network(
     out = folder / "profile.json"
     arguments = [
         "bench", str(folder / "net.onnx"), "--dim", "batch=1", "--db", str(folder / "t.db"),
-        "--threads", "2", "--profile", "--json", str(out), "--trace", str(folder / "trace.json"),
+        "--threads", "2", "--profile", "-o", str(out), "--trace", str(folder / "trace.json"),
     ]  # fmt: skip
     assert main(arguments) == 0
     calls = json.loads(out.read_text())["calls"]
@@ -266,7 +266,7 @@ def test_bench_profiles_the_calls_of_a_network(
             for c in calls
         ]
     )
-    assert table.rows[-1][:2] == ("all", f"{inside_ms * 1e3:.1f}")
+    assert table.rows[-1][:3] == ("all", str(len(calls)), f"{inside_ms * 1e3:.1f}")
 
 
 @pytest.mark.usefixtures("no_turns", "slow_machine")
@@ -275,11 +275,12 @@ def test_a_profile_has_the_roofline_of_this_machine(
 ) -> None:
     arguments = [
         "bench", str(folder / "net.onnx"), "--dim", "batch=1", "--db", str(folder / "t.db"),
-        "--threads", "2", "--profile", "--json", "-",
+        "--threads", "2", "--profile", "--json",
     ]  # fmt: skip
     assert main(arguments) == 0
-    calls = json.loads(capsys.readouterr().out)["calls"]
-    assert max(call["least_s"] for call in calls) > 1e-7
+    *_, result = map(json.loads, capsys.readouterr().out.splitlines())
+    calls = result["calls"]
+    assert result["event"] == "result" and max(call["least_s"] for call in calls) > 1e-7
 
 
 def test_show_lists_tasks_and_prints_programs(
@@ -309,8 +310,11 @@ def test_show_lists_tasks_and_prints_programs(
 def test_explain_gives_reasons(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--task", "0"]) == 0
     text = capsys.readouterr().out
-    assert "MultiLevelTiling" in text and "sketch 0:" in text
+    assert "MultiLevelTiling" in text and "sketch 0:" in text and "skip:" not in text
     assert re.search(r"definition direct, takes at least [0-9.e-]+ ms", text)
+    assert main(["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--all", "--json"]) == 0
+    tasks = json.loads(capsys.readouterr().out)["tasks"]
+    assert "skip: " in tasks[0]["text"] and len(tasks[0]["text"]) > 3 * len(text)
 
 
 def test_explain_prints_what_stages_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -335,7 +339,13 @@ def test_export_uses_the_records(folder: Path, capsys: pytest.CaptureFixture[str
     arguments = ["export", str(folder / "net.onnx"), "-o", str(folder / "again.so"), "--dim",
                  "batch=1", "--db", str(folder / "t.db"), "--threads", "2"]  # fmt: skip
     assert main(arguments) == 0
-    assert "again.so" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "again.so" in out and f"records in {folder / 't.db'}" in out and "next: " in out
+    assert main([*arguments, "--json"]) == 0
+    *events, result = map(json.loads, capsys.readouterr().out.splitlines())
+    assert events[0]["event"] == "plan" and result["event"] == "result"
+    assert result["library"].endswith("again.so") and result["kernels_ms"] > 0
+    assert result["memory"]["peak_bytes"] > 0 and result["proofs"]["refuted"] == 0
     with Database(folder / "t.db") as database:
         assert sum(database.trials(t.key) for t in database.tasks()) == 6
 
@@ -379,7 +389,7 @@ def test_tune_takes_several_networks_and_says_how_to_go_on(
     arguments = ["--trials", "4", "--threads", "1", "--dim", "batch=1", "--db", db,
                  "--weight", "other=2", "--objective", "latency_bounds",
                  "--latency-bound", "1us"]  # fmt: skip
-    assert main(["tune", *models, *arguments]) == 0
+    assert main(["tune", "-v", *models, *arguments]) == 0
     out, err = capsys.readouterr()
     assert "plan: about 4 trials" in err and "ended: all trials" in err and "share" in err
     commands = [line.partition("with: ")[2] for line in out.splitlines() if "with: " in line]
@@ -397,7 +407,7 @@ def test_ways_to_cut_a_network_are_measured_listed_and_replayed(
     network, db = str(tmp_path / "net.onnx"), str(tmp_path / "t.db")
     onnx.save(transformer(2), network)
     shared = ["--threads", "1", "--db", db]
-    assert main(["tune", network, "--trials-per-task", "4", *shared]) == 0
+    assert main(["tune", "-v", network, "--trials-per-task", "4", *shared]) == 0
     err = capsys.readouterr().err
     assert "(and 3 of other ways to partition it)" in err
     assert "ways to partition it" in err and "three kernels" in err and "*" in err
@@ -409,7 +419,7 @@ def test_ways_to_cut_a_network_are_measured_listed_and_replayed(
     assert region["taken"] == fastest["way"]
     assert facts["memory"]["peak_bytes"] is not None
     out = tmp_path / "profile.json"
-    assert main(["bench", network, *shared, "--profile", "--json", str(out)]) == 0
+    assert main(["bench", network, *shared, "--profile", "-o", str(out)]) == 0
     names = [call["name"] for call in json.loads(out.read_text())["calls"]]
     assert sum("softmax" in name for name in names) == (region["taken"] == "three kernels")
     assert main(["db", "replay", "--db", db]) == 0
@@ -548,8 +558,8 @@ def test_predictions_are_said_until_a_search_has_tried_the_tasks(
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(folder: Path, tmp_path: Path) -> None:
     database = tmp_path / "c.db"
-    command = [sys.executable, "-m", "ansorpy", "tune", str(folder / "net.onnx"), "--dim",
-               "batch=1", "--trials", "5000", "--db", str(database)]  # fmt: skip
+    command = [sys.executable, "-m", "ansorpy", "tune", "-v", str(folder / "net.onnx"),
+               "--dim", "batch=1", "--trials", "5000", "--db", str(database)]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     assert process.stderr is not None

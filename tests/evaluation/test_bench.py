@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import UsageError
-from ansorpy.evaluation.bench.handlers import burst
+from ansorpy.evaluation.bench.handlers import burst, bursts
 from ansorpy.evaluation.bench.processes import Contender, EngineFailure
-from ansorpy.evaluation.bench.remarks import remarks, unsettled
+from ansorpy.evaluation.bench.remarks import account, unsettled
 from ansorpy.evaluation.bench.result import Comparison
 from ansorpy.evaluation.bench.turns import Policy, Timing, compare
 
@@ -22,7 +22,7 @@ HERE = "tests.evaluation.test_bench"
 class Sleeper:
     """An engine that sleeps, and prints where only answers belong."""
 
-    version = "1.0"
+    version, precision = "1.0", "none"
 
     def __init__(self, seconds: float, fails: str = "") -> None:
         self.seconds, self.fails, self.calls = seconds, fails, 0
@@ -156,22 +156,44 @@ def test_the_range_of_the_bursts_is_that_of_their_medians() -> None:
     assert found["bursts_ms"] == timing.bursts_ms and not found["settled"]
 
 
-def test_why_a_run_and_its_kernels_differ() -> None:
-    assert list(remarks(0.85, None, None)) == []
-    assert list(remarks(0.85, None, 0.7231)) == [
-        "one run of ansorpy: 0.85 ms, 0.723 ms in its kernels when each was timed alone, while"
-        " tuning",
-        "these differ because a run includes the call from Python and a kernel alone finds its"
-        " inputs and outputs in the caches of its cores (docs/reference/cli.md)",
+def test_a_run_is_the_sum_of_its_parts() -> None:
+    assert account(0.85, None, None) is None
+
+    def rows(*given: float | None) -> list[tuple[str, ...]]:
+        table = account(0.8, *given)
+        assert table is not None
+        return [*table.rows]
+
+    assert rows(None, 0.6) == [
+        ("kernels, each alone, while tuning", "0.600", "75%"),
+        ("data from other caches, between kernels, and the call", "+0.200", "25%"),
+        ("one run", "0.800", "100%"),
     ]
-    [times, reasons] = remarks(0.85, 0.83, 0.72)
-    assert "0.83 ms in its kernels, 0.72 ms in its kernels when each was timed alone" in times
-    assert "call from Python and a kernel alone" in reasons
-    [_, reasons] = remarks(0.85, 0.83, None)
-    assert (
-        reasons
-        == "these differ because a run includes the call from Python (docs/reference/cli.md)"
-    )
+    assert rows(0.7, None)[0] == ("kernels, in a run", "0.700", "87%")
+    assert [row[1] for row in rows(0.7, 0.8)] == ["0.800", "-0.100", "+0.100", "0.800"]
+
+
+def test_several_callers_have_engines_of_their_own() -> None:
+    engines = [Sleeper(0.002), Sleeper(0.002)]
+    calls = bursts(engines, untimed_s=0.0, burst_s=0.0, least_calls=5, most_calls=5)
+    assert [len(one) for one in calls] == [5, 5] and [e.calls for e in engines] == [6, 6]
+    timing = Timing("1", streams=2)
+    timing.add([0.002] * 10)
+    comparison = Comparison("net", 1, {"a": timing, "b": timing}, streams=2)
+    assert comparison.table().title == "net, 1 thread, 2 callers at once"
+    assert comparison.table().rows[1][-2:] == ("1000.0", "1.00x")
+    assert comparison.bars(4).splitlines() == ["a  ████ 1000 calls/s", "b  ████ 1000 calls/s"]
+
+
+def test_spread_percentiles_and_precisions_are_said() -> None:
+    timing = Timing("1", precision="bf16", settled=False)
+    for first in (0.001, 0.002, 0.003):
+        timing.add([first] * 98 + [0.005, 0.009])
+    assert timing.percentile_ms(90) == 3.0 and timing.percentile_ms(99) == 5.0
+    table = Comparison("net", 1, {"a": timing}).table()
+    row = dict(zip(table.heading, table.rows[0], strict=True))
+    assert row["spread"] == "±50%?" and row["p99 ms"] == "5.000"
+    assert Comparison("net", 1, {"a": timing}).precisions() == "computed in bf16 types: a"
 
 
 def test_json_and_table() -> None:
@@ -180,11 +202,14 @@ def test_json_and_table() -> None:
     timings["other"].add([0.004])
     comparison = Comparison("net", 2, timings, 1.5)
     data = comparison.to_dict()
-    assert set(data) == {"model", "threads", "machine", "kernels_ms", "engines"}
+    assert set(data) == {"model", "threads", "streams", "machine", "kernels_ms", "engines"}
     assert data["kernels_ms"] == 1.5
     assert data["engines"]["ansorpy"]["median_ms"] == pytest.approx(2.0)
     assert data["engines"]["ansorpy"]["min_ms"] == pytest.approx(1.0)
     assert data["engines"]["ansorpy"]["runs"] == 3
     rows = comparison.table().text().splitlines()
     assert rows[0] == "net, 2 threads"
-    assert rows[3].split() == ["other", "2", "4.000", "4.000", "1", "2.00x"]
+    assert rows[3].split() == [
+        "other", "2", "4.000", "±0%", "4.000", "4.000", "1", "2.00x",
+    ]  # fmt: skip
+    assert comparison.bars(8).splitlines() == ["ansorpy  ████ 2 ms", "other    ████████ 4 ms"]

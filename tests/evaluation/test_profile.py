@@ -13,7 +13,7 @@ def test_calls_too_short_for_the_clock_have_no_share() -> None:
         [CallTime("a", 0.0, None, Limits(0, 0)), CallTime("b", 2e-6, 1e-6, Limits(1e-6, 0))]
     )
     assert [row[-2:] for row in table.rows] == [
-        ("", "0.0%"), ("50%", "100.0%"), ("50%", "100.0%")
+        ("50%", "100.0%"), ("", "0.0%"), ("50%", "100.0%")
     ]  # fmt: skip
     assert profile_table([CallTime("a", 0.0, 0.0, Limits(0, 0))]).rows[-1][-2:] == ("", "")
 
@@ -27,12 +27,12 @@ def test_each_call_names_what_limits_it() -> None:
         profile_table(calls, "net", "us predicted").text()
         == """\
 net
-call    kernels  us predicted  us alone  us at least  bound by    of roofline   share
-copy          1           6.0       5.0          3.0  memory              50%   30.0%
-matmul        2          10.0                    5.0  arithmetic          50%   50.0%
-relu          1           3.0       3.0          1.5  launches            50%   15.0%
-add           1           1.0       1.0          1.5  launches           150%    5.0%
-all           5          20.0                   11.0                      55%  100.0%"""
+kernel  calls  kernels  us predicted  us alone  us at least  bound by    of roofline   share
+matmul      1        2          10.0                    5.0  arithmetic          50%   50.0%
+copy        1        1           6.0       5.0          3.0  memory              50%   30.0%
+relu        1        1           3.0       3.0          1.5  launches            50%   15.0%
+add         1        1           1.0       1.0          1.5  launches           150%    5.0%
+all         4        5          20.0                   11.0                      55%  100.0%"""
     )
     assert (
         bounds_table(calls).text()
@@ -53,3 +53,12 @@ def test_calls_of_a_cpu_have_no_kernels_to_count() -> None:
     for table in (profile_table(calls), bounds_table(calls)):
         assert "kernels" not in table.heading
         assert {len(row) for row in table.rows} == {len(table.heading)}
+
+
+def test_calls_of_one_kernel_are_added_up() -> None:
+    calls = [CallTime("copy", s, 5e-6, MOVES) for s in (6e-6, 8e-6)] + [
+        CallTime("x", 1e-6, 0, MOVES)
+    ]
+    assert profile_table(calls).rows[0] == (
+        "copy", "2", "14.0", "10.0", "6.0", "memory", "43%", "93.3%",
+    )  # fmt: skip

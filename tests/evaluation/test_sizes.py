@@ -23,7 +23,7 @@ HERE = "tests.evaluation.test_sizes"
 class Sized:
     """An engine whose run takes as long as its size says."""
 
-    version = "1.0"
+    version, precision = "1.0", "none"
 
     def __init__(self, milliseconds: list[float]) -> None:
         self.milliseconds, self.size = milliseconds, 0

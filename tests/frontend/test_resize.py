@@ -116,7 +116,7 @@ def test_what_grows_into_an_output_is_turned_while_it_is_small() -> None:
     model = net.model(net.op("Resize", small, "", "", sizes, mode="linear"))
     network = assert_same_as_onnxruntime(model, np.random.default_rng(1))
     starts = [c.name.rsplit("_", 1)[0] for c in network.calls]
-    assert starts == ["transpose_conv3x3_add", "transpose_resample", "resample"]
+    assert starts == ["conv3x3_add_from_nchw", "transpose_resample", "resample"]
     assert network.calls[-1].dag.outputs[0].shape == (1, 4, 30, 20)
 
 

@@ -36,7 +36,7 @@ def test_a_residual_block_takes_batch_norm_shortcut_and_relu_into_its_convolutio
     y = net.op("GlobalAveragePool", net.relu(net.op("Add", b, a)))
     network = checked(net.model(y))
     assert titles(network) == [
-        "transpose_conv3x3_add_relu_7x5x8",
+        "conv3x3_add_relu_from_nchw_7x5x8",
         "conv1x1_add_add_relu_7x5x8",
         "reduce_sum_mul_1x1x8",
     ]
@@ -77,7 +77,7 @@ def test_a_channel_shuffle_is_read_through_by_the_next_padded_convolution() -> N
     c = net.relu(net.op("Add", net.conv(b, 24, 24, 1, group=3), a))
     network = checked(net.model(net.op("GlobalAveragePool", c)))
     assert titles(network) == [
-        "transpose_groupconv1x1_add_relu_5x6x24",
+        "groupconv1x1_add_relu_from_nchw_5x6x24",
         "shuffle_groupconv3x3_add_5x6x24",
         "groupconv1x1_add_add_relu_5x6x24",
         "reduce_sum_mul_1x1x24",
@@ -118,7 +118,7 @@ def test_a_flatten_before_a_gemm_costs_no_transpose() -> None:
     net = Net(x=(2, 3, 5, 4))
     a = net.relu(net.conv("x", 3, 6, 3))
     network = checked(net.model(net.gemm(net.op("Flatten", a), 6 * 20, 7)))
-    assert titles(network) == ["transpose_conv3x3_add_relu_2x5x4x6", "matmul_add_2x7"]
+    assert titles(network) == ["conv3x3_add_relu_from_nchw_2x5x4x6", "matmul_add_2x7"]
 
 
 def test_a_transposed_input_is_read_in_place() -> None:

@@ -29,7 +29,7 @@ def test_branches_write_into_the_concatenation() -> None:
     y = net.conv(net.op("Concat", *parts, axis=1), 48, 8, 3)
     network = checked(net, net.op("GlobalMaxPool", y))
     assert titles(network) == [
-        "transpose_conv1x1_add_relu_5x7x16", "conv1x1_add_relu_5x7x32",
+        "conv1x1_add_relu_from_nchw_5x7x16", "conv1x1_add_relu_5x7x32",
         "conv3x3_add_relu_5x7x16", "conv3x3_add_5x7x8", "reduce_max_1x1x8",
     ]  # fmt: skip
     first, second = (call.dag for call in network.calls[1:3])

@@ -11,7 +11,8 @@ from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, Expr
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.rules.derive import BREADTH, derive, explain, generate_sketches
+from ansorpy.rules.derive import BREADTH, derive, generate_sketches
+from ansorpy.rules.explain import explain
 from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA
 from ansorpy.target import Target
 from tests import workloads
@@ -83,7 +84,8 @@ def test_sketches_of_many_products_stay_few_and_those_left_out_are_counted(
 ) -> None:
     breadth = 64
     assert breadth < BREADTH, "fewer than are kept otherwise, so that fewer products exceed it"
-    monkeypatch.setattr("ansorpy.rules.derive.BREADTH", breadth)
+    for module in ("derive", "explain"):
+        monkeypatch.setattr(f"ansorpy.rules.{module}.BREADTH", breadth)
     few, many = (derive(products(n), CPU, ANSOR_CPU) for n in (3, 5))
     assert few.left_out == 0
     assert len(few.sketches) < len(many.sketches) <= breadth
@@ -122,8 +124,21 @@ def test_apply_keeps_the_original_state_for_later_rules() -> None:
 
 
 def test_explain_gives_every_answer_a_reason() -> None:
-    text = explain(ComputeDAG.of(workloads.conv2d_bn_relu()), CPU, ANSOR_CPU)
+    text = explain(ComputeDAG.of(workloads.conv2d_bn_relu()), CPU, ANSOR_CPU, in_full=True)
     row = next(r for r in text.splitlines() if " bn_add " in r and " AlwaysInline " in r)
     assert "apply and skip rest: strictly inlineable" in row
     assert '"relu" can take over its tiles -> 2 states' in text
     assert text.count("\nsketch ") == 3
+
+
+def test_explain_shows_the_rules_that_apply_and_stages_alike_together() -> None:
+    text = explain(ComputeDAG.of(workloads.conv2d_bn_relu()), CPU, ANSOR_CPU)
+    lines = text.splitlines()
+    reason = "    AlwaysInline: strictly inlineable: reads in order, cheap, no branch"
+    assert lines[lines.index(reason) - 1] == "  bn_add, bn_mul, bias_add" and "skip:" not in text
+    assert '    MultiLevelTilingWithFusion: "relu" can take over its tiles -> 2 states' in lines
+    assert [line for line in lines if "sketch" in line] == [
+        "  sketch 0: conv MultiLevelTilingWithFusion (1 of 2)",
+        "  sketch 1: conv MultiLevelTilingWithFusion (2 of 2)",
+        "  sketch 2: conv MultiLevelTiling",
+    ]

@@ -19,7 +19,7 @@ from ansorpy.api.parts import load_plugins
 from ansorpy.config import default_threads
 from ansorpy.evaluation.bench.processes import Contender
 from ansorpy.evaluation.bench.result import Comparison, SizesComparison, named
-from ansorpy.evaluation.bench.turns import compare, compare_sizes
+from ansorpy.evaluation.bench.turns import Policy, compare, compare_sizes
 from ansorpy.evaluation.profile import CallTime
 from ansorpy.measure.probe.disturbance import CoreProbe
 from ansorpy.options import with_arguments
@@ -45,6 +45,7 @@ def bench(
     profile: bool = False,
     trace: str | Path | None = None,
     plugins: Sequence[str | Path] = (),
+    streams: int = 1,
     progress: Callable[[str], None] | None = None,
     **arguments: Unpack[LookupArguments],
 ) -> Comparison | SizesComparison:
@@ -63,6 +64,7 @@ def bench(
         trace: Write what each thread does in some runs of an ONNX file, at the first size, to this
             JSON file, for Perfetto.
         plugins: Scripts or modules that register operators of the model.
+        streams: Callers at the same time, each with its own threads.
         progress: Receives a line after each round.
         **arguments
 
@@ -92,7 +94,9 @@ def bench(
         traced = None if trace is None else Path(trace)
         told = progress or _silent
         loaded = [str(plugin) for plugin in plugins]
-        timed = _Bench(original, against, seed, peer_threads, profile, traced, loaded, told)
+        timed = _Bench(
+            original, against, seed, peer_threads, profile, traced, loaded, streams, told
+        )
         return timed.run(lookup)
 
 
@@ -107,6 +111,7 @@ class _Bench:
     profile: bool
     trace: Path | None
     plugins: Sequence[str]
+    streams: int
     progress: Callable[[str], None]
 
     def run(self, lookup: Lookup) -> Comparison | SizesComparison:
@@ -116,20 +121,22 @@ class _Bench:
         if self.trace is not None:
             trace_of(opened, sizes[0], self.seed).save(self.trace)
         name, threads = (self.original or lookup.model).stem, opened.arguments["threads"] or 1
-        probe = CoreProbe(threads)
+        probe, policy = CoreProbe(threads), Policy(streams=self.streams)
         if len(points) == 1:
             given: dict[str, object] = {"seed": self.seed, "shapes": sizes[0]}
             timings = compare(
                 [self._ours(opened, "Ours", given), *self._peers(opened, "open_peer", given)],
-                progress=self.progress, is_disturbed=probe.is_disturbed,
+                policy=policy, progress=self.progress, is_disturbed=probe.is_disturbed,
             )  # fmt: skip
             calls = profiles[0] if profiles else []
-            return Comparison(name, threads, timings, _kernels_ms(opened, calls), calls)
+            return Comparison(
+                name, threads, timings, _kernels_ms(opened, calls), calls, self.streams
+            )
         given = {"seed": self.seed, "sizes": sizes}
         at_each = compare_sizes(
             [self._ours(opened, "ours_at", given), *self._peers(opened, "open_peer_at", given)],
             dict(enumerate(map(named, points))),
-            progress=self.progress, is_disturbed=probe.is_disturbed,
+            policy=policy, progress=self.progress, is_disturbed=probe.is_disturbed,
         )  # fmt: skip
         return SizesComparison(name, threads, points, [*at_each], profiles)
 

@@ -43,6 +43,8 @@ class Ours:
         lookup, threads = Lookup(Path(path), **_sent(arguments)), arguments.get("threads")
         self._model = open_model(lookup)
         self._threads = threads
+        is_tf32 = arguments.get("precision") == "tf32"
+        self.precision: str = "tf32" if is_tf32 else "the model's own"
         self._names = [o.name for o in self._model.get_outputs()]
         self.feed(random_inputs(self._model, shapes or {}, seed))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.api.assemble import model_of
+from ansorpy.api.display.shown import shown
 from ansorpy.api.evaluate.lookup import Lookup
 from ansorpy.api.networks import Finished, Networks, NetworkSpec, tune_networks
 from ansorpy.errors import UsageError
@@ -166,5 +168,6 @@ def from_records(lookup: Lookup) -> tuple[Finished, CompiledModel]:
 def finished_from(lookup: Lookup) -> Finished:
     """The ONNX file's programs, chosen from the records without tuning."""
     networks = Networks([lookup.project], [NetworkSpec(lookup.model)])
-    [finished] = tune_networks(networks, lookup.request)
+    with shown("auto") as told:
+        [finished] = tune_networks(networks, replace(lookup.request, listener=told))
     return finished

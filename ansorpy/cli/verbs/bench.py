@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Unpack
 
@@ -11,7 +10,7 @@ import typer
 
 from ansorpy.api.arguments import LookupArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import Against, ModelOption, Plugins, Seed
+from ansorpy.cli.options import Against, AsJson, ModelOption, Plugins, Quiet, Seed
 
 __all__ = ["bench"]
 
@@ -22,17 +21,24 @@ def bench(
     original: ModelOption = None,
     against: Against = None,
     seed: Seed = 0,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Result as JSON; - for stdout.")
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Also write the result, as JSON."),
     ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Also time each kernel call inside whole runs.")
+        bool, typer.Option("--profile", help="Also time each kernel inside whole runs.")
     ] = False,
-    plugin: Plugins = None,
     trace: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write what each thread does in runs, for Perfetto."),
     ] = None,
+    streams: Annotated[
+        int,
+        typer.Option("--streams", min=1, help="Callers at the same time, each with --threads."),
+    ] = 1,
+    plugin: Plugins = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
     **arguments: Unpack[LookupArguments],
 ) -> None:
     """Time a network against other engines, one at a time, in alternating bursts.
@@ -40,26 +46,22 @@ def bench(
     Where --dim lists sizes, at each of these.
     """
     from ansorpy.api.evaluate.bench import bench as timed
+    from ansorpy.cli.status_line import StatusLine
     from ansorpy.evaluation.tables import Table, show
     from ansorpy.writable import demand_writable
 
-    prints_json = json_file == Path("-")
-    for file in (None if prints_json else json_file, trace):
+    for file in (output, trace):
         if file is not None:
             demand_writable(file)
-    result = timed(
-        model, original, against=against or (), seed=seed, profile=profile, trace=trace,
-        plugins=plugin or (), progress=_progress, **arguments,
-    )  # fmt: skip
-    text = json.dumps(result.to_dict(), indent=2)
-    if prints_json:
-        print(text)
-        return
-    for part in result.parts():
-        show(part) if isinstance(part, Table) else print(part)
-    if json_file is not None:
-        json_file.write_text(text + "\n")
-
-
-def _progress(line: str) -> None:
-    print(line, file=sys.stderr)
+    with StatusLine(quiet=quiet, as_json=as_json) as status:
+        result = timed(
+            model, original, against=against or (), seed=seed, profile=profile, trace=trace,
+            plugins=plugin or (), streams=streams, progress=status, **arguments,
+        )  # fmt: skip
+    if as_json:
+        print(json.dumps({"event": "result", **result.to_dict()}))
+    else:
+        for part in result.parts():
+            show(part) if isinstance(part, Table) else print(part)
+    if output is not None:
+        output.write_text(json.dumps(result.to_dict(), indent=2) + "\n")

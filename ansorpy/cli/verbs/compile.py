@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Unpack
 
@@ -9,7 +10,17 @@ import typer
 
 from ansorpy.api.arguments import CompileArguments, NetworkArguments, SearchArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import Emit, LatencyBound, ModelFile, PackOption, Plugins
+from ansorpy.cli.options import (
+    Against,
+    AsJson,
+    Emit,
+    LatencyBound,
+    ModelFile,
+    PackOption,
+    Plugins,
+    Quiet,
+    Verbose,
+)
 from ansorpy.options import those
 
 __all__ = ["compile"]
@@ -23,12 +34,16 @@ def compile(
     ] = None,
     emit: Emit = None,
     pack: PackOption = None,
+    against: Against = None,
     latency_bound: LatencyBound = None,
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="FILE", help="Also write an HTML page about the search."),
     ] = None,
     plugin: Plugins = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
     **arguments: Unpack[CompileArguments],
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
@@ -38,6 +53,9 @@ def compile(
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.request import Request
     from ansorpy.cli.files import emitted_path
+    from ansorpy.cli.next_command import after_library
+    from ansorpy.cli.peers import peers_timed
+    from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, write_library
     from ansorpy.cli.values import latencies_by_network, targets_of
     from ansorpy.evaluation.page.facts import Shown
@@ -55,9 +73,13 @@ def compile(
         check_exportable(library, emitted_target(library, request.target, request.threads), pack)
     if report is not None:
         demand_report(report, requests[0])
-    with accounted(requests[0]):
+    talk = Talk(quiet, verbose, as_json)
+    peers = peers_timed(model, arguments, against or ())
+    with accounted(requests[0], talk):
         runs = [(open_networks([spec], request), request) for request in requests]
-        plans = write_library(runs, library, pack)
+        written = write_library(runs, library, pack, talk, peers)
+    written.tell(talk, after_library(library, model))
     if report is not None:
-        tasks = runs[0][0].tasks
-        print(f"wrote {write_report(report, requests[0].db, tasks=tasks, shown=Shown(plans[0]))}")
+        tasks, shown = runs[0][0].tasks, Shown(written.versions[0].plan)
+        page = write_report(report, requests[0].db, tasks=tasks, shown=shown)
+        print(json.dumps({"event": "report", "page": str(page)}) if as_json else f"wrote {page}")

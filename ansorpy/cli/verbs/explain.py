@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Unpack
@@ -10,7 +11,7 @@ import typer
 
 from ansorpy.api.arguments import ExplainArguments, SizeArguments, TaskArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import ModelFile, Plugins, TaskName
+from ansorpy.cli.options import AsJson, ModelFile, Plugins, TaskName
 from ansorpy.options import those
 
 if TYPE_CHECKING:
@@ -27,10 +28,14 @@ def explain(
     relations: Annotated[
         bool, typer.Option("--relations", help="Print the elements that each stage reads instead.")
     ] = False,
+    in_full: Annotated[
+        bool, typer.Option("--all", help="Also print the rules that do not apply, and all loops.")
+    ] = False,
+    as_json: AsJson = False,
     plugin: Plugins = None,
     **arguments: Unpack[ExplainArguments],
 ) -> None:
-    """Print each rule's verdict and reason for each stage of a network's tasks, then the sketches.
+    """Show the rules that apply to the stages of a network's tasks, and the resulting sketches.
 
     Each definition is shown with a lower bound on its time: once a program is clearly faster than
     that, the search ignores the definition's sketches.
@@ -40,20 +45,28 @@ def explain(
     from ansorpy.api.request import Request
     from ansorpy.cli.tasks import selected
     from ansorpy.measure.probe.calibrate import calibrated
-    from ansorpy.rules.derive import explain as explained
-    from ansorpy.rules.derive import explain_relations
+    from ansorpy.rules.explain import explain as explained
+    from ansorpy.rules.explain import explain_relations
     from ansorpy.rules.presets import preset_for
 
     load_plugins(plugin or ())
     request = Request.of(effort="none", **those(TaskArguments, arguments))
     request = replace(request, target=calibrated(request.target))
     project = open_project(model, request, **those(SizeArguments, arguments))
+    said = {}
     for chosen in selected(project.all_tasks, task):
-        print(f"task {chosen.name}")
-        preset = preset_for(chosen.target)
-        told = (chosen.dag, chosen.target, preset, chosen.precision)
-        print(explain_relations(*told) if relations else explained(*told, _bound(chosen)))
-        print()
+        told = (chosen.dag, chosen.target, preset_for(chosen.target), chosen.precision)
+        said[chosen.key] = (
+            explain_relations(*told)
+            if relations
+            else explained(*told, _bound(chosen), in_full=in_full)
+        )
+        if not as_json:
+            print(f"task {chosen.name}\n{said[chosen.key]}\n")
+    if as_json:
+        names = {task.key: task.name for task in project.all_tasks}
+        tasks = [{"task": names[key], "key": key, "text": text} for key, text in said.items()]
+        print(json.dumps({"tasks": tasks}, indent=2))
 
 
 def _bound(task: Task) -> Callable[[Definition], str]:

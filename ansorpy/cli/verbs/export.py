@@ -9,7 +9,7 @@ import typer
 
 from ansorpy.api.arguments import ExportArguments, LookupArguments, NetworkArguments
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import Emit, ModelFile, PackOption, Plugins
+from ansorpy.cli.options import AsJson, Emit, ModelFile, PackOption, Plugins, Quiet
 from ansorpy.options import those
 
 __all__ = ["export"]
@@ -24,6 +24,8 @@ def export(
     emit: Emit = None,
     pack: PackOption = None,
     plugin: Plugins = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
     **arguments: Unpack[ExportArguments],
 ) -> None:
     """Write a library of the best recorded programs; those missing are predicted."""
@@ -32,6 +34,8 @@ def export(
     from ansorpy.api.networks import NetworkSpec, open_networks
     from ansorpy.api.parts import load_plugins
     from ansorpy.cli.files import emitted_path
+    from ansorpy.cli.next_command import after_library
+    from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import write_library
     from ansorpy.cli.values import targets_of
     from ansorpy.runtime.export import check_exportable
@@ -46,4 +50,5 @@ def export(
     runs = [(open_networks([spec], lookup.request), lookup.request) for lookup in lookups]
     for lookup in lookups:
         lookup.warn_of_predictions()
-    write_library(runs, library, pack)
+    talk = Talk(quiet, json=as_json)
+    write_library(runs, library, pack, talk).tell(talk, after_library(library, model))

@@ -35,7 +35,7 @@ def report(
     ] = None,
     bench: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="--html: also show a result of bench --json."),
+        typer.Option(metavar="FILE", help="--html: also show a result of bench -o."),
     ] = None,
     verify: Annotated[
         Path | None, typer.Option(metavar="FILE", help="--html: also show one of verify --json.")

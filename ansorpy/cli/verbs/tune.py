@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ansorpy.api.arguments import (
     CompileArguments,
@@ -13,10 +15,20 @@ from ansorpy.api.arguments import (
     SearchArguments,
 )
 from ansorpy.cli.arguments import with_options
-from ansorpy.cli.options import Baseline, LatencyBound, ModelFiles, NetworkWeight, Plugins
+from ansorpy.cli.options import (
+    AsJson,
+    Baseline,
+    LatencyBound,
+    ModelFiles,
+    NetworkWeight,
+    Plugins,
+    Quiet,
+    Verbose,
+)
 from ansorpy.options import those
 
 if TYPE_CHECKING:
+    from ansorpy.api.display.board import Board
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import Finished
 
@@ -30,13 +42,18 @@ def tune(
     baseline: Baseline = None,
     weight: NetworkWeight = None,
     plugin: Plugins = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    as_json: AsJson = False,
     **arguments: Unpack[CompileArguments],
 ) -> None:
     """Tune the tasks of networks and keep the records; no library is written."""
+    from ansorpy.api.display.text import comparisons, latency
     from ansorpy.api.evaluate.lookup import Lookup
     from ansorpy.api.networks import NetworkSpec, open_networks, tune_networks
     from ansorpy.api.parts import load_plugins
     from ansorpy.api.request import Request
+    from ansorpy.cli.progress import Talk
     from ansorpy.cli.searching import accounted, followed
     from ansorpy.cli.values import latencies_by_network, network_names, weights_by_network
 
@@ -55,13 +72,23 @@ def tune(
         )
         for model, name in zip(models, names, strict=True)
     ]  # fmt: skip
-    with accounted(request):
+    talk = Talk(quiet, verbose, as_json)
+    with accounted(request, talk):
         networks = open_networks(specs, request)
-        with followed(request) as following:
+        with followed(request, talk) as (following, board):
             finished = tune_networks(networks, following)
-    print(f"tuned {len(networks.tasks)} tasks")
-    for model, done in zip(models, finished, strict=True):
-        _show(done, Lookup(model, **those(LookupArguments, arguments)), shared.get("memory"))
+    lookups = [Lookup(model, **those(LookupArguments, arguments)) for model in models]
+    found = [_found(*each, shared.get("memory")) for each in zip(finished, lookups, strict=True)]
+    if as_json:
+        print(json.dumps(_result(found, request.db, board)))
+        return
+    compared = "".join(f", {part}" for part in comparisons(board))
+    print(f"tuned {len(networks.tasks)} tasks{compared}; records in {request.db}")
+    for one in found:
+        total_s = one["kernels_ms"]
+        time = "not timed" if total_s is None else f"{latency(total_s * 1e-3)} in kernels"
+        print(f"{one['name']}: {time}")
+        print(f"write the library with: {one['export']}")
 
 
 def _demand_kept(database: Path) -> None:
@@ -76,13 +103,27 @@ def _demand_kept(database: Path) -> None:
         )
 
 
-def _show(finished: Finished, lookup: Lookup, memory: str | None) -> None:
-    """Print the time of the kernels, and the command that exports the same tasks."""
+def _found(finished: Finished, lookup: Lookup, memory: str | None) -> dict[str, Any]:
+    """The time of the kernels, and the command that exports the same tasks."""
     from ansorpy.api.assemble import kernels_median_s
-    from ansorpy.cli.progress import milliseconds
 
     name, total_s = finished.project.name, kernels_median_s(finished.project, finished.chosen)
     options = ["-o", f"{name.replace(os.sep, '-').lstrip('.-')}.so"]
     options += [] if memory is None else ["--memory", memory]
-    print(f"{name}: {'not timed' if total_s is None else f'{milliseconds(total_s)} in kernels'}")
-    print(f"write the library with: {lookup.command('export', *options)}")
+    return {
+        "name": name,
+        "kernels_ms": None if total_s is None else total_s * 1e3,
+        "export": lookup.command("export", *options),
+    }
+
+
+def _result(found: Sequence[dict[str, Any]], database: Path, board: Board) -> dict[str, Any]:
+    """The last event with ``--json``."""
+    untuned_s = board.untuned_s
+    return {
+        "event": "result",
+        "networks": list(found),
+        "untuned_ms": None if untuned_s is None else untuned_s * 1e3,
+        "trials": board.got,
+        "records": str(database),
+    }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from itertools import chain
+from threading import Barrier
 from time import perf_counter_ns
 from typing import Any
 
@@ -12,30 +15,33 @@ from ansorpy.evaluation.engines.protocol import Engine
 from ansorpy.measure.workers.protocol import Message
 from ansorpy.measure.workers.worker import Handler
 
-__all__ = ["burst", "make_handlers", "opened", "reporting"]
+__all__ = ["burst", "bursts", "make_handlers", "opened", "reporting"]
 
 
 def make_handlers() -> Mapping[str, Handler]:
-    """The handlers ``load``, which returns the engine's version, and ``burst``.
+    """The handlers ``load``, which returns the engine's version and precision, and ``burst``.
 
-    ``burst`` returns the nanoseconds of each timed call; where it names a size, the engine has
-    several.  An error is returned as ``failed``, with its message, its hint, and the exit code of
-    its kind.
+    ``load`` opens the engine once for each of the concurrent callers.  ``burst`` returns the
+    nanoseconds of each timed call; where it names a size, the engine has several.  An error is
+    returned as ``failed``, with its message, its hint, and the exit code of its kind.
     """
     loaded: list[Any] = []
 
     def load(request: Message) -> Message:
-        engine = opened(request)
-        engine.run()
-        loaded.append(engine)
-        return Message("loaded", {"version": engine.version})
+        fields: Mapping[str, Any] = request.fields
+        for _ in range(fields["streams"]):
+            engine = opened(request)
+            engine.run()
+            loaded.append(engine)
+        return Message("loaded", {"version": engine.version, "precision": engine.precision})
 
     def timed(request: Message) -> Message:
         fields: dict[str, Any] = dict(request.fields)
         size = fields.pop("size")
-        if size is not None:
-            loaded[0].choose(size)
-        return Message("timed", {"calls_ns": burst(loaded[0], **fields)})
+        for engine in loaded if size is not None else ():
+            engine.choose(size)
+        calls_ns = bursts(loaded, **fields)
+        return Message("timed", {"calls_ns": [*chain(*calls_ns)]})
 
     return {"load": reporting(load), "burst": reporting(timed)}
 
@@ -47,16 +53,30 @@ def opened(request: Message) -> Any:
     return getattr(import_module(module), attribute)(**fields["arguments"])
 
 
+def bursts(engines: Sequence[Engine], **options: Any) -> list[list[int]]:
+    """:func:`burst` of each of *engines*, of all at the same time, each in a thread of its own."""
+    if len(engines) == 1:
+        return [burst(engines[0], **options)]
+    ready = Barrier(len(engines))
+    with ThreadPoolExecutor(len(engines)) as callers:
+        return [*callers.map(lambda engine: burst(engine, **options, begin=ready.wait), engines)]
+
+
 def burst(
-    engine: Engine, *, untimed_s: float, burst_s: float, least_calls: int, most_calls: int
-) -> list[int]:
-    """Call *engine* untimed for *untimed_s*, then timed for *burst_s*; nanoseconds of each call."""
+    engine: Engine, *, untimed_s: float, burst_s: float, least_calls: int, most_calls: int,
+    begin: Callable[[], object] = lambda: None,
+) -> list[int]:  # fmt: skip
+    """Call *engine* untimed for *untimed_s*, then timed for *burst_s*; nanoseconds of each call.
+
+    *begin* is called in between.
+    """
     start = perf_counter_ns()
     untimed = 0
     while untimed == 0 or perf_counter_ns() - start < untimed_s * 1e9:
         engine.run()
         untimed += 1
     calls: list[int] = []
+    begin()
     first = before = perf_counter_ns()
     while len(calls) < most_calls:
         engine.run()

@@ -42,13 +42,14 @@ class Contender:
 class EngineProcess:
     """The worker process of one engine, with the handlers of a module; ends with its context.
 
-    It is stopped (SIGSTOP) except while it loads the engine or works on a request.
+    It is stopped (SIGSTOP) except while it loads the engine or works on a request.  ``precision``
+    is what the engine says about its arithmetic; empty if it says nothing.
     """
 
     def __init__(
         self, contender: Contender, handlers: str = ansorpy.evaluation.bench.handlers.__name__
     ) -> None:
-        self.name = contender.name
+        self.name, self.precision = contender.name, ""
         self._contender = contender
         self._worker = Worker(handlers)
 
@@ -58,11 +59,13 @@ class EngineProcess:
     def __exit__(self, *exception: object) -> None:
         self._worker.close()
 
-    def load(self, timeout_s: float) -> str:
-        """Load the engine; return its version."""
+    def load(self, timeout_s: float, streams: int = 1) -> str:
+        """Load the engine, once for each of the *streams*; return its version."""
         contender = self._contender
         request = {"factory": contender.factory, "arguments": dict(contender.arguments)}
-        return str(self.ask("load", request, timeout_s)["version"])
+        answer = self.ask("load", request | {"streams": streams}, timeout_s)
+        self.precision = str(answer.get("precision", ""))
+        return str(answer["version"])
 
     def ask(self, kind: str, fields: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
         """Resume the process for one request, then stop it; return what it answers.

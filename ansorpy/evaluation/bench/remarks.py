@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ansorpy.evaluation.bench.turns import Timing
+from ansorpy.evaluation.tables import Table
 
-__all__ = ["remarks", "unsettled"]
+__all__ = ["account", "unsettled"]
 
 
 def unsettled(timings: Mapping[str, Timing]) -> Iterator[str]:
@@ -20,21 +21,32 @@ def unsettled(timings: Mapping[str, Timing]) -> Iterator[str]:
             )
 
 
-def remarks(run_ms: float, inside_ms: float | None, alone_ms: float | None) -> Iterator[str]:
-    """Why one run takes longer (or shorter) than the sum of its kernels.
+def account(run_ms: float, inside_ms: float | None, alone_ms: float | None) -> Table | None:
+    """How the time of one run adds up from what its kernels took alone; None if that is unknown.
 
     Args:
         run_ms: Time of one run.
         inside_ms: Sum of the calls' times within runs; None if it was not measured.
         alone_ms: Sum of the times that their programs took alone while tuning; None if unknown.
     """
-    parts = [f"{run_ms:.3g} ms"]
-    reasons = ["a run includes the call from Python"]
-    if inside_ms is not None:
-        parts.append(f"{inside_ms:.3g} ms in its kernels")
-    if alone_ms is not None:
-        parts.append(f"{alone_ms:.3g} ms in its kernels when each was timed alone, while tuning")
-        reasons.append("a kernel alone finds its inputs and outputs in the caches of its cores")
-    if len(parts) > 1:
-        yield f"one run of ansorpy: {', '.join(parts)}"
-        yield f"these differ because {' and '.join(reasons)} (docs/reference/cli.md)"
+    steps: list[tuple[str, float]] = []
+    reached = 0.0
+    for what, ms in (
+        ("kernels, each alone, while tuning", alone_ms),
+        ("in a run their data come from other caches", inside_ms),
+        ("between kernels, and the call from Python", run_ms),
+    ):
+        if ms is not None:
+            steps.append((what, ms - reached))
+            reached = ms
+    if len(steps) < 2:
+        return None
+    if inside_ms is None:
+        steps[-1] = ("data from other caches, between kernels, and the call", steps[-1][1])
+    elif alone_ms is None:
+        steps[0] = ("kernels, in a run", steps[0][1])
+    rows = [(what, f"{ms:+.3f}" if n else f"{ms:.3f}", f"{ms / run_ms:.0%}")
+            for n, (what, ms) in enumerate(steps)]  # fmt: skip
+    rows.append(("one run", f"{run_ms:.3f}", "100%"))
+    heading = ("one run of ansorpy", "ms", "share")
+    return Table("", heading, tuple(rows), frozenset({"ms", "share"}))

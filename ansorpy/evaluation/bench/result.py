@@ -10,7 +10,7 @@ from statistics import geometric_mean
 from typing import Any
 
 from ansorpy.config import available_cores
-from ansorpy.evaluation.bench.remarks import remarks, unsettled
+from ansorpy.evaluation.bench.remarks import account, unsettled
 from ansorpy.evaluation.bench.turns import Timing
 from ansorpy.evaluation.profile import CallTime, bounds_table, profile_table
 from ansorpy.evaluation.tables import Table
@@ -52,6 +52,7 @@ class Comparison(_Shown):
     timings: Mapping[str, Timing]
     kernels_ms: float | None = None
     calls: Sequence[CallTime] = ()
+    streams: int = 1
 
     def __repr__(self) -> str:
         times = (f"{name} {t.median_ms:.4g} ms" for name, t in self.timings.items())
@@ -60,18 +61,23 @@ class Comparison(_Shown):
     def parts(self) -> list[Table | str]:
         inside_ms = sum(call.seconds for call in self.calls) * 1e3 if self.calls else None
         run_ms = next(iter(self.timings.values())).median_ms
-        said = remarks(run_ms, inside_ms, self.kernels_ms)
-        return [self.table(), *unsettled(self.timings), *said, *_profile(self.calls)]
+        adding = account(run_ms, inside_ms, self.kernels_ms) if self.streams == 1 else None
+        said: list[Table | str] = [self.table(), self.bars(), self.precisions()]
+        said += unsettled(self.timings)
+        said += [] if adding is None else ["", adding]
+        return said + _profile(self.calls)
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON-serializable values.
 
-        These are model, threads, machine and kernels_ms, and for each engine median, min, the range
-        of the bursts' medians, whether they settled, runs and repeated; and the calls, if timed.
+        These are model, threads, streams, machine and kernels_ms, and for each engine its
+        precision, median, percentiles, min, the range of the bursts' medians, whether they settled,
+        runs, repeated, and the calls a second of all callers; and the calls, if timed.
         """
         found = {
             "model": self.model,
             "threads": self.threads,
+            "streams": self.streams,
             "machine": _machine(),
             "kernels_ms": self.kernels_ms,
             "engines": _engines(self.timings),
@@ -79,22 +85,48 @@ class Comparison(_Shown):
         return found | _calls(self.calls)
 
     def table(self) -> Table:
-        """One row per engine, with its time as a multiple of the first one's."""
-        first = next(iter(self.timings.values())).median_ms
-        rows = [
-            (
-                name,
-                t.version,
-                f"{t.median_ms:.3f}",
-                f"{t.min_ms:.3f}",
-                str(t.runs),
-                f"{t.median_ms / first:.2f}x",
-            )
-            for name, t in self.timings.items()
-        ]
-        heading = ("engine", "version", "median ms", "min ms", "runs", "time")
-        return Table(
-            _title(self.model, self.threads), heading, tuple(rows), numeric=frozenset(heading[2:])
+        """One row per engine, with its time as a multiple of the first one's.
+
+        With several callers, the calls a second of all of them count instead.
+        """
+        timings, first = self.timings.values(), next(iter(self.timings.values()))
+        columns = {"engine": [*self.timings], "version": [t.version for t in timings]}
+        columns |= {
+            "median ms": [f"{t.median_ms:.3f}" for t in timings],
+            "spread": [_spread(t) for t in timings],
+            "min ms": [f"{t.min_ms:.3f}" for t in timings],
+            "p99 ms": [f"{t.percentile_ms(99):.3f}" for t in timings],
+            "runs": [str(t.runs) for t in timings],
+        }
+        if self.streams > 1:
+            columns["calls/s"] = [f"{t.per_s:.1f}" for t in timings]
+            columns["rate"] = [f"{t.per_s / first.per_s:.2f}x" for t in timings]
+        else:
+            columns["time"] = [f"{t.median_ms / first.median_ms:.2f}x" for t in timings]
+        title = _title(self.model, self.threads)
+        title += f", {self.streams} callers at once" if self.streams > 1 else ""
+        numeric = frozenset(columns) - {"engine", "version"}
+        return Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True)), numeric)
+
+    def precisions(self) -> str:
+        """In which types each engine computed."""
+        found: dict[str, list[str]] = {}
+        for name, timing in self.timings.items():
+            found.setdefault(timing.precision, []).append(name)
+        return "computed in " + "; ".join(
+            f"{precision} types: {', '.join(names)}" for precision, names in found.items()
+        )
+
+    def bars(self, columns: int = 40) -> str:
+        """A bar for each engine: its median time or, with several callers, its calls a second."""
+        figures = {
+            name: t.per_s if self.streams > 1 else t.median_ms for name, t in self.timings.items()
+        }
+        width, most = max(map(len, figures)), max(figures.values())
+        unit = "calls/s" if self.streams > 1 else "ms"
+        return "\n".join(
+            f"{name.ljust(width)}  {_bar(figure / most * columns)} {figure:.4g} {unit}"
+            for name, figure in figures.items()
         )
 
 
@@ -201,11 +233,24 @@ def named(size: Mapping[str, int]) -> str:
 
 
 def _profile(calls: Sequence[CallTime], title: str = "") -> list[Table | str]:
-    return [profile_table(calls, title), bounds_table(calls)] if calls else []
+    return ["", profile_table(calls, title), "", bounds_table(calls)] if calls else []
 
 
 def _calls(calls: Sequence[CallTime]) -> dict[str, Any]:
     return {"calls": [call.to_dict() for call in calls]} if calls else {}
+
+
+def _spread(timing: Timing) -> str:
+    return f"±{timing.spread:.0%}" + ("" if timing.settled else "?")
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def _bar(length: float) -> str:
+    """A bar *length* characters long, drawn in eighths."""
+    whole, eighths = divmod(round(length * 8), 8)
+    return "█" * whole + (_EIGHTHS[eighths] if eighths else "")
 
 
 def _ratio(timings: Mapping[str, Timing], name: str) -> float:
@@ -223,8 +268,12 @@ def _machine() -> dict[str, Any]:
 def _engines(timings: Mapping[str, Timing]) -> dict[str, Any]:
     return {
         name: {
+            "precision": t.precision or None,
             "median_ms": t.median_ms,
             "min_ms": t.min_ms,
+            "p90_ms": t.percentile_ms(90),
+            "p99_ms": t.percentile_ms(99),
+            "calls_per_s": t.per_s,
             "bursts_ms": t.bursts_ms,
             "settled": t.settled,
             "runs": t.runs,

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
+from math import ceil
 from statistics import median
 
 from ansorpy.errors import AnsorpyError
@@ -31,6 +33,7 @@ class Policy:
         rounds: Minimum and maximum number of bursts per engine.
         settled: Medians are settled if the last three rounds moved none of them by more than this
             fraction.
+        streams: Concurrent callers, each with an engine of its own.
     """
 
     burst_s: float = 0.3
@@ -40,14 +43,16 @@ class Policy:
     rounds: tuple[int, int] = (7, 25)
     settled: float = 0.01
     load_timeout_s: float = 900.0
+    streams: int = 1
 
 
 @dataclass
 class Timing:
     """All timed calls of one engine, in seconds, and its own version string.
 
-    ``repeated`` counts bursts that were disturbed and repeated; ``settled`` says whether the median
-    was steady when the bursts ended (:attr:`Policy.settled`).
+    ``precision`` is that of its arithmetic, if it says so; the calls are those of ``streams``
+    concurrent callers.  ``repeated`` counts bursts that were disturbed and repeated; ``settled``
+    says whether the median was steady when the bursts ended (:attr:`Policy.settled`).
     """
 
     version: str = ""
@@ -55,6 +60,8 @@ class Timing:
     bursts_s: list[list[float]] = field(default_factory=list)
     medians_s: list[float] = field(default_factory=list)
     settled: bool = True
+    precision: str = ""
+    streams: int = 1
 
     @property
     def runs(self) -> int:
@@ -76,6 +83,22 @@ class Timing:
     def min_ms(self) -> float:
         """Fastest timed call."""
         return min(map(min, self.bursts_s)) * 1e3
+
+    @property
+    def per_s(self) -> float:
+        """Calls a second of all callers: the median of the bursts' rates."""
+        return median(self.streams * len(burst) / sum(burst) for burst in self.bursts_s)
+
+    @property
+    def spread(self) -> float:
+        """Half the range of the bursts' medians, as a fraction of the median."""
+        low, high = self.bursts_ms
+        return (high - low) / 2 / self.median_ms
+
+    def percentile_ms(self, percent: float) -> float:
+        """The time that *percent* of all timed calls took at most."""
+        calls_s = sorted(chain(*self.bursts_s))
+        return calls_s[ceil(len(calls_s) * percent / 100) - 1] * 1e3
 
     def add(self, calls_s: Sequence[float]) -> None:
         """Add one burst; ``medians_s`` keeps the running median after it."""
@@ -147,7 +170,7 @@ def _loaded(
             progress(f"loading {contender.name}")
             process = stack.enter_context(EngineProcess(contender))
             try:
-                versions[process] = process.load(policy.load_timeout_s)
+                versions[process] = process.load(policy.load_timeout_s, policy.streams)
             except AnsorpyError as error:
                 if left_out is None:
                     raise
@@ -163,7 +186,10 @@ def _settled(
     size: int | None,
 ) -> dict[str, Timing]:
     """Bursts in turn, until the medians settle or the rounds are over."""
-    timings = {process.name: Timing(version) for process, version in versions.items()}
+    timings = {
+        process.name: Timing(version, precision=process.precision, streams=policy.streams)
+        for process, version in versions.items()
+    }
     for turn in range(policy.rounds[1] if timings else 0):
         for process in _alternating(list(versions), turn):
             before = undisturbed.repeated

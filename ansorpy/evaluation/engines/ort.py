@@ -22,6 +22,7 @@ class OnnxRuntime:
     """
 
     version = str(onnxruntime.__version__)
+    precision = "the model's own"
 
     def __init__(
         self, path: str, feeds: Mapping[str, Array], threads: int, bounds: Bounds | None = None

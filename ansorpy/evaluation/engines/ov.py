@@ -38,6 +38,8 @@ class OpenVino:
             "INFERENCE_PRECISION_HINT": "f32",
         }
         compiled = core.compile_model(model, "CPU", options)
+        hint = compiled.get_property("INFERENCE_PRECISION_HINT")
+        self.precision = str(hint.get_type_name())
         self._ports = {port.get_any_name(): port for port in compiled.outputs}
         self._request = compiled.create_infer_request()
         self.feed(feeds)

@@ -29,6 +29,8 @@ class Engine(Protocol):
     """A loaded model with inputs and outputs in place, so that ``run`` only computes."""
 
     version: str
+    precision: str
+    """The types that it computes in."""
 
     def run(self) -> None:
         """Compute all outputs once, into the same buffers every time."""
@@ -66,7 +68,7 @@ class AtSizes:
     """An engine with the inputs that *feeds_at* makes for each size; it begins with the first."""
 
     def __init__(self, engine: FedEngine, feeds_at: Callable[[int], Mapping[str, Array]]) -> None:
-        self.version = engine.version
+        self.version, self.precision = engine.version, engine.precision
         self._engine = engine
         self._feeds_at = feeds_at
         self._size = 0

@@ -16,6 +16,7 @@ class Reference:
     """The evaluator of the onnx package; *threads* and *bounds* have no effect on it."""
 
     version = str(onnx.__version__)
+    precision = "the model's own"
 
     def __init__(
         self, path: str, feeds: Mapping[str, Array], threads: int, bounds: Bounds | None = None

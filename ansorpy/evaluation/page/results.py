@@ -1,4 +1,4 @@
-"""Results of other verbs that the page shows: files of ``bench --json`` and ``verify --json``."""
+"""Results of other verbs that the page shows: files of ``bench -o`` and ``verify --json``."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ R = TypeVar("R", bound=BaseModel)
 
 
 def read_bench(source: Path | Mapping[str, object]) -> BenchResult:
-    """The result that ``bench --json`` wrote to a file, or as Python values.
+    """The result that ``bench -o`` wrote to a file, or as Python values.
 
     Raises:
         ForeignFile: It is not such a result, or one of several sizes.
     """
-    return _read(BenchResult, source, "a result of bench at one size", "bench NET --json FILE")
+    return _read(BenchResult, source, "a result of bench at one size", "bench NET -o FILE")
 
 
 def read_verified(source: Path | Mapping[str, object]) -> VerifyResult:

@@ -1,0 +1,73 @@
+"""Choose how a search is shown: where its output goes decides, unless the caller does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Literal, TextIO, TypeAlias
+
+from ansorpy.api.display.base import Display
+from ansorpy.api.display.board import Board
+from ansorpy.api.display.lines import Lines
+from ansorpy.api.display.text import reached
+from ansorpy.errors import UsageError
+from ansorpy.search.events import Event, silent
+
+__all__ = ["Shown", "display_for", "in_notebook", "shown"]
+
+Shown: TypeAlias = bool | Literal["auto"] | Callable[[Event], None]
+"""How to show a search: ``"auto"`` on a terminal and in a notebook, ``True`` also as lines of text
+elsewhere, ``False`` not at all; or a function that receives its events."""
+
+_TERMINAL = "ansorpy.api.display.terminal:TerminalDisplay"
+_NOTEBOOK = "ansorpy.api.display.notebook:NotebookDisplay"
+"""Displays that need rich, which is loaded only where something is drawn."""
+
+
+@contextmanager
+def shown(progress: Shown) -> Iterator[Callable[[Event], None]]:
+    """A listener that shows a search as *progress* says.
+
+    Raises:
+        UsageError: *progress* is something else.
+    """
+    if callable(progress):
+        yield progress
+        return
+    if progress not in ("auto", True, False):
+        raise UsageError(
+            f"progress cannot be {progress!r}",
+            hint='use "auto", True, False, or a function that takes events',
+        )
+    is_visible = in_notebook() or sys.stderr.isatty()
+    if not (progress is True or (progress == "auto" and is_visible)):
+        yield silent
+        return
+    board = Board()
+    with display_for(board, sys.stderr) as display:
+
+        def listener(event: Event) -> None:
+            board(event)
+            display(event)
+
+        yield listener
+    if board.rows:
+        print(f"{board.name}: {reached(board)}", file=sys.stderr)
+
+
+def display_for(board: Board, file: TextIO) -> Display:
+    """The display of *board* that suits where the program runs and what *file* is."""
+    if not (in_notebook() or file.isatty()):
+        return Lines(board, file)
+    module, attribute = (_NOTEBOOK if in_notebook() else _TERMINAL).split(":")
+    display: Display = getattr(import_module(module), attribute)(board, file)
+    return display
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"

@@ -1,0 +1,55 @@
+"""One line about work in progress: rewritten on a terminal, printed now and then elsewhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from ansorpy.api.display.lines import LINE_S
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+__all__ = ["StatusLine"]
+
+
+class StatusLine:
+    """Shows the latest of the texts that it is called with, on stderr.
+
+    With *as_json*, each is an event on stdout instead; *quiet* shows none.
+    """
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
+        self._quiet = quiet
+        self._as_json = as_json
+        self._printed_at = float("-inf")
+        self._status: Status | None = None
+
+    def __enter__(self) -> StatusLine:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def __call__(self, text: str) -> None:
+        """Show *text*."""
+        if self._as_json:
+            print(json.dumps({"event": "progress", "text": text}), flush=True)
+        elif self._quiet:
+            return
+        elif sys.stderr.isatty():
+            self._rewrite(text)
+        elif time.monotonic() - self._printed_at >= LINE_S:
+            self._printed_at = time.monotonic()
+            print(text, file=sys.stderr, flush=True)
+
+    def _rewrite(self, text: str) -> None:
+        from rich.console import Console
+
+        if self._status is None:
+            self._status = Console(stderr=True, highlight=False).status(text)
+            self._status.start()
+        self._status.update(text)
