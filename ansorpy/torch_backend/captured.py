@@ -1,0 +1,164 @@
+"""A graph that torch captured, cut into segments that are compiled and operators that torch runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+
+from ansorpy.errors import UnsupportedModel
+from ansorpy.frontend.onnx import load
+from ansorpy.frontend.torch.operators.movement import VIEWS
+from ansorpy.frontend.torch.sizes import Untranslatable
+from ansorpy.frontend.torch.table import name_of
+from ansorpy.frontend.torch.translate import is_size, refusal, translate
+from ansorpy.runtime.ports import MAX_RANK
+from ansorpy.torch_backend.segment import Segment
+
+__all__ = ["CapturedGraph"]
+
+_LOG = logging.getLogger(__name__)
+_PREFIX = "segment_"
+
+
+class CapturedGraph:
+    """A captured graph; called with its arguments, it returns its results.
+
+    Args:
+        module: The graph, of ATen operators on fake tensors.
+        constants: Numbers of the arguments that are parameters or buffers.
+        arguments: As of :func:`ansorpy.compile`.
+    """
+
+    def __init__(
+        self, module: GraphModule, constants: Collection[int], arguments: Mapping[str, Any]
+    ) -> None:
+        self.eager: dict[str, str] = {}
+        """The operators that torch runs itself, and why."""
+        self.segments: list[Segment] = []
+        """What is compiled, in the order of the calls."""
+        self._refused: dict[str, str] = {}
+        module.graph.eliminate_dead_code()
+        self._cut(module, constants, arguments)
+        if self.eager:
+            said = ", ".join(f"{name} ({why})" for name, why in self.eager.items())
+            _LOG.warning("torch runs these operators itself: %s", said)
+
+    def __call__(self, *args: Any) -> Any:
+        return self._run(*args)
+
+    def __repr__(self) -> str:
+        return f"<CapturedGraph: {len(self.segments)} segments, torch runs {[*self.eager]}>"
+
+    def _cut(
+        self, module: GraphModule, constants: Collection[int], arguments: Mapping[str, Any]
+    ) -> None:
+        """Cut *module*, and again while the importer refuses operators of a segment."""
+        while True:
+            found = _fused(module, self._refused)
+            segments = [node for node in found.graph.nodes if node.op == "call_module"]
+            problems = {}
+            for number, node in enumerate(segments):
+                part = found.get_submodule(node.target)
+                held = _held(found.graph, node, constants)
+                problems |= self._replace(found, node, part, number, held, arguments)
+            if not problems:
+                break
+            self._refused |= problems
+            self.segments = []
+        found.recompile()
+        self._run = found
+        names = {node.name: name_of(node.target) for node in module.graph.nodes}
+        self.eager |= {names[node]: why for node, why in self._refused.items()}
+        for node in module.graph.nodes:
+            if not _is_free(node) and (why := _refusal(node)) is not None:
+                self.eager.setdefault(name_of(node.target), why)
+
+    def _replace(
+        self, module: GraphModule, node: Node, part: GraphModule, number: int,
+        held: Collection[int], arguments: Mapping[str, Any],
+    ) -> dict[str, str]:  # fmt: skip
+        """Put a :class:`Segment` in place of *part*; returns the operators that prevent it."""
+        try:
+            translated = translate(part.graph, f"{_PREFIX}{number}")
+        except Untranslatable as error:
+            return {error.node: str(error)}
+        segment = Segment(translated, part, held, arguments)
+        try:
+            load(translated.model, dims=segment.dims)
+        except UnsupportedModel as error:
+            rows = [row for row in error.rows if not set(row.needs) <= segment.constant_names]
+            found = {row.node: f"{row.attribute}: {row.advice}" for row in rows}
+            inside = {one.name for one in part.graph.nodes}
+            if found:
+                return {name: why for name, why in found.items() if name in inside} or {
+                    one.name: str(error.message)
+                    for one in part.graph.nodes if one.op == "call_function"
+                }  # fmt: skip
+        module.set_submodule(node.target, segment)
+        self.segments.append(segment)
+        return {}
+
+
+class _Supported(OperatorSupportBase):  # type: ignore[misc]
+    """Which nodes may be in a segment."""
+
+    def __init__(self, refused: Collection[str]) -> None:
+        self._refused = refused
+
+    def is_node_supported(self, submodules: Mapping[str, Any], node: Node) -> bool:
+        if node.op != "call_function" or is_size(node) or node.name in self._refused:
+            return False
+        return _refusal(node) is None
+
+
+def _refusal(node: Node) -> str | None:
+    """As :func:`refusal`, which need not know what the interface of compiled code allows."""
+    values = node.meta.get("val")
+    for value in values if isinstance(values, tuple | list) else [values]:
+        if isinstance(value, torch.Tensor) and value.dim() > MAX_RANK:
+            return f"{value.dim()} dimensions, more than {MAX_RANK}"
+    return refusal(node)
+
+
+def _is_free(node: Node) -> bool:
+    """Whether *node* is no operator on elements, so that it matters to no one who runs it."""
+    if node.op != "call_function" or is_size(node):
+        return True
+    name = name_of(node.target)
+    return name.startswith(("_assert", "sym_", "getitem", "<built-in")) or name in VIEWS
+
+
+def _fused(module: GraphModule, refused: Collection[str]) -> GraphModule:
+    """A copy of *module*, whose segments are submodules."""
+    copied = GraphModule(module, _copy(module.graph))
+    partitioner = CapabilityBasedPartitioner(
+        copied, _Supported(refused), allows_single_node_partition=True
+    )
+    parts = [part for part in partitioner.propose_partitions()
+             if not all(map(_is_free, part.nodes))]  # fmt: skip
+    return partitioner.fuse_partitions(parts, prefix=_PREFIX)  # type: ignore[no-any-return]
+
+
+def _copy(graph: Graph) -> Graph:
+    made = Graph()
+    known: dict[Node, Node] = {}
+    returned = made.graph_copy(graph, known)
+    made.output(returned)
+    return made
+
+
+def _held(graph: Graph, node: Node, constants: Collection[int]) -> frozenset[int]:
+    """Which arguments of the segment *node* keep their values, until someone changes them."""
+    placeholders = [one for one in graph.nodes if one.op == "placeholder"]
+    fixed = {one for number, one in enumerate(placeholders) if number in constants}
+    return frozenset(
+        number for number, one in enumerate(node.args) if one in fixed or one.op == "get_attr"
+    )
+
+
