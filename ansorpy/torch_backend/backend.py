@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any, Unpack
 
 import torch
-from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._guards import TracingContext
 from torch.fx import GraphModule
 
 from ansorpy.api.arguments import CompileArguments
+from ansorpy.frontend.torch.decompositions import decompositions
+from ansorpy.frontend.torch.whole import keep_whole
 from ansorpy.options import completed
 from ansorpy.torch_backend.captured import CapturedGraph
-from ansorpy.torch_backend.whole import keep_whole
 
 __all__ = ["Backend", "backend"]
 
@@ -55,7 +54,7 @@ class Backend:
         compiler = aot_autograd(
             fw_compiler=self._compiled,
             inference_compiler=self._compiled,
-            decompositions=_decompositions(),
+            decompositions=decompositions(),
         )
         return compiler(keep_whole(module), example_inputs)  # type: ignore[no-any-return]
 
@@ -85,8 +84,3 @@ def _constants() -> frozenset[int]:
     changed = {n for n, info in enumerate(known.input_info) if info.mutates_data}
     return frozenset(known.static_input_indices) - changed
 
-
-@cache
-def _decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """How torch replaces operators by those of its core; ours translates some others as well."""
-    return core_aten_decompositions()  # type: ignore[no-any-return]

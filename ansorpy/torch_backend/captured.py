@@ -16,7 +16,7 @@ from ansorpy.frontend.onnx import load
 from ansorpy.frontend.torch.operators.movement import VIEWS
 from ansorpy.frontend.torch.sizes import Untranslatable
 from ansorpy.frontend.torch.table import name_of
-from ansorpy.frontend.torch.translate import is_size, refusal, translate
+from ansorpy.frontend.torch.translate import is_operator, is_size, refusal, translate
 from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.torch_backend.segment import Segment
 
@@ -127,11 +127,8 @@ def _refusal(node: Node) -> str | None:
 
 
 def _is_free(node: Node) -> bool:
-    """Whether *node* is no operator on elements, so that it matters to no one who runs it."""
-    if node.op != "call_function" or is_size(node):
-        return True
-    name = name_of(node.target)
-    return name.startswith(("_assert", "sym_", "getitem", "<built-in")) or name in VIEWS
+    """Whether *node* computes no elements, so that it matters little who runs it."""
+    return not is_operator(node) or name_of(node.target) in VIEWS
 
 
 def _fused(module: GraphModule, refused: Collection[str]) -> GraphModule:

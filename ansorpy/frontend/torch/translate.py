@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import sympy
@@ -16,7 +17,7 @@ from ansorpy.frontend.torch.sizes import Untranslatable, extent_of, symbols_of
 from ansorpy.frontend.torch.table import OPERATORS, name_of
 from ansorpy.frontend.torch.writer import DTYPES, Operand, Value, Writer, model_of, port
 
-__all__ = ["Input", "Translated", "is_size", "refusal", "returned_by", "translate"]
+__all__ = ["Input", "Translated", "is_operator", "is_size", "refusal", "returned_by", "translate"]
 
 Size = int | sympy.Expr
 _CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range")
@@ -51,8 +52,13 @@ class Translated:
     dims: Mapping[str, tuple[int, int | None]]
 
 
-def translate(graph: Graph, name: str) -> Translated:
+def translate(
+    graph: Graph, name: str, called: Mapping[str, str] = MappingProxyType({})
+) -> Translated:
     """The model that computes what *graph* does.
+
+    Args:
+        called: Names of dimensions, where they differ from those of torch's symbols.
 
     Raises:
         Untranslatable: It has an operator for which :func:`refusal` has a reason, or it needs a
@@ -60,41 +66,62 @@ def translate(graph: Graph, name: str) -> Translated:
     """
     writer = Writer()
     known: dict[Node, Any] = {}
-    ports: dict[str, ValueInfoProto] = {}
-    inputs: list[Input] = []
     holders = [node for node in graph.nodes if node.op == "placeholder"]
-    for number, node in enumerate(holders):
+    for node in holders:
         if isinstance(node.meta["val"], torch.Tensor):
-            value = known[node] = _value(node.name, node.meta["val"])
-            inputs.append(Input(node.name, number))
-            ports[node.name] = port(*value)
-            for axis, extent in enumerate(value.shape):
-                if not isinstance(extent, int):
-                    writer.sizes.places.setdefault(extent, (node.name, axis))
-    for number, node in enumerate(holders):
-        if is_size(node):
-            extent = extent_of(node.meta["val"])
-            if extent in writer.sizes.places:
-                continue
-            if _least(node.meta["val"]) >= 0:
-                writer.sizes.places[extent] = (node.name, 0)
-                inputs.append(Input(node.name, number, "size"))
-                ports[node.name] = port(node.name, torch.bool, [extent])
-            else:
-                writer.sizes.numbers[extent] = node.name
-                inputs.append(Input(node.name, number, "number"))
-                ports[node.name] = port(node.name, torch.int64, [1])
+            known[node] = _value(node.name, node.meta["val"])
+    inputs = _inputs(writer, holders, known)
     for node in graph.nodes:
         if node.op == "call_function":
             try:
                 known[node] = _written(writer, node, known)
             except Untranslatable as error:
                 raise Untranslatable(str(error), node.name) from None
-    outputs = [_returned(writer, node, known) for node in returned_by(graph)]
+    outputs = _outputs(writer, [known.get(node) for node in returned_by(graph)])
     read = {name for node in writer.nodes for name in node.input}
     used = [one for one in inputs if one.name in read or one.kind == "tensor"]
-    model = model_of(name, writer, [ports[one.name] for one in used], outputs)
-    return Translated(model, tuple(used), _dims(holders, used))
+    ports = [_port(one, holders[one.number], called) for one in used]
+    made = [port(*value._replace(shape=_renamed(value.shape, called))) for value in outputs]
+    dims = {called.get(name, name): sizes for name, sizes in _dims(holders, used).items()}
+    return Translated(model_of(name, writer, ports, made), tuple(used), dims)
+
+
+def _inputs(w: Writer, holders: Sequence[Node], known: Mapping[Node, Value]) -> list[Input]:
+    """The inputs of a model whose arguments are *holders*; *w* learns what they tell of sizes."""
+    inputs = []
+    for number, node in enumerate(holders):
+        if node in known:
+            inputs.append(Input(node.name, number))
+            for axis, extent in enumerate(known[node].shape):
+                if not isinstance(extent, int):
+                    w.sizes.places.setdefault(extent, (node.name, axis))
+    for number, node in enumerate(holders):
+        if not is_size(node) or extent_of(node.meta["val"]) in w.sizes.places:
+            continue
+        extent = extent_of(node.meta["val"])
+        if _least(node.meta["val"]) >= 0:
+            w.sizes.places[extent] = (node.name, 0)
+            inputs.append(Input(node.name, number, "size"))
+        else:
+            w.sizes.numbers[extent] = node.name
+            inputs.append(Input(node.name, number, "number"))
+    return inputs
+
+
+def _port(one: Input, holder: Node, called: Mapping[str, str]) -> ValueInfoProto:
+    val = holder.meta["val"]
+    if one.kind == "number":
+        return port(one.name, torch.int64, [1])
+    if one.kind == "size":
+        return port(one.name, torch.bool, _renamed([extent_of(val)], called))
+    return port(one.name, val.dtype, _renamed([extent_of(size) for size in val.shape], called))
+
+
+def _renamed(shape: Sequence[Size], called: Mapping[str, str]) -> tuple[Size, ...]:
+    """*shape*, where some symbols have other names."""
+    names = {symbol: sympy.Symbol(called[str(symbol)])
+             for symbol in symbols_of(list(shape)) if str(symbol) in called}  # fmt: skip
+    return tuple(e if isinstance(e, int) else e.xreplace(names) for e in shape)
 
 
 def returned_by(graph: Graph) -> list[Node]:
@@ -134,6 +161,13 @@ class _Anywhere(dict[Size, tuple[str, int]]):
 
     def __missing__(self, symbol: Size) -> tuple[str, int]:
         return ("", 0)
+
+
+def is_operator(node: Node) -> bool:
+    """Whether *node* computes tensors, and is neither a check nor the part of a result."""
+    if node.op != "call_function" or is_size(node) or node.target is operator.getitem:
+        return False
+    return not name_of(node.target).startswith(_CHECKS)
 
 
 def is_size(node: Node) -> bool:
@@ -210,13 +244,19 @@ def _given(node: Node, known: Mapping[Node, Any]) -> Operand:
     return value
 
 
-def _returned(w: Writer, node: Node, known: Mapping[Node, Any]) -> ValueInfoProto:
-    """The output that *node* is, under its own name."""
-    value = known[node]
-    w.source = node.name
-    name = f"{node.name}.out"
-    w.alias(value.name, name)
-    return port(name, value.dtype, value.shape)
+def _outputs(w: Writer, values: Sequence[Any]) -> list[Value]:
+    """The results of a model under names of their own: of the nodes that compute them."""
+    found: list[Value] = []
+    for value in values:
+        if not isinstance(value, Value):
+            raise Untranslatable("a result that is no tensor")
+        name, _, numbered = value.name.rpartition(".")
+        name = name if numbered.isdigit() else f"{value.name}.out"
+        while any(name == other.name for other in found):
+            name = f"{name}.again"
+        w.alias(value.name, name)
+        found.append(value._replace(name=name))
+    return found
 
 
 def _dims(

@@ -219,10 +219,13 @@ def _resize(
     """*x* at the size of the result; factors that were given decide where elements are read."""
     if any(scales):
         factors = [1.0, 1.0, *(float(scale) for scale in scales if scale)]
-        return w.op("Resize", x, "", w.constant(np.asarray(factors, np.float32)), mode=mode,
-                    coordinate_transformation_mode=places, nearest_mode="floor")  # fmt: skip
-    return w.op("Resize", x, "", "", w.shape(w.result.shape), mode=mode,
-                coordinate_transformation_mode=places, nearest_mode="floor")  # fmt: skip
+        operands = [w.constant(np.asarray(factors, np.float32))]
+    else:
+        operands = ["", w.shape(w.result.shape)]
+    return w.op(
+        "Resize", x, "", *operands, mode=mode, coordinate_transformation_mode=places,
+        nearest_mode="floor", cubic_coeff_a=-0.75,
+    )  # fmt: skip
 
 
 def _nearest(w: Writer, x: Value, size: object, scales: Sequence[float] | None = None) -> str:
@@ -240,11 +243,17 @@ def _cubic(
     w: Writer, x: Value, size: object, align_corners: bool, scales: Sequence[float] | None = None
 ) -> str:
     places = "align_corners" if align_corners else "half_pixel"
-    kept = [*w.result.shape] if not scales else None
-    if kept is None:
-        raise Untranslatable("factors of a cubic interpolation")
-    return w.op("Resize", x, "", "", w.shape(kept), mode="cubic", cubic_coeff_a=-0.75,
-                coordinate_transformation_mode=places)  # fmt: skip
+    return _resize(w, x, "cubic", places, scales or [])
+
+
+def _interpolate(
+    w: Writer, x: Value, size: object, factors: Sequence[float] | None, mode: str,
+    align_corners: bool | None,
+) -> str:  # fmt: skip
+    if mode == "nearest":
+        return _nearest(w, x, size, factors)
+    how = _cubic if mode == "bicubic" else _linearly
+    return how(w, x, size, bool(align_corners), factors)
 
 
 def _grid_sample(
@@ -295,6 +304,7 @@ OPERATORS: dict[str, Callable[..., str | tuple[str | None, ...]]] = {
     "convolution.default": _convolution,
     "dot.default": _dot,
     "embedding.default": _embedding,
+    "interpolate.default": _interpolate,
     "grid_sampler_2d.default": _grid_sample,
     "linear.default": _linear,
     "matmul.default": _matmul,
