@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib import import_module
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import onnx
 from numpy.typing import ArrayLike
@@ -36,16 +36,13 @@ from ansorpy.tasks.objective import TunedNetwork
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.tune import Tuning
 
-if TYPE_CHECKING:
-    import torch
-
 __all__ = [
     "Finished", "NetworkSpec", "Networks", "compile", "compile_many", "open_networks",
     "tune_networks",
 ]  # fmt: skip
 
-AnyModel: TypeAlias = "str | Path | onnx.ModelProto | torch.nn.Module | torch.export.ExportedProgram"
-"""A network as :func:`compile` takes it."""
+AnyModel: TypeAlias = str | Path | onnx.ModelProto | Any
+"""A network: an ONNX model, or a module or exported program of torch, which may be missing here."""
 
 _TORCH = "ansorpy.frontend.torch.exported"
 """The module that reads networks of torch, which is imported only for these."""
