@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from operator import getitem
 from typing import Any
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import Graph, GraphModule, Node, map_arg
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
@@ -24,6 +25,7 @@ __all__ = ["CapturedGraph"]
 
 _LOG = logging.getLogger(__name__)
 _PREFIX = "segment_"
+_aten = torch.ops.aten
 
 
 class CapturedGraph:
@@ -73,11 +75,10 @@ class CapturedGraph:
             self.segments = []
         found.recompile()
         self._run = found
-        names = {node.name: name_of(node.target) for node in module.graph.nodes}
-        self.eager |= {names[node]: why for node, why in self._refused.items()}
         for node in module.graph.nodes:
-            if not _is_free(node) and (why := _refusal(node)) is not None:
-                self.eager.setdefault(name_of(node.target), why)
+            why = self._refused.get(node.name) or _refusal(node)
+            if not _is_free(node) and why is not None:
+                self.eager.setdefault(_called(node), why)
 
     def _replace(
         self, module: GraphModule, node: Node, part: GraphModule, number: int,
@@ -123,7 +124,14 @@ def _refusal(node: Node) -> str | None:
     for value in values if isinstance(values, tuple | list) else [values]:
         if isinstance(value, torch.Tensor) and value.dim() > MAX_RANK:
             return f"{value.dim()} dimensions, more than {MAX_RANK}"
+    if any(user.target is _aten.as_strided.default for user in node.users):
+        return "its strides matter"
     return refusal(node)
+
+
+def _called(node: Node) -> str:
+    """The operator of *node*; one with side effects is an operand of another."""
+    return name_of(node.args[1] if str(node.target) == "with_effects" else node.target)
 
 
 def _is_free(node: Node) -> bool:
@@ -133,13 +141,19 @@ def _is_free(node: Node) -> bool:
 
 def _fused(module: GraphModule, refused: Collection[str]) -> GraphModule:
     """A copy of *module*, whose segments are submodules."""
-    copied = GraphModule(module, _copy(module.graph))
+    graph = _copy(module.graph)
+    views = _share_memory(graph)
+    copied = GraphModule(module, graph)
     partitioner = CapabilityBasedPartitioner(
-        copied, _Supported(refused), allows_single_node_partition=True
+        copied, _Supported({*refused, *views}), allows_single_node_partition=True
     )
     parts = [part for part in partitioner.propose_partitions()
              if not all(map(_is_free, part.nodes))]  # fmt: skip
-    return partitioner.fuse_partitions(parts, prefix=_PREFIX)  # type: ignore[no-any-return]
+    fused = partitioner.fuse_partitions(parts, prefix=_PREFIX)
+    for node in fused.graph.nodes:
+        if node.target is _aten.view.default:  # results of segments may have other strides
+            node.target = _aten.reshape.default
+    return fused  # type: ignore[no-any-return]
 
 
 def _copy(graph: Graph) -> Graph:
@@ -148,6 +162,34 @@ def _copy(graph: Graph) -> Graph:
     returned = made.graph_copy(graph, known)
     made.output(returned)
     return made
+
+
+def _share_memory(graph: Graph) -> set[str]:
+    """Compute each view that *graph* returns anew, from what it shows; returns these nodes.
+
+    Torch makes them without copying, so that they share memory as its own results do.
+    """
+    output = graph.output_node()
+    made: dict[Node, Node] = {}
+
+    def viewing(node: Node) -> Node:
+        if node not in made and _is_view(node):
+            for operand in node.all_input_nodes:
+                viewing(operand)
+            with graph.inserting_before(output):
+                made[node] = graph.node_copy(node, lambda one: made.get(one, one))
+        return made.get(node, node)
+
+    output.args = map_arg(output.args, viewing)
+    graph.eliminate_dead_code()
+    return {node.name for node in made.values()}
+
+
+def _is_view(node: Node) -> bool:
+    if node.op != "call_function":
+        return False
+    name = name_of((node.args[0] if node.target is getitem else node).target)
+    return name in VIEWS and name != "clone.default"
 
 
 def _held(graph: Graph, node: Node, constants: Collection[int]) -> frozenset[int]:

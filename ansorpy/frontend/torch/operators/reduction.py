@@ -141,6 +141,18 @@ def _topk(
     ))  # fmt: skip
 
 
+def _sort(
+    w: Writer, x: Value, dim: int = -1, descending: bool = False, *, stable: bool | None = None
+) -> tuple[str, ...]:
+    return _topk(w, x, x.shape[dim] if x.rank else 1, dim, descending)
+
+
+def _sort_stably(
+    w: Writer, x: Value, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> tuple[str, ...]:
+    return _sort(w, x, dim, descending)
+
+
 OPERATORS: dict[str, Callable[..., str | tuple[str, ...]]] = {
     **{f"all.{form}": _truth("ReduceMin") for form in ("default", "dim", "dims")},
     **{f"any.{form}": _truth("ReduceMax") for form in ("default", "dim", "dims")},
@@ -159,6 +171,8 @@ OPERATORS: dict[str, Callable[..., str | tuple[str, ...]]] = {
     "min.dim": _extreme("ReduceMin", "ArgMin"),
     "prod.default": _prod_of_all,
     "prod.dim_int": _reduction("ReduceProd"),
+    "sort.default": _sort,
+    "sort.stable": _sort_stably,
     "sum.default": _sum_of_all,
     "sum.dim_IntList": _reduction("ReduceSum"),
     "topk.default": _topk,
