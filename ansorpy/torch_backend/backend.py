@@ -41,9 +41,7 @@ class Backend:
         self._arguments: Mapping[str, Any] = {"effort": "none", **arguments}
         self.graphs: list[CapturedGraph] = []
 
-    def __call__(
-        self, module: GraphModule, example_inputs: Sequence[Any]
-    ) -> Callable[..., Any]:
+    def __call__(self, module: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """The function that computes what *module* does; torch itself does if it needs gradients."""
         if _needs_gradients(module, example_inputs):
             _LOG.warning(
@@ -83,4 +81,3 @@ def _constants() -> frozenset[int]:
     known = TracingContext.get().fw_metadata
     changed = {n for n, info in enumerate(known.input_info) if info.mutates_data}
     return frozenset(known.static_input_indices) - changed
-

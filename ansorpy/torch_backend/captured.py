@@ -18,6 +18,7 @@ from ansorpy.frontend.torch.operators.movement import VIEWS
 from ansorpy.frontend.torch.sizes import Untranslatable
 from ansorpy.frontend.torch.table import name_of
 from ansorpy.frontend.torch.translate import is_operator, is_size, refusal, translate
+from ansorpy.frontend.torch.writer import source_of
 from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.torch_backend.segment import Segment
 
@@ -94,7 +95,7 @@ class CapturedGraph:
             load(translated.model, dims=segment.dims)
         except UnsupportedModel as error:
             rows = [row for row in error.rows if not set(row.needs) <= segment.constant_names]
-            found = {row.node: f"{row.attribute}: {row.advice}" for row in rows}
+            found = {source_of(row.node): f"{row.attribute}: {row.advice}" for row in rows}
             inside = {one.name for one in part.graph.nodes}
             if found:
                 return {name: why for name, why in found.items() if name in inside} or {
@@ -199,5 +200,3 @@ def _held(graph: Graph, node: Node, constants: Collection[int]) -> frozenset[int
     return frozenset(
         number for number, one in enumerate(node.args) if one in fixed or one.op == "get_attr"
     )
-
-

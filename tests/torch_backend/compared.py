@@ -26,7 +26,7 @@ def agrees(
 
     Returns the compiled module, to be called again.
     """
-    compiled = compiled or torch.compile(module, backend=backend)
+    compiled = torch.compile(module, backend=backend) if compiled is None else compiled
     ours, theirs = copied(inputs), copied(inputs)
     with torch.no_grad():
         got, want = compiled(*ours), module(*theirs)

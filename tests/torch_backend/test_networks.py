@@ -52,8 +52,8 @@ def test_a_decoder_writes_its_cache(backend: Backend) -> None:
     assert keys[0, 0, :3].all(1).all() and len(backend.graphs) == 1
 
 
-def test_an_lstm_is_left_to_torch(backend: Backend) -> None:
-    """Dynamo does not enter recurrent layers; what surrounds them is compiled."""
+def test_recurrent_layers_if_torch_captures_them(backend: Backend) -> None:
+    """By default, it runs a module that calls one as a whole."""
 
     class Tagger(nn.Module):
         def __init__(self) -> None:
@@ -64,8 +64,13 @@ def test_an_lstm_is_left_to_torch(backend: Backend) -> None:
         def forward(self, ids: torch.Tensor) -> torch.Tensor:
             return self.head(self.lstm(self.words(ids))[0]).softmax(-1)
 
-    agrees(backend, Tagger().eval(), torch.randint(20, (5, 2)))
-    assert backend.graphs
+    ids = torch.randint(20, (5, 2))
+    agrees(backend, Tagger().eval(), ids)
+    assert not backend.graphs
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(allow_rnn=True):
+        agrees(backend, Tagger().eval(), ids)
+    assert not backend.graphs[0].eager
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

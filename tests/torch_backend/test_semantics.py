@@ -94,9 +94,7 @@ def test_numbers_that_change(backend: Backend) -> None:
     assert not backend.graphs[-1].eager
 
 
-def test_gradients_are_left_to_torch(
-    backend: Backend, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_gradients_are_left_to_torch(backend: Backend, caplog: pytest.LogCaptureFixture) -> None:
     model = nn.Linear(3, 2)
     compiled = torch.compile(model, backend=backend)
     with caplog.at_level(logging.WARNING):

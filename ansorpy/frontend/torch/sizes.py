@@ -64,9 +64,7 @@ class SizeWriter:
         constant: Adds a constant, and returns its name.
     """
 
-    def __init__(
-        self, op: Callable[..., str], constant: Callable[[Any], str]
-    ) -> None:
+    def __init__(self, op: Callable[..., str], constant: Callable[[Any], str]) -> None:
         self._op, self._constant = op, constant
         self.places: dict[Size, tuple[str, int]] = {}
         self.numbers: dict[Size, str] = {}
@@ -94,9 +92,7 @@ class SizeWriter:
         if kind is sympy.Mul and (below := sympy.denom(extent)) != 1:
             return self._op("Div", self.vector(sympy.numer(extent)), self.vector(below))
         if kind in _FOLDED:
-            return reduce(
-                lambda a, b: self._op(_FOLDED[kind], a, b), map(self.vector, extent.args)
-            )
+            return reduce(lambda a, b: self._op(_FOLDED[kind], a, b), map(self.vector, extent.args))
         if kind in _BINARY:
             return self._op(_BINARY[kind], *map(self.vector, extent.args))
         if isinstance(extent, sympy.Pow) and extent.exp.is_Integer and extent.exp > 0:

@@ -259,9 +259,7 @@ def _outputs(w: Writer, values: Sequence[Any]) -> list[Value]:
     return found
 
 
-def _dims(
-    holders: Sequence[Node], inputs: Sequence[Input]
-) -> dict[str, tuple[int, int | None]]:
+def _dims(holders: Sequence[Node], inputs: Sequence[Input]) -> dict[str, tuple[int, int | None]]:
     """The range of each symbol in the shapes of *inputs*."""
     found: dict[str, tuple[int, int | None]] = {}
     for one in inputs:

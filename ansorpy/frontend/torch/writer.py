@@ -15,7 +15,7 @@ from onnx import ModelProto, ValueInfoProto, helper, numpy_helper
 
 from ansorpy.frontend.torch.sizes import SizeWriter, Untranslatable
 
-__all__ = ["DTYPES", "Operand", "Value", "Writer", "model_of", "port"]
+__all__ = ["DTYPES", "Operand", "Value", "Writer", "model_of", "port", "source_of"]
 
 OPSET = 23
 """The version of the operator set that is written: the first with attention."""
@@ -78,7 +78,7 @@ class Writer:
         return self.result.dtype
 
     def op(self, kind: str, *inputs: str | Value, **attributes: Any) -> str:
-        """The first output of a new node; messages name it after the operator it is written for."""
+        """The first output of a new node, which both are named after :attr:`source`."""
         return self.op_with_outputs(kind, *inputs, outputs=1, **attributes)[0]
 
     def op_with_outputs(
@@ -87,12 +87,12 @@ class Writer:
         names = [value.name if isinstance(value, Value) else value for value in inputs]
         made = [self._fresh() for _ in range(outputs)]
         given = {name: value for name, value in attributes.items() if value is not None}
-        self.nodes.append(helper.make_node(kind, names, made, name=self.source, **given))
+        self.nodes.append(helper.make_node(kind, names, made, name=made[0], **given))
         return made
 
     def alias(self, value: str, name: str) -> None:
         """Call *value* also *name*."""
-        self.nodes.append(helper.make_node("Identity", [value], [name], name=self.source))
+        self.nodes.append(helper.make_node("Identity", [value], [name], name=name))
 
     def _fresh(self) -> str:
         self._count += 1
@@ -143,12 +143,15 @@ class Writer:
             return value.name if isinstance(value, Value) else value
         return self.op("Transpose", value, perm=list(perm))
 
-    def slice(
-        self, value: str | Value, axis: int, start: Size, stop: Size, step: int = 1
-    ) -> str:
+    def slice(self, value: str | Value, axis: int, start: Size, stop: Size, step: int = 1) -> str:
         """The elements ``start, start + step, ..`` before *stop* along *axis*."""
         ends = (self.shape([start]), self.shape([stop]))
         return self.op("Slice", value, *ends, self.ints([axis]), self.ints([step]))
+
+
+def source_of(name: str) -> str:
+    """The node of the ATen graph for which the ONNX node *name* was written."""
+    return name.rpartition(".")[0] or name
 
 
 def port(name: str, dtype: torch.dtype, shape: Sequence[Size]) -> ValueInfoProto:

@@ -31,9 +31,7 @@ def _added(w: Writer, base: Value, product: str, beta: float, alpha: float) -> s
     return w.op("Add", product, scaled)
 
 
-def _addmm(
-    w: Writer, base: Value, a: Value, b: Value, *, beta: float = 1, alpha: float = 1
-) -> str:
+def _addmm(w: Writer, base: Value, a: Value, b: Value, *, beta: float = 1, alpha: float = 1) -> str:
     return _added(w, base, w.op("MatMul", a, b), beta, alpha)
 
 
@@ -213,9 +211,7 @@ def _with_heads(w: Writer, x: Value) -> str:
     return x.name if x.rank == 4 else w.op("Unsqueeze", x, w.ints([1]))
 
 
-def _resize(
-    w: Writer, x: Value, mode: str, places: str, scales: Sequence[float | None]
-) -> str:
+def _resize(w: Writer, x: Value, mode: str, places: str, scales: Sequence[float | None]) -> str:
     """*x* at the size of the result; factors that were given decide where elements are read."""
     if any(scales):
         factors = [1.0, 1.0, *(float(scale) for scale in scales if scale)]
