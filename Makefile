@@ -1,5 +1,6 @@
 # make demo    compile, verify and time a real network          (needs Python >= 3.11, pip, make)
 # make test    the test suite, a process more than cores (JOBS=1: in one, one test after another)
+# make test-torch  the tests of what needs torch, in a virtual environment that has it
 # make conformance  all of onnx's backend suite; stop it and start it again as you like
 # make check   formatting, lint, strict types
 # make bench   the benchmark suite of benchmarks/
@@ -10,6 +11,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PEERS  := $(VENV)/.peers
 NVRTC  := $(VENV)/.nvrtc
+TORCH  := $(VENV)/.torch
 DEMO   ?= demo
 EFFORT ?= quick
 JOBS   ?= auto
@@ -17,7 +19,7 @@ JOBS   ?= auto
 SOURCES := ansorpy tests $(wildcard benchmarks) $(wildcard examples)
 LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
 
-.PHONY: demo test conformance check bench clean
+.PHONY: demo test test-torch conformance check bench clean
 .DELETE_ON_ERROR:
 
 $(STAMP): requirements/pinned.txt requirements/linker.txt pyproject.toml
@@ -36,6 +38,10 @@ $(NVRTC): requirements/cuda.txt $(STAMP)
 	$(BIN)/python -m pip install --quiet -r requirements/cuda.txt
 	touch $@
 
+$(TORCH): requirements/torch.txt $(STAMP)
+	$(BIN)/python -m pip install --quiet -r requirements/torch.txt
+	touch $@
+
 demo: $(PEERS)
 	mkdir -p $(DEMO)
 	$(BIN)/python -m examples.light_model squeezenet $(DEMO)/squeezenet.onnx --seed 0
@@ -47,6 +53,9 @@ demo: $(PEERS)
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(NVRTC)
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile)
+
+test-torch: $(TORCH)
+	$(BIN)/python -m pytest tests/frontend/torch tests/torch_backend tests/test_doc_blocks.py -k "torch"
 
 conformance: $(STAMP)
 	$(BIN)/python -m tests.campaigns.conformance $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))

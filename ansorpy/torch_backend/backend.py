@@ -42,7 +42,7 @@ class Backend:
         self.graphs: list[CapturedGraph] = []
 
     def __call__(self, module: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        """The function that computes what *module* does; torch itself does if it needs gradients."""
+        """A function that computes what *module* does, by torch if that needs gradients."""
         if _needs_gradients(module, example_inputs):
             _LOG.warning(
                 "a graph that needs gradients is run by torch: call the model under "

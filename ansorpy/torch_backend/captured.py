@@ -1,4 +1,4 @@
-"""A graph that torch captured, cut into segments that are compiled and operators that torch runs."""
+"""A graph that torch captured: segments that are compiled, and operators that torch runs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CapturedGraph:
         while True:
             found = _fused(module, self._refused)
             segments = [node for node in found.graph.nodes if node.op == "call_module"]
-            problems = {}
+            problems: dict[str, str] = {}
             for number, node in enumerate(segments):
                 part = found.get_submodule(node.target)
                 held = _held(found.graph, node, constants)
@@ -107,7 +107,7 @@ class CapturedGraph:
         return {}
 
 
-class _Supported(OperatorSupportBase):  # type: ignore[misc]
+class _Supported(OperatorSupportBase):
     """Which nodes may be in a segment."""
 
     def __init__(self, refused: Collection[str]) -> None:
@@ -154,7 +154,7 @@ def _fused(module: GraphModule, refused: Collection[str]) -> GraphModule:
     for node in fused.graph.nodes:
         if node.target is _aten.view.default:  # results of segments may have other strides
             node.target = _aten.reshape.default
-    return fused  # type: ignore[no-any-return]
+    return fused
 
 
 def _copy(graph: Graph) -> Graph:

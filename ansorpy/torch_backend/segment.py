@@ -18,14 +18,14 @@ from ansorpy.frontend.torch.translate import Translated, returned_by
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.size_ranges import AnySize
 
-__all__ = ["Segment"]
+__all__ = ["FIRST_SIZE", "GROWTH", "Segment"]
 
 _LOG = logging.getLogger(__name__)
-_FIRST_SIZE, _GROWTH = 512, 8
+FIRST_SIZE, GROWTH = 512, 8
 """A dimension without a limit gets one at least that large, and so many times that of a call."""
 
 
-class Segment(torch.nn.Module):  # type: ignore[misc]
+class Segment(torch.nn.Module):
     """A compiled part of a graph.
 
     It is compiled by the first call, which has the values of parameters, and again when these have
@@ -68,7 +68,7 @@ class Segment(torch.nn.Module):  # type: ignore[misc]
     def dims(self) -> dict[str, AnySize]:
         """The ranges of the dimensions that are compiled."""
         return {
-            name: (low, max(low, self._limits[name] or _FIRST_SIZE))
+            name: (low, max(low, self._limits[name] or FIRST_SIZE))
             for name, (low, _) in self._translated.dims.items()
         }
 
@@ -94,7 +94,7 @@ class Segment(torch.nn.Module):  # type: ignore[misc]
             size = args[number] if axis is None else args[number].shape[axis]
             limit, stated = self._limits[name], self._translated.dims[name][1]
             if stated is None and (limit is None or size > limit):
-                self._limits[name] = max(_FIRST_SIZE, _GROWTH * (1 << (int(size) - 1).bit_length()))
+                self._limits[name] = max(FIRST_SIZE, GROWTH * (1 << (int(size) - 1).bit_length()))
                 grown = grown or limit is not None
         return grown
 

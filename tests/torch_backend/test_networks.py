@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
+
 import torch
 from torch import nn
 

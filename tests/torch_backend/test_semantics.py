@@ -6,6 +6,9 @@ import logging
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -77,7 +80,7 @@ def test_a_dynamic_batch_is_compiled_once(backend: Backend) -> None:
 def test_a_size_above_the_range_is_compiled_again(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ansorpy.torch_backend.segment._FIRST_SIZE", 8)
+    monkeypatch.setattr("ansorpy.torch_backend.segment.FIRST_SIZE", 8)
     compiled = torch.compile(lambda x: x.exp() + 1, backend=backend, dynamic=True)
     for size, packed in ((1 << 2, 1), (7, 1), (200, 2)):
         x = torch.randn(size)

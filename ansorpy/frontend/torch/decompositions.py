@@ -36,7 +36,7 @@ def _encoder_layer(
     *others: Any,
 ) -> Any:  # fmt: skip
     """What ``nn.TransformerEncoderLayer`` calls outside training, without a mask."""
-    *weights, mask, _ = (*others, *(None,) * (10 - len(others)))
+    weights, mask = others[:8], others[8] if len(others) > 8 else None
     if mask is not None or x.is_nested:
         return NotImplemented
     scale_1, shift_1, scale_2, shift_2, up_weight, up_bias, down_weight, down_bias = weights

@@ -76,7 +76,12 @@ def network_of(
         translated = translate(graph, name, called=_dim_names(program, dynamic_shapes))
     except Untranslatable as error:
         raise _unsupported(name, [UnsupportedRow(error.node, "", attribute=str(error))]) from None
-    dims = {name: (low, high) for name, (low, high) in translated.dims.items() if high is not None}
+    dims = {
+        # Sizes from 2 on are what torch assumes, not what it checks: 1 is possible, too.
+        name: (1 if low == 2 else low, high)
+        for name, (low, high) in translated.dims.items()
+        if high is not None
+    }
     return Network(translated.model, _constants(program), dims)
 
 

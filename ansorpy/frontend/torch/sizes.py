@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import sympy
@@ -18,9 +18,10 @@ from torch.utils._sympy.functions import (
     PythonMod,
 )
 
-__all__ = ["SizeWriter", "Untranslatable", "extent_of", "symbols_of"]
+__all__ = ["Size", "SizeWriter", "Untranslatable", "extent_of", "symbols_of"]
 
-Size = int | sympy.Expr
+Size: TypeAlias = int | sympy.Expr
+"""An extent: a number, or an expression of torch's symbols."""
 
 
 class Untranslatable(Exception):

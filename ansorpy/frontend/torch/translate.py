@@ -13,13 +13,12 @@ import torch
 from onnx import ModelProto, ValueInfoProto
 from torch.fx import Graph, Node
 
-from ansorpy.frontend.torch.sizes import Untranslatable, extent_of, symbols_of
+from ansorpy.frontend.torch.sizes import Size, Untranslatable, extent_of, symbols_of
 from ansorpy.frontend.torch.table import OPERATORS, name_of
 from ansorpy.frontend.torch.writer import DTYPES, Operand, Value, Writer, model_of, port
 
 __all__ = ["Input", "Translated", "is_operator", "is_size", "refusal", "returned_by", "translate"]
 
-Size = int | sympy.Expr
 _CHECKS = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range")
 """Operators that only check what the guards of torch have ensured."""
 
@@ -218,12 +217,12 @@ def _written(w: Writer, node: Node, known: Mapping[Node, Any]) -> Any:
     w.results = tuple(_value(node.name, part) for part in (val if several else [val]))
     args, kwargs = (_operand(part, known) for part in (node.args, node.kwargs))
     found = OPERATORS[name_of(node.target)](w, *args, **kwargs)
-    if not several:
-        return w.result._replace(name=found)
-    return tuple(
+    names = found if isinstance(found, tuple) else (found,)
+    values = tuple(
         None if name is None else result._replace(name=name)
-        for name, result in zip(found, w.results, strict=True)
+        for name, result in zip(names, w.results, strict=True)
     )
+    return values if several else values[0]
 
 
 def _operand(argument: Any, known: Mapping[Node, Any]) -> Any:

@@ -27,7 +27,8 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    return F.scaled_dot_product_attention(  # type: ignore[no-any-return]
+    """As ``F.scaled_dot_product_attention``."""
+    return F.scaled_dot_product_attention(
         q, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
 
@@ -45,7 +46,8 @@ def interpolate(
     mode: str,
     align_corners: bool | None,
 ) -> torch.Tensor:
-    return F.interpolate(x, size, scale_factor, mode, align_corners)  # type: ignore[no-any-return]
+    """As ``F.interpolate``, with a size or a factor for each axis."""
+    return F.interpolate(x, size, scale_factor, mode, align_corners)
 
 
 @interpolate.register_fake

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from onnx import ModelProto, ValueInfoProto, helper, numpy_helper
 
-from ansorpy.frontend.torch.sizes import SizeWriter, Untranslatable
+from ansorpy.frontend.torch.sizes import Size, SizeWriter, Untranslatable
 
 __all__ = ["DTYPES", "Operand", "Value", "Writer", "model_of", "port", "source_of"]
 
@@ -34,9 +34,6 @@ DTYPES: Mapping[torch.dtype, np.dtype[Any]] = {
 }
 """The element types of tensors that are compiled."""
 
-Size = int | sympy.Expr
-"""An extent: a number, or an expression of torch's symbols."""
-
 
 class Value(NamedTuple):
     """A tensor of the ATen graph: its name in the ONNX graph, type and shape."""
@@ -50,7 +47,7 @@ class Value(NamedTuple):
         return len(self.shape)
 
 
-Operand = Value | str | float | int | bool | sympy.Expr
+Operand: TypeAlias = Value | str | float | int | bool | sympy.Expr
 """An operand as ATen has it (a tensor, a number, a size), or the name of an ONNX value."""
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import onnxruntime
 import pytest
+
+pytest.importorskip("torch", reason="torch is not installed; make test-torch installs it")
+
 import torch
 import torch.nn.functional as F
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -91,14 +94,17 @@ CASES: dict[str, Case] = {
     "scans": (lambda x: (x.cumsum(1), x.logsumexp(0)), (X,)),
     "orders": (lambda x: (*x.topk(2, 1), *x.sort(-1, descending=True)), (X,)),
     "softmax": (lambda x: (x.softmax(1), x.log_softmax(-1)), (X,)),
-    "shapes": (lambda x: (x.view(4, 15), x.mT.reshape(-1), x[:, None].squeeze(1), x[1:, ::2]), (X,)),
+    "shapes": (lambda x: (x.view(4, 15), x.mT.reshape(-1), x[:, None].squeeze(1), x[1:, ::2]),
+               (X,)),
     "splits": (lambda x: (*x.split(2, 1), *x.unbind(0), *x.chunk(3, -1)), (X,)),
-    "copies": (lambda x: (x.repeat(2, 1, 1), x.roll(1, 0), x.flip(1), x.tril(), x.diagonal()), (X,)),
+    "copies": (lambda x: (x.repeat(2, 1, 1), x.roll(1, 0), x.flip(1), x.tril(), x.diagonal()),
+               (X,)),
     "pads": (lambda x: (F.pad(x, (1, 2), value=3.0), F.pad(x, (-1, 1, 0, 1))), (X,)),
     "mirrors": (lambda x: (F.pad(x, (1, 2), "reflect"), F.pad(x, (2, 1), "replicate")), (X,)),
     "parts": (lambda x: (x.slice_scatter(x[:, :2], 1, 1, 3), x.select_scatter(x[0], 0, 2)), (X,)),
     "index": (lambda x, i: (x[i], x[:, i], x[i, :, i], x[:, i, i], x[i, 1]), (X, PLACES)),
-    "index_put": (lambda x, i: x.index_put((i,), x[0]).index_put((i, i), x[0, 0], True), (X, PLACES)),
+    "index_put": (lambda x, i: x.index_put((i,), x[0]).index_put((i, i), x[0, 0], True),
+                  (X, PLACES)),
     "masks": (lambda x: (x.masked_fill(x > 0, 2.0), x.clamp(-0.5, 0.5), x.clamp_min(0)), (X,)),
     "gather": (lambda x, i: (x.gather(1, i[None].abs()), x.index_select(1, i[0])), (X, PLACES)),
     "scatter": (lambda x, i: (x.scatter(1, i[None].abs(), 1.5),
@@ -112,7 +118,8 @@ CASES: dict[str, Case] = {
               (IMAGE, drawn(6, 4, 3, 2))),
     "transposed": (lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1, 1, 2),
                    (IMAGE, drawn(4, 2, 3, 3), drawn(4))),
-    "pools": (lambda x: (F.max_pool2d(x, 3, 2, 1), F.avg_pool2d(x, 2, 1, 1, count_include_pad=False),
+    "pools": (lambda x: (F.max_pool2d(x, 3, 2, 1),
+                         F.avg_pool2d(x, 2, 1, 1, count_include_pad=False),
                          F.max_pool2d(x[0], (2, 3), ceil_mode=True)), (IMAGE,)),
     "adaptive": (lambda x: (F.adaptive_avg_pool2d(x, 1), F.adaptive_avg_pool2d(x, (7, 2)),
                             F.adaptive_avg_pool2d(x, (3, 4))), (IMAGE,)),

@@ -6,15 +6,12 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
-import sympy
 import torch
 
-from ansorpy.frontend.torch.sizes import Untranslatable
+from ansorpy.frontend.torch.sizes import Size, Untranslatable
 from ansorpy.frontend.torch.writer import DTYPES, Operand, Value, Writer
 
 __all__ = ["OPERATORS"]
-
-Size = int | sympy.Expr
 
 
 def _matmul(w: Writer, a: Value, b: Value) -> str:
@@ -55,15 +52,15 @@ def _convolution(
 ) -> str:  # fmt: skip
     rank = weight.rank - 2
     pads = _spread(padding, rank)
-    attributes = {
+    attributes: dict[str, object] = {
         "strides": _spread(stride, rank), "pads": [*pads, *pads],
         "dilations": _spread(dilation, rank), "group": groups,
     }  # fmt: skip
-    operands = [x, weight] if bias is None else [x, weight, bias]
-    if not transposed:
-        return w.op("Conv", *operands, **attributes)
-    return w.op("ConvTranspose", *operands, output_padding=_spread(output_padding, rank),
-                **attributes)  # fmt: skip
+    operands = [_batched(w, x, rank), weight.name, *([] if bias is None else [bias.name])]
+    if transposed:
+        attributes["output_padding"] = _spread(output_padding, rank)
+    found = w.op("ConvTranspose" if transposed else "Conv", *operands, **attributes)
+    return _unbatched(w, found, x, rank)
 
 
 def _pool_attributes(
@@ -79,7 +76,7 @@ def _pool_attributes(
 
 
 def _batched(w: Writer, x: Value, rank: int) -> str:
-    """*x* with a batch, which pools of ATen need not have."""
+    """*x* with a batch, which operands of ATen need not have."""
     return x.name if x.rank == rank + 2 else w.op("Unsqueeze", x, w.ints([0]))
 
 

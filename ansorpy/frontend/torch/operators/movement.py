@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import sympy
 import torch
 
-from ansorpy.frontend.torch.sizes import Untranslatable
+from ansorpy.frontend.torch.sizes import Size, Untranslatable
 from ansorpy.frontend.torch.writer import DTYPES, Operand, Value, Writer
 
 __all__ = ["OPERATORS", "VIEWS"]
 
-Size = int | sympy.Expr
 _END = (1 << 63) - 1
 """What ATen writes for the end of an axis."""
 
@@ -182,7 +182,10 @@ def _scalar(w: Writer, value: Operand, **layout: object) -> str:
     return w.op("Identity", w.same_type(value))
 
 
-def _arange(w: Writer, start: Operand, end: Operand, step: Operand = 1, **layout: object) -> str:
+Number: TypeAlias = int | float | sympy.Expr
+
+
+def _arange(w: Writer, start: Number, end: Number, step: Number = 1, **layout: object) -> str:
     count = w.result.shape[0]
     if isinstance(count, int) and not isinstance(start, sympy.Expr):
         numbers = start + np.arange(count) * step
