@@ -48,18 +48,18 @@ class Backend:
                 "a graph that needs gradients is run by torch: call the model under "
                 "torch.no_grad() or torch.inference_mode() to have it compiled"
             )
-            return module.forward  # type: ignore[no-any-return]
+            return module.forward
         compiler = aot_autograd(
             fw_compiler=self._compiled,
             inference_compiler=self._compiled,
             decompositions=decompositions(),
         )
-        return compiler(keep_whole(module), example_inputs)  # type: ignore[no-any-return]
+        return compiler(keep_whole(module), example_inputs)
 
     def _compiled(self, module: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         graph = CapturedGraph(module, _constants(), self._arguments)
         self.graphs.append(graph)
-        return make_boxed_func(graph)  # type: ignore[no-any-return]
+        return make_boxed_func(graph)
 
 
 def backend(

@@ -17,7 +17,7 @@ def array_of(tensor: torch.Tensor) -> NDArray[Any]:
     """The memory of *tensor*, or a copy if its elements are not in order."""
     plain = tensor.detach().resolve_neg().contiguous()
     if plain.dtype != torch.bfloat16:
-        return plain.numpy()  # type: ignore[no-any-return]
+        return plain.numpy()
     bits: NDArray[Any] = plain.view(torch.int16).numpy()
     return bits.view(DTYPES[torch.bfloat16])
 
