@@ -1,8 +1,8 @@
 """Time modules of torch: ``python -m benchmarks.torch_models``.
 
 Each module runs under eager torch, inductor and ansorpy, each in a process of its own, in
-alternating bursts.  What ansorpy returns is first compared with eager.  With ``--effort quick``, its
-first call tunes the graphs of a module; every trial is kept in --db.
+alternating bursts.  What ansorpy returns is first compared with eager.  With ``--effort quick``,
+its first call tunes the graphs of a module; every trial is kept in --db.
 """
 
 from __future__ import annotations
