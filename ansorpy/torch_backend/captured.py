@@ -75,7 +75,7 @@ class CapturedGraph:
             self._refused |= problems
             self.segments = []
         found.recompile()
-        self._run = found
+        self._run = found.forward  # without the hooks that a call of a module looks for
         for node in module.graph.nodes:
             why = self._refused.get(node.name) or _refusal(node)
             if not _is_free(node) and why is not None:
