@@ -10,7 +10,7 @@ import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 from ansorpy.frontend.torch.sizes import Untranslatable
-from ansorpy.frontend.torch.writer import DTYPES, Operand, Value, Writer
+from ansorpy.frontend.torch.writer import Operand, Value, Writer
 
 __all__ = ["OPERATORS"]
 
@@ -36,8 +36,6 @@ def _common(w: Writer, *operands: Operand) -> list[str]:
     dtype, _ = elementwise_dtypes(
         *kinds, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
     )
-    if dtype == torch.bool:
-        return [w.as_type(w.as_type(x, dtype), dtype) for x in operands]
     return [w.as_type(x, dtype) for x in operands]
 
 
@@ -179,16 +177,15 @@ def _log1p(w: Writer, x: Value) -> str:
     return w.op("Where", is_small, value, w.op("Where", is_large, log, near))
 
 
-def _isinf(w: Writer, x: Value) -> str:
-    if not x.dtype.is_floating_point:
-        return w.expand(w.constant(np.asarray(False)), x.shape)
-    return w.op("IsInf", x)
+def _test(kind: str) -> Callable[[Writer, Value], str]:
+    """A test that no integer passes."""
 
+    def translate(w: Writer, x: Value) -> str:
+        if not x.dtype.is_floating_point:
+            return w.expand(w.constant(np.asarray(False)), x.shape)
+        return w.op(kind, x)
 
-def _isnan(w: Writer, x: Value) -> str:
-    if not x.dtype.is_floating_point:
-        return w.expand(w.constant(np.asarray(False)), x.shape)
-    return w.op("IsNaN", x)
+    return translate
 
 
 def _gelu(w: Writer, x: Value, *, approximate: str = "none") -> str:
@@ -235,17 +232,10 @@ def _to_copy(w: Writer, x: Value, *, dtype: torch.dtype | None = None, **kept: o
     return w.op("Identity", x) if x.dtype == w.dtype else w.cast(x, w.dtype)
 
 
-def _convert_element_type(w: Writer, x: Value, dtype: torch.dtype) -> str:
-    return _to_copy(w, x)
-
-
 def _atan2(w: Writer, y: Operand, x: Operand) -> str:
     """The angle of (x, y), by the arc tangent of the quotient and the quadrant."""
     y, x = w.same_type(y), w.same_type(x)
     zero, turn = w.same_type(0), w.same_type(math.pi)
-    info = np.finfo if DTYPES[w.dtype] in (np.float32, np.float64) else None
-    if info is None:
-        raise Untranslatable(f"the type {w.dtype}")
     angle = w.op("Atan", w.op("Div", y, x))
     below = w.op("Less", y, zero)
     moved = w.op("Where", below, w.op("Sub", angle, turn), w.op("Add", angle, turn))
@@ -257,7 +247,7 @@ def _atan2(w: Writer, y: Operand, x: Operand) -> str:
 _UNARY = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",
     "atan": "Atan", "atanh": "Atanh", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp",
-    "hardsigmoid": "HardSigmoid", "log": "Log", "mish": "Mish", "neg": "Neg",
+    "log": "Log", "mish": "Mish", "neg": "Neg",
     "reciprocal": "Reciprocal", "relu": "Relu", "sigmoid": "Sigmoid", "sign": "Sign",
     "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh",
 }  # fmt: skip
@@ -273,7 +263,7 @@ _ARITHMETIC = {
 }  # fmt: skip
 
 OPERATORS: dict[str, Callable[..., str]] = {
-    **{f"{name}.default": _unary(kind) for name, kind in _UNARY.items() if kind != "HardSigmoid"},
+    **{f"{name}.default": _unary(kind) for name, kind in _UNARY.items()},
     **{f"{name}.default": _rounding(kind) for name, kind in _ROUNDED.items()},
     **{
         f"{name}.{form}": _comparison(kind, negated=negated)
@@ -301,8 +291,8 @@ OPERATORS: dict[str, Callable[..., str]] = {
     "expm1.default": _expm1,
     "gelu.default": _gelu,
     "hardtanh.default": _hardtanh,
-    "isinf.default": _isinf,
-    "isnan.default": _isnan,
+    "isinf.default": _test("IsInf"),
+    "isnan.default": _test("IsNaN"),
     "leaky_relu.default": _leaky_relu,
     "log10.default": _log_to(10),
     "log1p.default": _log1p,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 
 import numpy as np
 import torch
@@ -264,18 +263,8 @@ def _embedding(
     return w.op("Gather", table, w.as_type(places, torch.int64), axis=0)
 
 
-def _dot(w: Writer, a: Value, b: Value) -> str:
-    return w.op("MatMul", a, b)
-
-
-def _baddbmm(
-    w: Writer, base: Value, a: Value, b: Value, *, beta: float = 1, alpha: float = 1
-) -> str:
-    return _added(w, base, w.op("MatMul", a, b), beta, alpha)
-
-
 def _cdist(w: Writer, a: Value, b: Value, p: float, mode: int | None = None) -> str:
-    if p != 2 or prod(1 for e in (*a.shape, *b.shape) if e == 0) != 1:
+    if p != 2:
         raise Untranslatable(f"p={p}")
     left = w.op("Unsqueeze", a, w.ints([a.rank - 1]))
     right = w.op("Unsqueeze", b, w.ints([b.rank - 2]))
@@ -292,10 +281,10 @@ OPERATORS: dict[str, Callable[..., str | tuple[str | None, ...]]] = {
     "_native_batch_norm_legit_no_training.default": _batch_norm,
     "adaptive_avg_pool1d.default": _adaptive_avg_pool,
     "addmm.default": _addmm,
-    "baddbmm.default": _baddbmm,
+    "baddbmm.default": _addmm,
     "bmm.default": _matmul,
     "convolution.default": _convolution,
-    "dot.default": _dot,
+    "dot.default": _matmul,
     "embedding.default": _embedding,
     "interpolate.default": _interpolate,
     "grid_sampler_2d.default": _grid_sample,
